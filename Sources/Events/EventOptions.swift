@@ -49,7 +49,7 @@ public struct AppSettings: Sendable, Equatable {
     public var levelScale = SeverityScale.auto
     /// The zone of times that say none; nil for the machine's.
     public var zone: TimeZoneRules?
-    /// What becomes of lines that are no JSON object: a record is `{"message": …}`.
+    /// What happens to lines that are not JSON objects: a record is `{"message": …}`.
     public var text = TextHandling.quarantine
     /// Whether bytes that are not UTF-8 become U+FFFD; nil does so in records alone. False quarantines the line.
     public var repairsUTF8: Bool?

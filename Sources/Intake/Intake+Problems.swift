@@ -5,7 +5,7 @@ internal import Logs
 public import Model
 internal import Spool
 
-/// Lines that are no events: they go to the quarantine.
+/// Lines that are not events: they go to the quarantine.
 extension Intake {
     func keepTooLarge(_ line: UnsafeRawBufferPointer, _ source: SpoolSource, _ offset: Int64) {
         keep(

@@ -1,4 +1,4 @@
-//  Intake: what becomes of a line between the spool and the queue: the event's pass, the containers' rules, the route, the
+//  Intake: what happens to a line between the spool and the queue: the event's pass, the containers' rules, the route, the
 //  open chunk, the commit; old files and quarantined lines that are read again go the same way, each with its own intake.
 //  Promise: a commit holds just what its checkpoints cover, in order; a line is taken, or offered again, never both.
 //  It knows nothing of SQL, of sending, or of who asks: the queue is a `CommitStore`, whoever watches is an `EventAudience`.

@@ -3,7 +3,7 @@ internal import Events
 
 /// Gives the time of a stored event: for the queue, which looks at events only if some of a chunk have expired.
 public enum StoredEventTime {
-    /// By the event's own time, else by its acceptance; nil if the line is no event any more.
+    /// By the event's own time, else by its acceptance; nil if the line is not an event any more.
     public static func time(of line: [UInt8], acceptedAt: Timestamp) -> Timestamp? {
         var pass = EventPass(options: EventOptions())
         var random = KernelRandom()

@@ -28,7 +28,7 @@ private func gauge(_ name: String, _ help: String, _ labels: [MetricFamily.Label
 package struct MetricTable: Sendable {
     // MARK: Ledger (durable: counts since the database was made)
 
-    /// What became of deliveries, in the order of `Ledger.figures`.
+    /// What happened to deliveries, in the order of `Ledger.figures`.
     package let deliveries: [MetricFamily] =
         [
             ("accepted", "Deliveries (an event for one of its destinations) taken into the queue."),

@@ -70,7 +70,7 @@ public struct BackfillResult: Sendable, Equatable {
     public let read: Int
     /// Events refused by a limit.
     public let refused: Int
-    /// Lines that are no events.
+    /// Lines that are not events.
     public let quarantined: Int
 
     package init(read: Int, refused: Int, quarantined: Int) {

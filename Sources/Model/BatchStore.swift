@@ -71,9 +71,9 @@ public struct LeaseRequest: Sendable, Equatable {
     }
 }
 
-/// What became of a batch's events.
+/// What happened to a batch's events.
 public struct Settlement: Sendable, Equatable {
-    /// What becomes of some of them.
+    /// What happens to some of them.
     public enum Disposition: Sendable, Equatable {
         /// The destination has them.
         case acknowledged
@@ -87,7 +87,7 @@ public struct Settlement: Sendable, Equatable {
     public struct Part: Sendable, Equatable {
         /// Places in the batch, from 0.
         public var events: Range<Int>
-        /// What becomes of them.
+        /// What happens to them.
         public var disposition: Disposition
 
         /// A run of events and its fate.

@@ -15,7 +15,7 @@ public protocol CommitStore: Sendable {
     func mustStay(_ file: [UInt8]) -> Bool
 }
 
-/// What became of a commit.
+/// What happened to a commit.
 public enum StoreResult: Sendable, Equatable {
     /// It is durable. `refused` events of it were not accepted, because the queue is full of critical ones or because
     /// they could never fit; they are in the quarantine.

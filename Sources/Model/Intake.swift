@@ -189,7 +189,7 @@ public struct Commit: Sendable {
     /// What could not be read.
     public var quarantined: [QuarantineRecord] = []
     /// Quarantined lines, by number, that were read again for this commit: they leave the quarantine and its figures.
-    /// What became of them counts in `read` like everything else.
+    /// Their new results count in `read` like everything else.
     public var requeued: [Int64] = []
     /// Events read in all: accepted + refused + quarantined.
     public var read = 0
@@ -206,7 +206,7 @@ public struct Commit: Sendable {
 
 /// Events that count as accepted and, in the same transaction, as discarded or expired.
 public struct NotStored: Sendable, Equatable {
-    /// What became of them.
+    /// What happened to them.
     public enum Fate: Sendable, Equatable {
         /// Older than `queue.max_age` when they were read.
         case expired
@@ -218,7 +218,7 @@ public struct NotStored: Sendable, Equatable {
     public var priority: Priority
     /// The destinations that would have got them.
     public var destinations: [DestinationName]
-    /// What became of them.
+    /// What happened to them.
     public var fate: Fate
     /// How many.
     public var events: Int

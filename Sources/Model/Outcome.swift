@@ -1,4 +1,4 @@
-/// What became of one attempt to send a batch. A value, not an error: every answer of a destination is one of these.
+/// What happened to one attempt to send a batch. A value, not an error: every answer of a destination is one of these.
 public enum Outcome: Sendable, Equatable {
     /// The destination has all of it.
     case acknowledged

@@ -1,7 +1,7 @@
 internal import Model
 
 extension Outcome {
-    /// What became of a batch whose messages were judged one by one: all of it, or the events that go again.
+    /// What happened to a batch whose messages were judged one by one: all of it, or the events that go again.
     ///
     /// Where nothing of it is stored, it shares the fate of the first.
     init(of messages: [Outcome]) {

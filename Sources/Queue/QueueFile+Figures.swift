@@ -74,7 +74,7 @@ extension QueueFile {
         return lanes
     }
 
-    /// Whether the second copy says the same: then no page was damaged. We have counted wrongly, and say so as long as it is so.
+    /// Whether the second copy says the same: then no page was damaged. We have counted wrongly, and say so while it is so.
     private func isAsWritten(_ ledger: Ledger, _ lane: LaneKey) throws(QueueError) -> Bool {
         let row = try database.prepare("SELECT copy FROM total")
         guard try row.step(), let copy = LedgerCopy(row.text(0)) else { return false }

@@ -15,7 +15,7 @@ public struct QueueSnapshot: Sendable, Equatable {
         public var isConfigured: Bool
         /// What waits.
         public var summary: LaneSummary
-        /// What became of all that was accepted.
+        /// What happened to all that was accepted.
         public var ledger: Ledger
         /// When the oldest queued event was accepted, those in batches included; nil when nothing is queued, and while
         /// only batches of an earlier process are left.

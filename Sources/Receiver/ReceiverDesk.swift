@@ -103,7 +103,7 @@ final class ReceiverDesk: Sendable {
         if !exchange.isTooLarge { held.subtract(exchange.body.count, ordering: .relaxed) }
     }
 
-    // MARK: What becomes of it
+    // MARK: What happens to it
 
     private func decide(_ exchange: Exchange, _ connection: OpaquePointer) -> Verdict {
         switch exchange.kind {

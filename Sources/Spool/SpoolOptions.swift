@@ -39,7 +39,7 @@ public struct SpoolOptions: Sendable, Equatable {
     public var format: LineFormat?
     /// Whether lines of text that follow each other are handed over together (`TextHandling.blocks`). Default false.
     public var joinsText = false
-    /// What becomes of files that are queued whole; default `delete`.
+    /// What happens to files that are queued whole; default `delete`.
     public var afterRead = AfterRead.delete
     /// The longest line in bytes, its LF not counted; longer ones are quarantined. Default 1 MB.
     public var maxEventSize = 1_000_000

@@ -2,7 +2,7 @@
 //  safely queued.
 //  Promise: every whole line is handed over once, in its file's order; a file is removed only after the commit that
 //  covers all of it; nothing outside the spool is opened, no link is followed, no open blocks.
-//  It knows nothing of SQLite, of JSON members, or of what becomes of a line.
+//  It knows nothing of SQLite, of JSON members, or of what happens to a line.
 
 public import Model
 

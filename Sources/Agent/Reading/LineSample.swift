@@ -10,7 +10,7 @@ internal import Spool
 
 /// What would become of the lines of a file, without an agent and without containers: for `check --sample`.
 public struct LineSample: Sendable {
-    /// What becomes of a line.
+    /// What happens to a line.
     public enum Fate: String, Sendable {
         /// An object with a name.
         case event
@@ -28,7 +28,7 @@ public struct LineSample: Sendable {
     public struct Line: Sendable {
         /// Its number in the file, from 1.
         public let number: Int
-        /// What becomes of it.
+        /// What happens to it.
         public let fate: Fate
         /// The event's or record's name.
         public var name = ""

@@ -60,7 +60,7 @@ public enum JournalPriority: String, SettingChoice {
     case debug
 }
 
-/// What becomes of lines with bytes that are not UTF-8.
+/// What happens to lines with bytes that are not UTF-8.
 public enum BytesHandling: String, SettingChoice {
     /// They are quarantined.
     case quarantine

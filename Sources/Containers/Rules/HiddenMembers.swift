@@ -86,7 +86,7 @@ struct HiddenMembers {
 }
 
 extension RuleEngine {
-    /// What may be kept of a line that is no event, or not to be one: as it came while nothing is redacted or hashed. Else
+    /// What may be kept of a line that is not an event, or not to be one: as it came while nothing is redacted or hashed. Else
     /// JSON without its hidden members; and of anything else just its shape, letters and digits as `x`.
     ///
     /// What was changed is never as long as it was: so nobody takes it for the whole line.

@@ -64,7 +64,7 @@ public final class ContainerTrials {
     ///   - line: the event as an app would write it, on one line.
     ///   - functions: what functions answer, by name; the others answer null.
     /// - Throws: `Refusal` for what the agent would not take as an event.
-    /// - Returns: nil for a push into the data layer, which is no event.
+    /// - Returns: nil for a push into the data layer, which is not an event.
     public func run(
         _ line: [UInt8], app: String, functions: [String: JSONValue] = [:]
     ) throws(Refusal) -> EventTrial? {

@@ -73,7 +73,7 @@ public struct StatusReport: Sendable, Equatable {
     public struct Lane: Sendable, Equatable {
         /// Which.
         public var priority: Priority
-        /// What became of all that was accepted.
+        /// What happened to all that was accepted.
         public var ledger: Ledger
         /// When the oldest that waits was accepted.
         public var oldest: Timestamp?

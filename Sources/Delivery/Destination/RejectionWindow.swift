@@ -1,4 +1,4 @@
-/// What became of the last 1,000 events of a destination: taken, or rejected (fault 11).
+/// What happened to the last 1,000 events of a destination: taken, or rejected (fault 11).
 ///
 /// A destination that rejects a tenth of what it gets, or more than it takes, is set up wrongly, or its senders are: turning
 /// the queue into dead letters would not help it.

@@ -24,7 +24,7 @@ extension EventPass {
         return passes(.eventNames, limit)
     }
 
-    /// What becomes of an event beyond a limit: true if it goes on (cut by the caller, or as it is).
+    /// What happens to an event beyond a limit: true if it goes on (cut by the caller, or as it is).
     mutating func passes(_ kind: LimitKind, _ limit: Limit) -> Bool {
         if limit.consequence == .cut { return true }
         counts[limit.consequence, kind] += 1

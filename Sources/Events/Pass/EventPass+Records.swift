@@ -9,7 +9,7 @@ extension EventPass {
     static let mostNameBytes = 256
     /// What `front` holds at most beside the name: the names of its members, a time, a severity and a country.
     static let frontBytes = 128
-    /// 1 January 2000: what is before it is no time but another number.
+    /// 1 January 2000: what is before it is not a time but another number.
     private static let earliest = Timestamp(nanoseconds: 946_684_800_000_000_000)
 
     /// Judges a record: it is accepted, or expired.

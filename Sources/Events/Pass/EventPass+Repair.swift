@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Model
 
-/// Lines that are no JSON object as they are: where the app's settings say so, they become one.
+/// Lines that are not JSON objects as they are: where the app's settings say so, they become one.
 extension EventPass {
     /// What some programs write whenever they open a file: at the beginning of any line. It is no content.
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]

@@ -58,7 +58,7 @@ public struct EventPass: ~Copyable {
     var nameText = LineBuffer(capacity: 1024)
     /// When the last cut was noted with what it was.
     var cutNotedAt: Timestamp?
-    /// What becomes of the line when a check has failed.
+    /// What happens to the line when a check has failed.
     var failure = Verdict.Kind.quarantined
     /// The members that go before the others that are added, without the comma before the first.
     var front: [UInt8] = []

@@ -1,9 +1,9 @@
 public import EventLoops
 public import Model
 
-/// What became of one line. Small, because there is one for each event: what is wrong is in `EventPass.problem`.
+/// What happened to one line. Small, because there is one for each event: what is wrong is in `EventPass.problem`.
 public struct Verdict: Sendable {
-    /// What became of it.
+    /// What happened to it.
     public enum Kind: UInt8, Sendable {
         /// An event: `EventPass.write` appends it.
         case accepted
@@ -19,7 +19,7 @@ public struct Verdict: Sendable {
         case blank
     }
 
-    /// What became of it.
+    /// What happened to it.
     public let kind: Kind
     /// How much it matters; for `accepted` and `expired`.
     public let priority: Priority
@@ -96,7 +96,7 @@ public enum Oddity: String, Sendable, CaseIterable {
 
 /// What happened to the events that were read; each figure is a counter that never decreases.
 public struct EventCounts: Sendable, Equatable {
-    /// Events beyond a limit, by what became of them; of cuts one for each name, key or value cut, and for each property left out.
+    /// Events beyond a limit, by what happened to them; of cuts one for each name, key or value cut, and for each property left out.
     public var limited: [LimitConsequence: [LimitKind: Int]] = [:]
     /// One of the latest cuts.
     public var lastCut: LimitCut?

@@ -43,7 +43,7 @@ public actor Rereader {
         calls.start(calls.restore(memory), on: loop)
     }
 
-    /// Reads lines again that were kept whole: each leaves the quarantine in the transaction that holds what became of it.
+    /// Reads lines again that were kept whole: each leaves the quarantine in the transaction that holds what happened to it.
     ///
     /// - Returns: how many were read again; the others stay.
     /// - Throws: `IntakeError`, with code `full` when the queue has no room for them now; what was read before stays read.

@@ -9,7 +9,7 @@ package struct FormatTraits: Sendable {
     var sendsLinesAsStored = false
     /// How much of an answer the format reads, in bytes, and how much more for each event; 0: its status says all.
     var answerBytes = (first: 0, each: 0)
-    /// Whether an answer of success has a body that says what became of the events.
+    /// Whether an answer of success has a body that says what happened to the events.
     var readsAnswers = false
     /// Where the format has its token.
     var tokenPlace = TokenPlace.authorization(scheme: "Bearer")

@@ -8,7 +8,7 @@ struct ItemTally {
     private var again: Failure?
     private var acknowledged = 0
 
-    /// Notes what became of an event, by the table of statuses.
+    /// Notes what happened to an event, by the table of statuses.
     mutating func add(_ index: Int, status: Int, type: String, reason: String) {
         let meaning = AnswerTable().meaning(of: status)
         if meaning == .acknowledge {
@@ -33,7 +33,7 @@ struct ItemTally {
         }
     }
 
-    /// What became of the batch. When nothing of it was settled, it is tried again or held as a whole.
+    /// What happened to the batch. When nothing of it was settled, it is tried again or held as a whole.
     func outcome(of events: Int) -> Outcome {
         if acknowledged == events { return .acknowledged }
         if acknowledged == 0, rejected.isEmpty {

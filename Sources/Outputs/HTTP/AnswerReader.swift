@@ -18,7 +18,7 @@ struct AnswerReader: Sendable {
         let isOverridden = table.isOverridden(status)
         let engine = answer.clickHouseCode.map(ClickHouseError.init)
         if !isOverridden {
-            // A format whose answers say what became of the events has been told nothing by half an answer.
+            // A format whose answers say what happened to the events has been told nothing by half an answer.
             if encoder.traits.readsAnswers, (200...299).contains(status), !answer.isComplete {
                 return .retry(
                     Failure(

@@ -26,7 +26,7 @@ struct ClickHouseError {
 
     private var known: (name: String, kind: Kind)? { code.flatMap { ClickHouseError.all[$0] } }
 
-    /// What becomes of the batch.
+    /// What happens to the batch.
     ///
     /// - Parameter status: what the answer's status alone would mean.
     func meaning(beside status: AnswerMeaning) -> AnswerMeaning {

@@ -128,7 +128,7 @@ actor HTTPClient {
         }
     }
 
-    /// What became of a connection. To be asked while the library still has it: it closes its own end when it lets go.
+    /// What happened to a connection. To be asked while the library still has it: it closes its own end when it lets go.
     private func connectResult(of transfer: Transfer, _ result: CURLcode) -> Reached<Int32> {
         var options = settings.options
         options.settings.url = EndpointURL(transfer.url)

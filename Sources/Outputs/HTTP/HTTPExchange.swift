@@ -64,7 +64,7 @@ package struct HTTPAnswer: Sendable, Equatable {
     }
 }
 
-/// What became of a request, or of a connection that only was to be made.
+/// What happened to a request, or to a connection that was only to be made.
 enum Reached<Value: Sendable>: Sendable {
     /// It came about: an answer, at least its head; or an open descriptor that does not block, and belongs to the caller.
     case answered(Value)

@@ -6,7 +6,7 @@ internal import Model
 
 /// Puts what libcurl says of a failed transfer into words that say what to do.
 enum TransferFailure {
-    /// What became of a transfer without an answer.
+    /// What happened to a transfer without an answer.
     static func result<Value>(
         _ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions
     ) -> Reached<Value> {

@@ -41,7 +41,7 @@ actor KafkaClient {
         retireIfUseless()
     }
 
-    /// Hands over records and waits for what becomes of them. Ends within `requestTimeout`, and at once when its task is
+    /// Hands over records and waits for what happens to them. Ends within `requestTimeout`, and at once when its task is
     /// cancelled.
     func publish(_ records: [KafkaRecord], headers: [(name: String, value: String)]) async -> KafkaReport {
         lastID += 1
@@ -260,7 +260,7 @@ actor KafkaClient {
 
     /// Makes a producer that asks for the topic. Like a call to `publish` it gives up when no broker was found for `searchTime`.
     ///
-    /// - Returns: what became of it: `acknowledged` when a broker knows the topic and us.
+    /// - Returns: what happened to it: `acknowledged` when a broker knows the topic and us.
     func look() -> Outcome {
         let producer: KafkaProducer
         do throws(OutputError) { producer = try usableProducer() } catch {

@@ -19,7 +19,7 @@ struct KafkaRecord {
 final class KafkaProducer {
     /// What the library reports.
     enum Report {
-        /// What became of a record; 0: it is stored.
+        /// What happened to a record; 0: it is stored.
         case record(mark: UInt, code: Int32)
         /// Something that is about no record.
         case error(code: Int32, words: String, isFatal: Bool)

@@ -1,9 +1,9 @@
 internal import EventLoops
 internal import Model
 
-/// What became of some records.
+/// What happened to some records.
 struct KafkaReport: Sendable {
-    /// What became of each, in their order.
+    /// What happened to each, in their order.
     var outcomes: [Outcome]
     /// The bytes of keys and events that were handed over.
     var sentBytes = 0

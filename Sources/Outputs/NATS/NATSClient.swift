@@ -72,7 +72,7 @@ actor NATSClient {
         generation += 1
     }
 
-    /// Publishes messages and waits for what becomes of them. Ends within `requestTimeout`, and at once when its task is
+    /// Publishes messages and waits for what happens to them. Ends within `requestTimeout`, and at once when its task is
     /// cancelled. Without messages it only connects.
     func publish(_ messages: [NATSMessage]) async -> NATSReport {
         lastID += 1

@@ -22,7 +22,7 @@ struct NATSInfo: Equatable {
     /// How many other servers are kept.
     static let mostServers = 32
 
-    /// - Returns: nil when it is no JSON object.
+    /// - Returns: nil when it is not JSON object.
     init?(_ json: [UInt8]) {
         guard let document = JSONSlice(json[...]), let members = document.members else { return nil }
         for (key, value) in members {

@@ -149,7 +149,7 @@ final class NATSLink {
 
     /// Reads what has arrived.
     ///
-    /// - Returns: the failure when the connection has come to its end; operations that came before may be read.
+    /// - Returns: the failure when the connection has ended; operations that came before may be read.
     func receive(at now: BootInstant) -> Failure? {
         let count = recv(socket, &buffer, buffer.count, 0)
         guard count > 0 else {

@@ -14,9 +14,9 @@ struct NATSMessage {
     var size: Int { headers.count + payload.count }
 }
 
-/// What became of some messages.
+/// What happened to some messages.
 struct NATSReport: Sendable {
-    /// What became of each, in their order.
+    /// What happened to each, in their order.
     var outcomes: [Outcome]
     /// What kept all of them from being sent; nil when there was a connection.
     var refusal: Outcome?
@@ -46,14 +46,14 @@ class Ticket<Report: Sendable> {
         outcomes = Array(repeating: nil, count: count)
     }
 
-    /// Notes what became of one.
+    /// Notes what happened to one.
     func settle(_ index: Int, _ outcome: Outcome) {
         guard outcomes.indices.contains(index), outcomes[index] == nil else { return }
         outcomes[index] = outcome
         settled += 1
     }
 
-    /// What became of each: those without an outcome share this one.
+    /// What happened to each: those without an outcome share this one.
     func outcomes(or rest: Outcome?) -> [Outcome] {
         let fallback = rest ?? .retry(Failure(kind: .connection, message: "given up here before an answer came"))
         return outcomes.map { $0 ?? fallback }

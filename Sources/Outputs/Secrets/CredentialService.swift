@@ -89,7 +89,7 @@ struct CredentialFailure: Error {
         failure = Failure(kind: kind, status: status, message: message)
     }
 
-    /// What becomes of the batch: a service that refuses needs a person, all else passes.
+    /// What happens to the batch: a service that refuses needs a person, all else passes.
     var outcome: Outcome {
         guard let status = failure.status, [400, 401, 403].contains(status) else {
             return failure.kind == .local ? .held(failure) : .retry(failure)

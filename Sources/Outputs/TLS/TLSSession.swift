@@ -160,7 +160,7 @@ final class TLSSession {
 
     /// What the other side has said.
     ///
-    /// - Returns: the failure when TLS has come to its end, good or bad; after that nothing more comes.
+    /// - Returns: the failure when TLS has ended, good or bad; after that nothing more comes.
     func read() -> (bytes: [UInt8], end: Failure?) {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16_384)

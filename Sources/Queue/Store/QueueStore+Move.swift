@@ -1,7 +1,7 @@
 internal import Logs
 public import Model
 
-/// What became of events that were to go to another destination.
+/// What happened to events that were to go to another destination.
 public struct MovedEvents: Sendable, Equatable {
     /// They wait for the other destination now.
     public var moved = 0

@@ -216,7 +216,7 @@ public final class BackfillFile {
     private func nextFind() throws(SystemError) -> (find: ObjectSplitter.Find, isEnd: Bool) {
         if packed.lines.isEmpty {
             guard packed.end == nil else {
-                // What is still open in a text that ends too early is no event.
+                // What is still open in a text that ends too early is not an event.
                 let isWhole = packed.end == .whole && splitter.isComplete
                 return (isWhole ? splitter.finish() : .more, true)
             }

@@ -1,4 +1,4 @@
-/// What people should fix, as long as it is so. Bounded by holder: whoever has most gives way to those who have less, so that
+/// What people should fix, while it is so. Bounded by holder: whoever has most gives way to those who have less, so that
 /// nobody's thousand hide another's one.
 struct Complaints {
     /// How many are remembered, of all.

@@ -100,7 +100,7 @@ struct CutOffs {
         turnedUp(Whole(streams: streams, length: length, isNew: true, at: now))
     }
 
-    /// It is what became of one file that is gone, and of which nothing had been read; or is kept for one that is found gone next.
+    /// It is what happened to one file that is gone, and of which nothing had been read; or is kept for one that is found gone next.
     private mutating func turnedUp(_ whole: Whole) {
         let isIts = { (cut: CutOff) in
             cut.gone != nil && cut.fingerprint.length == 0 && cut.end <= whole.length

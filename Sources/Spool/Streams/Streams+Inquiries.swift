@@ -77,7 +77,7 @@ extension Streams {
         }
     }
 
-    /// What became of a file that is shorter than what was read of it, or holds other bytes.
+    /// What happened to a file that is shorter than what was read of it, or holds other bytes.
     ///
     /// - Returns: the place that was reached before; nil if it is waited whether it becomes what it was.
     mutating func changed(

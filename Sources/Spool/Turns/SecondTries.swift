@@ -52,7 +52,7 @@ struct SecondTries {
         case look(SpoolDirectory, FileName)
         /// An append file is to be read.
         case read(AppendFile)
-        /// A file that was read is to be checked for what becomes of it.
+        /// A file that was read is to be checked for what happens to it.
         case check(AppendFile)
         /// Removals are to be made durable.
         case sync

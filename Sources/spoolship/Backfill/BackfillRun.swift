@@ -49,7 +49,7 @@ struct BackfillRun: Sendable {
 
     /// Takes all files, one after the other.
     ///
-    /// - Returns: 0 when all is well; 65 when some lines are no events or were refused; 75 when something cannot be sent.
+    /// - Returns: 0 when all is well; 65 when some lines are not events or were refused; 75 when something cannot be sent.
     func run() throws(CommandFailure) -> ExitCode {
         var opened: [BackfillFile] = []
         // Looked at before the first is taken: a name with a mistake is found at once.

@@ -152,7 +152,7 @@ public final class RuleEngine {
     ///   - largest: an event that tags make larger than this, in bytes, is `tooLarge`, and counted.
     ///   - isPushed: whether it becomes part of its app's data layer; old events do not.
     ///   - results: results of functions that are at hand; nil for others.
-    /// - Returns: what becomes of it; unless calls are needed, `priority`, `destinations`, `calls` and `line` say the rest.
+    /// - Returns: what happens to it; unless calls are needed, `priority`, `destinations`, `calls` and `line` say the rest.
     public func apply(
         to line: UnsafeRawBufferPointer, app: String, priority: Priority, at now: Timestamp, largest: Int = .max,
         isPushed: Bool = true, results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
@@ -174,7 +174,7 @@ public final class RuleEngine {
         // Looked at last: what is kept of it is to be as all containers want it.
         guard arrived.count > limit else { return .kept }
         note(.tooLarge)
-        // It is no event any more, so what tags hide is hidden whatever their rules say.
+        // It is not an event any more, so what tags hide is hidden whatever their rules say.
         let hidden = hidden(of: app)
         if !hidden.isEmpty { (hideAll(hidden, in: arrived) ?? []).withUnsafeBytes { keep($0) } }
         return .tooLarge

@@ -48,7 +48,7 @@ package struct ElasticsearchEncoder: BatchEncoder {
         text.raw(event.line[(brace + 1)...])
     }
 
-    /// What became of each event.
+    /// What happened to each event.
     ///
     /// An item that is there already (409) is acknowledged; one that may be taken later goes again; one that is not wanted
     /// is rejected by itself. An answer that cannot be read to its end sends the batch again, which its ids make harmless.

@@ -79,7 +79,7 @@ package struct SplunkEncoder: BatchEncoder {
         return "\(milliseconds < 0 ? "-" : "")\(whole).\(rest.digits(3))"
     }
 
-    /// What became of each event: the collector takes those before the one that it names, rejects that one, and has not
+    /// What happened to each event: the collector takes those before the one that it names, rejects that one, and has not
     /// looked at the rest.
     package func outcome(
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
