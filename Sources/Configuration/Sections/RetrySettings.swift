@@ -12,7 +12,7 @@ extension RetrySettings: SettingsSection {
     static let entries: [Entry<RetrySettings>] = [
         .setting(
             "intervals", \.intervals, .list(of: .duration(.milliseconds(100) ... .seconds(86_400)), count: 0...20),
-            "The longest wait before each retry; as many retries as there are waits."),
+            "The longest wait before each retry; there are as many retries as waits."),
         .setting(
             "jitter", \.jitter, .number(0...1),
             "The share of each wait that is random, so that agents that failed together do not return together."

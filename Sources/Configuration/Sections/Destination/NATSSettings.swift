@@ -23,8 +23,8 @@ extension NATSSettings: SettingsSection {
             example: "\"EVENTS\""),
         .setting(
             "message", \.message, .choice,
-            "batch: one message of lines, an event each, packed as compression says; event: one message for each event, not"
-                + " packed, with the event's id."),
+            "batch: one message with an event a line, compressed as compression says; event: one uncompressed message"
+                + " for each event, with its id."),
         .setting(
             "duplicate_window", \.duplicateWindow, .duration(.seconds(1) ... .seconds(31 * 86_400)),
             "How long the stream recognises repeats: set what the stream has. A batch that is sent again later, and"
