@@ -23,7 +23,7 @@ extension DeliveryNote {
         case .holdLifted: log.warning("destination is no longer held", ["destination": destination])
         case .breakerOpened(let failure, let wait):
             log.error(
-                "destination failed too often: sending stands still, nothing is lost",
+                "destination failed too often: sending is suspended, nothing is lost",
                 [
                     "destination": destination, "reason": failure.summary,
                     "next_try_in": wait?.brief ?? "after resume or a network change",

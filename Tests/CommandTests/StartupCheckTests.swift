@@ -273,7 +273,7 @@ struct StartupCheckTests {
         chmod(file, 0o644)
         _ = try write("GTM-1", #"{"id": "GTM-1", "version": 1}"#, mode: 0o644)
         try expect(
-            container(file), says: "GTM-1.json stands behind GTM-1, which lies beside it and wins", warning: true)
+            container(file), says: "GTM-1.json is ignored, because GTM-1 beside it wins", warning: true)
     }
 
     @Test(

@@ -158,7 +158,7 @@ extension EndToEnd {
             try expectAgreement(bench, "cannot be read by user nobody (owner root, mode 0600)")
             chmod(bench.caFile, 0o644)
             chmod("\(bench.path)/receiver", 0o700)
-            try expectAgreement(bench, "lies in \(bench.path)/receiver, which user nobody may not enter")
+            try expectAgreement(bench, "is in \(bench.path)/receiver, which user nobody may not enter")
             chmod("\(bench.path)/receiver", 0o755)
             chown(bench.state, 0, 0)
             try expectAgreement(bench, "cannot be read, written and entered by user nobody")

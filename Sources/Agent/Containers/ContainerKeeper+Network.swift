@@ -27,7 +27,7 @@ extension ContainerKeeper {
 
     private func fetched(_ slot: ContainerSlot, _ etag: String?) async -> ContainerMachine.Fetched {
         guard isNetworkOn() else { return .failed(.noNetwork, "the network is switched off (`spoolship network on`)") }
-        guard !offline.contains(slot.settings.id) else { return .failed(.noNetwork, "no route leads there") }
+        guard !offline.contains(slot.settings.id) else { return .failed(.noNetwork, "there is no route to it") }
         guard let fetcher = slot.fetcher else { return .failed(.unknownError, "its url or ca_file cannot be used") }
         let result = await fetcher.fetch(etag: etag)
         switch result {

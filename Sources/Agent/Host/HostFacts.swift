@@ -49,10 +49,10 @@ struct HostFacts: Sendable {
         do throws(HostError) {
             let id = try InstallID.load(
                 in: settings.agent.stateDirectory, machine: MachineID.read(), using: &random)
-            if id.wasReplaced { log.warning("install id made anew: the old file held none") }
+            if id.wasReplaced { log.warning("new install id: the old file held none") }
             if let original = id.clonedFrom {
                 log.warning(
-                    "install id made anew: the state directory came from another machine",
+                    "new install id: the state directory came from another machine",
                     ["before": original, "now": id.text])
             }
             return id.text

@@ -69,7 +69,7 @@ final class Watchdog {
         } else if !isHungry {
             isHungry = true
             log.error(
-                "no progress: systemd will end and restart the agent unless it goes on",
+                "no progress: systemd will kill and restart the agent unless it continues",
                 ["reason": reasons.joined(separator: "; ")])
         }
         beginRound()

@@ -60,7 +60,7 @@ extension HTTPServer {
                 connection.head = head
                 if options.needsPeer, connection.peer == nil {
                     throw ControlRefusal(
-                        status: 403, code: "not_permitted", message: "the kernel does not say who asks")
+                        status: 403, code: "not_permitted", message: "the kernel does not identify the caller")
                 }
                 if let refusal = judge(head, connection.peer) { throw refusal }
                 let body = try HTTPBodyReader(head.length, limit: options.bodyBytes)

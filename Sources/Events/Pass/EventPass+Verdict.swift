@@ -32,7 +32,7 @@ extension EventPass {
         }
         if time > newest {
             problem = Problem(
-                reason: .timeAhead, limit: nil, detail: "the event's time lies further ahead than max_time_ahead")
+                reason: .timeAhead, limit: nil, detail: "the event's time is further ahead than max_time_ahead")
             return verdict(.quarantined, next)
         }
         if hasAddress { findAddress() }

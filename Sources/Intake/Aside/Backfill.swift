@@ -141,7 +141,7 @@ public actor Backfill {
     }
 
     private static let stopping = IntakeError(
-        .stopping, "the agent is stopping; the same command goes on where this one ended")
+        .stopping, "the agent is stopping; the same command resumes where this one ended")
 
     /// Returns once nothing else goes first.
     private func waitForTurn(_ options: Options, _ destinations: [DestinationName]) async throws(IntakeError) {

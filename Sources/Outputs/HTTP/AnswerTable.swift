@@ -42,7 +42,7 @@ public struct AnswerTable: Sendable, Equatable {
             case 404, 410: "nothing is at this address; check the path in the url"
             case 405: "the address takes no POST; check the path in the url"
             case 407: "the proxy wants credentials"
-            case 411: "the destination wants a length, which it was given: look at the proxies between"
+            case 411: "the destination wants a length, which was sent: look at the proxies between"
             case 413: "the body is too large"
             case 415: "the format or the compression is not understood; check both"
             case 400, 422: "the destination does not want (some of) these events"

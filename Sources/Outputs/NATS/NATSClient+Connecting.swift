@@ -93,7 +93,7 @@ extension NATSClient {
         guard let link = links[id], link.opening != nil else { return }
         link.openingTimer = nil
         let message =
-            "\(link.address.host) took the connection and did not go on in time (connect_timeout):"
+            "\(link.address.host) accepted the connection but did not answer in time (connect_timeout):"
             + (link.phase == .greeting ? " is it a NATS server, does it want tls_first?" : " does it hang?")
         fail(link, .retry(Failure(kind: .timeout, message: message)))
     }

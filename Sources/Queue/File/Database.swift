@@ -168,7 +168,7 @@ final class Database {
         case ENOSPC, EDQUOT:
             return QueueError(.diskFull, "no room for \(path); free some space on its file system")
         case EROFS:
-            return QueueError(.readOnly, "\(path) lies on a read-only file system; remount it writable")
+            return QueueError(.readOnly, "\(path) is on a read-only file system; remount it writable")
         case EACCES, EPERM:
             return QueueError(.noPermission, "\(path) may not be opened; run this as the agent's user or root")
         default:

@@ -97,7 +97,7 @@ public actor SpoolReader {
             // A start that went on without it would look well and read nothing.
             let message =
                 error.number == ENOSYS
-                ? "openat2 is not to be had: it needs Linux 5.6, and no sandbox that forbids it (RestrictSUIDSGID= does)"
+                ? "openat2 is not available: it needs Linux 5.6, and no sandbox that forbids it (RestrictSUIDSGID= does)"
                 : "cannot open the spool \(path): make it, or set spool.directory"
             throw SpoolError(.noDirectory, message, cause: error)
         }

@@ -158,7 +158,7 @@ struct BackfillRun: Sendable {
             try course.show(at: time.bootTime)
             if let deadline, time.bootTime >= deadline {
                 throw CommandFailure(
-                    .deadline, "time ran out, \(reason); the same command goes on where this one ended")
+                    .deadline, "time ran out, \(reason); the same command resumes where this one ended")
             }
             usleep(50_000)
         }
@@ -202,7 +202,7 @@ struct BackfillRun: Sendable {
         } catch {
             throw CommandFailure(
                 .temporaryFailure,
-                "the agent has ended (\(error.message)); the same command goes on where this one ended")
+                "the agent has ended (\(error.message)); the same command resumes where this one ended")
         }
     }
 

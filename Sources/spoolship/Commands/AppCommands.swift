@@ -25,7 +25,7 @@ extension Command {
         try invocation.console.print("\(app.path): \(app.user) writes there as app \(app.name)")
         if !hasLists {
             invocation.console.printError(
-                "spoolship: \(spool) lies on a file system without access control lists: let \(app.user) write with"
+                "spoolship: \(spool) is on a file system without access control lists: let \(app.user) write with"
                     + " umask 0027 or 0007, so that the group may read")
         }
         return .success

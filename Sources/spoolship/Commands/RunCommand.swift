@@ -72,7 +72,7 @@ extension Command {
         }
         let own = run(isOwnAgent: true)
         let result = Mutex<Result<ExitCode, CommandFailure>>(
-            .failure(CommandFailure(.temporaryFailure, "interrupted; the same command goes on where this one ended")))
+            .failure(CommandFailure(.temporaryFailure, "interrupted; the same command resumes where this one ended")))
         try runAgent(loaded, invocation.configurationPath) {
             let ended = Result { () throws(CommandFailure) in try own.run() }
             result.withLock { $0 = ended }
@@ -95,7 +95,7 @@ extension Command {
     private static func refuseSpoolFiles(_ files: [String], _ spool: String) throws(CommandFailure) {
         guard let root = resolved(spool) else { return }
         for file in files where resolved(file)?.hasPrefix(root + "/") == true {
-            throw CommandFailure(.usage, "\(file) lies in the spool, where the agent reads it by itself")
+            throw CommandFailure(.usage, "\(file) is in the spool, where the agent reads it anyway")
         }
     }
 

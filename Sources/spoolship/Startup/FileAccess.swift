@@ -30,8 +30,8 @@ struct FileAccess: Sendable {
     func refusal(_ path: String, _ purpose: Purpose) -> String? {
         guard faccessat(AT_FDCWD, path, Int32(purpose.rawValue), AT_EACCESS) != 0, errno != ENOENT else { return nil }
         let number = errno
-        if number == EROFS { return "lies on a file system that is mounted read-only" }
-        if let door = closedDoor(on: path) { return "lies in \(door), which user \(user) may not enter" }
+        if number == EROFS { return "is on a file system that is mounted read-only" }
+        if let door = closedDoor(on: path) { return "is in \(door), which user \(user) may not enter" }
         guard number == EACCES, let status = FileStatus(path) else {
             return "cannot be \(purpose.words) by user \(user): \(SystemError.message(number))"
         }

@@ -48,7 +48,7 @@ extension StartupCheck {
         guard let directory = StartupCheck.directory(of: file) else { return }
         let better = [container.id, "\(container.id).plist"].prefix { $0 != name }
         for other in better where FileStatus("\(directory)/\(other)") != nil {
-            add(setting, "\(name) stands behind \(other), which lies beside it and wins", severity: .warning)
+            add(setting, "\(name) is ignored, because \(other) beside it wins", severity: .warning)
         }
         do throws(ContainerError) {
             let found = try DefaultFile(path: file, id: container.id, user: access.userID)
@@ -196,7 +196,7 @@ extension StartupCheck {
         guard FileStatus(path) == nil else { return nil }
         let number = errno
         if number == EACCES, let door = access.closedDoor(on: path) {
-            return "lies in \(door), which user \(access.user) may not enter"
+            return "is in \(door), which user \(access.user) may not enter"
         }
         return SystemError.message(number).lowercased()
     }

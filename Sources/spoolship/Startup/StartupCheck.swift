@@ -100,7 +100,7 @@ struct StartupCheck {
         if statfs(path, &kind) == 0,
             [0x6969, 0xFF53_4D42, 0xFE53_4D42].contains(UInt32(truncatingIfNeeded: kind.f_type))
         {
-            add(setting, "\(path) lies on a network file system; SQLite needs a local one")
+            add(setting, "\(path) is on a network file system; SQLite needs a local one")
         }
     }
 
@@ -156,7 +156,7 @@ struct StartupCheck {
         if found.device != status.device {
             add(
                 "spool.archive_directory",
-                "\(archive) lies on another file system than the spool; files are moved, not copied")
+                "\(archive) is on another file system than the spool; files are moved, not copied")
         }
     }
 

@@ -53,7 +53,7 @@ extension CompiledContainer {
             case .salted:
                 add(
                     place, at: ".salt", isMistake: false,
-                    "\(name) hashes with a salt, and who has the document can find values by trying: leave salt out, and name a "
+                    "\(name) hashes with a salt, and anyone with the document can find values by trying: leave salt out, and name a "
                         + "hash_key_file in [[container]]")
             case .withoutKey:
                 add(
