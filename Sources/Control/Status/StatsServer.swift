@@ -84,7 +84,7 @@ public final class StatsServer: Sendable {
         guard request.method == "GET" || request.method == "HEAD" else {
             return ControlResponse(
                 status: 405, headers: [("Allow", "GET, HEAD"), ("Content-Type", "text/plain; charset=utf-8")],
-                body: .bytes(Array("the stats port only tells: use GET\n".utf8)))
+                body: .bytes(Array("the stats port is read-only: use GET\n".utf8)))
         }
         switch request.path {
         case "/metrics":
