@@ -51,12 +51,14 @@ life: ## live the package's whole life in a clean Debian, or SUITE=trixie: insta
 	@$(MAKE) --no-print-directory deb
 	@scripts/life-test $(if $(SUITE),--suite $(SUITE))
 
-image: ## make an OCI image of the package, without Docker, and run the agent in it; needs root
+image: ## make an OCI image of the package, without Docker, and run the agent in it; ARCH=arm64: one image for both; needs root
 	@scripts/bootstrap test
-	@$(MAKE) --no-print-directory deb
+	@$(MAKE) --no-print-directory ARCH= deb
+	@$(if $(filter arm64,$(ARCH)),scripts/arm64-deb)
 	@rm -f build/*.oci.tar
 	@scripts/image
 	@scripts/image-test --image build/*.oci.tar
+	@$(if $(filter arm64,$(ARCH)),scripts/image-test --image build/*.oci.tar --architecture arm64)
 
 faults: ## bring about some sixty faults on the packaged agent and see that each has its signals: docs/faults.md; needs root
 	@scripts/bootstrap test

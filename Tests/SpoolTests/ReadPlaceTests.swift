@@ -125,13 +125,20 @@ struct ReadPlaceTests {
             ($0.place, $0.afterRead, $0.joinsText) = (places[0], .keep, true)
         }
         var expected: [String] = []
+        // On a busy machine a pause within a block may be one after which it is handed over.
+        var lastBeforePause: Set<String> = []
+        var written = ContinuousClock.now
         for block in 0..<6 {
             for line in 0..<4 {
                 let text =
                     line == 0 && block % 2 == 1
                     ? "{}" : "\(block) \(line)" + String(repeating: "x", count: line * 2_000)
+                if let last = expected.last, written.duration(to: .now) > .milliseconds(400) {
+                    lastBeforePause.insert(last)
+                }
                 expected.append(text)
                 spool.append(text + "\n", to: "app.log")
+                written = .now
                 await spool.pause(.milliseconds(100))
             }
             if block % 3 == 0 { await spool.untilLines(expected) }
@@ -141,7 +148,7 @@ struct ReadPlaceTests {
         // What is offered ends with a JSON line or with the last of a block, never within one.
         let ends = spool.queue.with { $0.lastOffered }
         #expect(
-            ends.allSatisfy { $0 == "{}" || $0.hasPrefix("0 3") || $0.dropFirst().hasPrefix(" 3") },
+            ends.allSatisfy { $0 == "{}" || $0.dropFirst().hasPrefix(" 3") || lastBeforePause.contains($0) },
             "\(ends.map { $0.prefix(5) })")
     }
 

@@ -39,7 +39,7 @@ def line_with(pattern, text):
 
 def bring_about(machine, fault):
     machine.reset()
-    machine.exit, machine.after = None, None
+    machine.exit, machine.before_stop, machine.after = None, None, None
     machine.start()
     machine.judge()
     before = set(machine.spoolship("status").split("\n"))
@@ -79,6 +79,8 @@ def bring_about(machine, fault):
             "missing": sorted(set(fault.alerts) - fired), "quiet": fault.quiet, "news": news, "text": log[-3000:],
         }
     finally:
+        if machine.before_stop:
+            machine.before_stop()
         machine.stop()
         if machine.after:
             machine.after()

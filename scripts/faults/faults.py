@@ -230,8 +230,8 @@ def _(m):
     m.write(['{"name":"large","text":"%s"}' % os.urandom(4096).hex()])
 
 
-def serve(machine, *, names="IP:127.0.0.1", days=90, wants=False, port=8444):
-    """A TLS server with a certificate of an authority of its own, trusted by the destination; gives its directory."""
+def serve(machine, *, names="IP:127.0.0.1", days=90, wants=False, port=8444, page=b""):
+    """A TLS server with a certificate of an authority of its own, trusted by the destination, that answers 200 with the page."""
     home = machine.path("/root/tls")
     machine.sh(f"""
         rm -rf /root/tls; mkdir -p /root/tls; cd /root/tls
@@ -250,8 +250,11 @@ def serve(machine, *, names="IP:127.0.0.1", days=90, wants=False, port=8444):
         def do_POST(self):
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(200)
-            self.send_header("Content-Length", "0")
+            if page:
+                self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(page)))
             self.end_headers()
+            self.wfile.write(page)
 
         def log_message(self, *_):
             pass
@@ -304,6 +307,33 @@ def _(m):
     serve(m, wants=True)
     m.reload()
     m.sell()
+
+
+@fault("the file of the certificate authority becomes garbage", r"ca\.pem", "SpoolshipRestartWouldFail")
+def _(m):
+    m.sh("echo garbage >/etc/spoolship/ca.pem")
+
+
+@fault("a login page answers in place of the receiver", r"web page", "SpoolshipDestinationHeld", "SpoolshipNotReady", short=True)
+def _(m):
+    serve(m, page=b"<!DOCTYPE html><html><body>Please log in</body></html>")
+    m.reload()
+    m.sell()
+
+
+@fault("the name server does not answer", r"resolve|name server|resolving", "SpoolshipDestinationFailing")
+def _(m):
+    m.spawn("dns", ["python3", "-c", "import socket,time; s=socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1',53)); "
+                    "time.sleep(600)"])
+    configured(m, lambda base: base.replace("127.0.0.1:8443", "collector.example.com"))
+    m.sell()
+
+
+@fault("the library of Kafka is not installed", r"librdkafka", "SpoolshipReloadFailed")
+def _(m):
+    # Where this machine has it, the copy loses it: no other fault wants it.
+    m.sh("rm -f /usr/lib/*-linux-gnu/librdkafka.so.1*")
+    with_more(m, '[[destination]]\nname = "stream"\ntype = "kafka"\nbrokers = ["127.0.0.1:9092"]\ntopic = "events"\n')
 
 
 @fault("the new token file is empty", r"token.*(empty|not used)|empty.*secret|changed file not used", "SpoolshipRestartWouldFail")
@@ -406,6 +436,36 @@ def _(m):
     m.sh("mount -t tmpfs tmpfs /srv/spool")
 
 
+@fault("the spool's directory is closed to the agent", r"/srv/spool", "SpoolshipFilesRefused")
+def _(m):
+    elsewhere(m)
+    m.sh("chown root:root /srv/spool; chmod 700 /srv/spool")
+    m.write(['{"name":"Sold"}'], app="../../../srv/spool/shop")
+
+
+@fault("a file to be read where it lies, which the agent may not read", r"access\.log", "SpoolshipFilesRefused")
+def _(m):
+    m.sh("mkdir -p /var/log/web; echo '{}' >/var/log/web/access.log; chmod 600 /var/log/web/access.log")
+    with_more(m, '[apps.web]\nread = ["/var/log/web/*.log"]\n')
+
+
+@fault("the journal is to be read, and the agent may not", r"systemd-journal|journal", "SpoolshipJournalNotRead")
+def _(m):
+    with_more(m, "[apps.system]\njournal = true\n")
+
+
+@fault("limits that cut what an app writes", r"cut", quiet="the limits were set to cut; `status` and the log say what they cut")
+def _(m):
+    with_more(m, "[limits]\nproperties = 2\n")
+    m.write('{"name":"Sold","properties":{"a":1,"b":2,"c":%d}}' % number for number in range(5))
+
+
+@fault("more bad lines than quarantine keeps", r"purged|given up|removed", "SpoolshipQuarantine")
+def _(m):
+    with_more(m, "[quarantine]\nmax_size = \"64KiB\"\n")
+    m.write("this is not JSON: " + os.urandom(100).hex() for _ in range(3000))
+
+
 @fault("lines that are no events", r"quarantine", "SpoolshipQuarantine", short=True)
 def _(m):
     m.write(["this is not JSON", "nor this"])
@@ -481,6 +541,35 @@ def _(m):
     m.exit = m.exits()
 
 
+@fault("the disk of the state directory hangs", r"does not answer|does not come back|hangs|no answer", "SpoolshipNotReady")
+def _(m):
+    m.stop()
+    # A file system of its own, which can be frozen. A booted machine's /dev has no loop devices.
+    m.sh("dd if=/dev/zero of=/srv/state.img bs=1M count=64 2>/dev/null; mkfs.ext4 -q /srv/state.img; mkdir -p /srv/state")
+    loop = m.run("losetup", "--find", "--show", m.path("/srv/state.img")).strip()
+    m.sh(f"""[ -e {loop} ] || mknod {loop} b 7 {loop.removeprefix("/dev/loop")}
+        mount {loop} /srv/state; chown spoolship:spoolship /srv/state; chmod 700 /srv/state""")
+    m.writable("/srv/state")
+    m.configure(BASE + '[agent]\nstate_directory = "/srv/state"\n')
+    m.start()
+
+    def after():
+        m.sh("umount /srv/state; rm -rf /srv/state /srv/state.img")
+        m.run("losetup", "--detach", loop)
+
+    m.after = after
+    m.sh("fsfreeze -f /srv/state")
+    m.before_stop = lambda: m.sh("fsfreeze -u /srv/state")
+    m.sell()
+
+
+@fault("the queue's file belongs to root after it was restored", r"queue\.sqlite.*(root|chown|owner|user)", "SpoolshipDown")
+def _(m):
+    m.stop()
+    m.sh("chown root:root /var/lib/spoolship/queue.sqlite; chmod 600 /var/lib/spoolship/queue.sqlite")
+    m.exit = m.exits()
+
+
 @fault("the queue's file is damaged", r"damaged|corrupt|salvage", "SpoolshipEventsLost", short=True)
 def _(m):
     m.spoolship("pause")
@@ -527,6 +616,11 @@ def _(m):
 def _(m):
     m.sh("rm -rf /var/spool/spoolship/.spoolship; echo in the way >/var/spool/spoolship/.spoolship")
     m.spoolship("disable", "--yes")
+
+
+@fault("an edited configuration that was not reloaded", r"reload", quiet="the old settings are in force, as they were; `status` says so")
+def _(m):
+    m.configure(BASE + "# edited\n[queue]\nmax_size = \"100MiB\"\n")
 
 
 # --- Containers ----------------------------------------------------------------------------------------------------------

@@ -22,13 +22,16 @@ final class Statement {
 
     func bind(_ index: Int32, _ value: some SQLValue) { value.bind(to: handle, at: index) }
 
+    private func bindNext(_ index: inout Int32, _ value: some SQLValue) {
+        index += 1
+        bind(index, value)
+    }
+
     /// Binds values in their order, from the first place on.
     func take<each Value: SQLValue>(_ values: repeat each Value) {
         var index: Int32 = 0
-        for value in repeat each values {
-            index += 1
-            bind(index, value)
-        }
+        // Not by `for`: the name of its value makes Swift 6.2.3 as Debian builds it fail its own verification.
+        repeat bindNext(&index, each values)
     }
 
     /// Binds numbers in their order, from the first place on.

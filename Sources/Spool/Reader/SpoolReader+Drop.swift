@@ -152,7 +152,8 @@ extension SpoolReader {
                 return
             }
             let isReady = drop.isComplete || isClaimed
-            guard isReady || isSettled(directory, name, seen) else {
+            // Not by `||`, whose right side is a closure that Swift 6.2 lets nothing of the actor's into.
+            guard isReady ? true : isSettled(directory, name, seen) else {
                 return remember(.settle(directory, name), after: options.settleTime)
             }
             let descriptor = try FileSystem.read(looked)
