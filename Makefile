@@ -79,10 +79,10 @@ latency: ## measure the time from a written line to the receiver
 	@$(MAKE) --no-print-directory build
 	@python3 Benchmarks/latency.py build/spoolship
 
-hostile: ## let a hostile user at the agent beside honest apps for SECONDS=60, or SEED=…; needs root
+hostile: ## let a hostile user at the agent beside honest apps for SECONDS=60, or SEED=…; WAY=random, WAY=bounds; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory build
-	@python3 Benchmarks/hostile build/spoolship --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(if $(WITHOUT),--without $(WITHOUT)) $(if $(ONLY),--only $(ONLY)) $(if $(EVENTS),--events $(EVENTS))
+	@python3 Benchmarks/hostile build/spoolship $(if $(WAY),--$(WAY)) --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(if $(WITHOUT),--without $(WITHOUT)) $(if $(ONLY),--only $(ONLY)) $(if $(EVENTS),--events $(EVENTS)) $(if $(SPOOL),--spool $(SPOOL))
 
 storm: ## let the world at the agent for SECONDS=180, or SEED=…: kills, reloads, full disks, bad servers; needs root
 	@scripts/bootstrap test

@@ -39,8 +39,9 @@ class Ground:
 
 def write(path: str, data: bytes) -> str:
     with open(path, "wb") as file:
+        # By its name the agent may have it by then.
+        os.fchmod(file.fileno(), 0o664)
         file.write(data)
-    os.chmod(path, 0o664)
     return path
 
 
