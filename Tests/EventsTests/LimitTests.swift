@@ -217,6 +217,29 @@ struct LimitTests {
         #expect(second.read(#"{"name":"c"}"#, at: Reading.now + .seconds(86_400)).verdict.kind == .accepted)
     }
 
+    @Test("of very many apps those that were not read for longest are forgotten, and their names with them")
+    func appsAreBounded() {
+        var reading = Reading(options { $0.eventNames.value = 10 })
+        var kept: Set<String> = []
+        var most = 0
+        for number in 0..<5000 {
+            let source = reading.pass.source(app: "uid-\(number)", isShared: true, using: &reading.random)
+            reading.pass.begin(source, at: Reading.now, isSynchronised: true, using: &reading.random)
+            let line = Array("{\"name\":\"a\"}\n".utf8)
+            let verdict = line.withUnsafeBufferPointer { reading.pass.read($0.baseAddress!, from: 0, to: $0.count) }
+            #expect(verdict.kind == .accepted)
+            #expect(reading.read(#"{"name":"b"}"#).verdict.kind == .accepted)
+            for (key, bytes) in reading.pass.takeMemory() {
+                if bytes == nil { kept.remove(key) } else { kept.insert(key) }
+            }
+            most = max(most, reading.pass.nameCounts.count)
+        }
+        #expect(most <= EventPass.mostApps)
+        // Whoever was read all along is not.
+        #expect(reading.pass.nameCounts["shop"]?.names == 1)
+        #expect(kept == Set(reading.pass.nameCounts.keys.map { "names/\($0)" }))
+    }
+
     @Test("nothing is cut by default; 0 turns a limit off")
     func ac19_off() throws {
         var reading = Reading(options { $0 = EventLimits() })

@@ -143,6 +143,25 @@ struct BoundsTests {
         #expect(Set(spool.queue.lines).count == 800)
     }
 
+    @Test("who has a range of subordinate ids has one share, not as many as ids")
+    func subordinateOwners() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("incoming")
+        let reader = try await spool.start()
+        spool.queue.with { $0.isFull = true }
+        for number in 0..<3000 { drop(number, of: 100_000 + UInt32(number), in: spool) }
+        await spool.until("most wait") { reader.figures.waitingDropFiles > 2000 }
+        drop(5000, of: 2000, in: spool)
+        spool.makeDirectory("honest")
+        spool.write("{\"n\":6000}", to: "honest/.new")
+        spool.rename("honest/.new", to: "honest/x.json")
+        spool.queue.with { $0.isFull = false }
+        await spool.until("all arrive") { spool.queue.lines.count == 3002 }
+        await reader.stop()
+        let places = ["{\"n\":5000}", "{\"n\":6000}"].compactMap { spool.queue.lines.firstIndex(of: $0) }
+        #expect(places.count == 2 && places.allSatisfy { $0 < 2000 })
+    }
+
     @Test("a thousand complaints of one user do not hide another's")
     func complaintsOfAll() async throws {
         let spool = try SpoolHarness()

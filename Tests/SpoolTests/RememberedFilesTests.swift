@@ -10,9 +10,10 @@ import Testing
 @Suite("Remembered files")
 struct RememberedFilesTests {
     private func gone(
-        _ number: Int, at milliseconds: Int64?, in path: String = "app/x.jsonl"
+        _ number: Int, at milliseconds: Int64?, in path: String = "app/x.jsonl", of owner: UInt32? = nil
     ) -> (Checkpoint, FileTrace) {
         var trace = FileTrace()
+        trace.owner = owner
         trace.fingerprint = Fingerprint(length: 10, hash: UInt64(number))
         let mark = Mark(offset: Int64(number) + 10, hash: UInt64(number))
         trace.add(mark)
@@ -61,6 +62,21 @@ struct RememberedFilesTests {
         }
         #expect(files.kept.count == RememberedFiles.mostMissing)
         #expect(files.kept[FileID(bytes: quiet.0.key)] != nil)
+    }
+
+    @Test("who has a range of subordinate ids does not have another's forgotten, a file for each of them")
+    func subordinateOwnersAreOne() {
+        let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
+        var files = RememberedFiles([])
+        var pass = Pass()
+        for number in 0..<(2 * RememberedFiles.mostMissing) {
+            let (checkpoint, trace) = gone(100 + number, at: nil, in: "incoming/x.jsonl", of: 100_000 + UInt32(number))
+            files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
+        }
+        let quiet = (0..<20).map { gone(10_000 + $0, at: nil, in: "incoming/x.jsonl", of: 1000) }
+        for (checkpoint, trace) in quiet { files.miss(checkpoint, trace, isAway: false, at: now, in: &pass) }
+        #expect(quiet.allSatisfy { files.kept[FileID(bytes: $0.0.key)] != nil })
+        #expect(files.kept.count == RememberedFiles.mostMissing)
     }
 
     @Test("a drop file that was read in part and is gone keeps its place over starts, for a day")

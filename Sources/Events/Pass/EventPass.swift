@@ -27,7 +27,11 @@ public struct EventPass: ~Copyable {
 
     var scanner: JSONScanner
     var options: EventOptions
+    /// How many apps are remembered; in the drop box each user may be one.
+    static let mostApps = 1024
     var states: [String: AppState] = [:]
+    /// Counts what sources were begun: the app with the lowest count was not read for longest.
+    private var uses = 0
 
     // The source whose lines are read, and what of it each line needs.
     var state: AppState?
@@ -145,8 +149,17 @@ public struct EventPass: ~Copyable {
             state.names.pointee.isChanged = false
             memory.updateValue(state.names.pointee.saved(), forKey: "names/\(state.name)")
         }
+        for state in forgetIdleApps() { memory.updateValue(nil, forKey: "names/\(state.name)") }
         memory.merge(sessions.changes()) { _, new in new }
         return memory
+    }
+
+    /// Beyond the most, those that were not read for longest; their next event makes them anew, without the names of their day.
+    private mutating func forgetIdleApps() -> ArraySlice<AppState> {
+        guard states.count > EventPass.mostApps else { return [] }
+        let idle = states.values.sorted { $0.lastUse < $1.lastUse }.dropLast(EventPass.mostApps * 3 / 4)
+        for state in idle { states[state.name] = nil }
+        return idle
     }
 
     /// How many different names the events of each app had, in the UTC day in which the app was last read.
@@ -188,6 +201,8 @@ public struct EventPass: ~Copyable {
         ids.begin(at: now, using: &random)
         let state = source.state
         self.state = state
+        uses += 1
+        state.lastUse = uses
         let settings = state.settings
         names = state.names
         defaultPriority = settings.priority

@@ -13,6 +13,8 @@ struct PendingDrop {
 final class DropReading {
     let file: ClaimedFile
     let source: SpoolSource
+    /// Whose share of the reader's time reading it uses.
+    let share: String
     let format: DropFormat
     /// Whether it stays under its own name (`after_read = "keep"`).
     let isKept: Bool
@@ -38,11 +40,12 @@ final class DropReading {
     var isSecondTry = false
 
     init(
-        _ file: ClaimedFile, source: SpoolSource, format: DropFormat, isKept: Bool, status: FileStatus,
-        descriptor: consuming Descriptor, longest: Int, from place: ObjectSplitter.Place?
+        _ file: ClaimedFile, source: SpoolSource, share: String, format: DropFormat, isKept: Bool,
+        status: FileStatus, descriptor: consuming Descriptor, longest: Int, from place: ObjectSplitter.Place?
     ) {
         self.file = file
         self.source = source
+        self.share = share
         self.format = format
         self.isKept = isKept
         self.status = status

@@ -13,6 +13,10 @@ extension Holder {
     init(of path: some Collection<UInt8>, owner: UInt32?) {
         self.init(top: path.firstIndex(of: UInt8(ascii: "/")).map { Array(path[..<$0]) } ?? [], owner: owner)
     }
+
+    /// Who counts as one where the holder with the most gives way: beyond the first 65,536 users so many at a time, which is what a
+    /// range of subordinate ids holds.
+    var pooled: Holder { Holder(top: top, owner: owner.map { $0 > UInt16.max ? $0 | UInt32(UInt16.max) : $0 }) }
 }
 
 /// What a holder writes under one name before rotation changes it. Only the files and contents of its own stream are looked at when a

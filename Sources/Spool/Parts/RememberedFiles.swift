@@ -120,7 +120,7 @@ struct RememberedFiles {
             away.append(missed)
             RememberedFiles.forget(&forgotten, in: &away, kept, at: time)
         } else {
-            let holder = Holder(of: checkpoint.path.utf8, owner: trace?.owner)
+            let holder = Holder(of: checkpoint.path.utf8, owner: trace?.owner).pooled
             missing[holder, default: Queue()].append(missed)
             missingCount += 1
             missingCount -= RememberedFiles.forget(

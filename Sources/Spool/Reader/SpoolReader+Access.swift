@@ -199,6 +199,18 @@ extension SpoolReader {
         directory.isIncoming ? ownerName(owner) : directory.app
     }
 
+    /// Whose share of the reader's time work on a file uses: its app's, in `incoming/` its owner's.
+    func share(of directory: SpoolDirectory, _ owner: UInt32) -> String {
+        directory.isIncoming ? share(of: owner) : directory.app
+    }
+
+    /// Users beyond the first 65,536 who have no name count as one, so many at a time: who has a range of subordinate ids, which
+    /// holds as many, would have as many shares.
+    func share(of owner: UInt32) -> String {
+        let name = ownerName(owner)
+        return owner > UInt16.max && name.hasPrefix("uid-") ? "uids-\(owner >> 16)" : name
+    }
+
     /// A user's name, or `uid-N` for one without.
     func ownerName(_ owner: UInt32) -> String {
         if let known = owners[owner] { return known }

@@ -65,7 +65,7 @@ extension SpoolReader {
     private func app(of errand: Errand) -> String? {
         switch errand {
         case .check(let file), .reopen(let file), .lookAtZeros(let file), .grace(let file):
-            app(of: file.directory, file.owner)
+            share(of: file.directory, file.owner)
         case .settle(let directory, _): directory.app
         default: nil
         }

@@ -146,6 +146,6 @@ extension SpoolReader {
 
     /// Has a file read when it is its app's turn.
     func lineUp(_ file: AppendFile) {
-        ready.append(file, to: app(of: file.directory, file.owner))
+        ready.append(file, to: share(of: file.directory, file.owner))
     }
 }

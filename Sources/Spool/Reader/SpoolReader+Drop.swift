@@ -33,7 +33,7 @@ extension SpoolReader {
             // What cannot be looked at now is looked at again in its turn.
             let status = try? FileSystem.status(raw, name)
         else { return directory.app }
-        return ownerName(status.owner)
+        return share(of: status.owner)
     }
 
     /// Few files of an owner wait: where there were more than may wait, they are looked for.
@@ -66,7 +66,7 @@ extension SpoolReader {
             guard let drop = drops.reading else { continue }
             guard !drop.isParked else { return round > 0 }
             commits.isParked = false
-            let turn = beginTurn(of: drop.source.app)
+            let turn = beginTurn(of: drop.share)
             let hasMore = read(drop)
             endTurn(turn)
             if commits.isParked { park(drop) } else if hasMore { return setAside(drop) }
@@ -109,7 +109,7 @@ extension SpoolReader {
     private func setAside(_ drop: DropReading) -> Bool {
         guard drops.reading === drop, !drops.waiting.isEmpty || !drops.asides.isEmpty else { return true }
         drops.reading = nil
-        drops.asides.append(drop, to: drop.source.app)
+        drops.asides.append(drop, to: drop.share)
         // Its place belongs to the commit with what was taken of it.
         if let place = checkpoint(of: drop) { pass.keep(place, of: drop.id) }
         return true
@@ -135,9 +135,10 @@ extension SpoolReader {
             }
             let id = try FileID(looked, seen)
             guard !drops.inHand.contains(id) else { return }
-            if directory.isIncoming, !SpoolReader.mayBegin(another: ownerName(seen.owner), beside: drops.asides) {
+            let share = share(of: directory, seen.owner)
+            if directory.isIncoming, !SpoolReader.mayBegin(another: share, beside: drops.asides) {
                 // Only now is it known whose it is.
-                return drops.waiting.append(drop, to: ownerName(seen.owner))
+                return drops.waiting.append(drop, to: share)
             }
             if !listing.isFirstDone, streams.remembered.kept[id] != nil { streams.remembered.seen.insert(id) }
             let isClaimed = name.claimed != nil
@@ -192,8 +193,8 @@ extension SpoolReader {
             if !isStaying { source.file = id.bytes }
             let file = ClaimedFile(id: id, directory: directory, claim: claim, app: source.app)
             drops.reading = DropReading(
-                file, source: source, format: format, isKept: isStaying, status: seen, descriptor: descriptor,
-                longest: options.maxEventSize,
+                file, source: source, share: share, format: format, isKept: isStaying, status: seen,
+                descriptor: descriptor, longest: options.maxEventSize,
                 from: streams.remembered.remove(id).flatMap(ObjectSplitter.Place.init) ?? known)
         } catch {
             cannotBegin(directory, name, error, status)

@@ -110,7 +110,7 @@ extension SpoolReader {
         {
             drop.isParked = false
             if self.drops.parked.removeValue(forKey: drop.id) != nil {
-                self.drops.asides.append(drop, to: drop.source.app)
+                self.drops.asides.append(drop, to: drop.share)
             }
             self.wake()
         }
@@ -159,11 +159,11 @@ extension SpoolReader {
             guard try FileID(looked, FileSystem.status(looked)) == id else { return giveUp(drop) }
             let descriptor = try FileSystem.read(looked)
             let again = DropReading(
-                file, source: drop.source, format: drop.format, isKept: drop.isKept, status: drop.status,
-                descriptor: descriptor, longest: options.maxEventSize, from: drop.taken)
+                file, source: drop.source, share: drop.share, format: drop.format, isKept: drop.isKept,
+                status: drop.status, descriptor: descriptor, longest: options.maxEventSize, from: drop.taken)
             again.checkpointed = drop.checkpointed
             again.isSecondTry = true
-            drops.asides.append(again, to: again.source.app)
+            drops.asides.append(again, to: again.share)
             wake()
         } catch {
             giveUp(drop)

@@ -229,7 +229,7 @@ public actor SpoolReader {
         case .names: listing.waiting.least(shares) ?? .max
         case .lines: ready.least(shares) ?? .max
         case .drops:
-            drops.reading.map { shares.spent(by: $0.source.app) }
+            drops.reading.map { shares.spent(by: $0.share) }
                 ?? min(drops.waiting.least(shares) ?? .max, drops.asides.least(shares) ?? .max)
         }
     }
