@@ -100,10 +100,10 @@ extension AgentService {
         let restart = RestartWatch(configurationPath, version: program.version, on: loop, time: time, log: log)
         let status = AgentStatus(
             program: program, settings: { self.sharedSettings.withLock { $0 } },
-            country: { self.sharedCountry.withLock { $0 } }, sink: sink, queue: queue, driver: driver, reader: reader,
-            intakes: intakes, unreadSpool: unreadSpool, unread: unread, containers: keeper, recorder: recorder,
-            ports: ports, pulse: pulse, restart: restart, started: time.bootTime, time: time, reloads: reloads,
-            manager: task == nil ? manager : nil)
+            country: { self.sharedCountry.withLock { $0 } }, sink: sink, queue: queue, sending: sending,
+            driver: driver, reader: reader, intakes: intakes, unreadSpool: unreadSpool, unread: unread,
+            containers: keeper, recorder: recorder, ports: ports, pulse: pulse, restart: restart,
+            started: time.bootTime, time: time, reloads: reloads, manager: task == nil ? manager : nil)
         let rereader = Rereader(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, log: log
         ) {

@@ -9,6 +9,7 @@ internal import Journal
 internal import Logs
 internal import Metrics
 internal import Model
+internal import Outputs
 internal import Queue
 internal import Spool
 
@@ -20,6 +21,7 @@ struct AgentStatus: StatusSource {
     let country: @Sendable () -> CountryCode?
     let sink: StandardErrorLog
     let queue: QueueStore
+    let sending: SendingFigures
     let driver: DeliveryDriver
     let reader: Reading
     let intakes: AllIntakes
@@ -84,7 +86,7 @@ struct AgentStatus: StatusSource {
         report.destinations = destinations(state, delivery, settings)
         report.queue = queueFigures(state, isEnabled: delivery.isEnabled)
         report.spool = spoolFigures(state, settings)
-        report.spool.complaints += cuts
+        report.spool.complaints += cuts + beyondTemplates(settings)
         recorder.add(StatusHistory.Sample(state, at: now))
         report.queue.growth = recorder.history.growth
         report.obstacles =
@@ -105,6 +107,17 @@ struct AgentStatus: StatusSource {
         return events.lastCut.map {
             ["limits cut \(count) names and values, of app \($0.app) \($0.member) (limits.\($0.limit.rawValue))"]
         } ?? []
+    }
+
+    /// Where templates have had more values than they may, since the start.
+    private func beyondTemplates(_ settings: Settings) -> [String] {
+        settings.destinations.compactMap { destination in
+            let count = sending.templates[destination.name, EventTemplates.beyond]
+            guard count > 0 else { return nil }
+            return
+                "\(HumanText.plural(count, "event")) sent to \(destination.name) as \"other\": events have more values than"
+                + " its template_values (\(destination.templateValues))"
+        }
     }
 
     /// Events without anywhere to go: all of them, or those of some apps.

@@ -186,7 +186,7 @@ extension ReadContext {
                     .conflict, "\(path).url does not end with /_bulk, where Elasticsearch and OpenSearch take events",
                     at: position(of: "\(path).url"), severity: .warning)
             }
-            guard let index = destination.index, let mistake = elasticsearchIndexMistake(index) else { break }
+            guard let index = destination.index, let mistake = elasticsearchIndexMistake(index.longest) else { break }
             add(.outOfRange, "\(path).index \(mistake)", at: position(of: "\(path).index"))
         default: break
         }

@@ -123,6 +123,23 @@ extension ValueType where Value == String {
     }
 }
 
+extension ValueType where Value == Template {
+    /// Text with placeholders for what events say, as its place takes it.
+    static func template(_ place: Template.Place) -> ValueType {
+        let text = ValueType<String>.text()
+        return ValueType("template") { node throws(ValueMistake) in
+            // An empty label leaves out the usual one.
+            if place == .label, case .string("") = node.value { return "" }
+            let value = try text.parse(node)
+            return try relaying(try Template(value, for: place)) { (mistake: Template.Mistake) in
+                ValueMistake(.outOfRange, "is \(SettingValue.quote(value)); \(mistake.message)")
+            }
+        } print: {
+            .string($0.text)
+        }
+    }
+}
+
 extension ValueType where Value == Secret {
     static var secret: ValueType {
         ValueType("secret") { node throws(ValueMistake) in

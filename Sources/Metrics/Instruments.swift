@@ -20,6 +20,9 @@ public final class CounterSet: MetricCollector {
         }
     }
 
+    /// What was counted in the series of these labels.
+    public subscript(labels: String...) -> Int { counts.withLock { $0[labels] ?? 0 } }
+
     /// Adds all series.
     public func collect(into exposition: inout Exposition) {
         let counts = counts.withLock { $0 }

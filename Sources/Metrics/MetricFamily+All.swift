@@ -182,6 +182,11 @@ package struct MetricTable: Sendable {
         "delivery_values_left_out",
         "Values of acknowledged events that the format has no place for or had to change, since the start.",
         [destination])
+    package let templateFallbacks = counter(
+        "delivery_template_fallbacks",
+        "Events that lacked a value for a template (none), or had one beyond template_values (other), each time that they were"
+            + " sent, since the start.",
+        [destination, .closed("value", ["none", "other"])])
     package let unnamedRejections = counter(
         "delivery_unnamed_rejections",
         "Events that a destination rejected without saying which (OTLP partial success), since the start: acknowledged.",

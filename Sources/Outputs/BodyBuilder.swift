@@ -3,6 +3,16 @@ internal import Frames
 internal import Glibc
 internal import Model
 
+/// What of a batch goes to one place.
+struct BatchPart {
+    /// The place: what a template became.
+    let text: String
+    /// Its events' places in the batch; none where it is all of it.
+    let events: [Int]
+    /// They alone, under the batch's id.
+    let batch: Batch
+}
+
 /// Makes bodies of batches: one frame or member each, never several.
 ///
 /// Lives on its output's loop; the compressors' working memory is kept between bodies.
@@ -65,21 +75,39 @@ final class BodyBuilder {
         return lines
     }
 
-    /// Some events of a batch as a separate batch, under the same id.
-    func piece(_ events: [Int], of batch: Batch) throws(OutputError) -> Batch {
+    /// A batch in parts by what its events make of a template; all of it where they do not differ.
+    func parts(of batch: Batch, by templates: EventTemplates) throws(OutputError) -> [BatchPart] {
+        guard templates.areOfEvents else {
+            let text = try templates.fill(for: batch.header) { [] }[0][0]
+            return [BatchPart(text: text, events: [], batch: batch)]
+        }
         let lines = try lines(of: batch)
+        let events = try EventView.all(lines)
+        let groups = try templates.fill(for: batch.header) { events }.groups
+        return zip(groups, try pieces(groups.map(\.events), of: batch, lines)).map {
+            BatchPart(text: $0.text, events: $0.events, batch: $1)
+        }
+    }
+
+    /// Events of a batch as separate batches, under the same id.
+    ///
+    /// - Parameter lines: the batch's.
+    func pieces(_ groups: [[Int]], of batch: Batch, _ lines: [UInt8]) throws(OutputError) -> [Batch] {
         let all = lines.split(separator: UInt8(ascii: "\n"))
-        guard all.count == batch.header.events, events.allSatisfy({ all.indices.contains($0) }) else {
+        guard all.count == batch.header.events, groups.joined().allSatisfy({ all.indices.contains($0) }) else {
             throw OutputError(.badBatch, "batch \(batch.header.id) does not hold the events that it should")
         }
-        let kept = events.flatMap { all[$0] + [UInt8(ascii: "\n")] }
-        let header = BatchHeader(
-            id: batch.header.id, destination: batch.header.destination, priority: batch.header.priority,
-            events: events.count, bytes: kept.count, acceptedAt: batch.header.acceptedAt,
-            firstEventTime: batch.header.firstEventTime)
-        let part = Batch.Part(
-            compression: .none, frame: kept, bytes: kept.count, eventsInFrame: events.count, events: 0..<events.count)
-        return Batch(header: header, parts: [part])
+        return groups.map { events in
+            let kept = events.flatMap { all[$0] + [UInt8(ascii: "\n")] }
+            let header = BatchHeader(
+                id: batch.header.id, destination: batch.header.destination, priority: batch.header.priority,
+                events: events.count, bytes: kept.count, acceptedAt: batch.header.acceptedAt,
+                firstEventTime: batch.header.firstEventTime)
+            let part = Batch.Part(
+                compression: .none, frame: kept, bytes: kept.count, eventsInFrame: events.count,
+                events: 0..<events.count)
+            return Batch(header: header, parts: [part])
+        }
     }
 
     /// Where a run of lines is; nil when there are not as many.

@@ -14,7 +14,7 @@ extension MeasuredOutput {
     /// One attempt, with what it took: one call to the output's actor.
     package func sendMeasured(_ batch: Batch) async -> (outcome: Outcome, measures: OutputMeasures) {
         let outcome = await send(batch)
-        defer { (measures.sentBytes, measures.leftOutValues) = (0, 0) }
+        defer { (measures.sentBytes, measures.leftOutValues, measures.templates) = (0, 0, .init()) }
         return (outcome, measures)
     }
 }
@@ -25,6 +25,8 @@ package struct OutputMeasures: Sendable {
     package var sentBytes = 0
     /// How many values of events the format had no place for or had to change, in batches that were acknowledged.
     package var leftOutValues = 0
+    /// How many events had no values of their own for a template.
+    package var templates = EventTemplates.Counts()
     /// When certificates expire, as of the last look.
     package var certificates = OutputCertificates()
 }

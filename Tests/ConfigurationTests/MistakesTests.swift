@@ -147,6 +147,27 @@ struct MistakesTests {
                     + "aws.credentials = \"instance\"", "token and aws; keep one"
             ),
             ("[[destination]]\nname = \"a\"\ntype = \"kafka\"\nkafka.brokers = [\"a\"]", "has no kafka.topic"),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\nformat = \"splunk_hec\"\ntoken = \"t\"\nindex = \"a-{ap}\"",
+                "has {ap}, which is no placeholder; there are {app}, {level}, {name}, {priority}, {date}, {hour}, {member:PATH}"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a/_bulk\"\nformat = \"elasticsearch\"\nindex = \"A-{app}\"",
+                "has capital letters, which Elasticsearch refuses"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"nats\"\nurl = \"tls://a\"\nnats.subject = \"a.{app\"",
+                "has a brace without its other"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"kafka\"\nkafka.brokers = [\"a:1\"]\nkafka.topic = \"{app}{name}{member:a}{member:b}\"",
+                "at most 249 with the longest values"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"s3\"\ns3.bucket = \"abc\"\ns3.region = \"r\"\n"
+                    + "s3.credentials = \"instance\"\ns3.key = \"{app}/{date}\"", "lacks {batch_id}"
+            ),
+            ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ntemplate_values = 5", "is not for type stdout"),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntls.key_file = \"/k\"", "together"),
             ("[apps.shop]\ndestinations = [\"main\"]", "no such destination"),
             ("[dispatch]\ncritical_delay = \"0s\"", "allow_zero_delay"),

@@ -133,6 +133,56 @@ extension EndToEnd {
             #expect(try bench.command("check", "--connect").code == 0)
         }
 
+        @Test(
+            "a topic that apps fill in, a bound on their number, and a topic that is missing: every event has an end that is shown"
+        )
+        func topicOfEvents() throws {
+            let brokers = try KafkaBrokers()
+            for topic in ["shop", "web", "other", "lost"] { try brokers.say("topic events-\(topic) 1") }
+            try brokers.say("topic-error events-lost 3")
+            let bench = try bench(brokers)
+            bench.settings["destination.kafka.topic"] = "\"events-{app}\""
+            bench.settings["destination.kafka.options"] = "{ \"topic.metadata.propagation.max.ms\" = \"100\" }"
+            bench.settings["destination.template_values"] = "3"
+            try bench.startAgent()
+            let apps = ["shop", "web", "lost", "fourth", "fifth"]
+            for app in apps {
+                try #require(mkdir("\(bench.spool)/\(app)", 0o755) == 0)
+                try bench.append(#"{"name":"\#(app)"}"# + "\n", to: "\(app)/a.jsonl")
+                // In this order.
+                let attempts = app == "lost" ? 0 : 1
+                try wait(.seconds(60), "\(app); the agent's log:\n\(bench.agentLog)") {
+                    let names = try brokers.records().filter { $0.contains(app) }
+                    return names.count >= attempts
+                }
+                if app == "lost" {
+                    try wait(.seconds(60), "a dead letter; the agent's log:\n\(bench.agentLog)") {
+                        try bench.figures().total("spoolship_dead_letters") == 1
+                    }
+                }
+            }
+            var topics: [String: String] = [:]
+            for record in try brokers.records() {
+                let json = try JSONValue(parsing: record)
+                let name = try #require(json["value"]?.string).split(separator: "\"")[3]
+                topics[String(name)] = json["topic"]?.string
+            }
+            let expected = [
+                "shop": "events-shop", "web": "events-web", "fourth": "events-other", "fifth": "events-other",
+            ]
+            #expect(topics == expected)
+            let beyond = #"spoolship_delivery_template_fallbacks_total{destination="main",value="other"}"#
+            #expect(try bench.figures().value(beyond) == 2)
+            let status = try bench.command("status").text
+            #expect(status.contains(#"2 events sent to main as "other": events have more values"#), "\(status)")
+            #expect(try bench.command("dead-letters", "list").text.contains("create the topic"))
+            #expect(bench.agentLog.contains("more values than template_values") && !bench.agentLog.contains("fourth"))
+            let check = try bench.command("check", "--connect")
+            #expect(check.code == 0 && check.text.contains("events fill in its topic"), "\(check)")
+            try bench.expectBalance()
+            #expect(try bench.stopAgent() == 0)
+        }
+
         @Test("a topic that is not there holds the destination, status says what to do, and nothing is lost")
         func unknownTopic() throws {
             let brokers = try KafkaBrokers()

@@ -59,6 +59,71 @@ struct S3Tests {
         #expect(await output.takeSentBytes() == object.bytes.count)
     }
 
+    /// Events of three apps, one after the other, and one without.
+    private func mixed(_ count: Int) -> Batch {
+        let lines = (0..<count).map { number in
+            let app = number == 7 ? "" : #","app":"\#(["shop", "web", "../x"][number % 3])""#
+            return #"{"n":\#(number),"timestamp":"2026-11-19T23:59:59Z"\#(app)}"# + "\n"
+        }.joined()
+        let part = Batch.Part(
+            compression: .none, frame: Array(lines.utf8), bytes: lines.utf8.count, eventsInFrame: count,
+            events: 0..<count)
+        return Sample.batch([part])
+    }
+
+    /// The numbers of the events in each object.
+    private func numbers(_ server: S3Server) async throws -> [String: [Int]] {
+        try await server.objects().mapValues { object in
+            try object.bytes.split(separator: 0x0A).map { line in
+                try #require(JSONSlice(line)?["n"]?.integer.map { Int($0) })
+            }
+        }
+    }
+
+    @Test(
+        "a key that events fill in makes an object for each value; a repeat finds them all; no app chooses another's prefix"
+    )
+    func byEvent() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let output = try output(bench, server) {
+            $0.compression = .none
+            $0.s3.key = try! Template("{app}/dt={event_date}/{date}-{batch_id}", for: .key)
+        }
+        let batch = mixed(30)
+        try await server.fault(#"[null, "lose-answer"]"#)
+        #expect(retried(await output.send(batch))?.kind == .connection)
+        #expect(await output.send(batch) == .acknowledged)
+        let end = "/dt=2026-11-19/2026-11-20-\(batch.header.id).jsonl"
+        let found = try await numbers(server)
+        #expect(Set(found.keys) == Set(["shop", "web", "_._x", "none"].map { $0 + end }), "\(found.keys)")
+        #expect(found["shop" + end] == (0..<30).filter { $0 % 3 == 0 })
+        #expect(found["none" + end] == [7])
+        // What was written by the first attempt was found, not written again.
+        #expect(try await server.log().filter { $0.method == "PUT" }.map(\.status) == [200, 0, 412, 412, 200, 200])
+        #expect(await output.measures.templates == EventTemplates.Counts(missing: 2, beyond: 0))
+    }
+
+    @Test("an object that is too large is split alone; anything else that fails makes the batch go again as it is")
+    func partly() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let output = try output(bench, server) {
+            $0.s3.key = try! Template("{app}/{batch_id}", for: .key)
+        }
+        let batch = mixed(6)
+        try await server.fault(#"[null, {"status": 413}]"#)
+        #expect(await output.send(batch) == .partial(rejected: [], retry: [1, 4]))
+        try await server.fault(#"[{"status": 413}, {"status": 503, "code": "SlowDown"}]"#)
+        #expect(retried(await output.send(batch))?.status == 503)
+        try await server.fault(#"[{"status": 413}, {"status": 413}, {"status": 413}]"#)
+        guard case .tooLarge = await output.send(batch) else {
+            Issue.record("a batch all of whose objects are too large is split")
+            return
+        }
+        #expect(await output.send(batch) == .acknowledged)
+    }
+
     @Test("a probe tells a right bucket and key from wrong ones, and writes nothing")
     func probe() async throws {
         let bench = try Bench()
@@ -80,7 +145,7 @@ struct S3Tests {
         let bench = try Bench()
         let server = try await S3Server(bench)
         let output = try output(bench, server) {
-            $0.s3.key = "ä b/+=&?#%'()*!~$,;:@/{destination}/{priority}/{batch_id}"
+            $0.s3.key = try! Template("ä b/+=&?#%'()*!~$,;:@/{destination}/{priority}/{batch_id}", for: .key)
             $0.s3.storageClass = "STANDARD_IA"
             $0.s3.serverSideEncryption = .keyManagement
         }
@@ -298,11 +363,13 @@ struct S3Tests {
         for bad in [
             "", "x", "{date}", "{batch}", "{batch_id", "batch_id}", "{}", "/{batch_id}", "a//{batch_id}",
             "../{batch_id}", "a/./{batch_id}",
-            "{batch_id}\n", String(repeating: "x", count: 600) + "{batch_id}",
+            "{batch_id}\n", String(repeating: "x", count: 900) + "{batch_id}",
         ] {
-            #expect(throws: OutputError.self, "\(bad)") { try ObjectKey(bad) }
+            #expect(throws: Template.Mistake.self, "\(bad)") { try Template(bad, for: .key) }
         }
-        #expect(throws: Never.self) { try ObjectKey(S3Settings().key) }
+        let usual = S3Settings().key
+        #expect(try Template(usual.text, for: .key) == usual)
+        #expect(usual.text == "spoolship/dt={date}/hour={hour}/{install_id}/{batch_id}")
     }
 
     @Test("addresses: Amazon's by region, path style and host style")

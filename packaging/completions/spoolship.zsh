@@ -612,8 +612,8 @@ _spoolship() {
             '--output[append events to FILE instead of printing them]:FILE:_files' \
             '-o[append events to FILE instead of printing them]:FILE:_files' \
             '--sync[events are durable in FILE before they are acknowledged]' \
-            '--quiet[only count events: neither print nor store them]' \
-            '-q[only count events: neither print nor store them]' \
+            '--quiet[only count events\: neither print nor store them]' \
+            '-q[only count events\: neither print nor store them]' \
             '--threads[threads that share the connections; default 2]:N: ' \
             '--fail[how chosen requests fail]:HOW: ' \
             '--probability[the share of requests that is chosen; default 1]:P: ' \

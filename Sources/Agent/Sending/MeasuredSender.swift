@@ -9,6 +9,7 @@ final class SendingFigures: MetricCollector {
     fileprivate let durations = HistogramSet(\.attemptSeconds)
     fileprivate let bytes = CounterSet(\.sentBytes)
     fileprivate let leftOut = CounterSet(\.valuesLeftOut)
+    let templates = CounterSet(\.templateFallbacks)
     private let certificates = Mutex<[DestinationName: OutputCertificates]>([:])
 
     /// The certificates of all destinations that there are.
@@ -19,6 +20,8 @@ final class SendingFigures: MetricCollector {
     /// Counts one attempt: how long it took, and what else is known of it.
     func note(_ name: DestinationName, _ duration: Duration, _ measures: OutputMeasures) {
         leftOut.add([name.text], measures.leftOutValues)
+        templates.add([name.text, EventTemplates.missing], measures.templates.missing)
+        templates.add([name.text, EventTemplates.beyond], measures.templates.beyond)
         durations.observe([name.text], duration)
         bytes.add([name.text], measures.sentBytes)
         // A destination that a reload has removed must not come back by its last attempt.
@@ -29,6 +32,7 @@ final class SendingFigures: MetricCollector {
         durations.collect(into: &exposition)
         bytes.collect(into: &exposition)
         leftOut.collect(into: &exposition)
+        templates.collect(into: &exposition)
         for (name, known) in certificates.withLock({ $0 }).sorted(by: { $0.key.text < $1.key.text }) {
             let ends = [("ca", known.authorityExpiry), ("client", known.ownExpiry), ("server", known.serverExpiry)]
             for (kind, end) in ends {

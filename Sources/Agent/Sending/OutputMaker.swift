@@ -30,7 +30,7 @@ struct OutputMaker {
         try destination.checkComplete()
         switch destination.kind {
         case .http:
-            let encoder = try destination.encoder(installID: installID, hostName: hostName, version: version)
+            let encoder = try destination.encoder(installID: installID, hostName: hostName, version: version, log: log)
             let http = try HTTPOutput(
                 name, options, format: encoder, installID: installID, on: loop, log: log, time: time)
             return (http, { http.assumeIsolated { $0.certificates } })

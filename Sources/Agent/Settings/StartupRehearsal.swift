@@ -159,6 +159,13 @@ public struct StartupRehearsal: Sendable {
             } catch {
                 return ("its stream cannot be looked at: \(error.message)", false)
             }
+        case .http where destination.format == .elasticsearch && destination.isByEvent:
+            return ("events fill in its index: whether they may write to each cannot be looked at", false)
+        case .kafka where destination.isByEvent:
+            return (
+                "events fill in its topic: those that the cluster lacks are not looked for; they become dead letters",
+                false
+            )
         default: return nil
         }
     }

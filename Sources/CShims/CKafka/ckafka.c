@@ -127,8 +127,8 @@ ckafka *ckafka_open(ckafka_properties *properties, const char *topic, bool stays
         close_now(producer);
         return NULL;
     }
-    producer->topic = library.topic_new(producer->handle, topic, NULL);
-    if (!producer->topic) {
+    if (topic) producer->topic = library.topic_new(producer->handle, topic, NULL);
+    if (topic && !producer->topic) {
         snprintf(words, size, "%s", library.err2str(library.last_error()));
         ckafka_close(producer);
         return NULL;
@@ -151,14 +151,15 @@ bool ckafka_header(ckafka *producer, const char *name, const void *value, size_t
 }
 
 int ckafka_produce(
-    ckafka *producer, const void *key, size_t key_length, const void *value, size_t length, uintptr_t mark) {
+    ckafka *producer, const char *topic, const void *key, size_t key_length, const void *value, size_t length,
+    uintptr_t mark) {
     headers *headers = producer->headers;
     producer->headers = NULL;
     // An argument that is absent would end the list.
     if (!headers) headers = library.headers_new(1);
     int code = library.producev(
-        producer->handle, V_RKT, producer->topic, V_MSGFLAGS, COPY, V_KEY, key, key_length, V_VALUE, value, length,
-        V_HEADERS, headers, V_OPAQUE, (void *)mark, V_END);
+        producer->handle, topic ? V_TOPIC : V_RKT, topic ? (const void *)topic : producer->topic, V_MSGFLAGS, COPY,
+        V_KEY, key, key_length, V_VALUE, value, length, V_HEADERS, headers, V_OPAQUE, (void *)mark, V_END);
     // It takes the headers only when it succeeds.
     if (code && headers) library.headers_destroy(headers);
     return code;
@@ -207,7 +208,7 @@ int ckafka_look(ckafka *producer, int milliseconds) {
     const metadata *found = NULL;
     int code = library.metadata(producer->handle, 0, producer->topic, &found, milliseconds);
     if (code) return code;
-    code = found->topic_count > 0 ? found->topics[0].code : 0;
+    code = producer->topic && found->topic_count > 0 ? found->topics[0].code : 0;
     library.metadata_destroy(found);
     return code;
 }

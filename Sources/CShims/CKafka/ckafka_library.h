@@ -23,7 +23,7 @@ enum { COPY = 0x2 };
 // The producer is of no more use; another function has the reason.
 enum { FATAL = -150 };
 // How the arguments of producev are told apart.
-enum { V_END = 0, V_RKT = 2, V_VALUE = 4, V_KEY = 5, V_OPAQUE = 6, V_MSGFLAGS = 7, V_HEADERS = 10 };
+enum { V_END = 0, V_TOPIC = 1, V_RKT = 2, V_VALUE = 4, V_KEY = 5, V_OPAQUE = 6, V_MSGFLAGS = 7, V_HEADERS = 10 };
 
 typedef struct {
     int code;

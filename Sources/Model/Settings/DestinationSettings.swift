@@ -75,8 +75,8 @@ public struct DestinationSettings: Sendable, Equatable {
     package var outcomes: [String: AnswerMeaning] = [:]
     package var batchIDParameter: String?
     package var contentType: String?
-    package var index: String?
-    package var labels: [String: String] = [:]
+    package var index: Template?
+    package var labels: [String: Template] = [:]
     package var structuredMetadata = true
     package var host: String?
     package var source: String?
@@ -84,12 +84,19 @@ public struct DestinationSettings: Sendable, Equatable {
     package var otlpEncoding = OTLPEncoding.protobuf
     package var indexerAcknowledgement = false
     package var measurementID: String?
+    /// How many values its templates may have; the rest becomes `other`.
+    package var templateValues = 100
     package var path: String?
 
     package init() {}
 }
 
 extension DestinationSettings {
+    /// Whether the events of a batch may go to different places there.
+    package var isByEvent: Bool {
+        [index, nats.subject, kafka.topic, s3.key].contains { $0?.fields.contains(where: \.isOfEvent) == true }
+    }
+
     /// Every secret that a destination may have besides its headers, by its setting: code that checks secrets, or removes them from a
     /// text, goes by this list. Where each is kept; nil: it has none.
     public var secrets: [(setting: String, source: SecretSource?)] {

@@ -1,7 +1,7 @@
 /// `[destination.kafka]`: the topic, the brokers, and the records.
 public struct KafkaSettings: Sendable, Equatable {
     package var brokers: [String] = []
-    package var topic = ""
+    package var topic: Template = ""
     /// The member that is a record's key; `none` for records without.
     public var key = "session_id"
     package var tls = true

@@ -1,6 +1,6 @@
 /// `[destination.nats]`: the subject, the servers, and the credentials.
 public struct NATSSettings: Sendable, Equatable {
-    package var subject = ""
+    package var subject: Template = ""
     package var servers: [EndpointURL] = []
     package var followCluster = true
     package var stream: String?

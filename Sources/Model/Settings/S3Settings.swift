@@ -2,8 +2,12 @@
 public struct S3Settings: Sendable, Equatable {
     package var bucket = ""
     package var pathStyle = false
-    /// The template of an object's key.
-    public var key = "spoolship/dt={date}/hour={hour}/{install_id}/{batch_id}"
+    /// What an object is called: `spoolship/dt={date}/hour={hour}/{install_id}/{batch_id}`.
+    package var key = Template(
+        [
+            .text("spoolship/dt="), .field(.batchDate), .text("/hour="), .field(.batchHour), .text("/"),
+            .field(.installID), .text("/"), .field(.batchID),
+        ], for: .key)
     package var ifNoneMatch = true
     package var storageClass: String?
     package var serverSideEncryption: S3Encryption?

@@ -61,7 +61,7 @@ public actor FileOutput: MeasuredOutput {
                 return outcome(of: error)
             }
         } catch {
-            return .held(Failure(kind: .local, message: error.message))
+            return error.failure.outcome
         }
     }
 

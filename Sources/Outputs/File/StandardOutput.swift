@@ -50,7 +50,7 @@ public actor StandardOutput: MeasuredOutput {
         do throws(OutputError) {
             return write(try builder.body(of: batch)[...], of: batch.header.id, until: deadline) ?? .acknowledged
         } catch {
-            return .held(Failure(kind: .local, message: error.message))
+            return error.failure.outcome
         }
     }
 

@@ -28,9 +28,12 @@ package struct FormatTraits: Sendable {
 
 /// A format: how events become a body, and what an answer in that format says. One folder each.
 ///
-/// A pure value: bytes in, bytes out. The same batch gives the same bytes at every attempt.
+/// Bytes in, bytes out: the same batch gives the same bytes at every attempt, unless its templates have more values than they may.
 package protocol BatchEncoder: Sendable {
     var traits: FormatTraits { get }
+
+    /// What events fill in; nil where the format has no such place.
+    var templates: EventTemplates? { get }
 
     /// Which events go into which request, as places in the batch: each in one, in their order.
     func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]]
@@ -77,6 +80,8 @@ package struct Confirmation: Sendable {
 }
 
 extension BatchEncoder {
+    package var templates: EventTemplates? { nil }
+
     package func refusals(
         _ lines: [UInt8], of header: BatchHeader, at now: Timestamp
     ) throws(OutputError) -> [RejectedEvent] { [] }

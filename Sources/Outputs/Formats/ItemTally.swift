@@ -9,7 +9,9 @@ struct ItemTally {
     private var acknowledged = 0
 
     /// Notes what happened to an event, by the table of statuses.
-    mutating func add(_ index: Int, status: Int, type: String, reason: String) {
+    ///
+    /// - Parameter isOfEvent: whether what would hold the destination is wrong with this event alone.
+    mutating func add(_ index: Int, status: Int, isOfEvent: Bool = false, type: String, reason: String) {
         let meaning = AnswerTable().meaning(of: status)
         if meaning == .acknowledge {
             acknowledged += 1
@@ -22,7 +24,7 @@ struct ItemTally {
             excerpt: AnswerReader.excerpt(Array(reason.utf8)))
         switch meaning {
         case .acknowledge: break
-        case .bisect, .split: rejected.append(RejectedEvent(index: index, failure: failure))
+        case .hold where isOfEvent, .bisect, .split: rejected.append(RejectedEvent(index: index, failure: failure))
         case .retry:
             again = again ?? failure
             retry.append(index)

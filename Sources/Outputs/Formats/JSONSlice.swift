@@ -57,6 +57,15 @@ struct JSONSlice {
     /// A number; nil for anything else.
     var double: Double? { kind == .number ? Double(text) : nil }
 
+    /// A text that is not empty, or a number or truth value as it stands; nil for anything else.
+    var scalar: String? {
+        switch kind {
+        case .string: string.flatMap { $0.isEmpty ? nil : $0 }
+        case .number, .boolean: text
+        case .object, .array, .null: nil
+        }
+    }
+
     /// A truth value; nil for anything else.
     var boolean: Bool? { kind == .boolean ? bytes.count == 4 : nil }
 

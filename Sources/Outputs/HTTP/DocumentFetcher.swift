@@ -80,7 +80,7 @@ public actor DocumentFetcher {
                 try material.refresh()
                 await client.use(TransferSettings(options: http, tls: material.contents))
             } catch {
-                return .failed(Failure(kind: .local, message: error.message))
+                return .failed(error.failure)
             }
         }
         var headers = ["Accept: application/json, */*"]

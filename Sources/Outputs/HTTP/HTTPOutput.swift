@@ -69,19 +69,20 @@ public actor HTTPOutput: MeasuredOutput {
     public func send(_ batch: Batch) async -> Outcome {
         // Each call that may wait looks at the executor before and after it, even on one loop: an ordinary attempt makes one.
         if lookAtFiles().hasCertificates { await useCertificates() }
-        do {
+        do throws(OutputError) {
             let outcome: Outcome
             if encoder.traits.boundsRequests {
                 outcome = try await sendInPieces(batch)
             } else {
                 outcome = await send(try builder.body(of: batch), of: batch, key: "\(batch.header.id)")
             }
+            if let templates = encoder.templates { measures.templates.add(templates.takeCounts()) }
             if encoder.traits.mayLeaveOut, outcome == .acknowledged {
                 measures.leftOutValues += try encoder.leftOut(try builder.lines(of: batch))
             }
             return outcome
         } catch {
-            return .held(Failure(kind: .local, message: error.message))
+            return error.failure.outcome
         }
     }
 
@@ -101,8 +102,8 @@ public actor HTTPOutput: MeasuredOutput {
         let refused = Set(rejected.map(\.index))
         let requests = try encoder.requests(lines).map { $0.filter { !refused.contains($0) } }.filter { !$0.isEmpty }
         var retry: [Int] = []
-        for (number, events) in requests.enumerated() {
-            let piece = try builder.piece(events, of: batch)
+        let pieces = try builder.pieces(requests, of: batch, lines)
+        for (number, (events, piece)) in zip(requests, pieces).enumerated() {
             // One key for one body: the same events of the batch have the same key at every attempt.
             let key =
                 events.count == batch.header.events
@@ -152,7 +153,7 @@ public actor HTTPOutput: MeasuredOutput {
     private func send(_ batch: Batch, as form: any BatchEncoder, key: String) async -> Outcome {
         let body: [UInt8]
         do throws(OutputError) { body = try BodyBuilder(form, options.settings.compression).body(of: batch) } catch {
-            return .held(Failure(kind: .local, message: error.message))
+            return error.failure.outcome
         }
         var request = request(body, of: batch, key: key)
         if let failure = await authorize(&request) { return failure.outcome }
@@ -190,7 +191,7 @@ public actor HTTPOutput: MeasuredOutput {
         if let expiry = client.serverExpiry { measures.certificates.serverExpiry = expiry }
         switch result {
         case .noRoute: return .offline
-        case .failed(let failure): return failure.kind == .local ? .held(failure) : .retry(failure)
+        case .failed(let failure): return failure.outcome
         case .answered(let answer):
             let outcome = reader.outcome(
                 of: answer, for: batch.header, wireBytes: request.body.count, now: time.wallTime

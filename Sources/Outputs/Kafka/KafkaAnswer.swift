@@ -33,14 +33,19 @@ struct KafkaAnswer: Equatable {
     /// - Parameters:
     ///   - words: what the library said; for the record of the failure, not for the log.
     ///   - wireBytes: the record's size.
+    ///   - isOwnTopic: whether the event names its topic: that it is not there is nobody else's trouble.
     /// - Returns: `acknowledged` for 0 alone.
-    static func outcome(of code: Int32, words: String = "", wireBytes: Int = 0) -> Outcome {
+    static func outcome(
+        of code: Int32, words: String = "", wireBytes: Int = 0, isOwnTopic: Bool = false
+    ) -> Outcome {
         guard code != KafkaCode.none else { return .acknowledged }
         let meaning = find(code)
         let failure = Failure(
             kind: meaning.kind, message: "\(meaning.hint) (\(meaning.name))",
             excerpt: AnswerReader.excerpt(Array(words.utf8)))
         switch meaning.action {
+        case .hold where isOwnTopic && KafkaCode.unknownTopic.contains(code):
+            return .partial(rejected: [RejectedEvent(index: 0, failure: failure)], retry: [])
         case .retry: return .retry(failure)
         case .hold: return .held(failure)
         case .split: return .tooLarge(wireBytes: wireBytes, failure)
@@ -179,4 +184,5 @@ enum KafkaCode {
     static let noMemory: Int32 = -194
     static let noConnection: Int32 = -195
     static let destroyed: Int32 = -197
+    static let unknownTopic: Set<Int32> = [3, -188]
 }

@@ -43,7 +43,7 @@ actor KafkaClient {
 
     /// Hands over records and waits for what happens to them. Ends within `requestTimeout`, and at once when its task is
     /// cancelled.
-    func publish(_ records: [KafkaRecord], headers: [(name: String, value: String)]) async -> KafkaReport {
+    func publish(_ records: [KafkaRecord], headers: [(name: String, value: String)]) async -> TicketReport {
         lastID += 1
         let id = lastID
         let loop = loop
@@ -68,7 +68,7 @@ actor KafkaClient {
         }
         let producer: KafkaProducer
         do throws(OutputError) { producer = try usableProducer() } catch {
-            finish(id, .retry(Failure(kind: .local, message: error.message)))
+            finish(id, .retry(error.failure))
             return
         }
         if let timer = producer.idleTimer { loop.cancel(timer) }
@@ -131,7 +131,8 @@ actor KafkaClient {
                 // bounded: of a batch in memory.
                 ticket.sentBytes += record.size
             } else {
-                ticket.settle(index, KafkaAnswer.outcome(of: code, wireBytes: record.size))
+                ticket.settle(
+                    index, KafkaAnswer.outcome(of: code, wireBytes: record.size, isOwnTopic: record.topic != nil))
             }
         }
         if ticket.settled == ticket.records.count { finish(ticket.id, nil) }
@@ -170,9 +171,11 @@ actor KafkaClient {
         // Why it came too late is known better than that it did.
         let isLate = KafkaAnswer.find(code).kind == .timeout
         let reason: (code: Int32, words: String) = isLate ? producer.lastError ?? (code, "") : (code, "")
+        let record = ticket.records[index]
         ticket.settle(
             index,
-            KafkaAnswer.outcome(of: reason.code, words: reason.words, wireBytes: ticket.records[index].size))
+            KafkaAnswer.outcome(
+                of: reason.code, words: reason.words, wireBytes: record.size, isOwnTopic: record.topic != nil))
     }
 
     private func note(_ code: Int32, _ words: String, isFatal: Bool, _ producer: KafkaProducer) {
@@ -264,7 +267,7 @@ actor KafkaClient {
     func look() -> Outcome {
         let producer: KafkaProducer
         do throws(OutputError) { producer = try usableProducer() } catch {
-            return .held(Failure(kind: .local, message: error.message))
+            return error.failure.outcome
         }
         defer { retire(producer) }
         let end = time.bootTime + options.settings.connectTimeout

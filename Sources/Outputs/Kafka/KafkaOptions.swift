@@ -21,7 +21,7 @@ public struct KafkaOptions: Sendable, Equatable {
     /// - Throws: `OutputError` with code `invalidSetting`.
     func check() throws(OutputError) {
         let kafka = settings.kafka
-        try require(kafka.topic.isKafkaTopic, "the topic must be 1 to 249 letters, digits, dots, _ and -")
+        try require(kafka.topic.longest.isKafkaTopic, "the topic must be 1 to 249 letters, digits, dots, _ and -")
         try require(!kafka.brokers.isEmpty, "there is no broker")
         for broker in kafka.brokers {
             guard let address = NATSAddress(authority: broker, usualPort: 9092) else {

@@ -19,6 +19,7 @@ public actor KafkaOutput: MeasuredOutput {
     private let options: KafkaOptions
     private let time: any TimeSource
     private let builder: BodyBuilder
+    private let topics: EventTemplates
     private let client: KafkaClient
     private var files: FollowedFiles
 
@@ -39,6 +40,8 @@ public actor KafkaOutput: MeasuredOutput {
         builder = try BodyBuilder(NDJSONEncoder(), .none)
         let files = try KafkaOutput.rehearse(name, options, log: log, at: time.bootTime)
         self.files = files
+        topics = EventTemplates(
+            [options.settings.kafka.topic], options.settings.templateScope(log: log, time: time))
         var known = OutputCertificates()
         files.note(in: &known)
         firstCertificates = known
@@ -75,8 +78,9 @@ public actor KafkaOutput: MeasuredOutput {
         await hasNewCredentials()
         let records: [KafkaRecord]
         do throws(OutputError) { records = try self.records(of: batch) } catch {
-            return .held(Failure(kind: .local, message: error.message))
+            return error.failure.outcome
         }
+        measures.templates.add(topics.takeCounts())
         let headers = options.settings.sortedHeaders + [("batch_id", batch.header.id.description)]
         let report = await client.publish(records, headers: headers)
         measures.sentBytes += report.sentBytes
@@ -107,10 +111,12 @@ public actor KafkaOutput: MeasuredOutput {
 
     private func records(of batch: Batch) throws(OutputError) -> [KafkaRecord] {
         let lines = try builder.lines(of: batch)
-        let key = options.settings.kafka.key
-        return try EventView.all(lines).enumerated().map { index, event in
+        let (key, topic) = (options.settings.kafka.key, options.settings.kafka.topic)
+        let events = try EventView.all(lines)
+        let filled = topic.fields.isEmpty ? nil : try topics.fill(for: batch.header) { events }
+        return events.enumerated().map { index, event in
             KafkaRecord(
-                key: key == "none" ? nil : KafkaOutput.key(key, of: event), value: event.line,
+                topic: filled?[index][0], key: key == "none" ? nil : KafkaOutput.key(key, of: event), value: event.line,
                 eventID: event.stableID(in: batch.header.id, at: index))
         }
     }

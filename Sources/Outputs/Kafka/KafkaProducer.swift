@@ -5,6 +5,8 @@ internal import Model
 
 /// One record, ready to be handed over.
 struct KafkaRecord {
+    /// Where it goes; nil: to the topic of the settings.
+    var topic: String?
     /// What partitions are chosen by; nil: any.
     var key: [UInt8]?
     /// The event as it is.
@@ -111,10 +113,10 @@ final class KafkaProducer {
         }
         return record.value.withUnsafeBytes { value in
             guard let key = record.key else {
-                return ckafka_produce(handle, nil, 0, value.baseAddress, value.count, mark)
+                return ckafka_produce(handle, record.topic, nil, 0, value.baseAddress, value.count, mark)
             }
             return key.withUnsafeBytes { key in
-                ckafka_produce(handle, key.baseAddress, key.count, value.baseAddress, value.count, mark)
+                ckafka_produce(handle, record.topic, key.baseAddress, key.count, value.baseAddress, value.count, mark)
             }
         }
     }
@@ -138,7 +140,7 @@ final class KafkaProducer {
 
     /// Asks for the topic's metadata. Blocks, for so long at most.
     ///
-    /// - Returns: an error code; 0: the topic is there.
+    /// - Returns: an error code; 0: the topic is there, or events name theirs and a broker answers.
     func look(for wait: Duration) -> Int32 {
         guard let handle else { return KafkaCode.destroyed }
         return ckafka_look(handle, Int32(clamping: Int64(wait / .milliseconds(1))))

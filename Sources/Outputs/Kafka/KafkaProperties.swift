@@ -8,7 +8,8 @@ struct KafkaProperties {
     static let largestAnswer = 8 << 20
 
     private let pairs: [(name: String, value: String)]
-    private let topic: String
+    /// Nil where events name theirs.
+    private let topic: String?
     private let staysHere: Bool
 
     /// - Parameters:
@@ -16,7 +17,7 @@ struct KafkaProperties {
     ///   - connects: whether it knows the brokers; without them a producer only finds fault with its properties.
     init(_ options: KafkaOptions, authorities: [UInt8], password: Secret?, connects: Bool = true) {
         let (settings, kafka) = (options.settings, options.settings.kafka)
-        topic = kafka.topic
+        topic = kafka.topic.fields.isEmpty ? kafka.topic.text : nil
         staysHere = options.staysHere
         func milliseconds(_ duration: Duration, least: Int64 = 1) -> String {
             "\(max(least, Int64(duration / .milliseconds(1))))"

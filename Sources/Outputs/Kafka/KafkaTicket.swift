@@ -1,16 +1,8 @@
 internal import EventLoops
 internal import Model
 
-/// What happened to some records.
-struct KafkaReport: Sendable {
-    /// What happened to each, in their order.
-    var outcomes: [Outcome]
-    /// The bytes of keys and events that were handed over.
-    var sentBytes = 0
-}
-
 /// Some records on their way.
-final class KafkaTicket: Ticket<KafkaReport> {
+final class KafkaTicket: Ticket {
     let records: [KafkaRecord]
     /// Those that every record has.
     let headers: [(name: String, value: String)]
@@ -24,7 +16,7 @@ final class KafkaTicket: Ticket<KafkaReport> {
 
     init(
         _ id: UInt64, _ records: [KafkaRecord], _ headers: [(name: String, value: String)],
-        _ continuation: CheckedContinuation<KafkaReport, Never>
+        _ continuation: CheckedContinuation<TicketReport, Never>
     ) {
         self.records = records
         self.headers = headers
@@ -41,9 +33,4 @@ final class KafkaTicket: Ticket<KafkaReport> {
 
     /// How many were handed over and have no outcome.
     var open: Int { next - settled }
-
-    /// Ends it: those without an outcome share this one.
-    func finish(_ rest: Outcome?) {
-        continuation.resume(returning: KafkaReport(outcomes: outcomes(or: rest), sentBytes: sentBytes))
-    }
 }

@@ -8,7 +8,8 @@ extension DestinationSettings {
     /// - Throws: `OutputError` with code `invalidSetting`.
     func checkNATS() throws(OutputError) -> [NATSAddress] {
         try require(
-            nats.subject.isNATSSubject, "the subject must be words with dots between them, without blanks, * and >")
+            nats.subject.longest.isNATSSubject,
+            "the subject must be words with dots between them, without blanks, * and >")
         try require(nats.inboxPrefix.isNATSSubject, "inbox_prefix must be words with dots between them")
         if let stream = nats.stream {
             try require(stream.isNATSStream, "the stream's name holds a blank or one of . * > / \\")

@@ -61,7 +61,7 @@ extension NATSClient {
     private func attempt(_ address: NATSAddress) async -> (NATSLink?, Outcome?) {
         switch await http.connect(to: "http://\(address.authority)/") {
         case .noRoute: return (nil, .offline)
-        case .failed(let failure): return (nil, failure.kind == .local ? .held(failure) : .retry(failure))
+        case .failed(let failure): return (nil, failure.outcome)
         case .answered(let socket):
             nextLink += 1
             let link = NATSLink(
@@ -202,7 +202,7 @@ extension NATSClient {
             link.begin(try TLSSession(tls, settings.tls, host: link.address.verifiedName))
             goOnWithTLS(link)
         } catch {
-            fail(link, .held(Failure(kind: .local, message: error.message)))
+            fail(link, error.failure.outcome)
         }
     }
 

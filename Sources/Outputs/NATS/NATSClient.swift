@@ -74,7 +74,7 @@ actor NATSClient {
 
     /// Publishes messages and waits for what happens to them. Ends within `requestTimeout`, and at once when its task is
     /// cancelled. Without messages it only connects.
-    func publish(_ messages: [NATSMessage]) async -> NATSReport {
+    func publish(_ messages: [NATSMessage]) async -> TicketReport {
         lastID += 1
         let id = lastID
         let loop = loop
@@ -157,9 +157,8 @@ actor NATSClient {
             link.awaited[lastToken] = ticket.id
             ticket.lastSent = time.bootTime
             ticket.sentBytes += message.payload.count
-            let subject = message.subject ?? settings.nats.subject
             var bytes = Array(
-                "HPUB \(subject) \(inbox).\(lastToken) \(message.headers.count) \(message.size)\r\n".utf8)
+                "HPUB \(message.subject) \(inbox).\(lastToken) \(message.headers.count) \(message.size)\r\n".utf8)
             bytes.append(contentsOf: message.headers)
             bytes.append(contentsOf: message.payload)
             bytes.append(contentsOf: "\r\n".utf8)
@@ -178,14 +177,14 @@ actor NATSClient {
             let index = ticket.awaited.removeValue(forKey: token)
         else { return }  // Late: its call has ended.
         let message = ticket.messages[index]
-        if message.subject != nil {
+        if message.isQuestion {
             ticket.answer = payload
             ticket.settle(index, .acknowledged)
         } else {
             ticket.settle(
                 index,
                 NATSAnswer.outcome(
-                    headers: headers, payload: payload, wireBytes: message.size, subject: settings.nats.subject))
+                    headers: headers, payload: payload, wireBytes: message.size, subject: settings.nats.subject.text))
         }
         pump(ticket)
     }

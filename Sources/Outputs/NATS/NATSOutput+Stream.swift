@@ -2,6 +2,13 @@ public import EventLoops
 public import Logs
 public import Model
 
+extension Template {
+    /// A subject with `*` for each word that has a placeholder.
+    fileprivate var pattern: String {
+        filled { _ in "*" }.split(separator: ".").map { $0.contains("*") ? "*" : $0 }.joined(separator: ".")
+    }
+}
+
 extension NATSOutput {
     /// Asks JetStream which stream takes the subject, and what it does with messages; stores nothing. Blocks, for the settings'
     /// `requestTimeout` at most.
@@ -18,7 +25,7 @@ extension NATSOutput {
     }
 
     private func streamComplaint() async -> (message: String, isRefused: Bool)? {
-        let subject = settings.nats.subject
+        let subject = settings.nats.subject.pattern
         let question = JSONValue.object([.init("subject", .string(subject))]).description
         guard let answer = await ask("STREAM.NAMES", question) else {
             return (
@@ -35,6 +42,10 @@ extension NATSOutput {
         guard let config = await ask("STREAM.INFO.\(stream)", "")?["config"] else {
             return ("its stream \(stream) cannot be looked at: these credentials may not ask for it", false)
         }
+        let taken = config["subjects"]?.elements?.compactMap(\.string) ?? []
+        guard taken.contains(where: { NATSOutput.subjects($0, include: subject) }) else {
+            return ("the stream \(stream) takes only some of \(subject), which events fill in", false)
+        }
         if config["no_ack"]?.boolean == true { return ("the stream \(stream) acknowledges nothing (no_ack)", true) }
         if config["sealed"]?.boolean == true { return ("the stream \(stream) is sealed", true) }
         let window = Duration.nanoseconds(config["duplicate_window"]?.integer ?? 0)
@@ -45,10 +56,21 @@ extension NATSOutput {
         )
     }
 
+    /// Whether all subjects of one pattern are among those of another. Source: NATS documentation, "Subject-Based Messaging".
+    static func subjects(_ pattern: String, include other: String) -> Bool {
+        let (words, others) = (pattern.split(separator: "."), other.split(separator: "."))
+        for (place, word) in words.enumerated() {
+            if word == ">" { return others.count > place }
+            guard place < others.count, word == "*" || word == others[place] else { return false }
+        }
+        return words.count == others.count
+    }
+
     /// What JetStream answers; nil where it does not.
     private func ask(_ question: String, _ content: String) async -> JSONSlice? {
         let message = NATSMessage(
-            subject: "$JS.API.\(question)", headers: Array("NATS/1.0\r\n\r\n".utf8), payload: Array(content.utf8))
+            subject: "$JS.API.\(question)", isQuestion: true, headers: Array("NATS/1.0\r\n\r\n".utf8),
+            payload: Array(content.utf8))
         return await client.publish([message]).answer.flatMap { JSONSlice($0[...]) }
     }
 }

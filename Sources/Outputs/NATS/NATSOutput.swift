@@ -19,6 +19,7 @@ public actor NATSOutput: MeasuredOutput {
     private let log: Log
     private let time: any TimeSource
     private let builder: BodyBuilder
+    private let templates: EventTemplates
     let client: NATSClient
     private var files: FollowedFiles
     private var identity: NATSIdentity
@@ -57,6 +58,7 @@ public actor NATSOutput: MeasuredOutput {
         client = try NATSClient(
             settings, servers, version: version, tls: files.tls, identity: identity, on: loop, time: time)
         started = time.wallTime
+        templates = EventTemplates([settings.nats.subject], settings.templateScope(log: log, time: time))
     }
 
     /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
@@ -64,14 +66,26 @@ public actor NATSOutput: MeasuredOutput {
     public func send(_ batch: Batch) async -> Outcome {
         await hasNewCredentials()
         let messages: [NATSMessage]
-        do throws(OutputError) { messages = try self.messages(of: batch) } catch {
-            return .held(Failure(kind: .local, message: error.message))
+        var parts: [BatchPart]?
+        do throws(OutputError) {
+            switch settings.nats.message {
+            case .batch:
+                let all = try builder.parts(of: batch, by: templates)
+                messages = try all.map { part throws(OutputError) in try message(of: part) }
+                parts = all
+            case .event: messages = try events(of: batch)
+            }
+        } catch {
+            return error.failure.outcome
         }
+        measures.templates.add(templates.takeCounts())
         warnOfRepeats(batch.header)
         let report = await client.publish(messages)
         measures.sentBytes += report.sentBytes
         if let expiry = await client.serverExpiry { measures.certificates.serverExpiry = expiry }
-        let outcome = report.refusal ?? Outcome(of: report.outcomes)
+        let outcome =
+            report.refusal ?? parts.map { Outcome(ofParts: Array(zip($0.map(\.events), report.outcomes))) }
+            ?? Outcome(of: report.outcomes)
         note(batch.header.id, report, outcome)
         return outcome
     }
@@ -101,21 +115,24 @@ public actor NATSOutput: MeasuredOutput {
 
     // MARK: Messages
 
-    private func messages(of batch: Batch) throws(OutputError) -> [NATSMessage] {
-        switch settings.nats.message {
-        case .batch:
-            let id = batch.header.id.description
-            var headers = headers(id: id, type: NDJSONEncoder.usualContentType, compression: settings.compression)
-            headers.append(contentsOf: "X-Spoolship-Events: \(batch.header.events)\r\n\r\n".utf8)
-            return [NATSMessage(headers: headers, payload: try builder.body(of: batch))]
-        case .event:
-            let lines = try builder.lines(of: batch)
-            return try EventView.all(lines).enumerated().map { index, event in
-                let id = NATSOutput.messageID(event.stableID(in: batch.header.id, at: index))
-                var headers = headers(id: id, type: "application/json", compression: .none)
-                headers.append(contentsOf: "\r\n".utf8)
-                return NATSMessage(headers: headers, payload: Array(event.line))
-            }
+    /// All of a batch, or what of it goes to one subject: under its id, or that and the subject.
+    private func message(of part: BatchPart) throws(OutputError) -> NATSMessage {
+        let header = part.batch.header
+        let id = templates.areOfEvents ? NATSOutput.messageID("\(header.id)/\(part.text)") : "\(header.id)"
+        var headers = headers(id: id, type: NDJSONEncoder.usualContentType, compression: settings.compression)
+        headers.append(contentsOf: "X-Spoolship-Events: \(header.events)\r\n\r\n".utf8)
+        return NATSMessage(subject: part.text, headers: headers, payload: try builder.body(of: part.batch))
+    }
+
+    /// A message for each event.
+    private func events(of batch: Batch) throws(OutputError) -> [NATSMessage] {
+        let events = try EventView.all(try builder.lines(of: batch))
+        let subjects = try templates.fill(for: batch.header) { events }
+        return events.enumerated().map { index, event in
+            let id = NATSOutput.messageID(event.stableID(in: batch.header.id, at: index))
+            var headers = headers(id: id, type: "application/json", compression: .none)
+            headers.append(contentsOf: "\r\n".utf8)
+            return NATSMessage(subject: subjects[index][0], headers: headers, payload: Array(event.line))
         }
     }
 
@@ -152,7 +169,7 @@ public actor NATSOutput: MeasuredOutput {
         keep(header.id, now)
     }
 
-    private func note(_ id: BatchID, _ report: NATSReport, _ outcome: Outcome) {
+    private func note(_ id: BatchID, _ report: TicketReport, _ outcome: Outcome) {
         if outcome == .acknowledged {
             uncertain[id] = nil
         } else if report.mayBeStored {

@@ -3,9 +3,9 @@ public import EventLoops
 public import Logs
 public import Model
 
-/// Writes batches to an object store: one batch, one object.
+/// Writes batches to an object store: one batch, one object, or one for each value of the key's template.
 ///
-/// The key is made from the batch alone, so each attempt writes the same object, and a condition keeps the first one:
+/// The key is made from the batch and its events alone, never from the time of an attempt. So each attempt writes the same object, and a condition keeps the first one:
 /// a batch whose acknowledgement was lost is found already there. Lives on the loop that it is given.
 public actor S3Output: MeasuredOutput {
     package var measures = OutputMeasures()
@@ -14,8 +14,7 @@ public actor S3Output: MeasuredOutput {
     private let log: Log
     private let loop: EventLoop
     private let options: HTTPOptions
-    private let key: ObjectKey
-    private let installID: String
+    private let key: EventTemplates
     private let time: any TimeSource
     private let builder: BodyBuilder
     private let client: HTTPClient
@@ -40,12 +39,13 @@ public actor S3Output: MeasuredOutput {
     ) throws(OutputError) {
         let options = try options.ofBucket()
         let settings = options.settings
-        key = try ObjectKey(settings.s3.key)
+        try require(settings.s3.key.fields.contains(.batchID), "the key lacks {batch_id}")
+        key = EventTemplates(
+            [settings.s3.key], settings.templateScope(installID: installID, log: log, time: time))
         try options.check()
         self.name = name
         self.log = log
         self.options = options
-        self.installID = installID
         self.loop = loop
         self.time = time
         builder = try BodyBuilder(NDJSONEncoder(), settings.compression)
@@ -68,22 +68,37 @@ public actor S3Output: MeasuredOutput {
     /// cancelled.
     public func send(_ batch: Batch) async -> Outcome {
         await hasNewCredentials()
-        let body: [UInt8]
-        do throws(OutputError) { body = try builder.body(of: batch) } catch {
-            return .held(Failure(kind: .local, message: error.message))
+        do throws(OutputError) {
+            let parts = try builder.parts(of: batch, by: key)
+            measures.templates.add(key.takeCounts())
+            var outcomes: [(events: [Int], outcome: Outcome)] = []
+            for part in parts {
+                let outcome = await store(try builder.body(of: part.batch), at: url(of: part.text), batch.header.id)
+                outcomes.append((part.events, outcome))
+                if case .tooLarge = outcome { continue }
+                // The others go again with it, to where they are already.
+                guard outcome == .acknowledged else { break }
+            }
+            return Outcome(ofParts: outcomes)
+        } catch {
+            return error.failure.outcome
         }
+    }
+
+    /// Writes one object.
+    private func store(_ body: [UInt8], at url: String, _ batch: BatchID) async -> Outcome {
         let checksum = SHA256.bytes(body)
         do throws(CredentialFailure) {
-            var request = try await signed(upload(body, checksum, of: batch.header), checksum)
+            var request = try await signed(upload(body, checksum, to: url), checksum)
             var result = await client.perform(request)
-            if case .answered(let answer) = result, answer.status == 412,
-                let size = try await storedSize(of: batch.header), size != body.count
+            if case .answered(let answer) = result, answer.status == 412, let size = try await storedSize(at: url),
+                size != body.count
             {
                 // Nothing else has this batch's key: the object is a part of the batch, or another program's.
                 log.warning(
                     "an object of another size had a batch's key, and is replaced",
-                    ["destination": name, "batch": batch.header.id, "bytes": size, "expected_bytes": body.count])
-                request = try await signed(upload(body, checksum, of: batch.header, isReplacing: true), checksum)
+                    ["destination": name, "batch": batch, "bytes": size, "expected_bytes": body.count])
+                request = try await signed(upload(body, checksum, to: url, isReplacing: true), checksum)
                 result = await client.perform(request)
             }
             return judge(result, of: request)
@@ -98,7 +113,7 @@ public actor S3Output: MeasuredOutput {
         case .noRoute:
             return .offline
         case .failed(let failure):
-            return failure.kind == .local ? .held(failure) : .retry(failure)
+            return failure.outcome
         case .answered(let answer):
             let outcome = S3Answer.outcome(of: answer, wireBytes: request.body.count, now: time.wallTime)
             if case .held(let failure) = outcome, S3Answer.saysExpired(answer),
@@ -117,7 +132,7 @@ public actor S3Output: MeasuredOutput {
     func probe() async -> Failure? {
         let result: HTTPResult
         do throws(CredentialFailure) {
-            result = await client.perform(try await signed(question("spoolship-check")))
+            result = await client.perform(try await signed(question(options.url + "spoolship-check")))
         } catch {
             return error.failure
         }
@@ -134,9 +149,9 @@ public actor S3Output: MeasuredOutput {
         }
     }
 
-    /// How large the object is that has a batch's key; nil where the store does not let us know.
-    private func storedSize(of header: BatchHeader) async throws(CredentialFailure) -> Int? {
-        let question = try await signed(question(path(of: header), "Range: bytes=0-0"))
+    /// How large an object is; nil where the store does not let us know.
+    private func storedSize(at url: String) async throws(CredentialFailure) -> Int? {
+        let question = try await signed(question(url, "Range: bytes=0-0"))
         guard case .answered(let answer) = await client.perform(question),
             answer.status == 206 || answer.status == 416, let range = answer.contentRange,
             let slash = range.lastIndex(of: "/")
@@ -144,18 +159,25 @@ public actor S3Output: MeasuredOutput {
         return Int(range[range.index(after: slash)...])
     }
 
-    private func path(of header: BatchHeader) -> String {
-        key.path(of: header, installID: installID, compression: options.settings.compression)
+    /// The address of an object: its key with its ending, percent-encoded but for slashes.
+    private func url(of key: String) -> String {
+        let ending =
+            switch options.settings.compression {
+            case .none: ".jsonl"
+            case .gzip: ".jsonl.gz"
+            case .zstd: ".jsonl.zst"
+            }
+        let parts = (key + ending).split(separator: "/", omittingEmptySubsequences: false)
+        return options.url + parts.map { HTTPAddress.escape(String($0)) }.joined(separator: "/")
     }
 
     /// A request that writes nothing.
-    private func question(_ path: String, _ headers: String...) -> HTTPRequest {
-        HTTPRequest(
-            method: .get, url: options.url + path, headers: headers, body: [], answerLimit: S3Output.answerLimit)
+    private func question(_ url: String, _ headers: String...) -> HTTPRequest {
+        HTTPRequest(method: .get, url: url, headers: headers, body: [], answerLimit: S3Output.answerLimit)
     }
 
     private func upload(
-        _ body: [UInt8], _ checksum: [UInt8], of header: BatchHeader, isReplacing: Bool = false
+        _ body: [UInt8], _ checksum: [UInt8], to url: String, isReplacing: Bool = false
     ) -> HTTPRequest {
         var headers = staticHeaders
         if options.settings.s3.ifNoneMatch, !isReplacing { headers.append("If-None-Match: *") }
@@ -163,8 +185,7 @@ public actor S3Output: MeasuredOutput {
         headers.append("x-amz-checksum-sha256: \(Base64.encode(checksum))")
         measures.sentBytes += body.count
         return HTTPRequest(
-            method: .put, url: options.url + path(of: header), headers: headers, body: body,
-            answerLimit: S3Output.answerLimit)
+            method: .put, url: url, headers: headers, body: body, answerLimit: S3Output.answerLimit)
     }
 
     private static let answerLimit = 4096

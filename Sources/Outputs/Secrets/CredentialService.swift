@@ -91,10 +91,7 @@ struct CredentialFailure: Error {
 
     /// What happens to the batch: a service that refuses needs a person, all else passes.
     var outcome: Outcome {
-        guard let status = failure.status, [400, 401, 403].contains(status) else {
-            return failure.kind == .local ? .held(failure) : .retry(failure)
-        }
-        return .held(failure)
+        [400, 401, 403].contains(failure.status) ? .held(failure) : failure.outcome
     }
 }
 

@@ -60,7 +60,7 @@ class Reader(threading.Thread):
 
     def __init__(self, brokers, topic, partitions, properties={}):
         super().__init__(daemon=True)
-        self.records, self.lock = [], threading.Lock()
+        self.records, self.lock, self.topic = [], threading.Lock(), topic.decode()
         # The partitions of which nothing more is there to read.
         self.ended = set()
         self.consumer = handle(CONSUMER, {
@@ -88,7 +88,7 @@ class Reader(threading.Thread):
                 elif found.code == 0:
                     self.ended.discard(found.partition)
                     record = {
-                        "partition": found.partition,
+                        "topic": self.topic, "partition": found.partition,
                         "key": ctypes.string_at(found.key, found.key_length).decode() if found.key else None,
                         "value": ctypes.string_at(found.value, found.length).decode(), "headers": headers(message),
                     }

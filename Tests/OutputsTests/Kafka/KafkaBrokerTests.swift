@@ -102,6 +102,34 @@ struct KafkaBrokerTests {
         #expect(await stage.output.takeSentBytes() == 0)
     }
 
+    @Test(
+        "a topic that events fill in: each record in its own; a topic that is not there is that event's trouble alone")
+    func byEvent() async throws {
+        let stage = try Stage {
+            $0.kafka.options = ["topic.metadata.propagation.max.ms": "100"]
+            $0.requestTimeout = .seconds(20)
+            $0.kafka.topic = try! Template("events-{member:user.kind}", for: .topic)
+        }
+        for topic in ["events-buyer", "events-___", "events-none", "events-lost"] {
+            try stage.brokers.say("topic \(topic) 1")
+        }
+        try stage.brokers.say("topic-error events-lost 3")
+        let kinds = [#"{"kind":"buyer"}"#, #"{"kind":"/./"}"#, "{}", #"{"kind":"lost"}"#]
+        let lines = (0..<8).map { #"{"n":\#($0),"user":\#(kinds[$0 % 4])}"# + "\n" }.joined()
+        let part = Batch.Part(
+            compression: .none, frame: Array(lines.utf8), bytes: lines.utf8.count, eventsInFrame: 8, events: 0..<8)
+        guard case .partial(let rejected, let retry) = await stage.output.send(Sample.batch([part])) else {
+            Issue.record("not in part")
+            return
+        }
+        #expect(rejected.map(\.index) == [3, 7] && retry.isEmpty)
+        #expect(rejected.allSatisfy { $0.failure.message.contains("create the topic") && !$0.isFinal })
+        let records = try await stage.records(6)
+        #expect(records.compactMap(\.number) == [0, 4, 1, 5, 2, 6])
+        #expect(await stage.output.connect() == nil)
+        #expect(await stage.output.measures.templates == EventTemplates.Counts(missing: 2, beyond: 0))
+    }
+
     @Test("an event without the member that is the key, and a topic without keys, have records without")
     func withoutKey() async throws {
         let stage = try Stage { $0.kafka.key = "user.id" }

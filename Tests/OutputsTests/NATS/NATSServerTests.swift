@@ -64,6 +64,68 @@ struct NATSServerTests {
         #expect(await output.takeSentBytes() == 0)
     }
 
+    /// Events of two apps, one of which tries for more words and a wildcard.
+    private func mixed(_ count: Int) -> Batch {
+        let lines = (0..<count).map {
+            #"{"n":\#($0),"id":"e\#($0)","level":"\#($0 % 2 == 0 ? "INFO" : "warning")","app":"\#($0 % 3 == 0 ? "shop" : "w.b *>")"}"#
+                + "\n"
+        }.joined()
+        let part = Batch.Part(
+            compression: .none, frame: Array(lines.utf8), bytes: lines.utf8.count, eventsInFrame: count,
+            events: 0..<count)
+        return Sample.batch([part])
+    }
+
+    @Test(
+        "a subject that events fill in: a message for each value, or for each event; repeats are stored once",
+        arguments: NATSContent.allCases)
+    func byEvent(content: NATSContent) async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench)
+        let reader = try NATSReader(server)
+        try reader.makeStream("EVENTS", "events.*.*")
+        let output = try output(bench, server) {
+            $0.nats.message = content
+            $0.nats.subject = try! Template("events.{app}.{level}", for: .subject)
+        }
+        let batch = mixed(12)
+        #expect(await output.send(batch) == .acknowledged)
+        #expect(await output.send(batch) == .acknowledged)
+        let messages = try reader.messages()
+        #expect(messages.count == (content == .batch ? 4 : 12))
+        var found: [String: [Int]] = [:]
+        for message in messages { found[message.subject, default: []] += try message.numbers() }
+        #expect(
+            found == [
+                "events.shop.info": [0, 6], "events.shop.warn": [3, 9], "events.w_b___.info": [2, 4, 8, 10],
+                "events.w_b___.warn": [1, 5, 7, 11],
+            ])
+        if content == .batch {
+            #expect(messages[0].headers["Nats-Msg-Id"] == "\(batch.header.id)/events.shop.info")
+            #expect(messages[0].headers["X-Spoolship-Events"] == "2")
+        }
+    }
+
+    @Test(
+        "a subject's part that is too large goes on alone, once the others are stored; what is unknown goes again whole"
+    )
+    func partly() async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench)
+        let reader = try NATSReader(server)
+        try reader.makeStream("SMALL", "events.shop", ",\"max_msg_size\":200")
+        try reader.makeStream("LARGE", "events.w_b___")
+        let output = try output(bench, server) {
+            $0.compression = .none
+            $0.nats.subject = try! Template("events.{app}", for: .subject)
+        }
+        #expect(await output.send(mixed(12)) == .partial(rejected: [], retry: [0, 3, 6, 9]))
+        #expect(try reader.count("LARGE") == 1)
+        let other = try self.output(bench, server) { $0.nats.subject = try! Template("{app}", for: .subject) }
+        let failure = retried(await other.send(mixed(12)))
+        #expect(failure?.message.contains("no stream takes {app}") == true, "no event's content in what is logged")
+    }
+
     @Test("message = event: a message for each event under its own id, more than are on their way at once, each once")
     func events() async throws {
         let bench = try Bench()
@@ -406,7 +468,7 @@ struct NATSServerTests {
             _ subject: String, _ change: (inout DestinationSettings) -> Void = { _ in }
         ) throws -> (message: String, isRefused: Bool)? {
             var settings = DestinationSettings(nats: [server.url])
-            settings.nats.subject = subject
+            settings.nats.subject = try Template(subject, for: .subject)
             change(&settings)
             return try NATSOutput.streamComplaint(of: settings, log: Log(bench.log))
         }
@@ -421,6 +483,11 @@ struct NATSServerTests {
         #expect(none?.message.contains("no stream takes nowhere") == true && none?.isRefused == true)
         let short = try complaint("short")
         #expect(short?.message.contains("for 1 s only") == true && short?.isRefused == false)
+        // Events fill it in: what they may become has to be asked for.
+        try reader.makeStream("WIDE", "wide.*.log")
+        #expect(try complaint("wide.a{app}-{level}.log") == nil)
+        #expect(try complaint("events.{app}")?.message.contains("takes only some of events.*") == true)
+        #expect(try complaint("nowhere.{app}.{name}")?.message.contains("no stream takes nowhere.*.*") == true)
         let deaf = try complaint("deaf")
         #expect(deaf?.message.contains("no_ack") == true && deaf?.isRefused == true)
         #expect(try reader.count() == 0)

@@ -25,12 +25,13 @@ bool ckafka_set(ckafka_properties *properties, const char *name, const char *val
 /// For properties that no producer was made of.
 void ckafka_properties_free(ckafka_properties *properties);
 
-/// A producer for one topic, with threads of its own. All calls but `ckafka_close` return without waiting.
+/// A producer, with threads of its own. All calls but `ckafka_close` return without waiting.
 typedef struct ckafka ckafka;
 
 /// Makes a producer and takes the properties, also when it fails.
 ///
-/// With `stays_here` its connections lead to this machine only, whatever addresses brokers tell of.
+/// Records go to `topic`, unless they name theirs; NULL where all do. With `stays_here` its connections lead to this machine
+/// only, whatever addresses brokers tell of.
 /// NULL when the library refuses, and then `words` has its reason.
 ckafka *ckafka_open(ckafka_properties *properties, const char *topic, bool stays_here, char *words, size_t words_size);
 
@@ -43,9 +44,11 @@ void ckafka_clear(ckafka *producer);
 /// Adds a header to the record that is produced next; false for want of memory.
 bool ckafka_header(ckafka *producer, const char *name, const void *value, size_t length);
 
-/// Hands over a record, copied; `key` may be NULL. Returns the library's error code; 0: a report with `mark` will come.
+/// Hands over a record, copied; `topic` (for that of the producer) and `key` may be NULL. Returns the library's error code; 0: a
+/// report with `mark` will come.
 int ckafka_produce(
-    ckafka *producer, const void *key, size_t key_length, const void *value, size_t length, uintptr_t mark);
+    ckafka *producer, const char *topic, const void *key, size_t key_length, const void *value, size_t length,
+    uintptr_t mark);
 
 /// What has been reported.
 typedef struct {
@@ -64,7 +67,8 @@ typedef struct {
 /// The next report; false when there is none now.
 bool ckafka_next(ckafka *producer, ckafka_report *report);
 
-/// Asks for the topic's metadata, and waits for so long at most. Returns an error code; 0 when the topic is there.
+/// Asks for the topic's metadata, and waits for so long at most. Returns an error code; 0 when the topic is there, or the producer
+/// has none and a broker answers.
 int ckafka_look(ckafka *producer, int milliseconds);
 
 /// Ends a producer and everything it has not sent, on a thread of its own: names that do not resolve can hold it up.

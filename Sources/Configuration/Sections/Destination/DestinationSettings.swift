@@ -110,13 +110,14 @@ extension DestinationSettings: SettingsSection {
             example: "\"application/json\""
         ).only(.type(.http)),
         .setting(
-            "index", \.index, optional: .text(), "Formats elasticsearch and splunk_hec: the index.",
+            "index", \.index, optional: .template(.index),
+            "Formats elasticsearch and splunk_hec: the index. Events may fill it in: events-{app}-{date}.",
             example: "\"events\""
         ).only(.formats([.elasticsearch, .splunkHEC])),
         .setting(
-            "labels", \.labels, .map(of: .text(), names: "a-z, 0-9 and _", accepts: isLabelName),
-            "Format loki: labels of the streams, beside host and app (an empty one leaves that out).",
-            example: "{ job = \"spoolship\" }"
+            "labels", \.labels, .map(of: .template(.label), names: "a-z, 0-9 and _", accepts: isLabelName),
+            "Format loki: labels of the streams, beside host and app (an empty one leaves that out). Events may fill them in.",
+            example: "{ job = \"spoolship\", level = \"{level}\" }"
         ).only(.format(.loki)),
         .setting(
             "structured_metadata", \.structuredMetadata, .boolean,
@@ -147,6 +148,11 @@ extension DestinationSettings: SettingsSection {
             "Format ga4: the measurement id; the API secret is the token.",
             example: "\"G-XXXXXXX\""
         ).only(.format(.ga4)),
+        .setting(
+            "template_values", \.templateValues, .count(1...10_000),
+            "How many values {app}, {date} and the like may have at a time, where they are in index, subject, topic, labels or"
+                + " key: what comes beyond them within a day is sent as \"other\"."
+        ).only(.servers),
         .setting(
             "path", \.path, optional: .path,
             "Type file: the file to append to; if it is renamed or deleted, a new one is created.",

@@ -7,7 +7,8 @@ extension KafkaSettings: SettingsSection {
             "Brokers to begin with; they announce the others.",
             example: "[\"kafka-1.example.com:9093\", \"kafka-2.example.com:9093\"]"),
         .setting(
-            "topic", \.topic, .kafkaTopic.standingForNothing(""), "The topic; it must exist.", example: "\"events\""),
+            "topic", \.topic, .template(.topic).standingForNothing(""),
+            "The topic; it must exist. Events may fill it in: events-{app}.", example: "\"events\""),
         .setting(
             "key", \.key, .text(),
             "The member of an event that is its record's key: a name, or a path with dots (properties.user_id); none: no"
@@ -55,10 +56,6 @@ extension ValueType where Value == String {
         checked("broker", mustBe: "a broker, as \"kafka-1.example.com:9092\"") { text in
             !text.contains { "/?#@,".contains($0) } && EndpointURL("kafka://\(text)") != nil
         }
-    }
-
-    static var kafkaTopic: ValueType {
-        checked("topic", mustBe: "a topic's name: letters, digits, dots, _ and -, at most 249") { $0.isKafkaTopic }
     }
 }
 

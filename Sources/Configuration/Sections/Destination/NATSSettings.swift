@@ -6,8 +6,8 @@ extension NATSSettings: SettingsSection {
     /// Where messages go, and what they are.
     private static let subjectEntries: [Entry<NATSSettings>] = [
         .setting(
-            "subject", \.subject, .natsSubject.standingForNothing(""),
-            "Where messages go; a stream must take the subject.",
+            "subject", \.subject, .template(.subject).standingForNothing(""),
+            "Where messages go; a stream must take the subject. Events may fill it in: events.{app}.{level}.",
             example: "\"events.web\""),
         .setting(
             "servers", \.servers, .list(of: .url("tls", "nats"), count: 0...32, unique: true),

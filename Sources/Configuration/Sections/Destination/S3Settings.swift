@@ -14,9 +14,10 @@ extension S3Settings: SettingsSection {
             "path_style", \.pathStyle, .boolean,
             "true: https://host/bucket/key, the default of MinIO and Ceph; false: https://bucket.host/key."),
         .setting(
-            "key", \.key, .text(),
+            "key", \.key, .template(.key),
             "What an object is called: {date} and {hour} (UTC) of when its oldest event was accepted, {install_id},"
-                + " {destination}, {priority}, {batch_id}; .jsonl, .jsonl.gz or .jsonl.zst is added."),
+                + " {destination}, {priority}, {batch_id}; .jsonl, .jsonl.gz or .jsonl.zst is added. With {app}, {level},"
+                + " {name}, {member:PATH}, {event_date} or {event_hour} a batch becomes an object for each value."),
         .setting(
             "if_none_match", \.ifNoneMatch, .boolean,
             "An existing object is not written again. false for servers that do not know the condition (they answer"

@@ -8,10 +8,12 @@ package import Model
 /// twice. `@timestamp`, which data streams require, is added from the event's time.
 /// Source: Elasticsearch reference, "Bulk API".
 package struct ElasticsearchEncoder: BatchEncoder {
-    private let index: String?
+    package let templates: EventTemplates?
 
     /// - Parameter index: the index or data stream; nil when the address names it.
-    package init(index: String? = nil) { self.index = index }
+    package init(index: Template? = nil, _ scope: TemplateScope = TemplateScope()) {
+        templates = index.map { EventTemplates([$0], scope) }
+    }
 
     /// Of an answer an item for each event: some 200 bytes when it was taken, some 400 when it was there already, more with the
     /// reason why not. An answer that was cut would send the batch again for ever.
@@ -24,11 +26,12 @@ package struct ElasticsearchEncoder: BatchEncoder {
     /// Two lines for each event.
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
+        let index = try templates?.fill(for: header) { events }
         var text = JSONText(capacity: lines.count + events.count * 128)
         for (place, event) in events.enumerated() {
             text.raw(#"{"create":{"#)
             if let index {
-                text.raw(#""_index":"#, string: index)
+                text.raw(#""_index":"#, string: index[place][0])
                 text.raw(",")
             }
             text.raw(#""_id":"#, string: event.stableID(in: header.id, at: place))
@@ -74,7 +77,11 @@ package struct ElasticsearchEncoder: BatchEncoder {
             let status = result?["status"]?.integer.map { Int(clamping: $0) } ?? 500
             let error = result?["error"]
             let reason = error?["reason"]?.string ?? error?.string ?? ""
-            tally.add(place, status: status == 409 ? 200 : status, type: error?["type"]?.string ?? "", reason: reason)
+            // An index that an event names and that is not there is nobody else's trouble.
+            tally.add(
+                place, status: status == 409 ? 200 : status,
+                isOfEvent: status == 404 && templates?.areOfEvents == true, type: error?["type"]?.string ?? "",
+                reason: reason)
         }
         return tally.outcome(of: header.events)
     }

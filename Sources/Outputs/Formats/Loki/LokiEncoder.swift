@@ -4,8 +4,8 @@ package import Model
 
 /// Grafana Loki's push API: a stream for each app, one entry an event, the event itself as its line.
 ///
-/// The labels are the settings', the host and the app. Apps are few (directories of the spool); if a batch names more,
-/// the others share a stream: a label with many values makes a stream for each of them. Members with many values (the
+/// The labels are the settings', the host and the app. Apps are few (directories of the spool); if the labels have more values
+/// than `template_values`, the other events share a stream: each value makes a stream. Members with many values (the
 /// session, the event's id), and the severity, go into structured metadata, which is found without an index. Loki
 /// refuses entries far behind the newest of their stream (an hour by default). Critical events, which go first, have a
 /// separate stream; and if Loki refuses a batch for that reason, the batch is sent once more into a stream for each
@@ -13,12 +13,10 @@ package import Model
 /// Source: Loki reference, "Ingest logs", `POST /loki/api/v1/push`, and "What is structured metadata"; Loki's
 /// `pkg/ingester/stream.go` and `pkg/chunkenc/interface.go` for the words of its answers.
 package struct LokiEncoder: BatchEncoder {
-    /// The most apps of a batch that have their own stream.
-    static let mostApps = 32
-
-    private let labels: [String: String]
+    /// The names of the labels that templates make.
+    private let names: [String]
+    private let filling: EventTemplates
     private let host: String?
-    private let namesApps: Bool
     private let namesPriority: Bool
     private var isLate = false
     private let hasMetadata: Bool
@@ -27,15 +25,21 @@ package struct LokiEncoder: BatchEncoder {
     ///   - labels: the stream's; default `job="spoolship"`. `host`, `app` and `priority` take precedence over what is known; empty leaves one out.
     ///   - host: this machine's name, a label of events that say it themselves; nil or empty for no such label.
     ///   - structuredMetadata: whether session and event ids go beside each line (Loki 3, or 2.9 where it is allowed).
-    package init(labels: [String: String] = [:], host: String? = nil, structuredMetadata: Bool = true) {
+    package init(
+        labels: [String: Template] = [:], host: String? = nil, structuredMetadata: Bool = true,
+        _ scope: TemplateScope = TemplateScope()
+    ) {
         var all = labels.isEmpty ? ["job": "spoolship"] : labels
         self.host = all["host"] == nil && host?.isEmpty == false ? host : nil
-        namesApps = all["app"] == nil
         namesPriority = all["priority"] == nil
-        all = all.filter { !$0.value.isEmpty }
-        self.labels = all
+        all["app"] = all["app"] ?? Template([.field(.app)], for: .label)
+        let given = all.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
+        names = given.map(\.key)
+        filling = EventTemplates(given.map(\.value), scope)
         hasMetadata = structuredMetadata
     }
+
+    package var templates: EventTemplates? { filling }
 
     package var traits: FormatTraits { FormatTraits(readsAnswers: true) }
 
@@ -66,44 +70,48 @@ package struct LokiEncoder: BatchEncoder {
 
     /// A stream for each app, in the order in which they come. An event without a time has the batch's.
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
-        var streams: [(app: String?, host: String?, hour: Substring?, events: [(place: Int, event: EventView)])] = []
-        var known = labels
-        if namesPriority, header.priority == .critical { known["priority"] = header.priority.name }
-        for (place, event) in try EventView.all(lines).enumerated() {
-            var app = namesApps ? event["app"]?.string.map { String($0.prefix(128)) } : nil
-            if app?.isEmpty == true { app = nil }
-            let host = host.flatMap { event.isFrom($0) ? $0 : nil }
-            let hour = isLate ? "\(event.time ?? header.acceptedAt)".prefix(13) : nil
-            if app != nil, !streams.contains(where: { $0.app == app }),
-                Set(streams.map(\.app)).count >= LokiEncoder.mostApps
-            {
-                app = "other"
-            }
-            if let stream = streams.firstIndex(where: { $0.app == app && $0.host == host && $0.hour == hour }) {
-                streams[stream].events.append((place, event))
+        let events = try EventView.all(lines)
+        let filled = try filling.fill(for: header) { events }
+        var streams: [(stream: Stream, places: [Int])] = []
+        var numbers: [Stream: Int] = [:]
+        for (place, event) in events.enumerated() {
+            let hour = isLate ? String("\(event.time ?? header.acceptedAt)".prefix(13)) : nil
+            let stream = Stream(
+                values: filled.number(of: place), host: host.flatMap { event.isFrom($0) ? $0 : nil }, hour: hour)
+            if let number = numbers[stream] {
+                streams[number].places.append(place)
             } else {
-                streams.append((app, host, hour, [(place, event)]))
+                numbers[stream] = streams.count
+                streams.append((stream, [place]))
             }
         }
         var text = JSONText(capacity: lines.count + lines.count / 2 + 256)
         text.raw(#"{"streams":["#)
-        for stream in streams {
+        for (stream, places) in streams {
             text.raw(#"{"stream":"#)
-            var labels = known
-            for (name, value) in [("app", stream.app), ("host", stream.host), ("late", stream.hour.map { String($0) })]
-            {
-                labels[name] = value ?? labels[name]
-            }
+            var labels: [String: String] = [:]
+            if namesPriority, header.priority == .critical { labels["priority"] = header.priority.name }
+            for (name, value) in zip(names, filled.texts[stream.values]) { labels[name] = value }
+            labels["host"] = stream.host ?? labels["host"]
+            labels["late"] = stream.hour ?? labels["late"]
             // Loki takes no stream without a label.
             write(labels.isEmpty ? ["job": "spoolship"] : labels, to: &text)
             text.raw(#","values":["#)
-            for (place, event) in stream.events { write(event, at: place, of: header, to: &text) }
+            for place in places { write(events[place], at: place, of: header, to: &text) }
             text.dropLast()
             text.raw("]},")
         }
         if !streams.isEmpty { text.dropLast() }
         text.raw("]}")
         return text.bytes
+    }
+
+    /// What entries have in common that are in one stream.
+    private struct Stream: Hashable {
+        /// What the templates became, by its number.
+        let values: Int
+        let host: String?
+        let hour: String?
     }
 
     private func write(_ event: EventView, at place: Int, of header: BatchHeader, to text: inout JSONText) {

@@ -17,6 +17,7 @@ package struct SplunkEncoder: BatchEncoder {
     private let metadata: [UInt8]
     /// This machine's name, where the metadata names none.
     private let host: String?
+    package let templates: EventTemplates?
 
     /// - Parameters:
     ///   - settings: host, source, source type and index, which the collector keeps beside each event; where one is nil, the
@@ -24,13 +25,16 @@ package struct SplunkEncoder: BatchEncoder {
     ///   - channel: an id of this sender in the form of a UUID, for tokens with indexer acknowledgement; nil does not wait
     ///     for indexers.
     ///   - host: this machine's name, kept beside events that say it themselves where the settings have none.
-    package init(_ settings: DestinationSettings = DestinationSettings(), channel: String? = nil, host: String? = nil) {
+    package init(
+        _ settings: DestinationSettings = DestinationSettings(), channel: String? = nil, host: String? = nil,
+        _ scope: TemplateScope = TemplateScope()
+    ) {
         self.channel = channel
+        templates = settings.index.map { EventTemplates([$0], scope) }
         self.host = settings.host == nil && host?.isEmpty == false ? host : nil
         var text = JSONText()
         for (name, value) in [
             ("host", settings.host), ("source", settings.source), ("sourcetype", settings.sourcetype),
-            ("index", settings.index),
         ] {
             guard let value, !value.isEmpty else { continue }
             text.string(name)
@@ -49,8 +53,9 @@ package struct SplunkEncoder: BatchEncoder {
     /// Objects one after the other.
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
+        let index = try templates?.fill(for: header) { events }
         var text = JSONText(capacity: lines.count + events.count * (48 + metadata.count))
-        for event in events {
+        for (place, event) in events.enumerated() {
             text.raw("{")
             if let time = event.time {
                 text.raw(#""time":"#)
@@ -58,6 +63,10 @@ package struct SplunkEncoder: BatchEncoder {
                 text.raw(",")
             }
             text.raw(metadata)
+            if let index {
+                text.raw(#""index":"#, string: index[place][0])
+                text.raw(",")
+            }
             if let host, event.isFrom(host) {
                 text.raw(#""host":"#, string: host)
                 text.raw(",")

@@ -1,0 +1,50 @@
+internal import EventLoops
+internal import Model
+
+/// What happened to some messages or records.
+struct TicketReport: Sendable {
+    /// What happened to each, in their order.
+    var outcomes: [Outcome]
+    /// The bytes that were handed over: of messages, of keys and events.
+    var sentBytes: Int
+    /// What kept all of them from being sent; nil when there was a connection.
+    var refusal: Outcome?
+    /// Whether a message may be stored that no acknowledgement came for.
+    var mayBeStored = false
+    /// What came back for a question.
+    var answer: [UInt8]?
+}
+
+/// Some messages or records on their way, from the call that brings them to its return. Lives on its client's loop.
+class Ticket {
+    let id: UInt64
+    private let continuation: CheckedContinuation<TicketReport, Never>
+    private var outcomes: [Outcome?]
+    /// How many have an outcome.
+    private(set) var settled = 0
+    /// The first that was not handed over yet.
+    var next = 0
+    var timer: EventLoop.TimerID?
+    var sentBytes = 0
+
+    init(_ id: UInt64, count: Int, _ continuation: CheckedContinuation<TicketReport, Never>) {
+        self.id = id
+        self.continuation = continuation
+        outcomes = Array(repeating: nil, count: count)
+    }
+
+    /// Notes what happened to one.
+    func settle(_ index: Int, _ outcome: Outcome) {
+        guard outcomes.indices.contains(index), outcomes[index] == nil else { return }
+        outcomes[index] = outcome
+        settled += 1
+    }
+
+    /// Ends it: those without an outcome share this one.
+    func finish(_ rest: Outcome?) { continuation.resume(returning: report(or: rest)) }
+
+    func report(or rest: Outcome?) -> TicketReport {
+        let fallback = rest ?? .retry(Failure(kind: .connection, message: "given up here before an answer came"))
+        return TicketReport(outcomes: outcomes.map { $0 ?? fallback }, sentBytes: sentBytes)
+    }
+}
