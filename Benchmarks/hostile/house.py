@@ -167,9 +167,7 @@ class House:
         if missing and self.agent.poll() is None:
             # What the agent says of itself while events are missing.
             print(f"hostile: missing are {sorted(missing)[:10]}")
-            for command in (["status"], ["status", "--json"]):
-                subprocess.run(self.command(*command), check=False)
-            print(self.watch.metrics, flush=True)
+            subprocess.run(self.command("status"), check=False)
         faults = self.arrivals.faults() + self.ledger_faults() + self.agent_faults()
         if missing:
             faults.append(f"{len(missing)} of {len(keys)} honest events did not arrive")
