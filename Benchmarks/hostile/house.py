@@ -280,7 +280,7 @@ class Arrivals(threading.Thread):
         app = event["app"]
         # A hostile user may write what an honest one did: under its own name that is its own. A record, which alone has `host_name`,
         # keeps the `app` that it was written with, unless it comes from the drop box: an app that has a directory is trusted so far.
-        if is_hostile(app) or app == "forged" and "host_name" in event:
+        if is_hostile(app) or app not in HONEST_APPS and "host_name" in event:
             self.others += 1
             return
         properties = event.get("properties")
