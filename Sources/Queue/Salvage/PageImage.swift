@@ -111,7 +111,11 @@ final class PageImage {
             // Of the first pages: the same bytes are looked at whatever the size.
             for page in 0..<min(size, 16 << 20) / candidate {
                 guard pread(file.raw, &bytes, candidate, off_t(page * candidate)) == candidate else { break }
-                if let tree = TreePage(bytes, isFirst: page == 0), !tree.cells.isEmpty { score += candidate }
+                guard let tree = TreePage(bytes, isFirst: page == 0) else { continue }
+                // Where an empty page's cells would begin, at its end, tells its size; without them a size twice as large could
+                // score more by every second page.
+                let begin = bytes.integer16(at: (page == 0 ? 100 : 0) + 5)
+                if !tree.cells.isEmpty || begin == candidate % 65_536 { score += candidate }
             }
             if score > best.score { best = (candidate, score) }
         }
