@@ -24,7 +24,8 @@ public struct NewChunk: Sendable {
     public var otherBatches: [DestinationName]
     /// The deadlines that concern its events because of their app; nil: none besides those that concern all.
     public var deadlines: DeadlineNames?
-    /// Where its events were read, in their order: for the quarantine should there be no room for them. May be empty.
+    /// Where its events were read, in their order: whose they are, and for the quarantine should there be no room for them. Empty where
+    /// nobody knows.
     public var origins: [EventOrigin] = []
 
     /// A chunk of known parts.
@@ -55,11 +56,14 @@ public struct EventOrigin: Sendable, Equatable {
     public var path: String
     /// Where in the file each of them began, in bytes.
     public var offsets: [Int64]
+    /// The size of their lines in the chunk, line feeds included.
+    public var bytes: Int
 
-    package init(app: String, path: String, offsets: [Int64] = []) {
+    package init(app: String, path: String, offsets: [Int64] = [], bytes: Int = 0) {
         self.app = app
         self.path = path
         self.offsets = offsets
+        self.bytes = bytes
     }
 }
 

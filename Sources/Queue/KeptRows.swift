@@ -38,7 +38,7 @@ struct KeptRows {
         if let priority = selection.priority, isDeadLetters {
             add("priority = ?", .number(Int64(priority.rawValue)))
         }
-        if let app = selection.app, !isDeadLetters { add("app = ?", .text(app)) }
+        if let app = selection.app { add("app = ?", .text(app)) }
         if let reason = selection.reason { add(isDeadLetters ? "kind = ?" : "reason = ?", .text(reason)) }
         if let ids = selection.ids {
             // Numbers only, so that they can be in the statement however many they are.
@@ -81,7 +81,7 @@ struct KeptRows {
 struct DeadLetter: KeptRecord {
     static let columns =
         "id, destination, priority, batch, accepted_at, first_time, last_time, rejected_at, kind, status, message, "
-        + "excerpt, event"
+        + "excerpt, event, app"
 
     let id: Int64
     let lane: LaneKey
@@ -94,6 +94,7 @@ struct DeadLetter: KeptRecord {
     let message: String
     let excerpt: String
     let event: [UInt8]
+    let app: String
 
     init(_ row: Statement) {
         id = Int64(row.integer(0))
@@ -108,6 +109,7 @@ struct DeadLetter: KeptRecord {
         message = row.text(10)
         excerpt = row.text(11)
         event = row.bytes(12)
+        app = row.text(13)
     }
 
     var cost: Int { keptCost(event.count + message.utf8.count + excerpt.utf8.count) }
@@ -116,7 +118,8 @@ struct DeadLetter: KeptRecord {
         let name = figures.lanes.first { $0.destination == lane.destination }?.name.text
         return [
             .init("id", .string("\(id)")), .init("destination", JSONValue(name)),
-            .init("priority", .string(lane.priority.name)), .init("reason", .string(kind)),
+            .init("app", JSONValue(app.isEmpty ? nil : app)), .init("priority", .string(lane.priority.name)),
+            .init("reason", .string(kind)),
             .init("status", JSONValue(status)), .init("message", .string(message)),
             .init("bytes", .integer(event.count)), .init("batch", JSONValue(batch?.description)),
             .init("accepted_ms", .integer(Int(acceptedAt.milliseconds))),

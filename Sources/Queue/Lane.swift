@@ -113,6 +113,10 @@ struct Figures {
     var unknownLosses = 0
     /// What each app holds in the quarantine, in bytes; nil while nobody needed to know.
     var quarantineHeld: [String: Int]?
+    /// What each app has of dead letters, in bytes; nil while nobody needed to know.
+    var deadLettersHeld: [String: Int]?
+    /// What each app holds in the queue; nil while nobody needed to know.
+    var holdings: Holdings?
 
     /// Distinct reasons, each destination's and priority's counted; those beyond are `other`.
     static let mostReasons = 2000

@@ -28,9 +28,9 @@ public struct QueueOptions: Sendable, Equatable {
     public var skipping: Set<DestinationName> = []
     /// What a commit survives. Default a power cut.
     public var durability = Durability.powerLoss
-    /// The bound of dead letters in bytes; the oldest are purged first. Default 1 MiB.
+    /// The bound of dead letters in bytes; the oldest of the app that has most are purged first. Default 1 MiB.
     public var deadLettersMaxSize = 1 << 20
-    /// The bound of the quarantine in bytes; the oldest are purged first. Default 1 MiB.
+    /// The bound of the quarantine in bytes; the oldest of the app that has most are purged first. Default 1 MiB.
     public var quarantineMaxSize = 1 << 20
     /// The most events in a chunk; decides the page size of a new database. Default 50.
     public var batchEvents = 50

@@ -5,7 +5,7 @@
 -- A change here needs a new user_version and a migration (Migrations.swift).
 
 PRAGMA application_id = 0x53504f4f; -- "SPOO"
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;
 
 -- Where events go. A destination that is no longer configured keeps its row while anything of it is stored or counted.
 CREATE TABLE destination (
@@ -34,6 +34,15 @@ CREATE TABLE chunk (
     wanted_by TEXT,                -- the destinations that it was accepted for, by number: 1,3
     row_check INTEGER              -- what id and checksum come to (RowCheck.swift); null: an older version's row
 ) STRICT;
+
+-- Whose the events of a chunk are: a row for each chunk, beside it because it is read without the frame. Without row ids, so that
+-- where pages are swapped its own cannot be taken for a chunk's.
+CREATE TABLE holding (
+    chunk INTEGER PRIMARY KEY,
+    priority INTEGER NOT NULL, -- the chunk's
+    cost INTEGER NOT NULL,     -- the chunk's, in total.stored_bytes
+    holders TEXT NOT NULL      -- runs of events of one app, as events, bytes, app: 12 3400 shop/3 900 web. Empty: nobody's
+) STRICT, WITHOUT ROWID;
 
 -- What a destination still has to get: a run of a chunk's events. The key is a lane (destination and priority) in
 -- order of acceptance.
@@ -159,8 +168,12 @@ CREATE TABLE dead_letter (
     status INTEGER,
     message TEXT NOT NULL,
     excerpt TEXT NOT NULL,        -- the beginning of the destination's answer
-    event BLOB NOT NULL           -- the line, with its line feed
+    event BLOB NOT NULL,          -- the line, with its line feed
+    app TEXT NOT NULL DEFAULT ''  -- whose it is; empty: nobody knows
 ) STRICT;
+
+-- The oldest of an app.
+CREATE INDEX dead_letter_app ON dead_letter (app);
 
 -- Lines and files that could not be read as events.
 CREATE TABLE quarantine (

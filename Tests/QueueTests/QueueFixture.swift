@@ -69,6 +69,21 @@ struct ChunkMaker {
             deadlines: deadlines)
     }
 
+    /// A chunk of events of several apps: for each run whose they are, and how many.
+    mutating func chunk(
+        of runs: [(app: String, events: Int)], priority: Priority = .normal,
+        to destinations: [DestinationName] = ["main"],
+        size: Int = 16, full: Bool = false
+    ) -> NewChunk {
+        var mixed = chunk(
+            runs.reduce(0) { $0 + $1.events }, priority: priority, to: destinations, size: size, full: full)
+        mixed.origins = runs.map { run in
+            EventOrigin(
+                app: run.app, path: "", offsets: Array(repeating: 0, count: run.events), bytes: run.events * size)
+        }
+        return mixed
+    }
+
     mutating func commit(
         _ events: Int, priority: Priority = .normal, to destinations: [DestinationName] = ["main"], size: Int = 16,
         full: Bool = false

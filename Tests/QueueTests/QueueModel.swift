@@ -11,14 +11,16 @@ struct QueueModel {
     struct Chunk {
         let id: Int
         let priority: Priority
-        let cost: Int
-        let isFull: Bool
+        var cost: Int
+        var isFull: Bool
         /// Those for whom a full one is no batch by itself.
         var otherBatches: [DestinationName] = []
         /// The least and the greatest event time.
         let times: ClosedRange<Timestamp>
         /// Its events in their order.
-        let numbers: [Int]
+        var numbers: [Int]
+        /// For how many it was accepted.
+        var destinations = 1
 
         /// Whether it is a batch as it is stored.
         func isBatch(for lane: LaneKey) -> Bool { isFull && !otherBatches.contains(lane.destination) }
@@ -64,6 +66,8 @@ struct QueueModel {
     var chunkOf: [LaneKey: [Int: Int]] = [:]
     /// The bytes of each event's line.
     var sizes: [Int: Int] = [:]
+    /// Whose events are; of others nobody knows.
+    var holders: [Int: String] = [:]
     /// The oldest first.
     var dead: [DeadLetter] = []
     var batches: [BatchID: Batch] = [:]
@@ -128,8 +132,7 @@ struct QueueModel {
         stored += cost
         chunks[lastChunk] = Chunk(
             id: lastChunk, priority: new.priority, cost: cost, isFull: new.isFull, otherBatches: new.otherBatches,
-            times: new.eventTimes,
-            numbers: Array(numbers))
+            times: new.eventTimes, numbers: Array(numbers), destinations: new.destinations.count)
         for number in numbers { sizes[number] = new.bytes / new.events }
         for destination in new.destinations {
             let key = LaneKey(destination: destination, priority: new.priority)
@@ -145,13 +148,79 @@ struct QueueModel {
 
     private mutating func evictOne(_ limit: Priority) -> Bool {
         for priority in Priority.allCases where priority <= limit {
-            let candidates = chunks.values.filter { $0.priority == priority && !isInFlight($0) }
-            if let chunk = candidates.min(by: { $0.id < $1.id }) {
+            let candidates = chunks.values.filter { $0.priority == priority }.sorted { $0.id < $1.id }
+            let givers = givers(candidates)
+            for chunk in candidates {
+                let shares = shares(chunk)
+                let part = shares.reduce(0) { $0 + (givers.contains($1.holder) ? $1.cost : 0) }
+                guard part >= chunk.cost / 16 else { continue }
+                if shares.allSatisfy({ givers.contains($0.holder) }) {
+                    guard !isInFlight(chunk) else { continue }
+                    evict(chunk)
+                } else {
+                    guard isUntouched(chunk) else { continue }
+                    cut(chunk, givers)
+                }
+                return true
+            }
+            if let chunk = candidates.first(where: { !isInFlight($0) }) {
                 evict(chunk)
                 return true
             }
         }
         return false
+    }
+
+    /// What each run of events of one holder is of a chunk's cost.
+    func shares(_ chunk: Chunk) -> [(holder: String, cost: Int)] {
+        var runs: [(holder: String, bytes: Int)] = []
+        for number in chunk.numbers {
+            let (holder, size) = (holders[number] ?? "", sizes[number] ?? 0)
+            if runs.last?.holder == holder {
+                runs[runs.count - 1].bytes += size
+            } else {
+                runs.append((holder, size))
+            }
+        }
+        let all = runs.reduce(0) { $0 + $1.bytes }
+        // Where nobody knows whose a chunk is, it counts as a whole.
+        if runs.allSatisfy({ $0.holder.isEmpty }) { return [("", chunk.cost)] }
+        return runs.map { ($0.holder, Int(Double(chunk.cost) * (Double($0.bytes) / Double(all)))) }
+    }
+
+    /// What each holder has of some chunks.
+    func held(_ chunks: some Sequence<Chunk>) -> [String: Int] {
+        chunks.flatMap { shares($0) }.reduce(into: [:]) { $0[$1.holder, default: 0] += $1.cost }
+    }
+
+    /// Who holds most, or nearly as much, and no less than an equal part.
+    private func givers(_ chunks: [Chunk]) -> Set<String> {
+        let held = held(chunks)
+        let most = held.values.max() ?? 0
+        let all = held.values.reduce(0, +)
+        return Set(held.filter { $0.value >= most - most / 8 && $0.value * held.count >= all }.keys)
+    }
+
+    /// Whether no batch has any of a chunk.
+    private func isUntouched(_ chunk: Chunk) -> Bool {
+        !lanes.contains { lane, events in
+            lane.priority == chunk.priority
+                && chunk.numbers.contains { chunkOf[lane]?[$0] == chunk.id && events[$0].map { $0 != nil } ?? false }
+        }
+    }
+
+    /// Takes out of a chunk what some holders have of it.
+    private mutating func cut(_ chunk: Chunk, _ givers: Set<String>) {
+        for lane in lanes.keys where lane.priority == chunk.priority {
+            let gone = chunk.numbers.filter { chunkOf[lane]?[$0] == chunk.id && givers.contains(holders[$0] ?? "") }
+            remove(gone, lane, \.evicted)
+        }
+        guard var rest = chunks[chunk.id] else { return }
+        rest.numbers.removeAll { givers.contains(holders[$0] ?? "") }
+        rest.isFull = false
+        rest.cost = rest.numbers.reduce(0) { $0 + (sizes[$1] ?? 0) } + 64 * (1 + rest.destinations)
+        stored -= chunk.cost - rest.cost
+        chunks[chunk.id] = rest
     }
 
     private mutating func evict(_ chunk: Chunk) {

@@ -126,6 +126,7 @@ struct PropertyRun {
                 size: Int.random(in: 10...60, using: &random), full: isFull)
             // Which destinations have batches of another size changes with the configuration.
             chunk.otherBatches = destinations.filter { _ in Int.random(in: 0..<4, using: &random) == 0 }
+            if evicts { share(&chunk, first) }
             commit.chunks.append(chunk)
             ranges.append(first..<maker.next)
             commit.read += events
@@ -160,6 +161,22 @@ struct PropertyRun {
             refused += chunk.events
         }
         guard result == .stored(refused: refused) else { throw Difference("\(result), expected \(refused) refused") }
+    }
+
+    /// Makes runs of a chunk's events some apps' each, one app's more than the others'. Of some chunks nobody knows whose they are.
+    private mutating func share(_ chunk: inout NewChunk, _ first: Int) {
+        guard Int.random(in: 0..<10, using: &random) > 0 else { return }
+        let size = chunk.bytes / chunk.events
+        var next = 0
+        while next < chunk.events {
+            let count = Int.random(in: 1...chunk.events - next, using: &random)
+            let app = ["greedy", "greedy", "a", "b", "c"].randomElement(using: &random) ?? ""
+            chunk.origins.append(
+                EventOrigin(
+                    app: app, path: "", offsets: Array(repeating: 0, count: count), bytes: count * size))
+            for number in first + next..<first + next + count { model.holders[number] = app }
+            next += count
+        }
     }
 
     private mutating func leaseNext() async throws {

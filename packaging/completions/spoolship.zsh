@@ -384,6 +384,7 @@ _spoolship() {
     'dead-letters list')
         _arguments \
             '--destination[only of this destination]:NAME: ' \
+            '--app[only of this app]:APP: ' \
             '--reason[only for this reason]:REASON: ' \
             '--limit[at most N; default 100]:N: ' \
             '--json[print JSON]' \
@@ -404,6 +405,7 @@ _spoolship() {
     'dead-letters export')
         _arguments \
             '--destination[only of this destination]:NAME: ' \
+            '--app[only of this app]:APP: ' \
             '--reason[only for this reason]:REASON: ' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
@@ -414,6 +416,7 @@ _spoolship() {
     'dead-letters retry')
         _arguments \
             '--destination[only of this destination]:NAME: ' \
+            '--app[only of this app]:APP: ' \
             '--reason[only for this reason]:REASON: ' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
@@ -424,6 +427,7 @@ _spoolship() {
     'dead-letters purge')
         _arguments \
             '--destination[only of this destination]:NAME: ' \
+            '--app[only of this app]:APP: ' \
             '--reason[only for this reason]:REASON: ' \
             '--yes[do not ask]' \
             '-y[do not ask]' \

@@ -33,7 +33,7 @@ extension SpoolSettings: SettingsSection {
         .setting("directory", \.directory, .path, "Where apps write their events.", restart: true),
         .setting(
             "when_full", \.whenFull, .choice,
-            "When the queue is full: wait leaves events in the spool; evict gives up the oldest of the lowest priority."
+            "When the queue is full: wait leaves events in the spool; evict gives up the lowest priority first, then the oldest of the app that holds most."
         ),
         .setting(
             "max_unread", \.maxUnread, .size(1 << 20...1 << 47, zero: "no bound"),

@@ -20,15 +20,23 @@ final class OpenChunk {
     private var source: (app: String, path: String) = ("", "")
     /// Whether the next event is the first of its source here.
     private var isNewSource = true
+    /// Where the lines of the present source begin.
+    private var sourceBegin = 0
 
     init(priority: Priority) { self.priority = priority }
 
     var isEmpty: Bool { events == 0 }
 
-    /// Says where the lines come from that follow.
+    /// Says where the lines come from that follow; before the first of them is written.
     func turn(to file: SpoolSource) {
         guard source.app != file.app || source.path != file.path else { return }
+        endSource()
         source = (file.app, file.path)
+    }
+
+    private func endSource() {
+        if !isNewSource { origins[origins.count - 1].bytes = lines.count - sourceBegin }
+        sourceBegin = lines.count
         isNewSource = true
     }
 
@@ -63,9 +71,10 @@ final class OpenChunk {
             priority: priority, destinations: route.destinations, events: events, bytes: bytes,
             eventTimes: firstTime...lastTime, acceptedAt: acceptedAt, compression: compression, frame: frame,
             isFull: isBatch, otherBatches: route.otherBatches, deadlines: route.deadlines)
+        endSource()
         chunk.origins = origins
         origins = []
-        isNewSource = true
+        sourceBegin = 0
         // Memory for a large chunk is kept while large ones come.
         lines.removeAll(keepingCapacity: max(OpenChunk.keptBytes, 4 * bytes))
         events = 0

@@ -109,10 +109,10 @@ extension Intake {
         let chunk = open[place][priority == .critical ? 1 : 0]
         let line = rules.engine.line
         if chunk.lines.count + line.count > route.chunks.bytes, !chunk.isEmpty { close(chunk, route, isFull: true) }
+        chunk.turn(to: source)
         let begin = chunk.lines.count
         chunk.lines.append(line)
         if tap?.isWatched == true { show(chunk, from: begin, of: source.app, priority) }
-        chunk.turn(to: source)
         chunk.count(eventTime: isBackfill ? now : eventTime, acceptedAt: now, at: offset)
         if chunk.events == route.chunks.events || chunk.lines.count >= route.chunks.bytes {
             close(chunk, route, isFull: true)

@@ -66,6 +66,20 @@ enum Migrations {
             ALTER TABLE delivery ADD COLUMN row_check INTEGER
             """
         ),
+        (
+            // Whose events are. What is queued already is nobody's in particular (`Transaction.countHoldings`).
+            from: 7,
+            sql: """
+            CREATE TABLE holding (
+                chunk INTEGER PRIMARY KEY,
+                priority INTEGER NOT NULL,
+                cost INTEGER NOT NULL,
+                holders TEXT NOT NULL
+            ) STRICT, WITHOUT ROWID;
+            ALTER TABLE dead_letter ADD COLUMN app TEXT NOT NULL DEFAULT '';
+            CREATE INDEX dead_letter_app ON dead_letter (app)
+            """
+        ),
     ]
 
     /// How many columns a table has got since the first schema, behind those that it had.

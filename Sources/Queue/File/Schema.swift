@@ -4,7 +4,7 @@ internal import Model
 /// Makes, checks and upgrades the database's tables.
 enum Schema {
     /// The version that this program writes.
-    static let version = 7
+    static let version = 8
     /// "SPOO": the first four bytes of the database say whose it is.
     static let applicationID = 0x5350_4F4F
 

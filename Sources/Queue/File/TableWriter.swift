@@ -67,6 +67,18 @@ struct TableWriter: ~Copyable {
         statement.bind(12, destinations)
         statement.bind(13, RowCheck.of(id, checksum))
         try statement.run(chunk.frame, at: 11)
+        try statements.setHolding.run(id, chunk.priority, chunk.cost, ChunkHolders(chunk.origins).text)
+    }
+
+    /// Puts a smaller frame in the place of a chunk's, whose events are then as the holding says.
+    func shrink(_ holding: Holding, to frame: [UInt8]) throws(QueueError) {
+        let checksum = Int64(frame.withUnsafeBytes { crc32($0) })
+        let update = try statement(
+            "UPDATE chunk SET events = ?, bytes = ?, checksum = ?, row_check = ?, frame = ? WHERE id = ?")
+        update.take(holding.holders.events, holding.holders.bytes, checksum, RowCheck.of(holding.chunk, checksum))
+        update.bind(6, holding.chunk)
+        try update.run(frame, at: 5)
+        try statements.setHolding.run(holding.chunk, holding.priority, holding.cost, holding.holders.text)
     }
 
     /// A chunk's events are for another destination too; salvage makes rows for nobody else. Where it is not known for whom
@@ -80,6 +92,7 @@ struct TableWriter: ~Copyable {
 
     func deleteChunk(_ id: Int64) throws(QueueError) {
         try statements.deleteChunk.run(id)
+        try statements.deleteHolding.run(id)
     }
 
     // MARK: Deliveries
@@ -101,12 +114,16 @@ struct TableWriter: ~Copyable {
 final class WriteStatements {
     fileprivate let insertChunk: Statement
     fileprivate let deleteChunk: Statement
+    fileprivate let setHolding: Statement
+    fileprivate let deleteHolding: Statement
     fileprivate let insertDelivery: Statement
     fileprivate let deleteDelivery: Statement
 
     init(_ database: Database) throws(QueueError) {
         insertChunk = try database.prepare("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         deleteChunk = try database.prepare("DELETE FROM chunk WHERE id = ?")
+        setHolding = try database.prepare("REPLACE INTO holding VALUES (?, ?, ?, ?)")
+        deleteHolding = try database.prepare("DELETE FROM holding WHERE chunk = ?")
         insertDelivery = try database.prepare("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         deleteDelivery = try database.prepare(
             "DELETE FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? AND first = ?")

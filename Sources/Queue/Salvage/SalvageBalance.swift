@@ -60,6 +60,7 @@ struct SalvageBalance {
         }
         if figures.lanes.isEmpty { loss.isKnown = false }
         try database.execute("DELETE FROM chunk WHERE id NOT IN (SELECT chunk FROM delivery)")
+        try database.execute("DELETE FROM holding WHERE chunk NOT IN (SELECT id FROM chunk)")
         try count(&figures)
         if !loss.isKnown {
             try database.execute(

@@ -43,6 +43,7 @@ struct SalvagedRow {
             // The row of no destination is none that balances.
             return numbers[0] == 0 || numbers[2] + numbers[3] == numbers[4...10].reduce(0, +)
         case "discard": return all(3..<4, in: counts)
+        case "holding": return all(0..<1, in: counts) && all(1..<2, in: 1...2) && all(2..<3, in: counts)
         default: return true
         }
     }

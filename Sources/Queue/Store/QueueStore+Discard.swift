@@ -109,7 +109,9 @@ extension Transaction {
         }
         try tables.execute("DELETE FROM delivery")
         try tables.execute("DELETE FROM chunk")
+        try tables.execute("DELETE FROM holding")
         state.figures.totals.stored = 0
+        state.figures.holdings = nil
         state.held.removeAll()
         return discarded
     }

@@ -163,11 +163,13 @@ extension QueueState {
             newest = max(newest, chunk.lastTime)
             if rows.count == 1, part.isWhole, chunk.destinations == 1 { sole = chunk.cost }
         }
+        // Of pieces; of what is sent as it was stored nobody asks.
+        let app = try first.isFormed && rows.count == 1 ? file.holder(of: rows) : nil
         let header = BatchHeader(
             id: id, destination: figures.lanes[lane].name, priority: figures.lanes[lane].priority,
             events: rows.reduce(0) { $0 + $1.events }, bytes: rows.reduce(0) { $0 + $1.bytes },
             acceptedAt: rows.reduce(first.acceptedAt) { min($0, $1.acceptedAt) },
-            firstEventTime: rows.reduce(first.firstTime) { min($0, $1.firstTime) })
+            firstEventTime: rows.reduce(first.firstTime) { min($0, $1.firstTime) }, app: app)
         return LoadedBatch(
             batch: Batch(header: header, parts: parts), rows: rows, soleCost: sole, newest: newest)
     }

@@ -140,12 +140,13 @@ extension Transaction {
     private mutating func requeue(_ letters: [DeadLetter], _ lane: Int) throws(QueueError) {
         guard let first = letters.first else { return }
         let frame = letters.flatMap(\.event)
-        let chunk = NewChunk(
+        var chunk = NewChunk(
             priority: first.lane.priority, destinations: [state.figures.lanes[lane].name], events: letters.count,
             bytes: frame.count,
             eventTimes: letters.reduce(first.eventTimes) {
                 min($0.lowerBound, $1.eventTimes.lowerBound)...max($0.upperBound, $1.eventTimes.upperBound)
             }, acceptedAt: time.wallTime, compression: .none, frame: frame, isFull: false)
+        chunk.origins = letters.map { EventOrigin(app: $0.app, path: "", offsets: [0], bytes: $0.event.count) }
         guard state.figures.totals.stored + chunk.cost <= state.effectiveCap else {
             throw QueueError(.full, "the queue has no room for dead letters; send or purge first")
         }
@@ -182,6 +183,7 @@ extension Transaction {
         if record is DeadLetter {
             try tables.statement("DELETE FROM dead_letter WHERE id = ?").run(record.id)
             state.figures.totals.deadLetters.remove(record.cost)
+            state.figures.deadLettersHeld = nil
         } else {
             try tables.statement("DELETE FROM quarantine WHERE id = ?").run(record.id)
             state.figures.totals.quarantine.remove(record.cost)

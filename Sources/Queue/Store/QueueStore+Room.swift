@@ -119,18 +119,8 @@ extension Transaction {
         return missing <= 0
     }
 
-    /// Evicts the oldest chunk of the lowest priority, for all destinations that still wait for it; false if there is none.
-    private mutating func evictOne(notAbove limit: Priority) throws(QueueError) -> Bool {
-        for priority in Priority.allCases where priority <= limit {
-            guard let chunk = try oldestEvictable(priority, from: 0) else { continue }
-            try evict(chunk, priority)
-            return true
-        }
-        return false
-    }
-
     /// Evicts a chunk for all destinations that still wait for it.
-    private mutating func evict(_ chunk: Int64, _ priority: Priority) throws(QueueError) {
+    mutating func evict(_ chunk: Int64, _ priority: Priority) throws(QueueError) {
         for lane in state.figures.lanes.indices where state.figures.lanes[lane].priority == priority {
             // Read anew each time: other rows of the chunk may go with a row's batch.
             while let row = try file.rows(of: chunk, in: state.figures.lanes[lane].key).first { try evict(row, lane) }
@@ -140,17 +130,21 @@ extension Transaction {
     /// Evicts a row, or the whole batch that it is in: once attempted it goes whole or stays whole (invariant 2).
     private mutating func evict(_ row: DeliveryRow, _ lane: Int) throws(QueueError) {
         let rows = try file.members(with: row)
+        noteEvicted(rows.reduce(0) { $0 + $1.events })
+        try takeOut(rows, lane, \.evicted)
+    }
+
+    mutating func noteEvicted(_ events: Int) {
         if state.fullEpisode == nil {
             state.fullEpisode = FullEpisode()
             let cap = state.options.maxSize
             note { $0.warning("queue is full, evicting", ["max_size": cap]) }
         }
-        state.fullEpisode?.evicted += rows.reduce(0) { $0 + $1.events }
-        try takeOut(rows, lane, \.evicted)
+        state.fullEpisode?.evicted += events
     }
 
     /// The oldest chunk of a priority, from one on, that nobody has in flight.
-    private func oldestEvictable(
+    func oldestEvictable(
         _ priority: Priority, from start: Int64
     ) throws(QueueError) -> Int64? {
         var from = start
@@ -174,7 +168,7 @@ extension Transaction {
     }
 
     /// Whether anybody has some of a chunk in flight, in a batch that a row of the chunk belongs to.
-    private func isInFlight(_ chunk: Int64, _ priority: Priority) throws(QueueError) -> Bool {
+    func isInFlight(_ chunk: Int64, _ priority: Priority) throws(QueueError) -> Bool {
         for lane in state.figures.lanes where lane.priority == priority {
             if try file.rows(of: chunk, in: lane.key).contains(where: { state.isInFlight($0) }) { return true }
         }
@@ -219,7 +213,10 @@ extension QueueStore {
     /// Lifts a refusal once there is room again: below 90 % of the cap, and enough for the refused caller (ac07).
     func reconsiderRefusal() {
         let stored = state.figures.totals.stored
-        if stored < state.options.maxSize / 2 { state.effectiveCap = state.options.maxSize }
+        if stored < state.options.maxSize / 2 {
+            state.effectiveCap = state.options.maxSize
+            state.figures.holdings = nil
+        }
         if let refusal = state.refusal, refusal.reason == .full, !state.options.skipping.isEmpty {
             // The destination that has just acknowledged may have been the last to want what others give up.
             if state.figures.queued < refusal.queued, isAnybodyBehind { state.refusal = nil } else { armRoomTimer() }

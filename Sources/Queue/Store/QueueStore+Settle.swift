@@ -156,7 +156,7 @@ extension Transaction {
             id: id, destination: state.figures.lanes[lane].name, priority: state.figures.lanes[lane].priority,
             events: mine.reduce(0) { $0 + $1.events }, bytes: mine.reduce(0) { $0 + $1.bytes },
             acceptedAt: mine.map(\.acceptedAt).min() ?? time.wallTime,
-            firstEventTime: mine.map(\.firstTime).min() ?? time.wallTime)
+            firstEventTime: mine.map(\.firstTime).min() ?? time.wallTime, app: try file.holder(of: mine))
         state.held[id] = HeldBatch(header: header, lane: lane, rows: mine, soleCost: nil, status: .free)
         state.figures.lanes[lane].freeBatches += 1
         state.figures.lanes[lane].batchedEvents += header.events

@@ -107,6 +107,8 @@ extension Transaction {
             wantedBy: lanes.map { "\(state.figures.lanes[$0].destination)" }.joined(separator: ","))
         state.figures.totals.stored += chunk.cost
         state.figures.totals.intake.accepted += chunk.events
+        state.figures.holdings?.add(
+            Holding(chunk: id, priority: chunk.priority, cost: chunk.cost, holders: ChunkHolders(chunk.origins)))
         for lane in lanes {
             let isBatch = chunk.isFull && !chunk.otherBatches.contains(state.figures.lanes[lane].name)
             let row = DeliveryRow(

@@ -212,8 +212,7 @@ extension Transaction {
             for row in batch.rows {
                 try tables.delete(row, from: state.figures.lanes[batch.lane].key)
                 if let cost = batch.soleCost {
-                    try tables.deleteChunk(row.chunk)
-                    state.figures.totals.stored -= cost
+                    try remove(chunk: row.chunk, cost: cost)
                 } else {
                     try dismiss(chunk: row.chunk)
                 }

@@ -10,10 +10,12 @@ extension Transaction {
     ) throws(QueueError) {
         let insert = try tables.statement(
             "INSERT INTO dead_letter (destination, priority, batch, accepted_at, first_time, last_time, rejected_at, "
-                + "kind, status, message, excerpt, event) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+                + "kind, status, message, excerpt, event, app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        let holders = try file.holding(of: row.chunk)?.holders ?? ChunkHolders()
         let text = failure.message.utf8.count + failure.excerpt.utf8.count
         for event in events {
             let line = Array(lines.slice(event..<event + 1))
+            let app = holders.holders(of: event..<event + 1).first ?? ""
             let bound = state.deadLettersBound - keptCost(line.count + text)
             guard bound >= 0 else {
                 state.figures.totals.deadLetters.purged += 1
@@ -24,27 +26,53 @@ extension Transaction {
                 state.figures.lanes[lane].destination, state.figures.lanes[lane].priority, batch.bytes, row.acceptedAt,
                 chunk.firstTime, chunk.lastTime, time.wallTime, failure.kind.rawValue, failure.status, failure.message,
                 failure.excerpt)
+            insert.bind(13, app)
             try insert.run(line, at: 12)
+            state.figures.deadLettersHeld?[app, default: 0] += keptCost(line.count + text)
             state.figures.totals.deadLetters.add(keptCost(line.count + text))
             state.figures.lanes[lane].deadLetters += 1
             state.figures.lanes[lane].isDirty = true
         }
     }
 
-    /// Purges the oldest dead letters beyond the bound, or a lower one.
+    /// Purges dead letters beyond the bound, or a lower one: the oldest of the app that has most.
     mutating func trimDeadLetters(to lower: Int? = nil) throws(QueueError) {
         let bound = lower ?? state.deadLettersBound
         while state.figures.totals.deadLetters.bytes > bound {
+            let held = try deadLettersHeld()
+            // Equal ones: by name, so that a model says the same.
+            guard let (app, _) = held.max(by: { ($0.value, $1.key) < ($1.value, $0.key) }) else { break }
             let oldest = try tables.statement(
-                "DELETE FROM dead_letter WHERE id = (SELECT min(id) FROM dead_letter) RETURNING "
-                    + "length(event) + length(CAST(message AS BLOB)) + length(CAST(excerpt AS BLOB)), destination, priority"
-            )
-            guard try oldest.step() else { break }
+                "DELETE FROM dead_letter WHERE id = (SELECT min(id) FROM dead_letter WHERE app = ?) RETURNING "
+                    + "\(letterLength), destination, priority")
+            oldest.bind(1, app)
+            guard try oldest.step() else {
+                state.figures.deadLettersHeld?[app] = nil
+                continue
+            }
+            let cost = keptCost(oldest.integer(0))
             state.figures.forgetDeadLetter(LaneKey(oldest, at: 1))
-            state.figures.totals.deadLetters.remove(keptCost(oldest.integer(0)))
-            state.figures.totals.deadLetters.purged += 1
             while try oldest.step() {}
+            state.figures.deadLettersHeld?[app, default: 0] -= cost
+            state.figures.totals.deadLetters.remove(cost)
+            state.figures.totals.deadLetters.purged += 1
         }
+    }
+
+    /// What each app has of dead letters, in bytes; counted once, when there is too much.
+    private mutating func deadLettersHeld() throws(QueueError) -> [String: Int] {
+        if let held = state.figures.deadLettersHeld { return held }
+        let held = try sizes("SELECT app, sum(\(letterLength)), count(*) FROM dead_letter GROUP BY app")
+        state.figures.deadLettersHeld = held
+        return held
+    }
+
+    /// What kept records count for, by app.
+    private func sizes(_ sql: String) throws(QueueError) -> [String: Int] {
+        let row = try tables.statement(sql)
+        var sizes: [String: Int] = [:]
+        while try row.step() { sizes[row.text(0)] = row.integer(1) + row.integer(2) * keptCost(0) }
+        return sizes
     }
 
     /// Keeps what could not be read: others make room first, so that there is never more than the bound in the file.
@@ -127,13 +155,13 @@ extension Transaction {
     /// What each app holds in the quarantine, in bytes; counted once, when there is too much.
     private mutating func quarantineHeld() throws(QueueError) -> [String: Int] {
         if let held = state.figures.quarantineHeld { return held }
-        let row = try tables.statement("SELECT app, sum(\(keptLength)), count(*) FROM quarantine GROUP BY app")
-        var held: [String: Int] = [:]
-        while try row.step() { held[row.text(0)] = row.integer(1) + row.integer(2) * keptCost(0) }
+        let held = try sizes("SELECT app, sum(\(keptLength)), count(*) FROM quarantine GROUP BY app")
         state.figures.quarantineHeld = held
         return held
     }
 }
+
+private let letterLength = "length(event) + length(CAST(message AS BLOB)) + length(CAST(excerpt AS BLOB))"
 
 private let keptLength =
     "length(content) + length(CAST(detail AS BLOB)) + length(CAST(app AS BLOB)) + length(CAST(path AS BLOB))"

@@ -7,8 +7,16 @@ extension Transaction {
     mutating func dismiss(chunk: Int64) throws(QueueError) {
         for lane in state.figures.lanes where try file.waits(lane.key, for: chunk) { return }
         guard let facts = try file.chunkFacts(chunk) else { return }
+        try remove(chunk: chunk, cost: facts.cost)
+    }
+
+    /// Removes the payload of a chunk that nobody waits for.
+    mutating func remove(chunk: Int64, cost: Int) throws(QueueError) {
+        if state.figures.holdings != nil, let held = try file.holding(of: chunk) {
+            state.figures.holdings?.remove(held)
+        }
         try tables.deleteChunk(chunk)
-        state.figures.totals.stored -= facts.cost
+        state.figures.totals.stored -= cost
     }
 
     /// Takes rows of one lane out: all rows of one batch, or one row that is in none.

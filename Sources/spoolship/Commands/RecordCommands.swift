@@ -10,7 +10,7 @@ extension Command {
         + [.queueMove]
         + stored(
             .deadLetters, "what destinations rejected, and why", retry: "sends them again",
-            filters: [.destination, .reason])
+            filters: [.destination, .app, .reason])
         + stored(
             .quarantine, "what could not be read as an event, and why", retry: "reads them again",
             filters: [.app, .reason])
