@@ -159,6 +159,7 @@ struct AgentStatus: StatusSource {
                 destination.pauseTokens = known.pauseTokens
                 destination.inFlight = known.inFlight
                 destination.retryWaiting = known.waitingForRetry
+                destination.setAside = known.setAside
             }
             destination.lanes = [Priority.critical, .normal].compactMap { priority in
                 state.lane(name, priority).map {

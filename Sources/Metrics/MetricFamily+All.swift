@@ -174,6 +174,10 @@ package struct MetricTable: Sendable {
         "delivery_retries", "Attempts after a batch's first since the start.", [destination])
     package let retryWaiting = gauge(
         "delivery_retry_waiting", "Batches that wait for their retry.", [destination])
+    package let setAside = gauge(
+        "delivery_set_aside",
+        "Events that are kept beside the others: too many of their app were rejected, or they fail alone.",
+        [destination])
     package let attemptSeconds = MetricFamily(
         .histogram, "spoolship_delivery_duration_seconds", "How long attempts took.", [destination], buckets: seconds)
     package let sentBytes = counter(

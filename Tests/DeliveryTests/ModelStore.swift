@@ -35,6 +35,8 @@ struct ModelStore {
     var acceptedAt: Timestamp?
     /// At most so many events a batch, whatever is asked for: full chunks are batches as they are stored.
     var mostInChunk = Int.max
+    /// How many apps the events are of, in turn; nil: nobody knows.
+    var apps: Int?
     /// How often it was asked whether all is durable.
     var flushes = 0
     /// The events of all leases, by lane.
@@ -143,10 +145,12 @@ struct ModelStore {
     }
 
     private mutating func form(_ events: [Event], _ lane: Lane, at now: Timestamp) -> BatchHeader {
+        let holders = Set(events.map { $0.number % (apps ?? 1) })
         let header = BatchHeader(
             id: ids.next(at: now, using: &random), destination: lane.destination, priority: lane.priority,
             events: events.count, bytes: events.count * ModelStore.bytesPerEvent,
-            acceptedAt: events.map(\.acceptedAt).min() ?? now, firstEventTime: events.map(\.acceptedAt).min() ?? now)
+            acceptedAt: events.map(\.acceptedAt).min() ?? now, firstEventTime: events.map(\.acceptedAt).min() ?? now,
+            app: apps == nil || holders.count != 1 ? nil : holders.first.map { "app\($0)" })
         batches[header.id] = Stored(header: header, events: events)
         return header
     }

@@ -100,6 +100,7 @@ struct ReceiverModelTests {
         settings.destinations[0].batchMostEvents = [1, 7, 50, 1000].randomElement(using: &random) ?? 50
         settings.destinations[0].batchBytes = 4 << 20
         var world = World(settings, seed: seed)
+        if seed % 2 == 0 { world.store.apps = ModelReceiver.apps }
         let rate = settings.destinations[0].batchMostEvents == 1 ? 2 : Int.random(in: 1...10, using: &random)
         let length = Duration.seconds(Self.events / Self.worlds / rate)
         let receiver = ModelReceiver(from: world.boot, for: length, using: &random)

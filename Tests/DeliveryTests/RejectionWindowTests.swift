@@ -25,4 +25,21 @@ struct RejectionWindowTests {
             fates = (fates + Array(repeating: isRejected, count: count)).suffix(1000)
         }
     }
+
+    @Test("28.1: what one app has rejected leaves the others their tenth; many apps with a few each share it")
+    func appsOwnMatter() {
+        var window = RejectionWindow(trusted: 1000)
+        for _ in 0..<100 {
+            #expect(window.tolerates(1, of: "bad"))
+            window.note(rejected: true, events: 1, of: 1, by: "bad")
+        }
+        #expect(!window.tolerates(1, of: "bad") && window.tolerates(1, of: "good") && window.tolerates(1))
+        for number in 0..<100 {
+            #expect(window.tolerates(1, of: "app\(number % 10)"))
+            window.note(rejected: true, events: 1, of: 1, by: "app\(number % 10)")
+        }
+        #expect(!window.tolerates(1, of: "app1") && !window.tolerates(1, of: "good") && !window.tolerates(1))
+        window.note(rejected: false, events: 1000, of: 1000)
+        #expect(window.tolerates(1, of: "bad") && window.rejected == 0)
+    }
 }

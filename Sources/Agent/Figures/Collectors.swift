@@ -172,6 +172,7 @@ struct DeliveryCollector: MetricCollector {
             }
             exposition.set(\.inFlight, [name], to: destination.inFlight)
             exposition.set(\.retryWaiting, [name], to: destination.waitingForRetry)
+            exposition.set(\.setAside, [name], to: destination.setAside.values.reduce(0, +))
             exposition.set(
                 \.lastAcknowledged, [name], to: destination.lastSuccess.map { Double($0.milliseconds) / 1000 } ?? 0)
             let counters = destination.counters

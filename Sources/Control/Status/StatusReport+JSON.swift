@@ -54,7 +54,10 @@ extension StatusReport.Destination {
                     ]
                 }),
             "interval": JSONValue(interval), "pause_tokens": .strings(pauseTokens), "in_flight": .integer(inFlight),
-            "retry_waiting": .integer(retryWaiting), "lanes": .array(lanes.map(\.json)),
+            "retry_waiting": .integer(retryWaiting),
+            "set_aside": .object(
+                setAside.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .integer($0.value)) }),
+            "lanes": .array(lanes.map(\.json)),
         ]
     }
 }

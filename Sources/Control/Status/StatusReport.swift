@@ -29,6 +29,8 @@ public struct StatusReport: Sendable, Equatable {
         public var inFlight = 0
         /// Batches that wait for their retry.
         public var retryWaiting = 0
+        /// Events that are set aside, by app; the empty name: nobody looked whose they are.
+        public var setAside: [String: Int] = [:]
         /// Its lanes, critical first.
         public var lanes: [Lane] = []
 

@@ -31,7 +31,7 @@ struct StatusText: Sendable {
     /// The whole screen, each line ended.
     var screen: String {
         var lines = [head] + report.obstacles.map { "  " + styled($0, .bad) }
-        lines += [""] + report.destinations.flatMap { [destinationLine($0)] + answerLines($0) }
+        lines += [""] + report.destinations.flatMap { [destinationLine($0)] + answerLines($0) + setAsideLines($0) }
         if report.destinations.isEmpty { lines.append("no destination is configured: events wait in the spool") }
         lines += [""] + ledger
         lines += ["", intakeLine, spoolLine]
@@ -99,6 +99,17 @@ struct StatusText: Sendable {
             destination.state != .active || failure.at > destination.lastAcknowledged ?? Timestamp(nanoseconds: .min)
         else { return [] }
         return ["  it says: \(answer)"]
+    }
+
+    /// What is kept beside the other events, the app with most first.
+    private func setAsideLines(_ destination: StatusReport.Destination) -> [String] {
+        guard !destination.setAside.isEmpty else { return [] }
+        let most = destination.setAside.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        let apps = most.filter { !$0.key.isEmpty }.prefix(3).map { "\($0.value) of \($0.key)" }.joined(separator: ", ")
+        let all = destination.setAside.values.reduce(0, +)
+        return [
+            "  \(all) set aside, rejected or failing alone\(apps.isEmpty ? "" : " (\(apps))"): retried now and then, at once after `spoolship resume`"
+        ]
     }
 
     /// Why a destination is in its state, and what comes next.

@@ -77,9 +77,12 @@ extension DestinationMachine {
     }
 
     /// Whether no more batches may be set aside.
-    var isFullOfSetAside: Bool {
+    var isFullOfSetAside: Bool { isFull { _ in true } }
+
+    /// Whether as many batches as may be set aside are, of a kind.
+    func isFull(of isMeant: (TrackedBatch) -> Bool) -> Bool {
         tracked.count >= DestinationMachine.mostSetAside
-            && tracked.values.count { $0.isSetAside } >= DestinationMachine.mostSetAside
+            && tracked.values.count { $0.isSetAside && isMeant($0) } >= DestinationMachine.mostSetAside
     }
 
     private var freshLane: Priority? {

@@ -112,7 +112,9 @@ extension DestinationMachine {
         let isTrusted =
             fates.acknowledged > 0 || batch.header.events == 1 && rejections.toleratesAlone || isProven(batch)
         let share = RejectionWindow.share(judged.count, of: batch.header.events)
-        let mayGiveUp = rejections.tolerates(share) || isFullOfSetAside && (fates.acknowledged > 0 || isProven(batch))
+        let mayGiveUp =
+            rejections.tolerates(share, of: batch.header.app)
+            || isFullOfSetAside && (fates.acknowledged > 0 || isProven(batch))
         // What the answer takes is noted already.
         let mayReject = judged.isEmpty || !isStopping && hasAcknowledgedWithSettings && isTrusted && mayGiveUp
         var batch = batch
@@ -133,7 +135,8 @@ extension DestinationMachine {
         }
         if let first = rejected.first?.failure, mayReject {
             if first.kind != .local { answered(isProbe: answer.isProbe, at: answer.now) }
-            rejections.note(rejected: true, events: judged.count, of: batch.header.events)
+            rejections.note(
+                rejected: true, events: judged.count, of: batch.header.events, by: batch.header.app)
             effects.append(.note(name, .deadLettered(batch.header.id, events: rejected.count, first)))
         }
         let failures = batch.failures + (fates.retry > 0 ? 1 : 0)
@@ -141,6 +144,7 @@ extension DestinationMachine {
         var child = batch.piece(0, notBefore: isSetAside ? batch.notBefore : answer.now.boot + wait)
         child.failures = min(failures, options.retry.intervals.count)
         child.isSetAside = isSetAside
+        if isSetAside { child.rejectedAt = answer.now.boot }
         child.rounds = batch.rounds
         let settlement = Settlement(batch: batch.header.id, parts: fates.parts(deadLetters: mayReject))
         let goesAgain = settlement.parts.contains { $0.disposition == .again(group: 0) }
@@ -202,8 +206,8 @@ extension DestinationMachine {
 
     mutating func putAside(_ batch: inout TrackedBatch, _ failure: Failure, later: BootInstant, at now: Moment) {
         guard !batch.isSetAside else { return batch.notBefore = later }
-        // So many bad ones are not the batches' fault; and each is kept in memory.
-        if isFullOfSetAside { becomeHeld(failure, by: &batch, isProbe: false, at: now) }
+        // So many that fail are not the batches' fault; and each is kept in memory. What was rejected is not among them.
+        if isFull(of: { $0.rejectedAt == nil }) { becomeHeld(failure, by: &batch, isProbe: false, at: now) }
         batch.isSetAside = true
         batch.failures = 0
         batch.notBefore = later

@@ -61,7 +61,9 @@ extension DestinationMachine {
     /// Of a batch that was split, something must have been taken since its last rejection, of it or of another: a
     /// destination that says no to everything would turn piece after piece into dead letters.
     private func mayGiveUp(_ batch: TrackedBatch) -> Bool {
-        guard hasAcknowledgedWithSettings, rejections.tolerates(batch.header.events) else { return false }
+        guard hasAcknowledgedWithSettings, rejections.tolerates(batch.header.events, of: batch.header.app) else {
+            return false
+        }
         return batch.rejectedAt == nil ? rejections.toleratesAlone : isProven(batch)
     }
 
@@ -72,7 +74,8 @@ extension DestinationMachine {
     }
 
     mutating func deadLetter(_ batch: TrackedBatch, _ number: UInt64, _ failure: Failure) {
-        rejections.note(rejected: true, events: batch.header.events, of: batch.header.events)
+        rejections.note(
+            rejected: true, events: batch.header.events, of: batch.header.events, by: batch.header.app)
         effects.append(.note(name, .deadLettered(batch.header.id, events: batch.header.events, failure)))
         let part = Settlement.Part(0..<batch.header.events, .deadLetter(failure))
         settle(number, Settlement(batch: batch.header.id, parts: [part]))
