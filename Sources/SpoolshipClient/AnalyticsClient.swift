@@ -173,15 +173,10 @@ public final class AnalyticsClient: Sendable {
     private static func uuid() -> String {
         var random = SystemRandomNumberGenerator()
         let halves = [random.next() & ~0xF000 | 0x4000, random.next() & ~(3 << 62) | 1 << 63] as [UInt64]
-        let digits = halves.map { half in
+        let digits = halves.flatMap { half in
             let text = String(half, radix: 16)
             return String(repeating: "0", count: 16 - text.count) + text
-        }.joined()
-        var result = ""
-        for (index, digit) in digits.enumerated() {
-            if [8, 12, 16, 20].contains(index) { result.append("-") }
-            result.append(digit)
         }
-        return result
+        return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }.joined(separator: "-")
     }
 }

@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
-
 /// The values of the agent's containers, for apps: what `values.json` in its runtime directory says.
 ///
 /// The file is looked at when a value is asked for, once a second at most, so that a new version is seen without a
@@ -100,7 +92,7 @@ public final class ContainerValues: @unchecked Sendable {
     /// Looks once a second, as long as anybody observes and the values are in use at all.
     private static func watch(_ values: () -> ContainerValues?) {
         while true {
-            sleep(1)
+            sleepSecond()
             guard let values = values() else { return }
             guard values.monitor.sync({ values.goesOn() }) else { return }
             guard values.refresh(atOnce: true) else { continue }
@@ -136,27 +128,5 @@ public final class ContainerValues: @unchecked Sendable {
         let isChanged = found != values
         values = found
         return isChanged
-    }
-}
-
-/// Tells one file from its successor under the same name.
-private struct FileMark: Equatable {
-    let inode: UInt64
-    let size: Int64
-    let seconds: Int
-    let nanoseconds: Int
-
-    init?(_ path: String) {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return nil }
-        inode = UInt64(status.st_ino)
-        size = Int64(status.st_size)
-        #if canImport(Darwin)
-            seconds = status.st_mtimespec.tv_sec
-            nanoseconds = status.st_mtimespec.tv_nsec
-        #else
-            seconds = status.st_mtim.tv_sec
-            nanoseconds = status.st_mtim.tv_nsec
-        #endif
     }
 }

@@ -22,6 +22,9 @@ private func nanoseconds(_ clock: clockid_t) -> Int64 {
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
 }
 
+/// Waits for a second.
+func sleepSecond() { sleep(1) }
+
 /// A failed system call, for a person.
 func systemMessage(_ number: Int32) -> String { String(cString: strerror(number)) }
 
@@ -145,4 +148,26 @@ func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
     #endif
     pthread_detach(thread)
     return true
+}
+
+/// Tells one file from its successor under the same name.
+struct FileMark: Equatable {
+    let inode: UInt64
+    let size: Int64
+    let seconds: Int
+    let nanoseconds: Int
+
+    init?(_ path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        inode = UInt64(status.st_ino)
+        size = Int64(status.st_size)
+        #if canImport(Darwin)
+            seconds = status.st_mtimespec.tv_sec
+            nanoseconds = status.st_mtimespec.tv_nsec
+        #else
+            seconds = status.st_mtim.tv_sec
+            nanoseconds = status.st_mtim.tv_nsec
+        #endif
+    }
 }

@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
-
 /// Lines on their way to the spool: a bounded buffer, and a thread that empties it into files at once. What is to gather for an
 /// interval gathers there, under a name that the agent does not read: the end of the process takes nothing of it away.
 ///
