@@ -4,24 +4,39 @@ internal import Glibc
 /// Reads zone files of the system (package `tzdata`).
 public struct TimeZoneLoader: Sendable {
     /// Where the zone files are.
-    public let directory: String
+    package var directory = "/usr/share/zoneinfo"
     /// The file, or link to one, that says the machine's zone.
-    public let localFile: String
+    package var localFile = "/etc/localtime"
 
-    /// - Parameters:
-    ///   - directory: default `/usr/share/zoneinfo`.
-    ///   - localFile: default `/etc/localtime`.
-    public init(directory: String = "/usr/share/zoneinfo", localFile: String = "/etc/localtime") {
-        self.directory = directory
-        self.localFile = localFile
-    }
+    package init() {}
 
     /// The zone of that name; `UTC` needs no file.
     ///
     /// - Throws: `TimeZoneError`: the name is none, there is no such zone, or its file is damaged.
     public func load(_ name: String) throws(TimeZoneError) -> TimeZoneRules {
-        if name == "UTC" || name == "Etc/UTC" { return name == "UTC" ? .utc : try named(name, orUTC: true) }
-        return try named(name, orUTC: false)
+        guard name != "UTC" else { return .utc }
+        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
+        let isName = parts.allSatisfy { part in
+            !part.isEmpty && !part.hasPrefix(".")
+                && part.utf8.allSatisfy { c in
+                    (c | 0x20 >= UInt8(ascii: "a") && c | 0x20 <= UInt8(ascii: "z"))
+                        || (c >= UInt8(ascii: "0") && c <= UInt8(ascii: "9")) || "_+-".utf8.contains(c)
+                }
+        }
+        guard isName, name.utf8.count <= 64 else {
+            throw TimeZoneError(.badName, "\"\(name)\" is no name of a time zone; write one such as \"Europe/Rome\"")
+        }
+        let bytes: [UInt8]
+        do throws(SystemError) { bytes = try read("\(directory)/\(name)") } catch {
+            if name == "Etc/UTC" { return .utc }
+            guard error.number == ENOENT || error.number == EISDIR else {
+                throw TimeZoneError(
+                    .unreadable, "\(directory)/\(name) cannot be read: \(SystemError.message(error.number))")
+            }
+            throw TimeZoneError(
+                .unknown, "there is no time zone \"\(name)\" below \(directory); is the package tzdata installed?")
+        }
+        return try TimeZoneRules(name: name, tzif: bytes)
     }
 
     /// The machine's zone; UTC when it does not say one.
@@ -44,31 +59,6 @@ public struct TimeZoneLoader: Sendable {
             throw TimeZoneError(.unreadable, "\(localFile) cannot be read: \(SystemError.message(error.number))")
         }
         return try TimeZoneRules(name: localName() ?? "local", tzif: bytes)
-    }
-
-    private func named(_ name: String, orUTC: Bool) throws(TimeZoneError) -> TimeZoneRules {
-        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
-        let isName = parts.allSatisfy { part in
-            !part.isEmpty && !part.hasPrefix(".")
-                && part.utf8.allSatisfy { c in
-                    (c | 0x20 >= UInt8(ascii: "a") && c | 0x20 <= UInt8(ascii: "z"))
-                        || (c >= UInt8(ascii: "0") && c <= UInt8(ascii: "9")) || "_+-".utf8.contains(c)
-                }
-        }
-        guard isName, name.utf8.count <= 64 else {
-            throw TimeZoneError(.badName, "\"\(name)\" is no name of a time zone; write one such as \"Europe/Rome\"")
-        }
-        let bytes: [UInt8]
-        do throws(SystemError) { bytes = try read("\(directory)/\(name)") } catch {
-            if orUTC { return .utc }
-            guard error.number == ENOENT || error.number == EISDIR else {
-                throw TimeZoneError(
-                    .unreadable, "\(directory)/\(name) cannot be read: \(SystemError.message(error.number))")
-            }
-            throw TimeZoneError(
-                .unknown, "there is no time zone \"\(name)\" below \(directory); is the package tzdata installed?")
-        }
-        return try TimeZoneRules(name: name, tzif: bytes)
     }
 
     /// The name that the link to the machine's zone shows.

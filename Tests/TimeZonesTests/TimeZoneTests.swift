@@ -124,7 +124,8 @@ struct TimeZoneTests {
     func zoneOfTheEnvironment() throws {
         let directory = try TemporaryDirectory()
         #expect(symlink("/usr/share/zoneinfo/Asia/Tokyo", "\(directory.path)/local") == 0)
-        let loader = TimeZoneLoader(localFile: "\(directory.path)/local")
+        var loader = TimeZoneLoader()
+        loader.localFile = "\(directory.path)/local"
         let july = Timestamp(milliseconds: 1_783_000_000_000)
         let january = Timestamp(milliseconds: 1_799_000_000_000)
         for (variable, summer, winter) in [
@@ -144,7 +145,9 @@ struct TimeZoneTests {
     @Test("a damaged file is refused, whatever its bytes, and never crashes")
     func damagedFiles() throws {
         let directory = try TemporaryDirectory()
-        #expect(try TimeZoneLoader(localFile: "\(directory.path)/none").loadLocal() == .utc)
+        var loader = TimeZoneLoader()
+        loader.localFile = "\(directory.path)/none"
+        #expect(try loader.loadLocal() == .utc)
         var random = SplitMix64(seed: 8)
         let file = open("/usr/share/zoneinfo/Europe/Rome", O_RDONLY)
         var good = [UInt8](repeating: 0, count: 4096)
