@@ -173,7 +173,7 @@ let package = Package(
         tests("Control", ["EventLoops", "Metrics", "Model", "TestKit"], fixtures: true),
 
         // Receiver
-        module("Receiver", ["EventLoops", "Model", "Frames", "CMicroHTTPD", "COpenSSL"]),
+        module("Receiver", ["EventLoops", "Events", "Model", "Frames", "CMicroHTTPD", "COpenSSL"]),
         tests("Receiver", ["EventLoops", "Model", "Frames", "Outputs", "TestKit"]),
 
         // Agent

@@ -7,8 +7,7 @@ public struct ClockSteps {
     private var last: (boot: BootInstant, wall: Timestamp)
     private var steadyFrom = BootInstant(nanoseconds: .min)
 
-    /// Steps are noticed from now on.
-    public init(at time: any TimeSource) {
+    package init(at time: any TimeSource) {
         last = (time.bootTime, time.wallTime)
     }
 

@@ -10,8 +10,7 @@ public struct CodedError<Kind: Sendable & Equatable>: Error, Sendable, Equatable
     /// One line for a person: what is wrong and what to do. Never event content, never a secret.
     public let message: String
 
-    /// A failure of a kind.
-    public init(_ code: Kind, _ message: String) {
+    package init(_ code: Kind, _ message: String) {
         self.code = code
         self.message = message
     }

@@ -3,8 +3,7 @@ public struct LocalDate: Sendable, Hashable, Comparable, CustomStringConvertible
     /// Days since 1 January 1970.
     public let dayNumber: Int
 
-    /// The date so many days after 1 January 1970.
-    public init(dayNumber: Int) { self.dayNumber = dayNumber }
+    package init(dayNumber: Int) { self.dayNumber = dayNumber }
 
     /// A date by its parts; months and days beyond their range count on into the neighbours.
     ///

@@ -4,8 +4,7 @@
 public struct RepeatableRandom: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// Numbers that begin with a seed.
-    public init(seed: UInt64 = 0) { state = seed }
+    package init(seed: UInt64 = 0) { state = seed }
 
     /// The next number.
     public mutating func next() -> UInt64 {

@@ -14,8 +14,7 @@ public struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
         number = errno
     }
 
-    /// An error whose number is known.
-    public init(_ call: StaticString, number: Int32) {
+    package init(_ call: StaticString, number: Int32) {
         self.call = "\(call)"
         self.number = number
     }

@@ -7,8 +7,7 @@ public final class Turnstile {
     private var serving = 0
     private var waiting: [Int: () -> Void] = [:]
 
-    /// Nobody has drawn a ticket yet.
-    public init() {}
+    package init() {}
 
     /// A place in the order: right behind all that were drawn before. Whoever draws one takes its turn, and passes it on.
     public func drawTicket() -> Int {

@@ -32,6 +32,19 @@ public enum WholeFile {
         guard fsync(directory.raw) == 0 else { throw SystemError("fsync") }
     }
 
+    /// Makes a file that its owner alone may read (0600), durably. There must be none of that name.
+    package static func create(_ path: String, with bytes: [UInt8]) throws(SystemError) {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+        let file = try Descriptor(checking: open(path, flags, 0o600), "open")
+        do throws(SystemError) {
+            try write(bytes, to: file.raw)
+            guard fsync(file.raw) == 0 else { throw SystemError("fsync") }
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+
     /// Writes all of it to an open file.
     public static func write(_ bytes: [UInt8], to raw: Int32) throws(SystemError) {
         var rest = bytes[...]

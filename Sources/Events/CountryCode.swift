@@ -2,9 +2,7 @@
 ///
 /// Source: ISO 3166-1 alpha-2, the 249 officially assigned codes.
 public struct CountryCode: Sendable, Hashable, CustomStringConvertible {
-    /// The first letter.
     let first: UInt8
-    /// The second letter.
     let second: UInt8
 
     /// The country of these letters, either case; nil if no country has them.

@@ -13,10 +13,8 @@ public struct DeviceText: Sendable, Equatable {
 
     /// A member and its text.
     public struct Member: Sendable, Equatable {
-        /// Its name.
-        public var name: String
-        /// Its value.
-        public var value: String
+        package var name: String
+        package var value: String
 
         package init(_ name: String, _ value: String) {
             self.name = name
@@ -24,8 +22,7 @@ public struct DeviceText: Sendable, Equatable {
         }
     }
 
-    /// What is known of a machine.
-    public init(members: [Member], zone: TimeZoneRules?) {
+    package init(members: [Member], zone: TimeZoneRules?) {
         self.members = members
         self.zone = zone
     }

@@ -41,8 +41,7 @@ public struct EventLimits: Sendable, Equatable {
     /// The length of a string value.
     public var propertyValueLength = Limit(0, .cut)
 
-    /// No limits.
-    public init() {}
+    package init() {}
 
     /// App Center's (ac19), with its own consequences.
     public static var appCenter: EventLimits {

@@ -26,8 +26,7 @@ public struct EventOptions: Sendable, Equatable {
     /// The zone of times that say none.
     public var zone = TimeZoneRules.utc
 
-    /// The defaults.
-    public init() {}
+    package init() {}
 }
 
 /// How one app's lines are read.

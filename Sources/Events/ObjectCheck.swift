@@ -1,7 +1,6 @@
 /// Checks whether a text is one JSON object, with the same scanner as the pass over an event.
 public struct ObjectCheck: Sendable {
-    /// A check needs no setting up.
-    public init() {}
+    package init() {}
 
     /// Where the object's closing bracket is; nil when the text is anything else than one object with white space around it.
     ///

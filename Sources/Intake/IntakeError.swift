@@ -16,8 +16,6 @@ public struct IntakeError: Error, Sendable, Equatable {
         case stopping
         /// The piece does not fit the queue.
         case tooLarge = "too_large"
-        /// The piece is none.
-        case badPiece = "bad_request"
         /// The queue has no room now.
         case full
         /// The store failed: `word` says how.

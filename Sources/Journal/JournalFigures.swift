@@ -6,8 +6,7 @@ public struct JournalFigures: Sendable, Equatable {
     public var entries = 0
     /// Entries that the filter left out.
     public var passedOver = 0
-    /// Entries that were cut.
-    public var cut = 0
+    package var cut = 0
     /// How often entries were removed before they were read.
     public var gaps = 0
     /// journald's files, and those that cannot be read.

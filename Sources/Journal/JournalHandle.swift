@@ -45,20 +45,10 @@ struct JournalHandle: ~Copyable {
 
     /// journald's files: `*.journal`. What it has moved aside ends with `~`, and is no more read than by journalctl.
     private static func journals(in directory: String, depth: Int) -> [String] {
-        guard let stream = opendir(directory) else { return [] }
-        defer { closedir(stream) }
-        var found: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name.hasSuffix(".journal") {
-                found.append("\(directory)/\(name)")
-            } else if depth > 0, !name.hasPrefix("."), entry.pointee.d_type == UInt8(DT_DIR) {
-                found += journals(in: "\(directory)/\(name)", depth: depth - 1)
-            }
+        ((try? WholeFile.names(in: directory)) ?? []).flatMap { name -> [String] in
+            if name.hasSuffix(".journal") { return ["\(directory)/\(name)"] }
+            return depth > 0 && !name.hasPrefix(".") ? journals(in: "\(directory)/\(name)", depth: depth - 1) : []
         }
-        return found
     }
 
     // MARK: Finding entries

@@ -45,14 +45,11 @@ extension JournalPlace {
 public struct JournalPiece: Sendable {
     /// One line an entry, each with its line feed. May be empty: then only the place has changed.
     public var lines: [UInt8] = []
-    /// How many entries that is.
-    public var entries = 0
-    /// How many of them were cut.
-    public var cut = 0
+    package var entries = 0
+    package var cut = 0
     /// Whether more can be read at once.
     public var isFull = false
-    /// Where to go on.
-    public var place: JournalPlace
+    package var place: JournalPlace
     /// What the journal no longer has, though it was not read; nil: nothing.
     public var gap: JournalGap?
 }

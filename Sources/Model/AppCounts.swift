@@ -13,8 +13,7 @@ public struct AppCounts: Sendable, Equatable {
     /// When the last event or record was read; nil before the first.
     public var lastRead: Timestamp?
 
-    /// Nothing was read.
-    public init() {}
+    package init() {}
 
     /// Adds what was read of it elsewhere.
     public mutating func add(_ other: AppCounts) {

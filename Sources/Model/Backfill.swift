@@ -14,68 +14,56 @@ public struct BackfillState: Sendable, Equatable {
     }
 }
 
-/// A part of an old file.
-public struct BackfillPiece: Sendable, Equatable {
-    /// Names the file: letters and digits.
-    public var key: String
-    /// The file's path, for people.
-    public var file: String
-    /// Whose events they are.
-    public var app: String
-    /// The place where it begins; nil for the file's beginning.
-    public var from: String?
-    /// The place where it ends. Opaque to the agent.
-    public var end: String
-    /// Where it begins in the file, in bytes.
-    public var offset: Int64
-    /// Lines, each with its line feed; or what goes to the quarantine as it is.
+/// A part of an old file: some complete events, or bytes that cannot be one.
+public struct FilePiece: Sendable, Equatable {
+    /// Lines, each with its line feed; of a problem its bytes, at most the first 4 KiB of them.
     public var bytes: [UInt8]
-    /// Why the bytes go to the quarantine; nil for lines.
+    /// Where they begin in the unpacked file; of a JSON text brought to lines, where the first one does.
+    public var offset: Int64
+    /// Why they go to the quarantine as they are; nil for lines.
     public var problem: Problem?
+    /// Where reading resumes after them. Opaque to the agent.
+    public var end: String
 
     /// Why bytes go to the quarantine as they are.
     public struct Problem: Sendable, Equatable {
-        /// The reason, as in `quarantine list`.
-        public var reason: String
-        /// What exactly, for a person.
+        package var reason: QuarantineRecord.Reason
+        /// What exactly, for a person; never the content.
         public var detail: String
-        /// How long it is in the file, in bytes.
+        /// How long it is in the unpacked file, in bytes.
         public var length: Int64
 
-        package init(reason: String, detail: String, length: Int64) {
+        package init(reason: QuarantineRecord.Reason, detail: String, length: Int64) {
             self.reason = reason
             self.detail = detail
             self.length = length
         }
     }
 
-    package init(
-        key: String, file: String, app: String, from: String?, end: String, offset: Int64, bytes: [UInt8],
-        problem: Problem? = nil
-    ) {
+    package init(bytes: [UInt8], offset: Int64, problem: Problem? = nil, end: String) {
+        self.bytes = bytes
+        self.offset = offset
+        self.problem = problem
+        self.end = end
+    }
+}
+
+/// A piece on its way to the agent.
+public struct BackfillPiece: Sendable, Equatable {
+    /// Names the file: letters and digits.
+    public var key: String
+    /// The file's path, for people.
+    public var file: String
+    package var app: String
+    /// The place where it begins; nil for the file's beginning.
+    public var from: String?
+    package var content: FilePiece
+
+    package init(key: String, file: String, app: String, from: String?, content: FilePiece) {
         self.key = key
         self.file = file
         self.app = app
         self.from = from
-        self.end = end
-        self.offset = offset
-        self.bytes = bytes
-        self.problem = problem
-    }
-}
-
-/// The result of a piece's events: `read` is the sum of the others.
-public struct BackfillResult: Sendable, Equatable {
-    /// Events read.
-    public let read: Int
-    /// Events refused by a limit.
-    public let refused: Int
-    /// Lines that are not events.
-    public let quarantined: Int
-
-    package init(read: Int, refused: Int, quarantined: Int) {
-        self.read = read
-        self.refused = refused
-        self.quarantined = quarantined
+        self.content = content
     }
 }

@@ -5,8 +5,7 @@ public struct DestinationName: Sendable, Hashable, Comparable, CustomStringConve
     /// The name's text.
     public let text: String
 
-    /// A destination of that name.
-    public init(_ text: String) { self.text = text }
+    package init(_ text: String) { self.text = text }
 
     /// A destination of that name.
     public init(stringLiteral text: String) { self.text = text }
@@ -25,8 +24,7 @@ public typealias BatchID = UUIDv7
 public struct BatchHeader: Sendable, Hashable {
     /// Drawn when the batch was formed; never derived from a row or a machine.
     public let id: BatchID
-    /// Where it goes.
-    public let destination: DestinationName
+    package let destination: DestinationName
     /// The lane it goes in: all of its events have this priority.
     public let priority: Priority
     /// How many events it holds, at least one.
@@ -59,16 +57,13 @@ public struct BatchHeader: Sendable, Hashable {
 public struct Batch: Sendable {
     /// A run of events of one stored frame.
     public struct Part: Sendable {
-        /// How the frame is packed.
-        public let compression: Compression
+        package let compression: Compression
         /// The stored frame: uncompressed, it is lines that each end with a line feed.
         public let frame: [UInt8]
         /// The frame's uncompressed size in bytes.
         public let bytes: Int
-        /// How many events the frame holds.
-        public let eventsInFrame: Int
-        /// Which of them belong to the batch.
-        public let events: Range<Int>
+        package let eventsInFrame: Int
+        package let events: Range<Int>
 
         package init(compression: Compression, frame: [UInt8], bytes: Int, eventsInFrame: Int, events: Range<Int>) {
             self.compression = compression

@@ -35,18 +35,14 @@ public struct LeasedBatches: Sendable {
     /// Why there are not more; nil where there is nothing more to lease.
     public var failure: (any Error)?
 
-    /// Nothing yet.
-    public init() {}
+    package init() {}
 }
 
 /// The batch that is wanted.
 public struct LeaseRequest: Sendable, Equatable {
-    /// Whose.
-    public var destination: DestinationName
-    /// Of which lane.
-    public var priority: Priority
-    /// At most so many events.
-    public var maxEvents: Int
+    package var destination: DestinationName
+    package var priority: Priority
+    package var maxEvents: Int
     /// At most so many uncompressed bytes, one event excepted.
     public var maxBytes: Int
     /// Events that a deadline makes urgent go first, when given: those whose event time is before it.
@@ -56,8 +52,7 @@ public struct LeaseRequest: Sendable, Equatable {
     /// Free batches to leave alone: the caller keeps their waits and asks for each by its id.
     public var except: Set<BatchID>
 
-    /// A request of known parts.
-    public init(
+    package init(
         destination: DestinationName, priority: Priority, maxEvents: Int, maxBytes: Int,
         urgentBefore: Timestamp? = nil, urgentFor: String? = nil, except: Set<BatchID> = []
     ) {
@@ -87,18 +82,15 @@ public struct Settlement: Sendable, Equatable {
     public struct Part: Sendable, Equatable {
         /// Places in the batch, from 0.
         public var events: Range<Int>
-        /// What happens to them.
-        public var disposition: Disposition
+        package var disposition: Disposition
 
-        /// A run of events and its fate.
-        public init(_ events: Range<Int>, _ disposition: Disposition) {
+        package init(_ events: Range<Int>, _ disposition: Disposition) {
             self.events = events
             self.disposition = disposition
         }
     }
 
-    /// The batch that ends.
-    public var batch: BatchID
+    package var batch: BatchID
     /// All of its events, each in one part, in their order.
     public var parts: [Part]
 
@@ -119,38 +111,24 @@ public struct Settlement: Sendable, Equatable {
 /// What waits in one lane of one destination; published by the queue after each change.
 public struct LaneSummary: Sendable, Equatable {
     /// Events that are in no batch yet.
-    public var waitingEvents: Int
-    /// Their uncompressed bytes.
-    public var waitingBytes: Int
+    public var waitingEvents = 0
+    package var waitingBytes = 0
     /// When the oldest of them was accepted; nil when there are none.
     public var oldestAcceptedAt: Timestamp?
     /// The least event time among them; nil when there are none. Deadlines go by it.
     public var earliestEventTime: Timestamp?
     /// The same for the events that deadlines concern because of their app; empty where no deadline names apps.
-    public var earliestByDeadlines: [DeadlineNames: Timestamp]
+    public var earliestByDeadlines: [DeadlineNames: Timestamp] = [:]
     /// Batches that exist and are not leased.
-    public var freeBatches: Int
+    public var freeBatches = 0
     /// The events in all batches, leased or not.
-    public var batchedEvents: Int
+    public var batchedEvents = 0
     /// Events of all leases since the queue was opened, those of a batch that is leased again counted again.
     ///
     /// It tells which leases a summary shows already: summaries and answers of the queue overtake each other.
-    public var handedOut: Int
+    public var handedOut = 0
 
-    package init(
-        waitingEvents: Int = 0, waitingBytes: Int = 0, oldestAcceptedAt: Timestamp? = nil,
-        earliestEventTime: Timestamp? = nil, earliestByDeadlines: [DeadlineNames: Timestamp] = [:],
-        freeBatches: Int = 0, batchedEvents: Int = 0, handedOut: Int = 0
-    ) {
-        self.waitingEvents = waitingEvents
-        self.waitingBytes = waitingBytes
-        self.oldestAcceptedAt = oldestAcceptedAt
-        self.earliestEventTime = earliestEventTime
-        self.earliestByDeadlines = earliestByDeadlines
-        self.freeBatches = freeBatches
-        self.batchedEvents = batchedEvents
-        self.handedOut = handedOut
-    }
+    package init() {}
 }
 
 /// Sends batches to one destination: what each folder of `Outputs` provides.

@@ -5,11 +5,9 @@ public struct DeadlineNames: Sendable, Hashable {
     /// The names in alphabetical order, with commas between: as the queue stores them.
     public let text: String
 
-    /// The names of a stored text.
-    public init(text: String) { self.text = text }
+    package init(text: String) { self.text = text }
 
-    /// These names; nil for none.
-    public init?(_ names: some Sequence<String>) {
+    package init?(_ names: some Sequence<String>) {
         let sorted = Set(names).sorted()
         guard !sorted.isEmpty else { return nil }
         text = sorted.joined(separator: ",")

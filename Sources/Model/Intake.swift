@@ -28,8 +28,7 @@ public struct NewChunk: Sendable {
     /// nobody knows.
     public var origins: [EventOrigin] = []
 
-    /// A chunk of known parts.
-    public init(
+    package init(
         priority: Priority, destinations: [DestinationName], events: Int, bytes: Int,
         eventTimes: ClosedRange<Timestamp>, acceptedAt: Timestamp, compression: Compression, frame: [UInt8],
         isFull: Bool, otherBatches: [DestinationName] = [], deadlines: DeadlineNames? = nil
@@ -50,8 +49,7 @@ public struct NewChunk: Sendable {
 
 /// Where neighbouring events of a chunk were read.
 public struct EventOrigin: Sendable, Equatable {
-    /// The app whose they are.
-    public var app: String
+    package var app: String
     /// The file, relative to the spool; for people.
     public var path: String
     /// Where in the file each of them began, in bytes.
@@ -78,8 +76,7 @@ public struct Checkpoint: Sendable, Equatable {
     /// What the spool needs to know the file again (fingerprint, marks). Opaque to the queue.
     public var state: [UInt8]
 
-    /// A checkpoint of known parts.
-    public init(key: [UInt8], path: String, offset: Int64, state: [UInt8]) {
+    package init(key: [UInt8], path: String, offset: Int64, state: [UInt8]) {
         self.key = key
         self.path = path
         self.offset = offset
@@ -111,8 +108,7 @@ public struct SpoolProgress: Sendable, Equatable {
     /// Claims whose unlink is durable: their records go.
     public var unlinked: [DoneRecord] = []
 
-    /// Nothing was read yet.
-    public init() {}
+    package init() {}
 }
 
 /// A line or a file that could not be read as an event: kept whole if it is small enough, and never silently discarded.
@@ -149,12 +145,10 @@ public struct QuarantineRecord: Sendable, Equatable {
         case unknown
     }
 
-    /// Why it is here.
-    public var reason: Reason
+    package var reason: Reason
     /// What exactly, for a person: `expected a value at byte 17`. Never the content.
     public var detail: String
-    /// The app whose it is.
-    public var app: String
+    package var app: String
     /// The file, relative to the spool; for people.
     public var path: String
     /// Where in the (uncompressed) file it begins, in bytes.
@@ -204,8 +198,7 @@ public struct Commit: Sendable {
     /// What the pass remembers beyond a restart (sessions, counters of limits), by name; nil removes.
     public var memory: [String: [UInt8]?] = [:]
 
-    /// An empty commit.
-    public init() {}
+    package init() {}
 }
 
 /// Events that count as accepted and, in the same transaction, as discarded or expired.
@@ -218,17 +211,14 @@ public struct NotStored: Sendable, Equatable {
         case discarded(reason: String)
     }
 
-    /// Their priority.
-    public var priority: Priority
+    package var priority: Priority
     /// The destinations that would have got them.
     public var destinations: [DestinationName]
     /// What happened to them.
     public var fate: Fate
-    /// How many.
-    public var events: Int
+    package var events: Int
 
-    /// So many events of one fate.
-    public init(priority: Priority, destinations: [DestinationName], fate: Fate, events: Int) {
+    package init(priority: Priority, destinations: [DestinationName], fate: Fate, events: Int) {
         self.priority = priority
         self.destinations = destinations
         self.fate = fate

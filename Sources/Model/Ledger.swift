@@ -42,8 +42,7 @@ public struct Ledger: Sendable, Equatable {
 public struct IntakeLedger: Sendable, Equatable {
     /// Lines and objects read; one that leaves the quarantine because it is an event now counts once more.
     public var read = 0
-    /// Of them, taken.
-    public var accepted = 0
+    package var accepted = 0
     /// Of them, not taken: a limit, a full queue.
     public var refused = 0
     /// Of them, not readable as an event.
@@ -57,13 +56,11 @@ public struct IntakeLedger: Sendable, Equatable {
 
 /// How many deliveries were deleted.
 public struct DiscardedEvents: Sendable, Equatable {
-    /// All of them.
-    public var all: Int
+    package var all: Int
     /// Those of them that were in flight: whether they arrived is not known.
     public var inFlight: Int
 
-    /// So many, of which so many were in flight.
-    public init(all: Int = 0, inFlight: Int = 0) {
+    package init(all: Int = 0, inFlight: Int = 0) {
         self.all = all
         self.inFlight = inFlight
     }

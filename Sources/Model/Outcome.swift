@@ -24,8 +24,7 @@ public enum Outcome: Sendable, Equatable {
 public struct RejectedEvent: Sendable, Equatable {
     /// Its place in the batch, from 0.
     public let index: Int
-    /// What the destination said.
-    public let failure: Failure
+    package let failure: Failure
     /// Whether nothing else decides: it is not offered again, whatever the destination is known for.
     public let isFinal: Bool
 
@@ -59,8 +58,7 @@ public struct Failure: Sendable, Equatable {
         case local
     }
 
-    /// The kind of failure.
-    public let kind: Kind
+    package let kind: Kind
     /// The HTTP status, where there was one.
     public let status: Int?
     /// One line for a person; never event content, never a secret.

@@ -10,8 +10,7 @@ public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// The last eight bytes, big-endian: variant, random bits.
     public let low: UInt64
 
-    /// An id of known halves, as read back from the database.
-    public init(high: UInt64, low: UInt64) {
+    package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
@@ -52,21 +51,9 @@ public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// Writes the usual text: 36 bytes, which the buffer must have.
     public func write(to buffer: UnsafeMutableRawBufferPointer) {
         precondition(buffer.count >= 36, "an id's text takes 36 bytes")
-        var position = 0
-        for index in 0..<16 {
-            if index == 4 || index == 6 || index == 8 || index == 10 {
-                buffer[position] = UInt8(ascii: "-")
-                position += 1
-            }
-            let byte = UInt8(truncatingIfNeeded: (index < 8 ? high : low) >> (56 - 8 * UInt64(index % 8)))
-            buffer[position] = UUIDv7.digit(byte >> 4)
-            buffer[position + 1] = UUIDv7.digit(byte & 15)
-            position += 2
-        }
-    }
-
-    private static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+        let places = [0..<8, 9..<13, 14..<18, 19..<23, 24..<36].joined()
+        for (place, digit) in zip(places, Hexadecimal.text(bytes).utf8) { buffer[place] = digit }
+        for place in [8, 13, 18, 23] { buffer[place] = UInt8(ascii: "-") }
     }
 }
 
@@ -75,8 +62,7 @@ public struct UUIDv7Generator: Sendable {
     private var millisecond: UInt64 = 0
     private var counter: UInt64 = 0
 
-    /// A generator that has made nothing yet.
-    public init() {}
+    package init() {}
 
     /// The next id.
     ///

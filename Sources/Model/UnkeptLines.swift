@@ -5,21 +5,18 @@ public struct UnkeptLines: Sendable, Equatable {
     /// How the names of the rows begin.
     public static let prefix = "unkept/"
 
-    /// Whose they are.
-    public var app: String
+    package var app: String
     /// The file as it was called then, relative to the spool.
     public var path: String
     /// Where they are in the unpacked file; neighbours are one.
     public private(set) var ranges: [Range<Int64>] = []
 
-    /// None of a file.
-    public init(app: String, path: String) {
+    package init(app: String, path: String) {
         self.app = app
         self.path = path
     }
 
-    /// Adds one.
-    public mutating func add(_ record: QuarantineRecord) {
+    package mutating func add(_ record: QuarantineRecord) {
         let range = record.offset..<record.offset + max(1, record.length)
         if let last = ranges.last, last.upperBound == range.lowerBound {
             ranges[ranges.count - 1] = last.lowerBound..<range.upperBound

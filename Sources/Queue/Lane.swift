@@ -58,12 +58,15 @@ struct Lane {
     var waitingBytes: Int { queuedBytes - batchedBytes }
 
     var summary: LaneSummary {
-        LaneSummary(
-            waitingEvents: waitingEvents, waitingBytes: waitingBytes,
-            oldestAcceptedAt: waitingEvents > 0 ? oldestAcceptedAt : nil,
-            earliestEventTime: waitingEvents > 0 ? earliestEventTime : nil,
-            earliestByDeadlines: waitingEvents > 0 ? earliestByDeadlines : [:], freeBatches: freeBatches,
-            batchedEvents: batchedEvents, handedOut: handedOut)
+        var summary = LaneSummary()
+        (summary.waitingEvents, summary.waitingBytes) = (waitingEvents, waitingBytes)
+        if waitingEvents > 0 {
+            summary.oldestAcceptedAt = oldestAcceptedAt
+            summary.earliestEventTime = earliestEventTime
+            summary.earliestByDeadlines = earliestByDeadlines
+        }
+        (summary.freeBatches, summary.batchedEvents, summary.handedOut) = (freeBatches, batchedEvents, handedOut)
+        return summary
     }
 
     /// Whether a full chunk of that size may be leased without noting it first.

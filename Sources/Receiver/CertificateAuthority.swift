@@ -6,8 +6,7 @@ internal import Glibc
 public final class CertificateAuthority {
     /// A certificate and its private key, in PEM.
     public struct Identity: Sendable, Equatable {
-        /// The certificate.
-        public var certificate: String
+        package var certificate: String
         /// The private key, without a password.
         public var key: String
     }
@@ -18,10 +17,8 @@ public final class CertificateAuthority {
         public var commonName: String
         /// The names and numbers that it is valid for, as OpenSSL writes them: `DNS:localhost`, `IP:127.0.0.1`.
         public var names: [String]
-        /// From when on.
-        public var notBefore: Timestamp
-        /// Until when.
-        public var notAfter: Timestamp
+        package var notBefore: Timestamp
+        package var notAfter: Timestamp
         /// Whether it is a client's, instead of a server's.
         public var isClient: Bool
 

@@ -57,11 +57,8 @@ public struct DevelopmentCertificates: Sendable, Equatable {
     /// Whether all files are there and were made in the last 818 days.
     private func isUsable(at now: Timestamp) -> Bool {
         [caFile, certificateFile, keyFile].allSatisfy { path in
-            var status = stat()
-            // bounded: compared only.
-            guard stat(path, &status) == 0, status.st_size > 0 else { return false }
-            // bounded: by the type that they become.
-            let age = now - Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: 0)
+            guard let status = FileStatus(path), status.size > 0 else { return false }
+            let age = now - status.modified
             return age >= .seconds(-3600) && age < .seconds(818 * 86_400 - 3600)
         }
     }

@@ -8,8 +8,7 @@ internal import Synchronization
 /// `POST` to any path takes a batch (NDJSON or JSON; gzip, zstd or plain); `GET /stats` answers with its figures. Serves
 /// on its own threads until it is stopped or released.
 public final class DevelopmentReceiver: Sendable {
-    /// The port that it listens on.
-    public let port: UInt16
+    package let port: UInt16
     /// Its address, to be given to an agent.
     public let url: String
 
@@ -22,8 +21,18 @@ public final class DevelopmentReceiver: Sendable {
     ///
     /// - Throws: `ReceiverError` with code `listen`, `file` or `certificate`.
     public init(_ options: ReceiverOptions) throws(ReceiverError) {
-        let listener = try Listener(address: options.address, port: options.port)
-        port = listener.port
+        let listener: Descriptor
+        do throws(SystemError) {
+            listener = try InternetSocket.listen(at: options.address, port: options.port)
+        } catch {
+            guard error.call != "getaddrinfo" else {
+                throw ReceiverError(
+                    .invalidSetting, "\(options.address) is no address; give a number such as 127.0.0.1 or ::1")
+            }
+            let reason = SystemError.message(error.number)
+            throw ReceiverError(.listen, "cannot listen on \(options.address) port \(options.port): \(reason)")
+        }
+        port = InternetSocket.port(of: listener.raw)
         let host = options.address.contains(":") ? "[\(options.address)]" : options.address
         url = "\(options.identity == nil ? "http" : "https")://\(host):\(port)/"
         let desk = try ReceiverDesk(options)
@@ -31,7 +40,7 @@ public final class DevelopmentReceiver: Sendable {
         var settings = shim_mhd_settings()
         settings.flags = SHIM_MHD_THREAD | SHIM_MHD_SUSPEND | (options.identity == nil ? 0 : SHIM_MHD_TLS)
         settings.threads = UInt32(clamping: options.threads)
-        settings.listener = listener.take()
+        settings.listener = listener.release()
         settings.connections = 1024
         settings.idle_seconds = 120
         settings.memory = 131_072

@@ -1,3 +1,4 @@
+internal import Events
 internal import Glibc
 
 /// Finds the events of an unpacked body, whatever its form: a JSON object a line, one JSON array, or one object.
@@ -45,52 +46,16 @@ enum EventLines {
 
     /// The elements of an array, each on a line; line breaks between tokens become spaces.
     private static func elements(of body: [UInt8]) -> (lines: [UInt8], count: Int)? {
-        var lines: [UInt8] = []
-        lines.reserveCapacity(body.count + 1)
-        var count = 0
-        var depth = 0
-        var inString = false
-        var escaped = false
-        var hasContent = false
-        for byte in body.drop(while: isSpace) {
-            if inString {
-                lines.append(byte)
-                if escaped {
-                    escaped = false
-                } else if byte == UInt8(ascii: "\\") {
-                    escaped = true
-                } else if byte == UInt8(ascii: "\"") {
-                    inString = false
-                }
-                continue
+        body.withUnsafeBufferPointer { text in
+            guard let base = text.baseAddress, let start = text.firstIndex(of: UInt8(ascii: "[")),
+                let end = text.lastIndex(where: { !isSpace($0) }), text[end] == UInt8(ascii: "]")
+            else { return nil }
+            let elements = RawWalk.elements(base, start..<end + 1)
+            let lines = elements.flatMap { element in
+                text[element].map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 } + [0x0A]
             }
-            switch byte {
-            case UInt8(ascii: "["), UInt8(ascii: "{"):
-                depth += 1
-                if depth == 1 { continue }
-            case UInt8(ascii: "]"), UInt8(ascii: "}"):
-                depth -= 1
-            case UInt8(ascii: "\""):
-                inString = true
-            default:
-                break
-            }
-            let ends = depth == 0 || (depth == 1 && byte == UInt8(ascii: ","))
-            if ends {
-                if hasContent {
-                    lines.append(UInt8(ascii: "\n"))
-                    count += 1
-                }
-                hasContent = false
-                if depth == 0 { return (lines, count) }
-            } else if isSpace(byte) {
-                if hasContent { lines.append(UInt8(ascii: " ")) }
-            } else {
-                hasContent = true
-                lines.append(byte)
-            }
+            return (lines, elements.count)
         }
-        return nil
     }
 
     private static func isSpace(_ byte: UInt8) -> Bool {

@@ -4,21 +4,16 @@ internal import Model
 struct KeyMemory {
     /// A key in sixteen bytes: an id as it is, anything else by its hash.
     struct Key: Hashable {
-        let high: UInt64
-        let low: UInt64
+        let id: UUIDv7
 
         init(_ text: String) {
-            if let id = UUIDv7(text) {
-                (high, low) = (id.high, id.low)
-            } else {
-                var first = Hasher()
-                var second = Hasher()
-                first.combine(text)
-                second.combine(1)
-                second.combine(text)
-                high = UInt64(bitPattern: Int64(first.finalize()))
-                low = UInt64(bitPattern: Int64(second.finalize()))
+            func hash(_ seed: Int) -> UInt64 {
+                var hasher = Hasher()
+                hasher.combine(seed)
+                hasher.combine(text)
+                return UInt64(bitPattern: Int64(hasher.finalize()))
             }
+            id = UUIDv7(text) ?? UUIDv7(high: hash(0), low: hash(1))
         }
     }
 

@@ -22,7 +22,6 @@ final class ReceiverDesk: Sendable {
     private static let roomForBodies = 512 << 20
 
     private let options: ReceiverOptions
-    private let reader: BodyReader
     private let state: Mutex<State>
     private let held = Atomic<Int>(0)
     /// Where late answers wait.
@@ -30,7 +29,6 @@ final class ReceiverDesk: Sendable {
 
     init(_ options: ReceiverOptions) throws(ReceiverError) {
         self.options = options
-        reader = BodyReader(limit: options.largestUnpacked)
         let store = try EventStore(options.store)
         state = Mutex(
             State(keys: KeyMemory(limit: options.rememberedKeys), store: store, dice: FaultDice(options.faults)))
@@ -131,7 +129,7 @@ final class ReceiverDesk: Sendable {
             return answer(415, "gzip, zstd or none")
         }
         let found: (lines: [UInt8], count: Int)?
-        do { found = EventLines.normalise(try reader.unpack(exchange.body, compression)) } catch {
+        do { found = EventLines.normalise(try unpack(exchange.body, compression)) } catch {
             return unreadable(error.code == .tooLarge ? 413 : 400, error.message)
         }
         guard let found else { return unreadable(400, "neither NDJSON nor a JSON array") }
@@ -141,6 +139,20 @@ final class ReceiverDesk: Sendable {
         let key = shim_mhd_header(connection, "Idempotency-Key").map { KeyMemory.Key(String(cString: $0)) }
         let verdict = store(found, key: key, wireBytes: exchange.body.count)
         return exchange.fault == .cutAfterStoring ? .cut : verdict
+    }
+
+    /// The unpacked body, in bounded memory.
+    private func unpack(_ body: [UInt8], _ compression: Compression) throws(FrameError) -> [UInt8] {
+        guard compression != .none else { return body }
+        let decompressor = try FrameDecompressor()
+        // Room is taken for the limit: most bodies fit into far less.
+        let likely = min(options.largestUnpacked, max(65_536, body.count * 32))
+        do {
+            return try decompressor.decompress(body, compression, limit: likely)
+        } catch {
+            guard error.code == .tooLarge, likely < options.largestUnpacked else { throw error }
+            return try decompressor.decompress(body, compression, limit: options.largestUnpacked)
+        }
     }
 
     /// Counts and stores a batch, unless its key was taken before: all under one lock, so that the same key at the same

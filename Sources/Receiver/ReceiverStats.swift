@@ -4,8 +4,7 @@ public struct ReceiverStats: Sendable, Equatable {
     public var requests = 0
     /// Batches taken, each `Idempotency-Key` once.
     public var batches = 0
-    /// The events in them.
-    public var events = 0
+    package var events = 0
     /// The size of their bodies as they came over the wire, in bytes.
     public var wireBytes = 0
     /// The size of their bodies unpacked, in bytes.
@@ -18,8 +17,7 @@ public struct ReceiverStats: Sendable, Equatable {
     public var unreadable = 0
     /// Connections cut on purpose.
     public var cuts = 0
-    /// Answers by status.
-    public var answers: [Int: Int] = [:]
+    package var answers: [Int: Int] = [:]
 
     /// The figures as one JSON object.
     public var json: String {

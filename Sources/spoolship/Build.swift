@@ -14,7 +14,6 @@ enum Build {
     /// The commit that it was built from, where the build said so.
     static let commit = String(cString: cbuild_commit())
 
-    /// The compiler.
     static var toolchain: String {
         #if compiler(>=6.5)
             "Swift 6.5 or newer"

@@ -18,10 +18,9 @@ struct Command: Sendable {
     var options: [Option] = []
     /// Whether it asks a running agent, over its control socket.
     var asksAgent = false
-    /// Does it.
-    let run: @Sendable (Invocation) throws -> ExitCode
+    /// Does it. What is not thrown ended well.
+    let run: @Sendable (Invocation) throws -> Void
 
-    /// An option of a command.
     struct Option: Sendable {
         /// Its long name, without the dashes.
         let name: String
@@ -68,7 +67,6 @@ struct Invocation: Sendable {
     let arguments: [String]
     /// The values of the options by their long names; an option without a value has one empty value each time.
     let options: [String: [String]]
-    /// Where to write.
     let console: Console
     /// The command line without the program's name, for a message that repeats it.
     var words: [String] = []
@@ -81,10 +79,8 @@ struct Invocation: Sendable {
     /// The value of an option; the last one if it is given more than once.
     func value(_ option: String) -> String? { options[option]?.last }
 
-    /// All values of an option.
     func values(_ option: String) -> [String] { options[option] ?? [] }
 
-    /// The path of the configuration.
     var configurationPath: String { value("config") ?? Invocation.defaultConfiguration }
 
     /// Reads the configuration; warnings go to standard error.

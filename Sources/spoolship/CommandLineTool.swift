@@ -11,9 +11,10 @@ struct CommandLineTool: Sendable {
     /// Runs a command line, the program's name not included.
     func run(_ words: [String]) -> ExitCode {
         do {
-            return try dispatch(words)
+            try dispatch(words)
+            return .success
         } catch let failure as CommandFailure {
-            fail(failure.message)
+            if !failure.message.isEmpty { fail(failure.message) }
             return failure.code
         } catch let error as ConfigurationError {
             console.printError(error.description)
@@ -33,12 +34,12 @@ struct CommandLineTool: Sendable {
         console.printError(console.styledError("spoolship:", .red) + " " + message)
     }
 
-    private func dispatch(_ words: [String]) throws -> ExitCode {
+    private func dispatch(_ words: [String]) throws {
         var words = words
         switch words.first {
         case nil:
             console.printError(HelpText(commands: commands, console: console).overview)
-            return .usage
+            throw CommandFailure(.usage)
         case "-h", "--help": words[0] = "help"
         case "-V", "--version": words[0] = "version"
         default: break
@@ -46,21 +47,19 @@ struct CommandLineTool: Sendable {
         if words.count == 2, ["-h", "--help"].contains(words[1]), !commands.contains(where: { $0.name == words[0] }),
             let family = HelpText(commands: commands, console: console).family(words[0])
         {
-            try console.write(family)
-            return .success
+            return try console.write(family)
         }
         let (command, rest) = try find(words)
         let parsed = try ArgumentParser(command: command).parse(rest)
         if parsed.options["help"] != nil {
-            try console.write(HelpText(commands: commands, console: console).page(for: command))
-            return .success
+            return try console.write(HelpText(commands: commands, console: console).page(for: command))
         }
         guard command.argumentCount.contains(parsed.arguments.count) else {
             let wrong = parsed.arguments.count < command.argumentCount.lowerBound ? "something is missing" : "too much"
             throw CommandFailure(
                 .usage, "\(wrong) after \"\(command.name)\"; usage: \(HelpText.usage(of: command))")
         }
-        return try command.run(
+        try command.run(
             Invocation(
                 arguments: parsed.arguments, options: parsed.options, console: console, words: words,
                 ownsProcess: ownsProcess))

@@ -15,14 +15,14 @@ struct Console: Sendable {
     /// Whether the cursor can be sent back, to write over what is on the screen.
     var canMove: Bool { isTerminal && Console.environment("TERM") != "dumb" }
 
-    private let writeOut: @Sendable ([UInt8]) -> Bool
-    private let writeError: @Sendable ([UInt8]) -> Bool
     /// Whether standard output is a terminal: progress, refreshing in place.
     let isTerminal: Bool
     /// Whether colours may be used on standard output.
     let hasColour: Bool
     /// Whether colours may be used on standard error.
     let errorHasColour: Bool
+    let writeOut: @Sendable ([UInt8]) -> Bool
+    let writeError: @Sendable ([UInt8]) -> Bool
 
     /// The process's own.
     static let standard: Console = {
@@ -32,17 +32,6 @@ struct Console: Sendable {
             errorHasColour: wantsColour && isatty(STDERR_FILENO) == 1,
             writeOut: { writeAll($0, to: STDOUT_FILENO) }, writeError: { writeAll($0, to: STDERR_FILENO) })
     }()
-
-    init(
-        isTerminal: Bool, hasColour: Bool, errorHasColour: Bool,
-        writeOut: @escaping @Sendable ([UInt8]) -> Bool, writeError: @escaping @Sendable ([UInt8]) -> Bool
-    ) {
-        self.isTerminal = isTerminal
-        self.hasColour = hasColour
-        self.errorHasColour = errorHasColour
-        self.writeOut = writeOut
-        self.writeError = writeError
-    }
 
     /// Writes a line to standard output.
     ///
@@ -110,7 +99,6 @@ struct Console: Sendable {
         errorHasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }
 
-    /// A variable of the environment.
     static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
     private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {

@@ -18,13 +18,20 @@ enum ExitCode: Int32, Sendable, CaseIterable {
     case deadline = 124
 }
 
-/// Why a command failed: what it ends with, and one line that says what to do.
+/// Why a command did not end well: what it ends with, and one line that says what to do; empty where what it printed has said all.
 struct CommandFailure: Error, Sendable {
     let code: ExitCode
     let message: String
 
-    init(_ code: ExitCode, _ message: String) {
+    init(_ code: ExitCode, _ message: String = "") {
         self.code = code
         self.message = message
     }
+}
+
+/// What some work gives; an error of it ends the command with this code and the error's own words.
+func orFail<Value>(
+    _ code: ExitCode, about: String? = nil, _ work: @autoclosure () throws -> Value
+) throws(CommandFailure) -> Value {
+    do { return try work() } catch { throw CommandFailure(code, about.map { "\($0): \(error)" } ?? "\(error)") }
 }

@@ -65,21 +65,6 @@ extension Invocation {
         return try relaying(try answer.json(), Invocation.failure)
     }
 
-    /// Asks the agent and hands over each value of its answer as it comes; one that tells an error ends it.
-    func follow(
-        _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
-        value: (JSONValue) throws(CommandFailure) -> Void
-    ) throws(CommandFailure) {
-        try lines(method, path, query: query, body: body) { line throws(CommandFailure) in
-            let json = try relaying(try JSONValue(parsing: line)) { (error: JSONError) in
-                CommandFailure(.software, "the agent's answer is \(error); is it another version?")
-            }
-            if json["error"]?["message"] != nil { throw Invocation.refusal(json) }
-            try value(json)
-            return true
-        }
-    }
-
     /// Asks the agent and hands over each line of its answer as it comes, without its line feed, until the answer ends
     /// or `line` returns false.
     func lines(

@@ -95,7 +95,6 @@ struct CommandLineTests {
     ) { invocation in
         try invocation.console.print(
             "\(invocation.arguments) \(invocation.values("property")) \(invocation.has("critical"))")
-        return .success
     }
 
     @Test(

@@ -329,7 +329,7 @@ struct StartupCheckTests {
         let function = "[functions.f]\ncommand = [\"\(program)\"]"
         #expect(try problems(function).isEmpty)
         chmod(program, 0o777)
-        try expect(function, says: "can be written by others (mode 777)")
+        try expect(function, says: "can be written by others (mode 0777)")
         chmod(program, 0o755)
         chmod(root, 0o777)
         try expect(function, says: "can be replaced by others")

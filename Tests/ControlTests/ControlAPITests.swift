@@ -111,12 +111,14 @@ private final class NotingAgent: StatusSource, SendingControl, CollectionControl
         BackfillState(place: key == "new" ? nil : "1:2", pieceBytes: 1000, maxEventSize: 2000)
     }
 
-    func take(_ piece: BackfillPiece) async throws(ControlRefusal) -> BackfillResult {
+    func take(_ piece: BackfillPiece) async throws(ControlRefusal) -> IntakeLedger {
         guard piece.from != "later" else {
             throw ControlRefusal(status: 503, code: "later", message: "7 events wait for main")
         }
         note("\(piece)")
-        return BackfillResult(read: 3, refused: 1, quarantined: 1)
+        var result = IntakeLedger()
+        (result.read, result.accepted, result.refused, result.quarantined) = (3, 1, 1, 1)
+        return result
     }
 }
 
@@ -162,12 +164,12 @@ struct ControlAPITests {
             #expect(try take([("from", "1:7")]).json() == ["read": 3, "refused": 1, "quarantined": 1])
             #expect(try take([("reason", "too_long"), ("detail", "long"), ("length", "9")], "{").status == 200)
             let piece = BackfillPiece(
-                key: "0aF", file: "/x/ä b.jsonl", app: "shop", from: "1:7", end: "1:9", offset: 7,
-                bytes: Array("{}\n".utf8))
+                key: "0aF", file: "/x/ä b.jsonl", app: "shop", from: "1:7",
+                content: FilePiece(bytes: Array("{}\n".utf8), offset: 7, end: "1:9"))
             var problem = piece
             problem.from = nil
-            problem.bytes = Array("{".utf8)
-            problem.problem = .init(reason: "too_long", detail: "long", length: 9)
+            problem.content.bytes = Array("{".utf8)
+            problem.content.problem = .init(reason: .tooLong, detail: "long", length: 9)
             #expect(agent.notes.withLock { $0 } == ["\(piece)", "\(problem)"])
             let later = try take([("from", "later")])
             #expect(later.status == 503)
@@ -175,6 +177,7 @@ struct ControlAPITests {
             for wrong in [
                 [("key", "a/b")], [("key", "")], [("file", "")], [("app", "a/b")], [("app", ".hidden")], [("end", "")],
                 [("offset", "-1")], [("offset", "x")], [("reason", "too_long"), ("detail", "x")],
+                [("reason", "whim"), ("detail", "x"), ("length", "9")],
             ] { #expect(try take(wrong).status == 400, "\(wrong)") }
             #expect(try take([], "{}").status == 400 && take([], "").status == 400)
         }

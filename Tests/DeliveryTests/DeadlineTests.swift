@@ -115,7 +115,8 @@ struct DeadlineTests {
             Deadline(name: "rome", zone: rome), Deadline(name: "new york", zone: newYork),
         ]
         let event = try time(rome, "2026-06-10 23:50")
-        let lane = LaneSummary(waitingEvents: 1, earliestEventTime: event)
+        var lane = LaneSummary()
+        (lane.waitingEvents, lane.earliestEventTime) = (1, event)
         #expect(deadlines.atRisk(lane) == (try time(rome, "2026-06-11 03:30")))
         #expect(deadlines.urgent(in: lane, at: try time(rome, "2026-06-11 03:29")) == nil)
         let urgent = try #require(deadlines.urgent(in: lane, at: try time(rome, "2026-06-11 03:30")))
@@ -133,7 +134,8 @@ struct DeadlineTests {
         let event = try time(rome, "2026-06-10 23:50")
         let now = try time(rome, "2026-06-11 03:30")
         // Other apps' events may be as old as they like.
-        let others = LaneSummary(waitingEvents: 9, earliestEventTime: old)
+        var others = LaneSummary()
+        (others.waitingEvents, others.earliestEventTime) = (9, old)
         #expect(deadlines.atRisk(others) == nil)
         #expect(deadlines.urgent(in: others, at: now) == nil)
 

@@ -8,7 +8,7 @@ struct AgentBackfill: BackfillControl {
 
     func state(of key: String) async throws(ControlRefusal) -> BackfillState { await backfill.state(of: key) }
 
-    func take(_ piece: BackfillPiece) async throws(ControlRefusal) -> BackfillResult {
+    func take(_ piece: BackfillPiece) async throws(ControlRefusal) -> IntakeLedger {
         try await relaying(awaiting: try await backfill.take(piece), ControlRefusal.init(intake:))
     }
 }
@@ -18,7 +18,6 @@ extension ControlRefusal {
     init(intake error: IntakeError) {
         let status =
             switch error.code {
-            case .badPiece: 400
             case .disabled, .noDestination, .elsewhere: 409
             case .tooLarge: 413
             case .full, .store: 500

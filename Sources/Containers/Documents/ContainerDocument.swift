@@ -12,21 +12,21 @@ public struct ContainerDocument: Sendable, Equatable {
     /// Which container it is: 1 to 64 of A-Z, a-z, 0-9, - and _.
     public let id: String
     /// Grows with each publication; 0 for a file of values only.
-    public let version: Int
+    public private(set) var version = 0
     /// From then on it is refused; nil for never.
-    public let expires: Timestamp?
+    public private(set) var expires: Timestamp?
     /// The share of the machines that take it, in percent; nil for all.
-    public let rollout: Double?
+    public private(set) var rollout: Double?
     /// Values by key, in their order.
     public let values: [Value]
     /// Macros, in their order, then those that paths in expressions stand for; the standard ones need not be listed.
-    public let macros: [Macro]
+    public private(set) var macros: [Macro] = []
     /// Rules, in their order, then those of tags' expressions.
-    public let rules: [Rule]
+    public private(set) var rules: [Rule] = []
     /// Tags, in the order in which they act.
-    public let tags: [Tag]
+    public private(set) var tags: [Tag] = []
     /// The document's own tests.
-    public let tests: [TestCase]
+    public private(set) var tests: [TestCase] = []
 
     /// Reads a document.
     ///
@@ -40,11 +40,10 @@ public struct ContainerDocument: Sendable, Equatable {
 
     /// A value whose numbers are all kept as they are spelled.
     static func json(_ bytes: [UInt8]) throws(ContainerError) -> JSONValue {
-        let value: JSONValue
-        do throws(JSONError) { value = try JSONValue(parsing: bytes) } catch {
-            throw ContainerError(.notJSON, error.description)
+        let (value, lost) = try relaying(try KeptNumbers.read(bytes)) { (error: JSONError) in
+            ContainerError(.notJSON, error.description)
         }
-        if let number = KeptNumbers.lost(in: bytes) {
+        if let number = lost {
             throw ContainerError(
                 .form,
                 "the number \(number) has more digits than a number can keep; write it as a text, \(quoted(number))")
@@ -69,14 +68,7 @@ public struct ContainerDocument: Sendable, Equatable {
             )
         }
         self.id = try ContainerDocument.checkedID(DocumentNode(value: .string(id), path: "id"))
-        version = 0
-        expires = nil
-        rollout = nil
         values = try node.values(limit: DocumentLimits.values)
-        macros = []
-        rules = []
-        tags = []
-        tests = []
         try References(self).check()
     }
 
@@ -97,17 +89,14 @@ public struct ContainerDocument: Sendable, Equatable {
         rollout = try members.optional("rollout")?.rolloutPercent()
         _ = try members.optional("description")?.text()
         values = try members.optional("values")?.values(limit: DocumentLimits.values) ?? []
-        var macros: [Macro] = []
         for (name, node) in try members.optional("macros")?.members(limit: DocumentLimits.macros).all ?? [] {
             try node.checkName(name)
             macros.append(try Macro(name: name, reading: node))
         }
-        var rules: [Rule] = []
         for (name, node) in try members.optional("rules")?.members(limit: DocumentLimits.rules).all ?? [] {
             try node.checkName(name)
             rules += try Rule.alternatives(name: name, reading: node, macros: &macros)
         }
-        var tags: [Tag] = []
         for node in try members.optional("tags")?.elements(limit: DocumentLimits.tags) ?? [] {
             let tag = try Tag(reading: node)
             tags.append(tag)
@@ -122,14 +111,9 @@ public struct ContainerDocument: Sendable, Equatable {
             throw node.error(
                 "the rules have \(rules.count) alternatives; at most \(DocumentLimits.allAlternatives)", .limit)
         }
-        self.macros = macros
-        self.rules = rules
-        self.tags = tags
-        var tests: [TestCase] = []
         for node in try members.optional("tests")?.elements(limit: DocumentLimits.tests) ?? [] {
             tests.append(try TestCase(reading: node))
         }
-        self.tests = tests
         try References(self).check()
     }
 

@@ -8,32 +8,26 @@ public enum DocumentLimits {
     public static let nameBytes = 64
     /// Values, those of all collections counted with them.
     public static let values = 1000
-    /// Macros.
-    public static let macros = 500
+    package static let macros = 500
     /// How many macros may follow each other, as a function's parameter that is a function's result.
     public static let macroChain = 16
-    /// Rules.
-    public static let rules = 500
-    /// Conditions of one rule.
-    public static let conditions = 50
+    package static let rules = 500
+    package static let conditions = 50
     /// Bytes of a condition that is one expression.
     public static let whenBytes = 4096
     /// Alternatives of such an expression, that is, of its disjunctive normal form.
     public static let alternatives = 256
     /// Rules, each alternative counted as one.
     public static let allAlternatives = 2000
-    /// Tags.
-    public static let tags = 200
+    package static let tags = 200
     /// Members that all tags together change.
     public static let changes = 256
-    /// Test cases.
-    public static let tests = 500
+    package static let tests = 500
     /// Names in one list: rules of a tag, destinations, parts of a path.
     public static let list = 64
     /// Parameters of a function, throttles, members listed in one tag.
     public static let parameters = 32
-    /// Bytes of one regular expression.
-    public static let expressionBytes = 1024
+    package static let expressionBytes = 1024
     /// Different regular expressions.
     public static let expressions = 64
 }

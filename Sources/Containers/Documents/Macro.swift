@@ -4,8 +4,7 @@ public import Model
 public struct Macro: Sendable, Equatable {
     /// Its name, unique in its document.
     public let name: String
-    /// What it gives.
-    public let kind: Kind
+    package let kind: Kind
 
     /// What a macro gives.
     public enum Kind: Sendable, Equatable {
@@ -30,8 +29,7 @@ public struct Macro: Sendable, Equatable {
 public struct Value: Sendable, Equatable {
     /// The key, unique in its list.
     public let key: String
-    /// The value.
-    public let operand: Operand
+    package let operand: Operand
 }
 
 /// Macros without parameters. They need no definition: a document may use their names unless it gives them to others.

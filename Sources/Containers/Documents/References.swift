@@ -1,3 +1,5 @@
+internal import Model
+
 /// Whether the parts of a document fit together: names that are there, macros that do not stand behind themselves.
 struct References {
     private let document: ContainerDocument
@@ -132,6 +134,9 @@ extension Operand {
     var macroName: String? {
         if case .macro(let name) = self { name } else { nil }
     }
+
+    /// The value itself; null where a macro gives it.
+    var constant: JSONValue { if case .constant(let value) = self { value } else { .null } }
 }
 
 extension Macro {

@@ -36,26 +36,13 @@ public struct Condition: Sendable, Hashable {
         case greaterOrEqual = "greater_or_equal"
     }
 
-    /// The macro's name.
-    public let macro: String
-    /// How it is compared.
-    public let predicate: Predicate
-    /// With what.
-    public let comparand: Operand
+    package let macro: String
+    package let predicate: Predicate
+    package let comparand: Operand
     /// Whether the condition holds when the predicate does not.
-    public let negate: Bool
+    public private(set) var negate = false
     /// Whether capitals do not matter; for texts only.
-    public let ignoreCase: Bool
-
-    package init(
-        macro: String, _ predicate: Predicate, _ comparand: Operand, negate: Bool = false, ignoreCase: Bool = false
-    ) {
-        self.macro = macro
-        self.predicate = predicate
-        self.comparand = comparand
-        self.negate = negate
-        self.ignoreCase = ignoreCase
-    }
+    public private(set) var ignoreCase = false
 }
 
 extension Rule {
@@ -74,7 +61,9 @@ extension Rule {
         }
         if let percent = try members.optional("rollout")?.rolloutPercent() {
             conditions.append(
-                Condition(macro: StandardMacro.rolloutShare.rawValue, .less, .constant(.double(percent))))
+                Condition(
+                    macro: StandardMacro.rolloutShare.rawValue, predicate: .less, comparand: .constant(.double(percent))
+                ))
         }
         guard let when else { return [Rule(name: name, conditions: conditions, path: node.path)] }
         return try alternatives(name: name, when: when, and: conditions, path: node.path, macros: &macros)
@@ -122,7 +111,9 @@ extension Condition {
 
     /// The same condition, holding when this one does not.
     var negated: Condition {
-        Condition(macro: macro, predicate, comparand, negate: !negate, ignoreCase: ignoreCase)
+        var other = self
+        other.negate.toggle()
+        return other
     }
 
     /// Whether the predicate can be compared with what it is.

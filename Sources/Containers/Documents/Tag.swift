@@ -8,8 +8,7 @@ public struct Tag: Sendable, Equatable {
     public let rules: [String]
     /// It does not fire while one of them holds.
     public let blockingRules: [String]
-    /// What it does.
-    public let action: Action
+    package let action: Action
 
     /// What a tag does. Tags act in order; each sees the event as those before left it.
     public enum Action: Sendable, Equatable {

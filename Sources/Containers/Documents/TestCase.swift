@@ -23,12 +23,9 @@ public struct TestCase: Sendable, Equatable {
         public var event: JSONValue?
         /// Members that the event must not have afterwards.
         public var absent: [MemberPath] = []
-        /// The rule that discards it.
-        public var discardedBy: String?
-        /// Whether it is kept.
-        public var isKept: Bool?
-        /// Its priority afterwards.
-        public var priority: Priority?
+        package var discardedBy: String?
+        package var isKept: Bool?
+        package var priority: Priority?
         /// Where it goes, where a tag says so.
         public var destinations: [String]?
         /// Values as `container get` gives them.

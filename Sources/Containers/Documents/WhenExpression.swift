@@ -137,7 +137,8 @@ struct WhenExpression {
         _ macro: String, _ predicate: Condition.Predicate, _ value: Operand, _ negate: Bool, _ ignoreCase: Bool,
         until end: Int
     ) throws(ContainerError) -> Condition {
-        let made = Condition(macro: macro, predicate, value, negate: negate, ignoreCase: ignoreCase)
+        let made = Condition(
+            macro: macro, predicate: predicate, comparand: value, negate: negate, ignoreCase: ignoreCase)
         do throws(ContainerError) {
             try made.check(node)
         } catch {
@@ -154,12 +155,13 @@ struct WhenExpression {
         case UInt8(ascii: "\""), UInt8(ascii: "'"): return .constant(.string(try string()))
         case UInt8(ascii: "-"), 0x30...0x39:
             while let byte = next, (0x30...0x39).contains(byte) || "+-.eE".utf8.contains(byte) { place += 1 }
-            let number = Array(text[start..<place])
-            guard let value = try? JSONValue(parsing: number) else { throw error("is no number", at: start) }
-            if KeptNumbers.lost(in: number) != nil {
+            guard let number = try? KeptNumbers.read(Array(text[start..<place])) else {
+                throw error("is no number", at: start)
+            }
+            guard number.lost == nil else {
                 throw error("has more digits than a number can keep; write it as a text", at: start)
             }
-            return .constant(value)
+            return .constant(number.value)
         default: break
         }
         for (word, value) in [("true", JSONValue.bool(true)), ("false", .bool(false)), ("null", .null)]

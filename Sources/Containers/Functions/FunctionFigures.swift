@@ -22,10 +22,8 @@ public enum FunctionResult: String, Sendable, CaseIterable {
 
 /// A call of a function that failed.
 public struct FunctionFailure: Sendable, Equatable {
-    /// Which function.
-    public var function: String
-    /// How it ended.
-    public var result: FunctionResult
+    package var function: String
+    package var result: FunctionResult
     /// The exit code, 128 and the number for a signal; nil where the program did not end by itself.
     public var code: Int32?
     /// The beginning of what the program wrote to standard error, or why it was not started; of at most 256 bytes.

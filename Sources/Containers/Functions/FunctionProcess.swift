@@ -7,7 +7,6 @@ internal import Glibc
 /// It ends exactly once: when the program ends, prints too much, or is killed. Whatever it has forked into its process
 /// group is killed then, before its id can become another's; what left the group is not waited for.
 final class FunctionProcess {
-    /// How a run ended.
     enum End {
         /// The program ended by itself with 0; what it printed.
         case printed([UInt8])

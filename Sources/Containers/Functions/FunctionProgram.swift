@@ -16,16 +16,14 @@ public enum FunctionProgram {
         let user = user ?? geteuid()
         do throws(TrustedPath.Refusal) {
             let program = try TrustedPath.open(path, flags: CLINUX_O_PATH, user: user, followsLinks: true)
-            var status = stat()
-            guard fstat(program.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            guard let status = try? FileStatus(of: program.raw), status.isRegular else {
                 return "\(path) is no program"
             }
-            guard status.st_uid == 0 || status.st_uid == user else {
+            guard status.belongs(toRootOr: user) else {
                 return "\(path) belongs to somebody else; it must belong to root or the agent's user"
             }
-            guard status.st_mode & 0o022 == 0 else {
-                let mode = String(status.st_mode & 0o7777, radix: 8)
-                return "\(path) can be written by others (mode \(mode)); run chmod go-w \(path)"
+            guard !status.isWritableByOthers else {
+                return "\(path) can be written by others (mode \(status.shownMode)); run chmod go-w \(path)"
             }
             return nil
         } catch {

@@ -5,29 +5,26 @@ internal import Synchronization
 ///
 /// Any thread may do either. A new version takes over as a whole.
 public final class ContainersInForce: Sendable {
-    private struct State {
-        var current: Current
-        var publications = 1
-    }
-    private let published: Mutex<State>
+    private let published: Mutex<Current>
 
     /// What is in force, and what is awaited.
     public struct Current: Sendable {
         /// The containers, in configuration order.
         public var containers: [CompiledContainer]
         /// Containers without which events are not to be read.
-        public var awaited: [AwaitedContainer]
+        public var awaited: [AwaitedContainer] = []
+        /// Counts what was published.
+        fileprivate var publication = 1
     }
 
-    /// Containers in force; none at first.
-    public init(_ containers: [CompiledContainer] = []) {
-        published = Mutex(State(current: Current(containers: containers, awaited: [])))
+    package init(_ containers: [CompiledContainer] = []) {
+        published = Mutex(Current(containers: containers))
     }
 
     /// Nothing that is known yet: until the first publication no event is to be read.
     public static func opening() -> ContainersInForce {
         let made = ContainersInForce()
-        made.published.withLock { $0.current.awaited = [AwaitedContainer(id: "", apps: [])] }
+        made.published.withLock { $0.awaited = [AwaitedContainer(id: "", apps: [])] }
         return made
     }
 
@@ -35,9 +32,8 @@ public final class ContainersInForce: Sendable {
     ///
     /// - Parameter awaited: those without which events of their apps are not to be read.
     public func publish(_ containers: [CompiledContainer], awaiting awaited: [AwaitedContainer] = []) {
-        published.withLock { state in
-            state.current = Current(containers: containers, awaited: awaited)
-            state.publications += 1
+        published.withLock {
+            $0 = Current(containers: containers, awaited: awaited, publication: $0.publication + 1)
         }
     }
 
@@ -45,10 +41,10 @@ public final class ContainersInForce: Sendable {
     ///
     /// - Parameter seen: what the reader saw last, 0 at first; brought up to date.
     public func news(since seen: inout Int) -> Current? {
-        published.withLock { state in
-            guard state.publications != seen else { return nil }
-            seen = state.publications
-            return state.current
+        published.withLock { current in
+            guard current.publication != seen else { return nil }
+            seen = current.publication
+            return current
         }
     }
 }

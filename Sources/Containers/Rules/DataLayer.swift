@@ -223,27 +223,23 @@ struct DataLayers {
 
     /// - Parameter hidden: what is not taken.
     mutating func push(_ members: [JSONValue.Member], of app: String, hiding hidden: HiddenMembers? = nil) {
+        if !take(members, of: app, hidden) { refused += 1 }
+    }
+
+    private mutating func take(_ members: [JSONValue.Member], of app: String, _ hidden: HiddenMembers?) -> Bool {
         var members = members
         if let hidden, !hidden.isEmpty {
             var pushed = DataLayer()
             // What is too large for a layer by itself is too large for one with more in it.
-            guard pushed.push(members) else {
-                refused += 1
-                return
-            }
+            guard pushed.push(members) else { return false }
             if pushed.hide(hidden) { members = pushed.json.members ?? [] }
         }
-        guard layers[app] != nil || layers.count < DataLayers.limit else {
-            refused += 1
-            return
-        }
+        guard layers[app] != nil || layers.count < DataLayers.limit else { return false }
         // Most events say again what is known: that needs no copy, and no write with the next commit.
-        if let layer = layers[app], layer.holds(members) { return }
-        guard layers[app, default: DataLayer()].push(members) else {
-            refused += 1
-            return
-        }
+        if let layer = layers[app], layer.holds(members) { return true }
+        guard layers[app, default: DataLayer()].push(members) else { return false }
         changed.insert(app)
+        return true
     }
 
     /// What has changed since the last call, by name, for `Commit.memory`.

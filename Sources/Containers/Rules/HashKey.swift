@@ -24,14 +24,11 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
         let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard raw >= 0 else { throw mistake("cannot be read: \(SystemError.message(errno).lowercased())") }
         let descriptor = Descriptor(raw)
-        var status = stat()
-        guard fstat(descriptor.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard let status = try? FileStatus(of: descriptor.raw), status.isRegular else {
             throw mistake("is no regular file")
         }
-        guard status.st_mode & 0o027 == 0 else {
-            throw mistake(
-                "can be read or changed by others (mode 0\(String(status.st_mode & 0o777, radix: 8))); run chmod 0640 \(path)"
-            )
+        guard status.mode & 0o027 == 0 else {
+            throw mistake("can be read or changed by others (mode \(status.shownMode)); run chmod 0640 \(path)")
         }
         var content = [UInt8](repeating: 0, count: 4097)
         let count = read(descriptor.raw, &content, content.count)

@@ -10,7 +10,6 @@ struct HiddenMembers {
     /// What is taken out of texts, in data layers out of all of them.
     let scrubbers: [Scrubber]
 
-    /// Whether nothing is hidden.
     var isEmpty: Bool { actions.isEmpty }
 
     init(_ containers: [CompiledContainer]) {

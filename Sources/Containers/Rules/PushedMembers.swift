@@ -7,7 +7,6 @@ final class PushedMembers {
     private let places: UnsafeMutablePointer<WantedMembers.Place>
     private let sources: [Source]
 
-    /// Whether nothing is read.
     let isEmpty: Bool
 
     /// Where a member of the layer comes from: of several the first that the event has.

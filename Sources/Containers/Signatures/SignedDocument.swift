@@ -32,8 +32,7 @@ public struct SignedDocument: Sendable, Equatable {
         }
     }
 
-    /// What it is signed for.
-    public let purpose: Purpose
+    package let purpose: Purpose
     /// The document's exact bytes.
     public let document: [UInt8]
     /// The signatures, 64 bytes each, at least one.

@@ -46,9 +46,8 @@ public final class SigningKey {
         var pem: [UInt8]
         do throws(SystemError) {
             let file = try Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), "open")
-            var status = stat()
-            guard fstat(file.raw, &status) == 0 else { throw SystemError("fstat") }
-            guard status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 == 0 else {
+            let status = try FileStatus(of: file.raw)
+            guard status.isRegular, status.mode & 0o077 == 0 else {
                 throw SystemError("mode", number: EACCES)
             }
             pem = try WholeFile.bytes(of: file.raw, atMost: 16_384) ?? []
@@ -88,13 +87,7 @@ public final class SigningKey {
         let count = shim_openssl_memory(memory, &text)
         guard let text, count > 0 else { throw SigningError(.library, "OpenSSL wrote no key") }
         do throws(SystemError) {
-            let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
-            let file = try Descriptor(checking: open(path, flags, 0o600), "open")
-            guard write(file.raw, text, count) == count, fsync(file.raw) == 0 else {
-                let error = SystemError("write")
-                unlink(path)
-                throw error
-            }
+            try WholeFile.create(path, with: Array(UnsafeRawBufferPointer(start: text, count: count)))
         } catch {
             guard error.number != EEXIST else {
                 throw SigningError(

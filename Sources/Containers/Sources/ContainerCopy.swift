@@ -35,10 +35,8 @@ public enum ContainerSource: String, Sendable, CaseIterable {
 
 /// A document and where it comes from.
 public struct HeldContainer: Sendable, Equatable {
-    /// Where it comes from.
-    public let source: ContainerSource
-    /// The document.
-    public let copy: ContainerCopy
+    package let source: ContainerSource
+    package let copy: ContainerCopy
     /// When the network last said that this is the newest; nil for a default file and a draft.
     public var confirmed: Timestamp?
 }

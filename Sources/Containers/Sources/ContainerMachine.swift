@@ -1,5 +1,5 @@
 public import EventLoops
-public import Model
+package import Model
 
 /// A moment on two clocks: waits use one, ages and dates the other.
 public struct ContainerMoment: Sendable {
@@ -26,10 +26,8 @@ public struct ContainerMoment: Sendable {
 public struct ContainerMachine: Sendable {
     /// The settings of a container.
     public struct Options: Sendable, Equatable {
-        /// How it is opened.
-        public var opening = ContainerOpening.preferNonDefault
-        /// How long opening may take.
-        public var timeout = Duration.seconds(2)
+        package var opening = ContainerOpening.preferNonDefault
+        package var timeout = Duration.seconds(2)
         /// How old a confirmed copy may be to count as fresh.
         public var freshFor = Duration.seconds(12 * 3600)
         /// How often it is fetched.
@@ -116,8 +114,7 @@ public struct ContainerMachine: Sendable {
     static let savePauses = (first: Duration.seconds(5), longest: Duration.seconds(300))
     static let longestBackoff = Duration.seconds(3600)
 
-    /// The settings.
-    public private(set) var options: Options
+    package private(set) var options: Options
 
     /// Whether it is open: its documents may still change.
     public private(set) var isOpen = false
@@ -153,8 +150,7 @@ public struct ContainerMachine: Sendable {
     /// What is to be done, in that order.
     var effects: [Effect] = []
 
-    /// A container that is not open yet.
-    public init(_ options: Options) { self.options = options }
+    package init(_ options: Options) { self.options = options }
 
     /// What is in force; nil for nothing.
     public var inForce: HeldContainer? { draft ?? held }

@@ -9,8 +9,7 @@ internal import Model
 /// If there are several, the complete one wins, then plist, then json. It is not signed: it is trusted because only
 /// root and the agent's own user can change it.
 public struct DefaultFile: Sendable {
-    /// The document.
-    public let document: ContainerDocument
+    package let document: ContainerDocument
     /// The exact bytes of the file.
     public let bytes: [UInt8]
     /// The file that was read.
@@ -105,11 +104,10 @@ public struct DefaultFile: Sendable {
                 "\(path) can be replaced by others than root and the agent's user: \(error.message); use a directory that only they can write, all the way up, without links"
             )
         }
-        var status = stat()
-        guard fstat(file.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard let status = try? FileStatus(of: file.raw), status.isRegular else {
             throw ContainerError(.file, "cannot read \(path): it is no file")
         }
-        guard status.st_uid == 0 || status.st_uid == user, status.st_mode & 0o022 == 0 else {
+        guard status.belongs(toRootOr: user), !status.isWritableByOthers else {
             throw ContainerError(
                 .file,
                 "\(path) can be changed by others than root and the agent's user; run chown root \(path) && chmod go-w \(path)"

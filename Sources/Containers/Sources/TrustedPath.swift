@@ -86,9 +86,8 @@ enum TrustedPath {
     private static func checkOwner(
         of name: String, in directory: borrowing Descriptor, at place: String, user: UInt32
     ) throws(Refusal) {
-        var status = stat()
-        guard fstatat(directory.raw, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { throw system("\(place)/\(name)") }
-        guard status.st_uid == 0 || status.st_uid == user else {
+        guard let status = FileStatus(link: name, in: directory.raw) else { throw system("\(place)/\(name)") }
+        guard status.belongs(toRootOr: user) else {
             throw Refusal(message: "\(place)/\(name) belongs to somebody else")
         }
     }
@@ -96,17 +95,13 @@ enum TrustedPath {
     private static func check(
         _ directory: borrowing Descriptor, _ place: String, user: UInt32, mayBeSticky: Bool
     ) throws(Refusal) {
-        var status = stat()
         let name = place.isEmpty ? "/" : place
-        guard fstat(directory.raw, &status) == 0 else { throw system(name) }
-        guard status.st_uid == 0 || status.st_uid == user else {
+        guard let status = try? FileStatus(of: directory.raw) else { throw system(name) }
+        guard status.belongs(toRootOr: user) else {
             throw Refusal(message: "the directory \(name) belongs to somebody else")
         }
-        guard status.st_mode & 0o022 == 0 || mayBeSticky && status.st_mode & 0o1000 != 0 else {
-            throw Refusal(
-                message:
-                    "the directory \(name) can be written by others (mode \(String(status.st_mode & 0o7777, radix: 8)))"
-            )
+        guard !status.isWritableByOthers || mayBeSticky && status.mode & 0o1000 != 0 else {
+            throw Refusal(message: "the directory \(name) can be written by others (mode \(status.shownMode))")
         }
     }
 

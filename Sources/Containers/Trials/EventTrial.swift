@@ -14,8 +14,7 @@ public struct EventTrial: Sendable, Equatable {
     public let tags: [TagExplanation]
     /// The names of the tags that fire, in their order; a discarding one is the last.
     public let fired: [String]
-    /// Its priority afterwards.
-    public let priority: Priority
+    package let priority: Priority
     /// Where it goes, where a tag says so.
     public let destinations: [String]?
     /// The calls that tags ask for.

@@ -56,16 +56,16 @@ extension ControlRequest {
             throw ControlRefusal.bad(
                 "app must be the name of an app: no slash, no dot at its beginning, no control character")
         }
-        var piece = BackfillPiece(
-            key: try key(), file: try text("file"), app: app, from: query["from"], end: try text("end"),
-            offset: offset, bytes: body)
-        if query["reason"] != nil {
-            let length = try place("length")
-            piece.problem = BackfillPiece.Problem(
-                reason: try text("reason"), detail: try text("detail"), length: length)
+        var content = FilePiece(bytes: body, offset: offset, end: try text("end"))
+        if let word = query["reason"] {
+            guard let reason = QuarantineRecord.Reason(rawValue: word) else {
+                throw ControlRefusal.bad("no reason \(word)")
+            }
+            content.problem = .init(reason: reason, detail: try text("detail"), length: try place("length"))
         } else if body.last != UInt8(ascii: "\n") {
             throw ControlRefusal.bad("the body must be lines, each with its line feed")
         }
-        return piece
+        return BackfillPiece(
+            key: try key(), file: try text("file"), app: app, from: query["from"], content: content)
     }
 }

@@ -96,8 +96,7 @@ public struct EventPass: ~Copyable {
 
     private var watched: WatchedNames
 
-    /// A pass that has read nothing.
-    public init(options: EventOptions = EventOptions()) {
+    package init(options: EventOptions = EventOptions()) {
         self.options = options
         watched = WatchedNames([])
         scanner = JSONScanner()

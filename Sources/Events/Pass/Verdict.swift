@@ -33,12 +33,10 @@ public struct Verdict: Sendable {
 
 /// Something that a limit cut.
 public struct LimitCut: Sendable, Equatable {
-    /// Whose event it was.
-    public let app: String
+    package let app: String
     /// The member: `name`, or a property.
     public let member: String
-    /// The limit.
-    public let limit: LimitKind
+    package let limit: LimitKind
 }
 
 /// What was found in a line, and where.
@@ -138,6 +136,5 @@ public struct EventCounts: Sendable, Equatable {
 public struct NameCount: Sendable, Equatable {
     /// The UTC day, counted from 1970.
     public let day: Int64
-    /// How many.
-    public let names: Int
+    package let names: Int
 }

@@ -46,9 +46,7 @@ struct JSONScanner: ~Copyable {
     var present: UInt64 = 0
     /// Members that a later one of the same name replaces.
     var replaced: [Member] = []
-    /// The opening bracket.
     var open = 0
-    /// The closing bracket.
     var close = 0
     /// Whether line breaks are between tokens (or carriage returns).
     var hasLineBreaks = false

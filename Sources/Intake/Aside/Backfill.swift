@@ -100,7 +100,7 @@ public actor Backfill {
     }
 
     /// Takes a piece and how far it reaches, durably and together, or nothing of it.
-    public func take(_ piece: BackfillPiece) async throws(IntakeError) -> BackfillResult {
+    public func take(_ piece: BackfillPiece) async throws(IntakeError) -> IntakeLedger {
         let ticket = turn.drawTicket()
         await turn.takeTurn(ticket)
         defer { turn.passTurn() }
@@ -172,7 +172,7 @@ public actor Backfill {
         }
     }
 
-    private func store(_ piece: BackfillPiece, _ options: Options) async throws(IntakeError) -> BackfillResult {
+    private func store(_ piece: BackfillPiece, _ options: Options) async throws(IntakeError) -> IntakeLedger {
         var commit = try await read(piece, with: intake(for: options))
         let made = calls.takeNew()
         do throws(IntakeError) {
@@ -185,9 +185,9 @@ public actor Backfill {
         }
     }
 
-    private func store(_ commit: inout Commit, _ piece: BackfillPiece) async throws(IntakeError) -> BackfillResult {
+    private func store(_ commit: inout Commit, _ piece: BackfillPiece) async throws(IntakeError) -> IntakeLedger {
         let seconds = time.wallTime.milliseconds / 1000
-        commit.memory[Backfill.prefix + piece.key] = Backfill.encoded(Place(seconds: seconds, text: piece.end))
+        commit.memory[Backfill.prefix + piece.key] = Backfill.encoded(Place(seconds: seconds, text: piece.content.end))
         let forgotten = oldestPlace(besides: piece.key)
         if let forgotten { commit.memory.updateValue(nil, forKey: Backfill.prefix + forgotten) }
         for _ in 0..<Backfill.looks {
@@ -200,11 +200,14 @@ public actor Backfill {
             switch result {
             case .wait: await pause()
             case .stored(let refused):
-                places[piece.key] = Place(seconds: seconds, text: piece.end)
+                places[piece.key] = Place(seconds: seconds, text: piece.content.end)
                 if let forgotten { places[forgotten] = nil }
-                return BackfillResult(
-                    read: commit.read, refused: commit.refused + refused,
-                    quarantined: commit.quarantined.count { $0.reason != .refused })
+                var result = IntakeLedger()
+                result.read = commit.read
+                result.refused = commit.refused + refused
+                result.quarantined = commit.quarantined.count { $0.reason != .refused }
+                result.accepted = result.read - result.refused - result.quarantined
+                return result
             }
         }
         throw IntakeError(.later, "the queue has no room now")
@@ -213,20 +216,18 @@ public actor Backfill {
     /// Makes a commit of a piece, events or a record for the quarantine.
     private func read(_ piece: BackfillPiece, with intake: Intake) async throws(IntakeError) -> Commit {
         let source = SpoolSource(app: piece.app, path: piece.file, producer: nil)
-        if let problem = piece.problem {
-            guard let reason = QuarantineRecord.Reason(rawValue: problem.reason) else {
-                throw IntakeError(.badPiece, "no reason \(problem.reason)")
-            }
+        let content = piece.content
+        if let problem = content.problem {
             intake.quarantine(
                 QuarantineRecord(
-                    reason: reason, detail: problem.detail, app: piece.app, path: piece.file, offset: piece.offset,
-                    length: problem.length, content: piece.bytes, time: time.wallTime))
+                    reason: problem.reason, detail: problem.detail, app: piece.app, path: piece.file,
+                    offset: content.offset, length: problem.length, content: content.bytes, time: time.wallTime))
             return intake.takeCommit()
         }
         var taken = 0
-        while taken < piece.bytes.count {
-            let count = piece.bytes[taken...].withUnsafeBytes {
-                intake.take($0, from: source, at: piece.offset + Int64(taken))
+        while taken < content.bytes.count {
+            let count = content.bytes[taken...].withUnsafeBytes {
+                intake.take($0, from: source, at: content.offset + Int64(taken))
             }
             taken += count
             if count > 0 { continue }

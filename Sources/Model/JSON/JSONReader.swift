@@ -17,11 +17,16 @@ extension JSONValue {
     ///
     /// - Throws: `JSONError` for anything else, including text that is not UTF-8 and deeper nesting than
     ///   `maximumDepth`.
-    public init(parsing bytes: [UInt8]) throws(JSONError) {
+    public init(parsing bytes: [UInt8]) throws(JSONError) { try self.init(parsing: bytes, number: nil) }
+
+    /// The same.
+    ///
+    /// - Parameter number: told of each number as it is spelled, and what it became.
+    package init(parsing bytes: [UInt8], number: ((ArraySlice<UInt8>, JSONValue) -> Void)?) throws(JSONError) {
         guard String(validating: bytes, as: UTF8.self) != nil else {
             throw JSONError(offset: 0, message: "the text is not UTF-8")
         }
-        var reader = JSONReader(bytes: bytes)
+        var reader = JSONReader(bytes: bytes, number: number)
         self = try reader.readText()
     }
 
@@ -31,10 +36,9 @@ extension JSONValue {
 
 /// A recursive descent over bytes that are known to be UTF-8.
 struct JSONReader {
-    private let bytes: [UInt8]
-    private var place = 0
-
-    init(bytes: [UInt8]) { self.bytes = bytes }
+    let bytes: [UInt8]
+    let number: ((ArraySlice<UInt8>, JSONValue) -> Void)?
+    fileprivate var place = 0
 
     mutating func readText() throws(JSONError) -> JSONValue {
         let value = try readValue(depth: 0)
@@ -125,9 +129,12 @@ struct JSONReader {
             try skipDigits("expected a digit")
         }
         let text = String(decoding: bytes[start..<place], as: UTF8.self)
-        if isWhole, let number = Int(text) { return .integer(number) }
-        guard let number = Double(text), number.isFinite else { throw error("the number is too large") }
-        return .double(number)
+        let whole = isWhole ? Int(text).map(JSONValue.integer) : nil
+        guard let value = whole ?? Double(text).flatMap({ $0.isFinite ? .double($0) : nil }) else {
+            throw error("the number is too large")
+        }
+        number?(bytes[start..<place], value)
+        return value
     }
 
     private mutating func skipDigits(_ message: String) throws(JSONError) {
@@ -138,50 +145,38 @@ struct JSONReader {
 
     private mutating func readString() throws(JSONError) -> String {
         place += 1
-        var text: [UInt8] = []
-        while let byte = next {
-            place += 1
-            switch byte {
-            case UInt8(ascii: "\""): return String(decoding: text, as: UTF8.self)
-            case UInt8(ascii: "\\"): text.append(contentsOf: String(try readEscape()).utf8)
-            case 0..<0x20: throw error("a control character in a string")
-            default: text.append(byte)
+        let start = place
+        var hasEscapes = false
+        while let byte = next, byte != UInt8(ascii: "\"") {
+            guard byte >= 0x20 else { throw error("a control character in a string") }
+            if byte == UInt8(ascii: "\\") {
+                hasEscapes = true
+                try skipEscape()
+            } else {
+                place += 1
             }
         }
-        throw error("expected the string's end")
+        guard next != nil else { throw error("expected the string's end") }
+        let text = bytes[start..<place]
+        place += 1
+        guard hasEscapes else { return String(decoding: text, as: UTF8.self) }
+        return String(decoding: text.withUnsafeBufferPointer { JSONString.decoded($0) }, as: UTF8.self)
     }
 
-    private mutating func readEscape() throws(JSONError) -> Unicode.Scalar {
-        guard let byte = next else { throw error("expected an escape") }
-        place += 1
-        if byte == UInt8(ascii: "u") { return try readUnicode() }
-        guard let meant = JSONString.meaning(of: byte) else { throw error("no such escape") }
-        return Unicode.Scalar(meant)
-    }
-
-    private mutating func readUnicode() throws(JSONError) -> Unicode.Scalar {
-        let first = try readHex()
-        if let scalar = Unicode.Scalar(first) { return scalar }
-        guard first < 0xDC00, next == UInt8(ascii: "\\") else { throw error("half a surrogate pair") }
-        place += 1
-        guard next == UInt8(ascii: "u") else { throw error("half a surrogate pair") }
-        place += 1
-        let second = try readHex()
-        guard (0xDC00...0xDFFF).contains(second),
-            let scalar = Unicode.Scalar(0x10000 + (UInt32(first) - 0xD800) << 10 + UInt32(second) - 0xDC00)
-        else { throw error("half a surrogate pair") }
-        return scalar
-    }
-
-    private mutating func readHex() throws(JSONError) -> UInt16 {
-        var value: UInt16 = 0
-        for _ in 0..<4 {
-            guard let byte = next, byte < 0x80, let digit = Character(Unicode.Scalar(byte)).hexDigitValue else {
-                throw error("expected four hexadecimal digits")
+    /// Goes over an escape, or over two that are one character.
+    private mutating func skipEscape() throws(JSONError) {
+        guard place + 1 < bytes.count, bytes[place + 1] == UInt8(ascii: "u") else {
+            guard place + 1 < bytes.count, JSONString.meaning(of: bytes[place + 1]) != nil else {
+                throw error("no such escape")
             }
-            value = value << 4 | UInt16(digit)
-            place += 1
+            return place += 2
         }
-        return value
+        guard let unit = unit() else { throw error("expected four hexadecimal digits") }
+        place += 6
+        guard unit & 0xF800 == 0xD800 else { return }
+        guard unit < 0xDC00, let low = self.unit(), low & 0xFC00 == 0xDC00 else { throw error("half a surrogate pair") }
+        place += 6
     }
+
+    private func unit() -> UInt32? { bytes.withUnsafeBufferPointer { JSONString.unit($0, place) } }
 }

@@ -20,10 +20,8 @@ public enum JSONValue: Sendable, Hashable {
 
     /// A member of an object.
     public struct Member: Sendable, Hashable {
-        /// Its key.
-        public let key: String
-        /// Its value.
-        public let value: JSONValue
+        package let key: String
+        package let value: JSONValue
 
         package init(_ key: String, _ value: JSONValue) {
             self.key = key
@@ -71,14 +69,11 @@ public enum JSONValue: Sendable, Hashable {
         if case .object(let members) = self { members } else { nil }
     }
 
-    /// The value, or `null` for nil.
-    public init(_ value: JSONValue?) { self = value ?? .null }
+    package init(_ value: JSONValue?) { self = value ?? .null }
 
-    /// The text, or `null` for nil.
-    public init(_ text: String?) { self = text.map(JSONValue.string) ?? .null }
+    package init(_ text: String?) { self = text.map(JSONValue.string) ?? .null }
 
-    /// The number, or `null` for nil.
-    public init(_ number: Int?) { self = number.map(JSONValue.integer) ?? .null }
+    package init(_ number: Int?) { self = number.map(JSONValue.integer) ?? .null }
 
     /// The number, or `null` for nil and for what JSON cannot say.
     public init(_ number: Double?) { self = number.flatMap { $0.isFinite ? .double($0) : nil } ?? .null }

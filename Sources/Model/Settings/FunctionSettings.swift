@@ -9,6 +9,5 @@ public struct FunctionSettings: Sendable, Equatable {
     /// How long a result serves again for the same parameters; zero for not at all.
     public var cache = Duration.zero
 
-    /// The defaults.
-    public init() {}
+    package init() {}
 }

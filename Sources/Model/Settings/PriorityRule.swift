@@ -6,8 +6,7 @@ public struct PriorityRule: Sendable, Equatable {
     public var event: String?
     /// The least severity; nil fits events without one too.
     public var level: SeverityLevel?
-    /// The priority.
-    public var priority: Priority
+    package var priority: Priority
     /// Whether it counts more than what the event says of itself. Default false.
     public var force: Bool
 

@@ -1,11 +1,10 @@
 /// A text that must not be shown: a token, a password.
 ///
 /// Its descriptions, reflection and interpolations show nothing of it; only an explicit call returns the text.
-public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     private let text: String
 
-    /// A secret of that text.
-    public init(_ text: String) { self.text = text }
+    package init(_ text: String) { self.text = text }
 
     /// The text itself: for the one place that sends it.
     public var revealed: String { text }
@@ -13,10 +12,8 @@ public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
     /// Stars and the last characters: a quarter of them, at most 8 (ac24). So that its owner can tell it from another.
     public var masked: String { "****" + text.suffix(min(8, text.count / 4)) }
 
-    /// What logs may show: `(secret)`.
+    /// What logs and debuggers may show.
     public var description: String { "(secret)" }
-    /// What debuggers may show: `(secret)`.
-    public var debugDescription: String { "(secret)" }
     /// Nothing for `dump` to walk into.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -5,6 +5,5 @@ public struct SessionSettings: Sendable, Equatable {
     /// How long a producer must be silent, and gone, for its next event to begin a new session.
     public var timeout = Duration.seconds(20)
 
-    /// The defaults.
-    public init() {}
+    package init() {}
 }

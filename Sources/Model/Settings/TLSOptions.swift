@@ -16,19 +16,9 @@ public struct TLSOptions: Sendable, Equatable {
     public var keyFile: String?
     /// The public keys that the destination may have, as `sha256//` and the Base64 of the SHA-256 of the key in DER;
     /// empty accepts any that the certificates vouch for. More than one makes a change of keys possible.
-    public var pinnedKeys: [String]
+    public var pinnedKeys: [String] = []
     /// The least version that is spoken; default 1.2.
-    public var minimumVersion: Version
+    public var minimumVersion = Version.tls12
 
-    /// The system's certificates, TLS 1.2 or newer, none of its own.
-    public init(
-        caFile: String? = nil, certificateFile: String? = nil, keyFile: String? = nil, pinnedKeys: [String] = [],
-        minimumVersion: Version = .tls12
-    ) {
-        self.caFile = caFile
-        self.certificateFile = certificateFile
-        self.keyFile = keyFile
-        self.pinnedKeys = pinnedKeys
-        self.minimumVersion = minimumVersion
-    }
+    package init() {}
 }

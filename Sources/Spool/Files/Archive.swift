@@ -79,7 +79,7 @@ final class Archive {
             } catch {
                 if error.number == EEXIST { continue }
                 // Either the file is gone, or somebody has removed the folder that is held open.
-                guard error.number == ENOENT, try FileSystem.status(of: folder.descriptor.raw).links == 0 else {
+                guard error.number == ENOENT, try FileStatus(of: folder.descriptor.raw).links == 0 else {
                     throw error
                 }
                 folders.removeAll()

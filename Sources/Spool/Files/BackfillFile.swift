@@ -8,28 +8,6 @@ public import Model
 /// It holds lines, or a JSON text (`.json`) of one object or many; compressed (`.gz`, `.zst`) or not, by its name.
 /// Nobody writes to it any more: a last line without a line feed is complete. Memory is bounded by the longest event.
 public final class BackfillFile {
-    /// Some complete events, or bytes that cannot be one.
-    public struct Piece: Sendable, Equatable {
-        /// Lines, each with its line feed; of a problem its bytes, at most the first 4 KiB of them.
-        public var bytes: [UInt8]
-        /// Where they begin in the unpacked file; of a JSON text brought to lines, where the first one does.
-        public var offset: Int64
-        /// What is wrong with them; nil for lines.
-        public var problem: Problem?
-        /// Where reading goes on behind them: for `begin`.
-        public var end: String
-    }
-
-    /// Why bytes go to the quarantine as they are.
-    public struct Problem: Sendable, Equatable {
-        /// Why.
-        public var reason: QuarantineRecord.Reason
-        /// What exactly, for a person; never the content.
-        public var detail: String
-        /// How long it is in the unpacked file, in bytes.
-        public var length: Int64
-    }
-
     /// Names the file as long as it lives, under whatever name: letters and digits.
     public let key: String
     /// The file's size in bytes when it was opened.
@@ -44,7 +22,7 @@ public final class BackfillFile {
     private var packed: PackedLines
     private var splitter: ObjectSplitter
     private var fingerprint: (length: Int, hash: UInt64)
-    private var waiting: [Piece] = []
+    private var waiting: [FilePiece] = []
     private var isFinished = false
 
     /// Opens a file.
@@ -138,7 +116,7 @@ public final class BackfillFile {
     ///
     /// - Parameter limit: how many bytes of lines it may have; a single event may have more.
     /// - Throws: `SpoolError` with code `cannotRead`.
-    public func next(atMost limit: Int) throws(SpoolError) -> Piece? {
+    public func next(atMost limit: Int) throws(SpoolError) -> FilePiece? {
         if !waiting.isEmpty { return waiting.removeFirst() }
         guard !isFinished else { return nil }
         do throws(SystemError) {
@@ -148,7 +126,7 @@ public final class BackfillFile {
         }
     }
 
-    private func nextLines(_ limit: Int) throws(SystemError) -> Piece? {
+    private func nextLines(_ limit: Int) throws(SystemError) -> FilePiece? {
         while true {
             let offset = packed.offset
             switch packed.next(atMost: limit) {
@@ -156,9 +134,9 @@ public final class BackfillFile {
             case .lines(let count):
                 let bytes = Array(packed.lines.prefix(count))
                 packed.take(count)
-                return Piece(bytes: bytes, offset: offset, end: place(.lines(packed.offset)))
+                return FilePiece(bytes: bytes, offset: offset, end: place(.lines(packed.offset)))
             case .tooLong(let line):
-                return Piece(
+                return FilePiece(
                     bytes: line.head, offset: line.offset, problem: tooLong(line.length),
                     end: place(.lines(packed.offset)))
             case .end(let end):
@@ -166,27 +144,27 @@ public final class BackfillFile {
                 guard let (reason, detail) = end.problem else { return nil }
                 isFinished = true
                 let rest = packed.rest
-                return Piece(
+                return FilePiece(
                     bytes: rest.head, offset: rest.offset,
-                    problem: Problem(reason: reason, detail: detail, length: rest.length),
+                    problem: FilePiece.Problem(reason: reason, detail: detail, length: rest.length),
                     end: place(.lines(rest.offset + rest.length), isFinished: true))
             }
         }
     }
 
-    private func tooLong(_ length: Int64) -> Problem {
-        Problem(
+    private func tooLong(_ length: Int64) -> FilePiece.Problem {
+        FilePiece.Problem(
             reason: .tooLong, detail: QuarantineRecord.tooLong("event", length, longest: longest), length: length)
     }
 
     // MARK: JSON texts
 
-    private func nextObjects(_ limit: Int) throws(SystemError) -> Piece? {
+    private func nextObjects(_ limit: Int) throws(SystemError) -> FilePiece? {
         var bytes: [UInt8] = []
         var start: Int64 = 0
         var end = splitter.place
-        func lines() -> Piece? {
-            bytes.isEmpty ? nil : Piece(bytes: bytes, offset: start, end: place(end))
+        func lines() -> FilePiece? {
+            bytes.isEmpty ? nil : FilePiece(bytes: bytes, offset: start, end: place(end))
         }
         while true {
             let (find, isEnd) = try nextFind()
@@ -195,7 +173,7 @@ public final class BackfillFile {
                 guard bytes.isEmpty || bytes.count + splitter.event.count <= limit else {
                     return ordered(
                         lines(),
-                        Piece(bytes: splitter.event, offset: splitter.eventOffset, end: place(splitter.place)))
+                        FilePiece(bytes: splitter.event, offset: splitter.eventOffset, end: place(splitter.place)))
                 }
                 if bytes.isEmpty { start = splitter.eventOffset }
                 bytes += splitter.event
@@ -230,22 +208,22 @@ public final class BackfillFile {
     }
 
     /// The first piece, and the second with the next call; the second, if there is no first.
-    private func ordered(_ lines: Piece?, _ second: Piece) -> Piece {
+    private func ordered(_ lines: FilePiece?, _ second: FilePiece) -> FilePiece {
         guard let lines else { return second }
         waiting.append(second)
         return lines
     }
 
-    private func excerpt(of problem: Problem) -> Piece {
+    private func excerpt(of problem: FilePiece.Problem) -> FilePiece {
         // Without the line feed that the splitter adds.
         let count = min(ObjectSplitter.excerpt, Int(problem.length))
-        return Piece(
+        return FilePiece(
             bytes: Array(splitter.event.prefix(count)), offset: splitter.eventOffset, problem: problem,
             end: place(splitter.place))
     }
 
     /// What follows the text's first fault, the value included that it is in.
-    private func rest(_ detail: String) throws(SystemError) -> Piece {
+    private func rest(_ detail: String) throws(SystemError) -> FilePiece {
         var content = splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : []
         content += packed.lines.prefix(ObjectSplitter.excerpt - content.count)
         // Its length is known at its end only.
@@ -255,18 +233,18 @@ public final class BackfillFile {
             packed.take(packed.lines.count)
         }
         let start = splitter.place
-        return Piece(
+        return FilePiece(
             bytes: content, offset: start.offset,
-            problem: Problem(reason: .notJSON, detail: detail, length: packed.offset - start.offset),
+            problem: FilePiece.Problem(reason: .notJSON, detail: detail, length: packed.offset - start.offset),
             end: place(start, isFinished: true))
     }
 
-    private func endProblem() -> Piece {
+    private func endProblem() -> FilePiece {
         let (reason, detail) = packed.end?.problem ?? (.cutShort, splitter.earlyEnd)
         let offset = splitter.place.offset
-        return Piece(
+        return FilePiece(
             bytes: splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : [], offset: offset,
-            problem: Problem(
+            problem: FilePiece.Problem(
                 reason: reason, detail: detail, length: splitter.position - offset),
             end: place(splitter.place, isFinished: true))
     }

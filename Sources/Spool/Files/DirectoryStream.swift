@@ -18,7 +18,7 @@ final class DirectoryStream {
     /// The directory's descriptor, for as long as this lives.
     var descriptor: Int32 { dirfd(stream) }
 
-    private var isRemoved: Bool { (try? FileSystem.status(of: descriptor))?.links == 0 }
+    private var isRemoved: Bool { (try? FileStatus(of: descriptor))?.links == 0 }
 
     /// The next name, and its type as the directory tells it; nil at the end.
     func next() throws(SystemError) -> (name: FileName, type: Int, inode: UInt64)? {

@@ -2,39 +2,6 @@ internal import CLinux
 internal import EventLoops
 internal import Glibc
 
-/// What the kernel says about a file.
-struct FileStatus: Equatable {
-    var device: UInt64
-    var inode: UInt64
-    /// In bytes, from 0; holes count. Sums of them are `ByteCount`s.
-    var size: Int64
-    var links: UInt64
-    var owner: UInt32
-    var mode: UInt32
-    /// When its content was changed last, as anyone may set it; what nanoseconds do not hold becomes the end of the range.
-    var modified: Timestamp
-    /// When anything about it was changed last, as the kernel knows.
-    var changed: Timestamp
-
-    var isRegular: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFREG) }
-    var isDirectory: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFDIR) }
-    var isLink: Bool { mode & UInt32(S_IFMT) == UInt32(S_IFLNK) }
-
-    fileprivate init(_ status: stat) {
-        device = UInt64(status.st_dev)
-        inode = UInt64(status.st_ino)
-        // bounded: here it gets its type.
-        size = max(0, Int64(status.st_size))
-        links = UInt64(status.st_nlink)
-        owner = status.st_uid
-        mode = status.st_mode
-        // bounded: by the type that they become.
-        modified = Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
-        // bounded: by the type that they become.
-        changed = Timestamp(seconds: status.st_ctim.tv_sec, nanoseconds: status.st_ctim.tv_nsec)
-    }
-}
-
 /// The system calls of the spool: each beneath an open directory, none follows a link, none blocks on a file lease or
 /// a FIFO.
 enum FileSystem {
@@ -84,13 +51,7 @@ enum FileSystem {
     ]
 
     static func status(_ descriptor: borrowing Descriptor) throws(SystemError) -> FileStatus {
-        try status(of: descriptor.raw)
-    }
-
-    static func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw SystemError("fstat") }
-        return FileStatus(status)
+        try FileStatus(of: descriptor.raw)
     }
 
     static func status(_ directory: Int32, _ name: FileName) throws(SystemError) -> FileStatus {
@@ -159,7 +120,7 @@ enum FileSystem {
         let data = clinux_next_data(descriptor, offset)
         if data >= 0 { return max(data, offset) }
         guard errno == ENXIO else { return offset }
-        return max(offset, try status(of: descriptor).size)
+        return max(offset, try FileStatus(of: descriptor).size)
     }
 
     /// So many bytes of a regular file at `offset`; fewer only at its end.

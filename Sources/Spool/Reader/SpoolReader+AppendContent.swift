@@ -77,7 +77,7 @@ extension SpoolReader {
     /// Reads the next block. True: there may be more.
     private func readBlock(of file: AppendFile) throws(SystemError) -> Bool {
         guard let descriptor = file.descriptor?.raw else { return false }
-        let status = try FileSystem.status(of: descriptor)
+        let status = try FileStatus(of: descriptor)
         if status.links == 0, file.hasName { displaced(file) }
         file.see(length: status.size)
         file.modified = status.modified

@@ -141,7 +141,7 @@ extension SpoolReader {
     ) throws(SystemError) {
         guard let descriptor = drop.descriptor?.raw else { return }
         let begin = drop.format == .json ? drop.taken.offset : 0
-        let rest = max(0, try FileSystem.status(of: descriptor).size - begin)
+        let rest = max(0, try FileStatus(of: descriptor).size - begin)
         let length = rest <= Int64(options.maxEventSize) ? Int(rest) : ObjectSplitter.excerpt
         quarantine(
             reason, detail, from: drop.source, at: drop.taken.offset, length: rest,

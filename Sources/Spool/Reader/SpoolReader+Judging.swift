@@ -17,7 +17,7 @@ extension SpoolReader {
         defer { held.compared = nil }
         // Of a file that was not looked at yet it is not known how far it was read.
         guard isListed(near: file.directory) else { return false }
-        let status = try FileSystem.status(of: descriptor)
+        let status = try FileStatus(of: descriptor)
         if status.size != file.length || status.modified != file.modified { file.lastChange = now }
         file.see(length: status.size)
         file.modified = status.modified
@@ -104,7 +104,7 @@ extension SpoolReader {
         do throws(SystemError) {
             try open(file)
             guard let descriptor = file.descriptor?.raw else { return true }
-            let status = try FileSystem.status(of: descriptor)
+            let status = try FileStatus(of: descriptor)
             guard status.size == file.length else { return false }
             return try mark(at: file.taken.offset, descriptor) == file.taken
         } catch {

@@ -64,7 +64,7 @@ extension SpoolReader {
             return
         }
         // Asked once nobody can write to it any more: changes are reported late, and of a file without a name not always.
-        guard let status = try? FileSystem.status(of: descriptor) else {
+        guard let status = try? FileStatus(of: descriptor) else {
             if isHeld { _ = clinux_return_lease(descriptor) }
             return again(file)
         }
@@ -123,7 +123,7 @@ extension SpoolReader {
             return again(file)
         }
         do {
-            let status = try FileSystem.status(of: descriptor)
+            let status = try FileStatus(of: descriptor)
             guard status.size == file.length, !file.hasUnread else {
                 _ = clinux_return_lease(descriptor)
                 return makeReady(file)
@@ -186,7 +186,7 @@ extension SpoolReader {
     /// Looks at a file in its time of grace.
     func grace(_ file: AppendFile) {
         guard file.stage == .leaving, let descriptor = file.descriptor?.raw else { return }
-        guard let status = try? FileSystem.status(of: descriptor), clinux_holds_lease(descriptor) == 1,
+        guard let status = try? FileStatus(of: descriptor), clinux_holds_lease(descriptor) == 1,
             status.size == file.length, !file.hasUnread, status.links == 1,
             let raw = self.descriptor(of: file.directory)
         else { return stay(file, descriptor) }

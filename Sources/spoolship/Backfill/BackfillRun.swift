@@ -49,8 +49,8 @@ struct BackfillRun: Sendable {
 
     /// Takes all files, one after the other.
     ///
-    /// - Returns: 0 when all is well; 65 when some lines are not events or were refused; 75 when something cannot be sent.
-    func run() throws(CommandFailure) -> ExitCode {
+    /// - Throws: `CommandFailure`: 65 when some lines are not events or were refused, 75 when something cannot be sent.
+    func run() throws(CommandFailure) {
         var opened: [BackfillFile] = []
         // Looked at before the first is taken: a name with a mistake is found at once.
         for file in files { opened.append(try open(file)) }
@@ -75,8 +75,7 @@ struct BackfillRun: Sendable {
         try course.line.clear()
         let sent = isOwnAgent ? try drain() : .success
         try report(course, sent)
-        if sent != .success { return sent }
-        return course.bad > 0 ? .badData : .success
+        if sent != .success || course.bad > 0 { throw CommandFailure(sent != .success ? sent : .badData) }
     }
 
     private func report(_ course: Course, _ sent: ExitCode) throws(CommandFailure) {
@@ -110,11 +109,10 @@ struct BackfillRun: Sendable {
         }
         var place = state["place"]?.string
         let pieceBytes = state["piece_bytes"]?.integer ?? 65_536
-        let goesOn = try read { () throws(SpoolError) in try file.begin(at: place) }
-        let isKnown = place != nil && goesOn
+        let isKnown = try orFail(.inputOutput, try file.begin(at: place)) && place != nil
         course.progress.skip(file.position)
         let (events, bad) = (course.read, course.bad)
-        while let piece = try read({ () throws(SpoolError) in try file.next(atMost: pieceBytes) }) {
+        while let piece = try orFail(.inputOutput, try file.next(atMost: pieceBytes)) {
             let result: JSONValue
             switch try offer(piece, of: file, from: place, &course) {
             case .taken(let taken): result = taken
@@ -137,13 +135,9 @@ struct BackfillRun: Sendable {
         return nil
     }
 
-    private func read<Value>(_ body: () throws(SpoolError) -> Value) throws(CommandFailure) -> Value {
-        return try relaying(try body()) { (error: SpoolError) in CommandFailure(.inputOutput, error.description) }
-    }
-
     /// Offers a piece until it is taken, or found to have been taken elsewhere.
     private func offer(
-        _ piece: BackfillFile.Piece, of file: BackfillFile, from place: String?, _ course: inout Course
+        _ piece: FilePiece, of file: BackfillFile, from place: String?, _ course: inout Course
     ) throws(CommandFailure) -> Answer {
         while true {
             let answer = try ask("POST", file, piece, from: place)
@@ -167,7 +161,7 @@ struct BackfillRun: Sendable {
     // MARK: Asking
 
     private func ask(
-        _ method: String, _ file: BackfillFile, _ piece: BackfillFile.Piece?, from place: String?
+        _ method: String, _ file: BackfillFile, _ piece: FilePiece?, from place: String?
     ) throws(CommandFailure) -> Answer {
         var query = [("key", file.key)]
         if let piece {

@@ -24,17 +24,14 @@ extension Command {
             text += ", \(HumanText.count(Int(inFlight))) of them in flight: whether those arrived is not known"
         }
         try invocation.console.print(text)
-        return .success
     }
 
     static let sessionStart = Command(
         name: "session start", summary: "starts a new session",
         options: [Option(name: "app", value: "APP", help: "the app whose session it is; default default")]
     ) { invocation in
-        let app = invocation.value("app").map(JSONValue.string)
-        let answer = try invocation.ask("POST", "/v1/session", body: invocation.body([("app", app)]))
+        let answer = try invocation.ask("POST", "/v1/session", body: invocation.body("app"))
         if let message = answer["message"]?.string { try invocation.console.print(message) }
-        return .success
     }
 
     static let countrySet = Command(
@@ -64,7 +61,6 @@ extension Command {
         for warning in (answer["warnings"]?.array ?? []).compactMap(\.string) {
             invocation.console.printError("warning: \(warning)")
         }
-        return .success
     }
 }
 

@@ -28,7 +28,6 @@ extension Command {
                 "spoolship: \(spool) is on a file system without access control lists: let \(app.user) write with"
                     + " umask 0027 or 0007, so that the group may read")
         }
-        return .success
     }
 
     static let appList = Command(
@@ -45,12 +44,11 @@ extension Command {
                     "mode": .string(entry.status.shownMode), "problem": .string(entry.problem ?? ""),
                 ]
             }
-            try invocation.console.print(JSONValue.array(values).description)
-            return .success
+            return try invocation.console.print(JSONValue.array(values).description)
         }
         guard !entries.isEmpty else {
-            try invocation.console.print("\(spool) has no directories; make one: spoolship app add NAME --user USER")
-            return .success
+            return try invocation.console.print(
+                "\(spool) has no directories; make one: spoolship app add NAME --user USER")
         }
         let width = max(3, entries.map(\.name.count).max() ?? 0) + 2
         let userWidth = max(4, entries.map(\.status.ownerName.count).max() ?? 0) + 2
@@ -64,7 +62,6 @@ extension Command {
                 + entry.status.shownMode + (note.isEmpty ? "" : "  \(note)")
             try invocation.console.print(line)
         }
-        return .success
     }
 }
 
@@ -133,9 +130,7 @@ struct AppDirectory {
     }
 
     private func correct(_ there: borrowing Descriptor) throws(SystemError) -> Bool {
-        var status = stat()
-        guard fstat(there.raw, &status) == 0 else { throw SystemError("fstat") }
-        guard status.st_uid == userID else { throw SystemError("mkdir", number: EEXIST) }
+        guard try FileStatus(of: there.raw).owner == userID else { throw SystemError("mkdir", number: EEXIST) }
         return try prepare(there)
     }
 
@@ -201,10 +196,9 @@ extension AppDirectory {
         let agent = FileAccess.own
         var found: [Found] = []
         for name in names {
-            var link = stat()
-            guard !name.hasPrefix("."), lstat("\(spool)/\(name)", &link) == 0, link.st_mode & S_IFMT == S_IFDIR,
-                let status = FileStatus("\(spool)/\(name)")
-            else { continue }
+            guard !name.hasPrefix("."), let status = FileStatus(link: "\(spool)/\(name)"), status.isDirectory else {
+                continue
+            }
             // Only the agent's user can tell what the agent may do; root has become it.
             let isJudged = agent.user == AgentUser.name
             let refusal = isJudged ? agent.refusal("\(spool)/\(name)", [.read, .write, .execute]) : nil

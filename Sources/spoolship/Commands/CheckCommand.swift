@@ -42,31 +42,23 @@ extension Command {
         }
         if let path = invocation.value("sample") { return try sample(path, invocation) }
         if invocation.ownsProcess { try AgentUser.become(invocation.value("user")) }
-        return try CheckReport(invocation).print()
+        try CheckReport(invocation).print()
     }
 }
 
 extension Command {
     /// Prints what would become of the lines of a file.
-    private static func sample(_ path: String, _ invocation: Invocation) throws(CommandFailure) -> ExitCode {
-        let settings: Settings
-        do throws(ConfigurationError) {
-            settings = try Settings.load(path: invocation.configurationPath).settings
-        } catch {
-            for problem in error.problems { invocation.console.printError(problem.text) }
-            return .configuration
-        }
-        guard let whole = realpath(path, nil) else {
+    private static func sample(_ path: String, _ invocation: Invocation) throws {
+        let settings = try invocation.loadSettings().settings
+        guard let whole = resolved(path) else {
             throw CommandFailure(.inputOutput, "\(path): \(SystemError.message(errno))")
         }
-        defer { free(whole) }
-        let report = try SampleReport(String(cString: whole), settings)
+        let report = try SampleReport(whole, settings)
         if invocation.has("json") {
             try invocation.console.print(report.json.description)
         } else {
             try invocation.console.write(report.text)
         }
-        return .success
     }
 }
 
@@ -136,13 +128,13 @@ private struct CheckReport {
         return isWell ? .success : .temporaryFailure
     }
 
-    func print() throws(CommandFailure) -> ExitCode {
+    func print() throws(CommandFailure) {
         if invocation.has("json") {
             try invocation.console.print(json.description)
         } else {
             try printText()
         }
-        return code
+        try invocation.end(code)
     }
 
     private func printText() throws(CommandFailure) {

@@ -21,13 +21,11 @@ extension Command {
     ) { invocation in
         let answer = try invocation.ask("GET", "/v1/containers")
         if invocation.has("json") {
-            try invocation.console.print(answer.description)
-            return .success
+            return try invocation.console.print(answer.description)
         }
         for container in answer["containers"]?.array ?? [] {
             try invocation.console.print(line(container, now: SystemTime().wallTime))
         }
-        return .success
     }
 
     private static let containerShow = Command(
@@ -35,7 +33,6 @@ extension Command {
     ) { invocation in
         try invocation.console.print(
             try invocation.ask("GET", "/v1/containers/\(invocation.arguments[0])").pretty)
-        return .success
     }
 
     private static let containerGet = Command(
@@ -60,7 +57,6 @@ extension Command {
             let value = answer["value"] ?? .null
             try invocation.console.print(value.string ?? value.description)
         }
-        return .success
     }
 
     private static let containerRefresh = Command(
@@ -69,9 +65,8 @@ extension Command {
         details: "Without an id: all that have a url. Exits with 0 if all succeeded, otherwise with 75.",
         options: [.json]
     ) { invocation in
-        let id = invocation.arguments.first.map(JSONValue.string)
         let answer = try invocation.ask(
-            "POST", "/v1/containers/refresh", body: invocation.body([("id", id)]), timeout: .seconds(300))
+            "POST", "/v1/containers/refresh", body: invocation.bodyOfID, timeout: .seconds(300))
         var code = ExitCode.success
         for refresh in answer["refreshes"]?.array ?? [] {
             let isGood = refresh["result"] == "success"
@@ -85,7 +80,7 @@ extension Command {
                     "\(refresh["id"]?.string ?? "?"): \(refresh["result"]?.string ?? "?")\(message)\(version)")
             }
         }
-        return code
+        try invocation.end(code)
     }
 
     private static let containerWatch = Command(
@@ -99,7 +94,6 @@ extension Command {
             left = left.map { $0 - 1 }
             return left != 0
         }
-        return .success
     }
 
     private static let containerExport = Command(
@@ -121,13 +115,9 @@ extension Command {
                 "\(id): this is the draft that is previewed here, version \(state["version"]?.integer ?? 0), not what is"
                     + " published")
         }
-        guard directory != "-" else {
-            try invocation.console.write(bytes: document)
-            return .success
-        }
+        guard directory != "-" else { return try invocation.console.write(bytes: document) }
         try Invocation.replace("\(directory)/\(id)", with: document, mode: 0o644)
         try invocation.console.print("\(directory)/\(id)")
-        return .success
     }
 
     private static let containerPreview = Command(
@@ -146,13 +136,10 @@ extension Command {
         ]
     ) { invocation in
         if invocation.has("end") {
-            let id = invocation.arguments.first.map(JSONValue.string)
-            let answer = try invocation.ask(
-                "POST", "/v1/containers/preview/end", body: invocation.body([("id", id)]))
+            let answer = try invocation.ask("POST", "/v1/containers/preview/end", body: invocation.bodyOfID)
             let ended = (answer["ended"]?.array ?? []).compactMap(\.string)
-            try invocation.console.print(
+            return try invocation.console.print(
                 ended.isEmpty ? "nothing was previewed" : "preview ended: \(ended.joined(separator: ", "))")
-            return .success
         }
         guard let file = invocation.arguments.first else {
             throw CommandFailure(.usage, "name the draft: spoolship container preview FILE; or --end")
@@ -162,17 +149,15 @@ extension Command {
         guard let text = String(validating: content, as: UTF8.self) else {
             throw CommandFailure(.badData, "\(file) is no container document: it is not UTF-8")
         }
-        let id = invocation.value("container").map(JSONValue.string)
         let answer = try invocation.ask(
             "POST", "/v1/containers/preview",
-            body: invocation.body([
-                (isLink ? "url" : "document", .string(text)), ("id", id),
-                ("ttl_ms", try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) }),
+            body: invocation.body(and: [
+                isLink ? "url" : "document": .string(text), "id": invocation.value("container").map(JSONValue.string),
+                "ttl_ms": try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) },
             ]))
         try invocation.console.print(
             "\(answer["id"]?.string ?? "?"): version \(answer["version"]?.integer ?? 0) rules as a draft;"
                 + " `spoolship container preview --end` ends it")
-        return .success
     }
 
     private static let containerKeygen = Command(
@@ -197,7 +182,6 @@ extension Command {
             throw CommandFailure(error)
         }
         try invocation.console.print(key.publicKey.text)
-        return .success
     }
 
     private static let containerSign = Command(
@@ -232,44 +216,38 @@ extension Command {
             throw CommandFailure(
                 .badData, "\(file) is signed already; sign the document itself, which `tail -n +2 \(file)` prints")
         }
-        do {
-            let now = SystemTime().wallTime
-            guard try !invocation.review(content, file) else { throw CommandFailure(.badData, "\(file) is not signed") }
-            let document = try ContainerDocument(reading: content)
-            if let expires = document.expires {
-                guard expires > now else {
-                    throw ContainerError(.expired, at: "expires", "is over; agents would refuse the document")
-                }
-                if expires < now + .seconds(7 * 86_400) {
-                    invocation.console.printError("\(file): expires in less than a week")
-                }
+        guard try !invocation.review(content, file) else { throw CommandFailure(.badData, "\(file) is not signed") }
+        let document = try orFail(.badData, about: file, try ContainerDocument(reading: content))
+        let now = SystemTime().wallTime
+        if let expires = document.expires {
+            guard expires > now else {
+                throw CommandFailure(.badData, "\(file): expires: is over; agents would refuse the document")
             }
-            // Its own tests first: what fails here would fail on every server.
-            for test in document.tests {
-                let failures = try test.failures(in: document)
-                guard failures.isEmpty else {
-                    throw ContainerError(
-                        .form, at: "tests", "\(test.name) fails: \(failures.joined(separator: "; "))")
-                }
+            if expires < now + .seconds(7 * 86_400) {
+                invocation.console.printError("\(file): expires in less than a week")
             }
-            if let published = invocation.value("after") {
-                let bytes = SignedDocument.document(in: try invocation.published(published))
-                let old = try ContainerDocument(reading: bytes)
-                guard old.id == document.id else {
-                    throw ContainerError(.id, "\(published) is the container \(old.id), not \(document.id)")
-                }
-                guard document.version > old.version || bytes == content else {
-                    throw ContainerError(
-                        .version, at: "version",
-                        "\(document.version) does not follow the published \(old.version); agents would refuse it")
-                }
+        }
+        // Its own tests first: what fails here would fail on every server.
+        for test in document.tests {
+            let failures = try orFail(.badData, about: file, try test.failures(in: document))
+            guard failures.isEmpty else {
+                throw CommandFailure(
+                    .badData, "\(file): tests: \(test.name) fails: \(failures.joined(separator: "; "))")
             }
-        } catch let error as ContainerError {
-            throw CommandFailure(.badData, "\(file): \(error)")
-        } catch let failure as CommandFailure {
-            throw failure
-        } catch {
-            throw CommandFailure(.software, "\(error)")
+        }
+        if let published = invocation.value("after") {
+            let bytes = SignedDocument.document(in: try invocation.published(published))
+            let old = try orFail(.badData, about: file, try ContainerDocument(reading: bytes))
+            guard old.id == document.id else {
+                throw CommandFailure(
+                    .badData, "\(file): \(published) is the container \(old.id), not \(document.id)")
+            }
+            guard document.version > old.version || bytes == content else {
+                throw CommandFailure(
+                    .badData,
+                    "\(file): version: \(document.version) does not follow the published \(old.version); agents would refuse it"
+                )
+            }
         }
         let keys = try invocation.values("key").map { path throws(CommandFailure) in
             try relaying(try SigningKey.load(path), CommandFailure.init(_:))
@@ -285,6 +263,5 @@ extension Command {
         } else {
             try invocation.console.write(bytes: signed.bytes)
         }
-        return .success
     }
 }

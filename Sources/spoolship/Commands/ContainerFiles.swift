@@ -43,6 +43,9 @@ extension CommandFailure {
 }
 
 extension Invocation {
+    /// A request's body with the id that the first argument is, if there is one.
+    var bodyOfID: JSONValue { body(and: ["id": arguments.first.map(JSONValue.string)]) }
+
     /// What is published, in a file or at an address.
     func published(_ place: String) throws(CommandFailure) -> [UInt8] {
         guard place.hasPrefix("https://") || place.hasPrefix("http://") else {

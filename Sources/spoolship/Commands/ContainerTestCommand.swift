@@ -43,15 +43,14 @@ private struct ContainerTest {
         facts = try invocation.trialFacts()
     }
 
-    func run() throws(CommandFailure) -> ExitCode {
+    func run() throws(CommandFailure) {
         let document = try readDocument()
         if !invocation.has("json") { try showHosts(document) }
         let failures = try runTests(of: document)
         warnOfFunctions(document)
         let events = try showEvents(document)
         if invocation.has("json") { try invocation.console.print(json(document, failures, events.shown).pretty) }
-        if events.hasRefused { return .badData }
-        return failures.allSatisfy(\.isEmpty) ? .success : .negative
+        try invocation.end(events.hasRefused ? .badData : failures.allSatisfy(\.isEmpty) ? .success : .negative)
     }
 
     private func readDocument() throws(CommandFailure) -> ContainerDocument {
@@ -61,9 +60,7 @@ private struct ContainerTest {
         guard try !invocation.review(bytes, path, facts) else {
             throw CommandFailure(.badData, "\(path) cannot be used")
         }
-        return try relaying(try ContainerDocument(reading: bytes)) { (error: ContainerError) in
-            CommandFailure(.badData, "\(path): \(error)")
-        }
+        return try orFail(.badData, about: path, try ContainerDocument(reading: bytes))
     }
 
     /// Says which of the hosts named are in the shares of the document and its rules.
@@ -104,9 +101,7 @@ private struct ContainerTest {
         }
         var all: [[String]] = []
         for test in document.tests {
-            let failures = try relaying(try test.failures(in: document, facts: facts)) { (error: ContainerError) in
-                CommandFailure(.badData, "\(error)")
-            }
+            let failures = try orFail(.badData, try test.failures(in: document, facts: facts))
             all.append(failures)
             guard isText else { continue }
             try console.print(
@@ -122,9 +117,7 @@ private struct ContainerTest {
         _ document: ContainerDocument
     ) throws(CommandFailure) -> (shown: [JSONValue], hasRefused: Bool) {
         guard let path = invocation.value("events") else { return ([], false) }
-        let trials = try relaying(try ContainerTrials(document, facts: facts, now: now)) { (error: ContainerError) in
-            CommandFailure(.badData, "\(error)")
-        }
+        let trials = try orFail(.badData, try ContainerTrials(document, facts: facts, now: now))
         var shown: [JSONValue] = []
         var hasRefused = false
         let lines = try Invocation.contents(of: path, atMost: 1 << 30).split(separator: UInt8(ascii: "\n"))
@@ -249,7 +242,7 @@ extension Command {
     ) { invocation in
         let path = invocation.arguments[0]
         let bytes = SignedDocument.document(in: try Invocation.contents(of: path, atMost: 2 << 20))
-        return try invocation.review(bytes, path, try invocation.trialFacts()) ? .badData : .success
+        try invocation.end(try invocation.review(bytes, path, try invocation.trialFacts()) ? .badData : .success)
     }
 }
 
@@ -257,9 +250,7 @@ extension Invocation {
     /// The settings that `--config` names; nil without it: a document is for many machines.
     private func namedSettings() throws(CommandFailure) -> Settings? {
         guard has("config") else { return nil }
-        return try relaying(try loadSettings().settings) { (error: ConfigurationError) in
-            CommandFailure(.configuration, error.description)
-        }
+        return try orFail(.configuration, try loadSettings().settings)
     }
 
     /// What is known of the agent that a document is tried for.

@@ -1,3 +1,6 @@
+internal import EventLoops
+internal import Model
+
 extension Command {
     static let diagnose = Command(
         name: "diagnose", summary: "collects what a bug report needs into one text",
@@ -19,12 +22,10 @@ extension Command {
         ]
     ) { invocation in
         let text = DiagnoseReport(invocation).text
-        guard let path = invocation.value("output") else {
-            try invocation.console.write(text)
-            return .success
+        guard let path = invocation.value("output") else { return try invocation.console.write(text) }
+        try relaying(try WholeFile.create(path, with: Array(text.utf8))) { (error: SystemError) in
+            CommandFailure(.cannotCreate, "cannot make \(path): \(SystemError.message(error.number).lowercased())")
         }
-        try PrivateText.write(text, to: path)
         try invocation.console.print("\(path): \(text.utf8.count) bytes; look through it before you send it")
-        return .success
     }
 }

@@ -11,22 +11,16 @@ extension Command {
     ) { invocation in
         let text = HelpText(commands: CommandTable.all, console: invocation.console)
         let words = invocation.arguments
-        guard let first = words.first else {
-            try invocation.console.write(text.overview)
-            return .success
-        }
+        guard let first = words.first else { return try invocation.console.write(text.overview) }
         if first == "configuration" {
             try invocation.console.write(configurationHelp(words.count > 1 ? words[1] : nil))
-            return .success
-        }
-        if let command = CommandTable.all.first(where: { $0.name == words.joined(separator: " ") }) {
+        } else if let command = CommandTable.all.first(where: { $0.name == words.joined(separator: " ") }) {
             try invocation.console.write(text.page(for: command))
         } else if words.count == 1, let family = text.family(first) {
             try invocation.console.write(family)
         } else {
             throw CommandTable.unknown(words, among: CommandTable.all)
         }
-        return .success
     }
 
     private static func configurationHelp(_ name: String?) throws(CommandFailure) -> String {

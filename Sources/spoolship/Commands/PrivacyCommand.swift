@@ -61,12 +61,11 @@ extension Command {
                 "  \(HelpText.pad(place.name, to: 36))  \(invocation.console.styled(HelpText.pad(verdict, to: 14), place.found == 0 ? .green : .red))  \(seen)"
             )
         }
-        guard places.allSatisfy({ $0.found == 0 }) else { return .negative }
+        guard places.allSatisfy({ $0.found == 0 }) else { throw CommandFailure(.negative) }
         guard places.contains(where: { $0.name.hasPrefix("receiver") && $0.controls > 0 }) else {
             throw CommandFailure(
                 .temporaryFailure, "no event arrived, so nothing is proved; name events with --events FILE")
         }
-        return .success
     }
 }
 
@@ -97,10 +96,7 @@ extension Invocation {
             throw CommandFailure(.configuration, "there is no [[container]]; name a document with --document FILE")
         }
         return try found.map { bytes throws(CommandFailure) in
-            let document = try relaying(try ContainerDocument(reading: bytes)) { (error: ContainerError) in
-                CommandFailure(.badData, "a document cannot be used: \(error)")
-            }
-            return (document.id, bytes)
+            (try orFail(.badData, about: "a document cannot be used", try ContainerDocument(reading: bytes)).id, bytes)
         }
     }
 

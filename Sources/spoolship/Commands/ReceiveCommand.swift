@@ -67,23 +67,21 @@ struct ReceiveProgram: Sendable {
             ? nil : invocation.value("certificates") ?? "\(home)/.local/state/spoolship-receiver"
     }
 
-    func run() throws -> ExitCode {
-        try EventLoop.runProgram(name: "receive") { loop in
-            do {
-                try await serve(on: loop)
-                return .success
-            } catch let error as ReceiverError {
-                console.printError("spoolship: \(error.message)")
+    func run() throws {
+        let ended = try EventLoop.runProgram(name: "receive") { loop -> Result<Void, any Error> in
+            do { return .success(try await serve(on: loop)) } catch { return .failure(error) }
+        }
+        do {
+            try ended.get()
+        } catch let error as ReceiverError {
+            let code: ExitCode =
                 switch error.code {
-                case .invalidSetting: return .usage
-                case .listen: return .temporaryFailure
-                case .file: return .cannotCreate
-                case .certificate: return .software
+                case .invalidSetting: .usage
+                case .listen: .temporaryFailure
+                case .file: .cannotCreate
+                case .certificate: .software
                 }
-            } catch {
-                console.printError("spoolship: \(error)")
-                return .inputOutput
-            }
+            throw CommandFailure(code, error.message)
         }
     }
 

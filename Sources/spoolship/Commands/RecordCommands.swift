@@ -22,19 +22,14 @@ extension Command {
             + "`dead-letters retry` queues them first.\n\n" + access,
         options: [.destination, Option(name: "to", value: "NAME", help: "the destination to wait for"), .priority]
     ) { invocation in
-        guard let source = invocation.value("destination"), let target = invocation.value("to") else {
+        guard invocation.has("destination"), let target = invocation.value("to") else {
             throw CommandFailure(.usage, "queue move needs --destination NAME and --to NAME")
         }
         let answer = try invocation.askForRecords(
-            "POST", "/v1/queue/move",
-            body: invocation.body([
-                ("destination", .string(source)), ("to", .string(target)),
-                ("priority", invocation.value("priority").map(JSONValue.string)),
-            ]), timeout: .seconds(120))
+            "POST", "/v1/queue/move", body: invocation.body("destination", "to", "priority"), timeout: .seconds(120))
         let kept = answer["kept"]?.integer ?? 0
         let rest = kept > 0 ? ", \(kept) stay: in flight, or queued for \(target) already" : ""
         try invocation.console.print("\(answer["moved"]?.integer ?? 0) moved\(rest)")
-        return .success
     }
 
     private static let access =
@@ -60,14 +55,12 @@ extension Command {
                 let record = try invocation.askForRecords(
                     "GET", "\(path)/\(invocation.arguments[0])", timeout: .seconds(60))
                 try invocation.console.print(record.pretty)
-                return .success
             },
             Command(
                 name: "\(word) export", summary: "writes them to standard output, one a line", details: access,
                 options: filters
             ) { invocation in
                 try invocation.exportRecords(store, query: invocation.filterQuery(filters))
-                return .success
             },
         ]
         if let retry {
@@ -81,7 +74,6 @@ extension Command {
                     let answer = try invocation.askForRecords(
                         "POST", "\(path)/retry", body: invocation.filterBody(filters), timeout: .seconds(120))
                     try invocation.console.print("\(answer["retried"]?.integer ?? 0) retried")
-                    return .success
                 })
         }
         commands.append(
@@ -94,7 +86,6 @@ extension Command {
                 let answer = try invocation.askForRecords(
                     "POST", "\(path)/purge", body: invocation.filterBody(filters), timeout: .seconds(120))
                 try invocation.console.print("\(answer["purged"]?.integer ?? 0) removed")
-                return .success
             })
         return commands
     }
@@ -118,9 +109,10 @@ extension Invocation {
     }
 
     fileprivate func filterBody(_ filters: [Command.Option]) -> JSONValue {
-        let ids = arguments.isEmpty ? nil : JSONValue.array(arguments.map(JSONValue.string))
-        let files: JSONValue? = has("files") ? .bool(true) : nil
-        return body(filterQuery(filters).map { ($0.0, .string($0.1)) } + [("ids", ids), ("files", files)])
+        var members = filterQuery(filters).map { JSONValue.Member($0.0, .string($0.1)) }
+        if !arguments.isEmpty { members.append(.init("ids", .array(arguments.map(JSONValue.string)))) }
+        if has("files") { members.append(.init("files", true)) }
+        return .object(members)
     }
 }
 
@@ -130,7 +122,7 @@ private struct RecordList {
     let path: String
     let filters: [Command.Option]
 
-    func run() throws(CommandFailure) -> ExitCode {
+    func run() throws(CommandFailure) {
         let limit = try invocation.number("limit") ?? 100
         var left = limit
         var after: String?
@@ -146,7 +138,6 @@ private struct RecordList {
             after = records.isEmpty ? nil : page["next"]?.string
         } while left > 0 && after != nil
         if after != nil { invocation.console.printError("there are more; --limit N shows more than \(limit)") }
-        return .success
     }
 
     /// A record as `id key=value …`; times as text. Values are quoted as JSON where they are more than a word.

@@ -35,14 +35,12 @@ extension Command {
             guard invocation.arguments.isEmpty, !invocation.has("app"), !invocation.has("timeout") else {
                 throw CommandFailure(.usage, "files, --app and --timeout are for --once: spoolship run --once FILE…")
             }
-            let loaded = try invocation.loadSettings()
-            try runAgent(loaded, invocation.configurationPath)
-            return .success
+            return try runAgent(invocation.loadSettings(), invocation.configurationPath)
         }
         guard !invocation.arguments.isEmpty else {
             throw CommandFailure(.usage, "--once needs the files: spoolship run --once FILE…")
         }
-        return try backfill(invocation)
+        try backfill(invocation)
     }
 
     private static func runAgent(
@@ -55,7 +53,7 @@ extension Command {
         }
     }
 
-    private static func backfill(_ invocation: Invocation) throws -> ExitCode {
+    private static func backfill(_ invocation: Invocation) throws {
         let loaded = try invocation.loadSettings()
         let settings = loaded.settings
         try refuseSpoolFiles(invocation.arguments, settings.spool.directory)
@@ -71,16 +69,15 @@ extension Command {
             throw CommandFailure(.configuration, "there is no destination; add a [[destination]]")
         }
         let own = run(isOwnAgent: true)
-        let result = Mutex<Result<ExitCode, CommandFailure>>(
+        let result = Mutex<Result<Void, CommandFailure>>(
             .failure(CommandFailure(.temporaryFailure, "interrupted; the same command resumes where this one ended")))
         try runAgent(loaded, invocation.configurationPath) {
             let ended = Result { () throws(CommandFailure) in try own.run() }
             result.withLock { $0 = ended }
         }
-        return try result.withLock { $0 }.get()
+        try result.withLock { $0 }.get()
     }
 
-    /// Whether an agent runs.
     private static func answers(_ client: ControlClient) throws(CommandFailure) -> Bool {
         do throws(ControlError) {
             _ = try client.request("GET", "/v1/status")
@@ -99,7 +96,8 @@ extension Command {
         }
     }
 
-    private static func resolved(_ path: String) -> String? {
+    /// A path without links; nil, and errno says why, where it leads nowhere.
+    static func resolved(_ path: String) -> String? {
         guard let real = realpath(path, nil) else { return nil }
         defer { free(real) }
         return String(cString: real)
@@ -107,7 +105,6 @@ extension Command {
 }
 
 extension AgentError {
-    /// What the command ends with.
     var exitCode: ExitCode {
         switch code {
         case .missing: .unreachable

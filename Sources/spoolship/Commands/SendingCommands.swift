@@ -15,12 +15,12 @@ extension Command {
             """,
         options: [Option(name: "wait", help: "wait, and report the result of each request"), destination, .json]
     ) { invocation in
-        let body = invocation.body([("destination", invocation.value("destination").map(JSONValue.string))])
-        guard invocation.has("wait") else {
+        let body = invocation.body("destination")
+        if invocation.has("wait") {
+            try invocation.followSending("/v1/dispatch", body.adding("wait", true))
+        } else {
             _ = try invocation.ask("POST", "/v1/dispatch", body: body)
-            return .success
         }
-        return try invocation.followSending("/v1/dispatch", body.adding("wait", true))
     }
 
     static let drain = Command(
@@ -36,12 +36,8 @@ extension Command {
         ]
     ) { invocation in
         let timeout = try invocation.duration("timeout") ?? .seconds(30)
-        return try invocation.followSending(
-            "/v1/drain",
-            invocation.body([
-                ("timeout_ms", .integer(timeout.wholeMilliseconds)),
-                ("destination", invocation.value("destination").map(JSONValue.string)),
-            ]))
+        try invocation.followSending(
+            "/v1/drain", invocation.body("destination", and: ["timeout_ms": .integer(timeout.wholeMilliseconds)]))
     }
 
     static let pause = Command(
@@ -56,12 +52,13 @@ extension Command {
             Option(name: "until-restart", help: "a restart releases the token"),
         ],
         run: asking("POST", "/v1/pause") { invocation in
-            invocation.body([
-                ("token", .string(invocation.value("token") ?? "manual")),
-                ("ttl_ms", try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) }),
-                ("destination", invocation.value("destination").map(JSONValue.string)),
-                ("until_restart", .bool(invocation.has("until-restart"))),
-            ])
+            invocation.body(
+                "destination",
+                and: [
+                    "token": .string(invocation.value("token") ?? "manual"),
+                    "ttl_ms": try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) },
+                    "until_restart": .bool(invocation.has("until-restart")),
+                ])
         })
 
     static let resume = Command(
@@ -72,12 +69,7 @@ extension Command {
                 help: "release this token only, wherever it holds; an unknown one changes nothing"),
             destination,
         ],
-        run: asking("POST", "/v1/resume") { invocation in
-            invocation.body([
-                ("token", invocation.value("token").map(JSONValue.string)),
-                ("destination", invocation.value("destination").map(JSONValue.string)),
-            ])
-        })
+        run: asking("POST", "/v1/resume") { $0.body("token", "destination") })
 
     static let interval = Command(
         name: "interval", summary: "changes the dispatch interval of the running agent", arguments: "VALUE",
@@ -107,7 +99,6 @@ extension Command {
             "PUT", "/v1/interval", body: ["interval_ms": value, "persist": .bool(invocation.has("persist"))])
         let interval = answer["interval"]?.string ?? "off"
         try invocation.console.print(interval == "off" ? "dispatch only by command" : "dispatch every \(interval)")
-        return .success
     }
 
     static let networkOn = Command(
@@ -125,18 +116,21 @@ extension Command {
     /// What a command does that asks the agent for something and prints nothing.
     static func asking(
         _ method: String, _ path: String, body: @escaping @Sendable (Invocation) throws -> JSONValue?
-    ) -> @Sendable (Invocation) throws -> ExitCode {
-        { invocation in
-            _ = try invocation.ask(method, path, body: try body(invocation))
-            return .success
-        }
+    ) -> @Sendable (Invocation) throws -> Void {
+        { invocation in _ = try invocation.ask(method, path, body: try body(invocation)) }
     }
 }
 
 extension Invocation {
-    /// A request's body without the members that are nil.
-    func body(_ members: [(String, JSONValue?)]) -> JSONValue {
-        .object(members.compactMap { key, value in value.map { JSONValue.Member(key, $0) } })
+    /// A request's body: the texts that options give, by their names, and more; without what is not there.
+    func body(_ options: String..., and more: KeyValuePairs<String, JSONValue?> = [:]) -> JSONValue {
+        let members = options.map { ($0, value($0).map(JSONValue.string)) } + more.map { ($0.key, $0.value) }
+        return .object(members.compactMap { key, value in value.map { JSONValue.Member(key, $0) } })
+    }
+
+    /// Ends the command; what it has printed says why.
+    func end(_ code: ExitCode) throws(CommandFailure) {
+        guard code == .success else { throw CommandFailure(code) }
     }
 
     /// The whole number that an option gives; nil when it is not given.
@@ -160,16 +154,18 @@ extension Invocation {
     }
 
     /// Prints the reports of a command as they come; its exit code is the result's.
-    fileprivate func followSending(_ path: String, _ body: JSONValue) throws(CommandFailure) -> ExitCode {
+    fileprivate func followSending(_ path: String, _ body: JSONValue) throws(CommandFailure) {
         var code = ExitCode.software
-        try follow("POST", path, body: body) { line throws(CommandFailure) in
+        try lines("POST", path, body: body) { text throws(CommandFailure) in
+            let line = try orFail(.software, about: "the agent's answer", try JSONValue(parsing: text))
+            if line["error"]?["message"] != nil { throw Invocation.refusal(line) }
             if has("json") { try console.print(line.description) }
             guard let number = line["exit_code"]?.integer else {
                 if !has("json") { try console.print(Invocation.report(line)) }
-                return
+                return true
             }
             code = ExitCode(rawValue: Int32(clamping: number)) ?? .temporaryFailure
-            guard !has("json") else { return }
+            guard !has("json") else { return true }
             for obstacle in line["obstacles"]?.members ?? [] {
                 console.printError("\(obstacle.key): \(obstacle.value.string ?? "cannot go")")
             }
@@ -177,8 +173,9 @@ extension Invocation {
             if let waiting = line["waiting"]?.integer, waiting > 0 {
                 console.printError("\(waiting) events wait still")
             }
+            return true
         }
-        return code
+        try end(code)
     }
 
     private static func report(_ line: JSONValue) -> String {

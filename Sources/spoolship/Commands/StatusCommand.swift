@@ -21,7 +21,7 @@ extension Command {
         } else if invocation.has("json") {
             try invocation.console.print(status.pretty)
         }
-        return status["ready"] == true && status["collection_enabled"] == true ? .success : .negative
+        try invocation.end(status["ready"] == true && status["collection_enabled"] == true ? .success : .negative)
     }
 }
 

@@ -29,6 +29,5 @@ extension Command {
             left = left.map { $0 - 1 }
             return left != 0
         }
-        return .success
     }
 }

@@ -34,9 +34,9 @@ extension Command {
             }
             if let count = left {
                 left = count - 1
-                if count == 1 { return .success }
+                if count == 1 { return }
             }
-            if TerminalKeys.pressedQuit(within: interval) { return .success }
+            if TerminalKeys.pressedQuit(within: interval) { return }
         }
     }
 }

@@ -48,7 +48,6 @@ extension Command {
                     try DropFileWriter.put(bytes, in: directory, label: "track", using: &random)
                 }
             }.get()
-            return .success
         } catch {
             throw CommandFailure(.cannotCreate, error.message)
         }
@@ -74,7 +73,6 @@ extension Invocation {
     }
 }
 
-/// The event that `track` writes.
 private struct TrackedEvent {
     /// The event as one line of JSON, its line feed included.
     let line: String

@@ -17,6 +17,5 @@ extension Command {
                 try invocation.console.print("  \(HelpText.pad(fact.0, to: 15))\(fact.1)")
             }
         }
-        return .success
     }
 }

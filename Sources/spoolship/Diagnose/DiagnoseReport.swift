@@ -23,7 +23,6 @@ struct DiagnoseReport {
         }
     }
 
-    /// The whole report.
     var text: String {
         let sections = [
             ("program", program), ("system", system), ("configuration", configuration), ("check", check),
@@ -102,12 +101,12 @@ struct DiagnoseReport {
 
     private var stateFiles: String {
         guard let settings = loaded?.settings else { return "not known" }
-        return FileListing(settings.agent.stateDirectory, isHashed: false).text
+        return FileListing(root: settings.agent.stateDirectory, isHashed: false).text
     }
 
     private var spoolFiles: String {
         guard let settings = loaded?.settings else { return "not known" }
-        return FileListing(settings.spool.directory, isHashed: invocation.has("hash-names")).text
+        return FileListing(root: settings.spool.directory, isHashed: invocation.has("hash-names")).text
     }
 }
 

@@ -8,15 +8,10 @@ struct FileListing {
     private static let most = 2_000
     private static let deepest = 8
 
-    private let root: String
-    private let isHashed: Bool
+    let root: String
+    let isHashed: Bool
     /// Of this report alone: the same name has the same hash within it, and no list of likely names finds it.
     private let salt = (0..<4).map { _ in UInt64.random(in: .min ... .max) }
-
-    init(_ root: String, isHashed: Bool) {
-        self.root = root
-        self.isHashed = isHashed
-    }
 
     var text: String {
         var lines = [root]
@@ -33,16 +28,12 @@ struct FileListing {
         }
         for name in names.sorted() {
             guard lines.count <= FileListing.most else { return }
-            var status = stat()
-            guard lstat("\(directory)/\(name)", &status) == 0 else { continue }
-            // bounded: by the type that they become.
-            let time = Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: 0)
-            let owner = getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) } ?? "\(status.st_uid)"
-            let mode = String(status.st_mode, radix: 8)
+            guard let status = FileStatus(link: "\(directory)/\(name)") else { continue }
+            let mode = String(status.mode, radix: 8)
             let indent = String(repeating: "  ", count: depth)
-            // bounded: the size is printed only.
-            lines.append("\(indent)\(mode) \(owner) \(status.st_size) \(time) \(shown(name))")
-            guard status.st_mode & S_IFMT == S_IFDIR, depth < FileListing.deepest else { continue }
+            lines.append(
+                "\(indent)\(mode) \(status.ownerName) \(status.size) \(status.modified) \(shown(name))")
+            guard status.isDirectory, depth < FileListing.deepest else { continue }
             add("\(directory)/\(name)", depth: depth + 1, to: &lines)
         }
     }

@@ -1,5 +1,4 @@
 internal import CLinux
-internal import Control
 internal import EventLoops
 internal import Glibc
 

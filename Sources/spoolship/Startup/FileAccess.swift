@@ -21,7 +21,7 @@ struct FileAccess: Sendable {
     /// The user of this process.
     static var own: FileAccess {
         let own = geteuid()
-        return FileAccess(user: getpwuid(own).map { String(cString: $0.pointee.pw_name) } ?? "\(own)", userID: own)
+        return FileAccess(user: FileStatus.name(ofUser: own), userID: own)
     }
 
     /// Why the user may not; nil when the user may, or there is no such file.
@@ -57,35 +57,4 @@ extension FileAccess.Purpose {
             .filter { contains($0.0) }.map(\.1)
         return words.count < 3 ? words.joined(separator: " and ") : "read, written and entered"
     }
-}
-
-/// What the kernel says of a file, links followed.
-struct FileStatus: Sendable {
-    let mode: UInt32
-    let owner: uid_t
-    let group: gid_t
-    let device: UInt
-    let inode: UInt
-    let size: Int
-
-    /// Nil when there is none, or it cannot be looked at.
-    init?(_ path: String) {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return nil }
-        mode = status.st_mode
-        owner = status.st_uid
-        group = status.st_gid
-        device = UInt(status.st_dev)
-        inode = UInt(status.st_ino)
-        // bounded: compared, and taken from what a file of our own needs.
-        size = Int(status.st_size)
-    }
-
-    var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
-    var isRegular: Bool { mode & S_IFMT == S_IFREG }
-    var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
-    var isWritableByOthers: Bool { mode & 0o022 != 0 }
-    var isReadableByAll: Bool { mode & 0o004 != 0 }
-    var shownMode: String { (mode & 0o7777).digits(4, radix: 8) }
-    var ownerName: String { getpwuid(owner).map { String(cString: $0.pointee.pw_name) } ?? "\(owner)" }
 }

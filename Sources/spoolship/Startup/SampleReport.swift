@@ -13,9 +13,7 @@ struct SampleReport {
 
     init(_ path: String, _ settings: Settings) throws(CommandFailure) {
         self.path = path
-        sample = try relaying(try LineSample(of: path, settings, version: Build.version)) { (error: AgentError) in
-            CommandFailure(.inputOutput, error.message)
-        }
+        sample = try orFail(.inputOutput, try LineSample(of: path, settings, version: Build.version))
     }
 
     /// The report as text; the lines that would be quarantined are in it whatever their number.

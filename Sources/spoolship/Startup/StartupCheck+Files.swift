@@ -186,7 +186,7 @@ extension StartupCheck {
     }
 
     private mutating func warnIfReadableByAll(_ file: String, _ setting: String) {
-        guard let status = FileStatus(file), status.isReadableByAll else { return }
+        guard let status = FileStatus(file), status.mode & 0o004 != 0 else { return }
         add(
             setting, "\(file) can be read by everybody (mode \(status.shownMode)); run chmod o-r \(file)",
             severity: .warning)

@@ -19,18 +19,13 @@ struct StartupCheck {
 
     var settings: Settings { loaded.settings }
 
-    init(_ loaded: LoadedSettings, sandbox: UnitSandbox?) {
-        self.loaded = loaded
-        self.sandbox = sandbox
-    }
-
     /// All that was found, in the order of the start.
     ///
     /// - Parameter clock: what this machine's clock keeps the agent from.
     static func problems(
         of loaded: LoadedSettings, sandbox: UnitSandbox? = nil, clock: String? = StartupRehearsal.clockComplaint
     ) -> [Problem] {
-        var check = StartupCheck(loaded, sandbox: sandbox)
+        var check = StartupCheck(loaded: loaded, sandbox: sandbox)
         check.checkSupported()
         check.checkStateDirectory()
         check.checkRuntimeDirectory()
@@ -83,7 +78,7 @@ struct StartupCheck {
         guard statvfs(path, &fileSystem) == 0 else { return }
         let bounds = settings.queue.maxSize + settings.deadLetters.maxSize + settings.spool.quarantineMaxSize
         let needed = bounds + bounds / 2 + 4 << 20
-        let used = FileStatus("\(path)/queue.sqlite")?.size ?? 0
+        let used = Int(FileStatus("\(path)/queue.sqlite")?.size ?? 0)
         // bounded: what is too much for 64 bits is enough.
         let (blocks, blockSize) = (UInt64(fileSystem.f_bavail), UInt64(fileSystem.f_frsize))
         let (bytes, isTooMuch) = blocks.multipliedReportingOverflow(by: blockSize)

@@ -2,8 +2,6 @@ internal import Model
 
 /// `[destination.tls]`: which certificates to trust, and which to present.
 extension TLSOptions: SettingsSection {
-    init() { self.init(caFile: nil) }
-
     static let entries: [Entry<TLSOptions>] = [
         .setting(
             "ca_file", \.caFile, optional: .path,

@@ -47,7 +47,6 @@ public final class CompiledContainer: Sendable {
     public let blindTags: Set<String>
     /// Whether a tag that redacts or hashes may have to fire without an answer.
     let failsClosed: Bool
-    /// What macros know of the agent.
     let facts: AgentFacts
 
     /// The rules of a tag, by their places.
@@ -148,7 +147,9 @@ public final class CompiledContainer: Sendable {
     private static func lay(
         _ drafts: [ContainerCompiler.ConditionDraft]
     ) -> (UnsafeMutableBufferPointer<CompiledCondition>, UnsafeMutableBufferPointer<UInt8>) {
-        let spelled = drafts.map { Comparand.text(of: $0.comparand, ignoreCase: $0.condition.ignoreCase) }
+        let spelled = drafts.map {
+            Comparand.text(of: $0.condition.comparand.constant, ignoreCase: $0.condition.ignoreCase)
+        }
         // One more than needed, so that each text has an address.
         let texts = UnsafeMutableBufferPointer.copy(of: spelled.joined() + [0])
         let conditions = UnsafeMutableBufferPointer<CompiledCondition>.allocate(capacity: max(1, drafts.count))
@@ -157,7 +158,8 @@ public final class CompiledContainer: Sendable {
             let text = UnsafeBufferPointer(rebasing: UnsafeBufferPointer(texts)[used..<used + spelled[place].count])
             used += text.count
             conditions.initializeElement(
-                at: place, to: CompiledCondition(draft, Comparand(.value(draft.comparand), text)))
+                at: place,
+                to: CompiledCondition(draft, Comparand(.value(draft.condition.comparand.constant), text)))
         }
         return (UnsafeMutableBufferPointer(rebasing: conditions[0..<drafts.count]), texts)
     }

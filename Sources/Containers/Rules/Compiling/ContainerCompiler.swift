@@ -15,7 +15,6 @@ struct ContainerCompiler {
     private(set) var rules: [[Int]] = []
     private(set) var tags: [CompiledTag] = []
     private(set) var values: [(key: String, operand: CompiledOperand)] = []
-    /// The collections, in their order.
     private(set) var collections: [Int] = []
     /// Functions that the document names and the configuration does not let it call.
     private(set) var deniedFunctions: Set<String> = []
@@ -29,9 +28,6 @@ struct ContainerCompiler {
         /// The macro that gives the comparand; nil for a constant.
         let comparandMacro: Int?
         let expression: Expression?
-
-        /// The constant that it compares with; null where a macro gives it.
-        var comparand: JSONValue { if case .constant(let value) = condition.comparand { value } else { .null } }
     }
 
     init(

@@ -1,7 +1,6 @@
 internal import Events
 internal import Model
 
-/// What macros give.
 extension Evaluation {
     func value(of operand: CompiledOperand) -> MacroValue {
         switch operand {
@@ -10,7 +9,6 @@ extension Evaluation {
         }
     }
 
-    /// The value of a macro.
     @inline(__always)
     func value(ofMacro number: Int) -> MacroValue {
         if states[number] != Evaluation.unknown { return known[number] }

@@ -4,10 +4,8 @@ public import Model
 public struct TagExplanation: Sendable, Equatable {
     /// A rule of the tag.
     public struct RuleExplanation: Sendable, Equatable {
-        /// Its name.
-        public let name: String
-        /// Whether it blocks the tag.
-        public let isBlocking: Bool
+        package let name: String
+        package let isBlocking: Bool
         /// Whether it holds: all of its conditions, or the expression.
         public let holds: Bool
         /// The expression that it is; nil for a list of conditions.
@@ -18,20 +16,16 @@ public struct TagExplanation: Sendable, Equatable {
 
     /// A condition of a rule.
     public struct ConditionExplanation: Sendable, Equatable {
-        /// The condition.
-        public let condition: Condition
+        package let condition: Condition
         /// What its macro gave.
         public let value: JSONValue
         /// What it was compared with.
         public let comparand: JSONValue
-        /// Whether it holds.
-        public let holds: Bool
+        package let holds: Bool
     }
 
-    /// The tag's name.
-    public let tag: String
-    /// Whether it fires.
-    public internal(set) var fires: Bool
+    package let tag: String
+    package internal(set) var fires: Bool
     /// Whether it would have fired, but the event was discarded before.
     public internal(set) var isCutOff = false
     /// Its rules, then its blocking ones.
@@ -89,14 +83,10 @@ extension RuleEngine {
         let definition = evaluation.container.document.rules[rule]
         return zip(definition.conditions, evaluation.container.writtenRules[rule]).map { condition, number in
             let compiled = evaluation.container.conditions[number]
-            let comparand: JSONValue
-            if compiled.comparandMacro >= 0 {
-                comparand = evaluation.value(ofMacro: compiled.comparandMacro).json(evaluation.base)
-            } else if case .constant(let value) = condition.comparand {
-                comparand = value
-            } else {
-                comparand = .null
-            }
+            let comparand =
+                compiled.comparandMacro < 0
+                ? condition.comparand.constant
+                : evaluation.value(ofMacro: compiled.comparandMacro).json(evaluation.base)
             return TagExplanation.ConditionExplanation(
                 condition: condition, value: evaluation.value(ofMacro: compiled.macro).json(evaluation.base),
                 comparand: comparand, holds: evaluation.holds(condition: number))

@@ -209,7 +209,8 @@ public final class RuleEngine {
         guard let base = arrived.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return .kept }
         let subject = Evaluation.Subject(base: base, count: arrived.count)
         evaluation.begin(subject, app: app, layer: layer(of: app, for: container), results: results, random: random)
-        let fired = fire(evaluation, candidates(evaluation))
+        // Those that may fire by the event's name, as it is now.
+        let fired = fire(evaluation, evaluation.withEventName { container.index.tags(for: $0) })
         if evaluation.hasMissedFunction || fired.contains(where: { container.tags[$0.tag].action.isDenied }) {
             note(.deniedCall)
         }
@@ -254,11 +255,6 @@ public final class RuleEngine {
     /// Counts the tags of a container that have fired since there were so many.
     func countFired(_ container: CompiledContainer, since before: Int) {
         if firings.count > before { counts.fired[container.document.id, default: 0] += firings.count - before }
-    }
-
-    /// The tags that may fire by the event's name, as it is now.
-    private func candidates(_ evaluation: Evaluation) -> UnsafeMutableBufferPointer<Int32> {
-        evaluation.withEventName { evaluation.container.index.tags(for: $0) }
     }
 
     /// The tags that fire, each with the rule that makes it.

@@ -1,4 +1,3 @@
-package import EventLoops
 internal import Glibc
 
 /// Listening sockets for numeric addresses.
@@ -23,13 +22,13 @@ package enum InternetSocket {
         var one: Int32 = 1
         // Without it a restart has to wait for old connections; failing to set it shows in bind.
         _ = setsockopt(descriptor.raw, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
-        guard bind(descriptor.raw, address.ai_addr, address.ai_addrlen) == 0, Glibc.listen(descriptor.raw, 128) == 0
+        guard bind(descriptor.raw, address.ai_addr, address.ai_addrlen) == 0, Glibc.listen(descriptor.raw, 512) == 0
         else { throw SystemError("bind") }
         return descriptor
     }
 
     /// Whether a text is an address in numbers, without brackets.
-    static func isAddress(_ text: String) -> Bool {
+    package static func isAddress(_ text: String) -> Bool {
         var four = in_addr()
         var six = in6_addr()
         // An IPv6 address may name its interface: fe80::1%eth0.
@@ -50,7 +49,7 @@ package enum InternetSocket {
     }
 
     /// The address at the other end, as text without its port; empty when there is none.
-    static func address(ofPeer descriptor: Int32) -> String {
+    package static func address(ofPeer descriptor: Int32) -> String {
         var address = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
         var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
@@ -65,7 +64,7 @@ package enum InternetSocket {
     }
 
     /// Connects to what a listening socket is bound to, without waiting; nil when that fails at once.
-    static func connect(toListener descriptor: Int32) -> Descriptor? {
+    package static func connect(toListener descriptor: Int32) -> Descriptor? {
         var address = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return withUnsafeMutablePointer(to: &address) { pointer in

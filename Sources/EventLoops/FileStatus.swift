@@ -1,0 +1,70 @@
+internal import CLinux
+package import Glibc
+
+/// What the kernel says about a file.
+package struct FileStatus: Sendable, Equatable {
+    package let device: UInt64
+    package let inode: UInt64
+    /// In bytes, from 0; holes count. Sums of them are `ByteCount`s.
+    package let size: Int64
+    package let links: UInt64
+    package let owner: UInt32
+    package let group: UInt32
+    package let mode: UInt32
+    /// When its content was changed last, as anyone may set it; what nanoseconds do not hold becomes the end of the range.
+    package let modified: Timestamp
+    /// When anything about it was changed last, as the kernel knows.
+    package let changed: Timestamp
+
+    package init(_ status: stat) {
+        device = UInt64(status.st_dev)
+        inode = UInt64(status.st_ino)
+        // bounded: here it gets its type.
+        size = max(0, Int64(status.st_size))
+        links = UInt64(status.st_nlink)
+        owner = status.st_uid
+        group = status.st_gid
+        mode = status.st_mode
+        // bounded: by the type that they become.
+        modified = Timestamp(seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
+        // bounded: by the type that they become.
+        changed = Timestamp(seconds: status.st_ctim.tv_sec, nanoseconds: status.st_ctim.tv_nsec)
+    }
+
+    /// Of an open file.
+    package init(of descriptor: Int32) throws(SystemError) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw SystemError("fstat") }
+        self.init(status)
+    }
+
+    /// Of what a path leads to, links followed; nil, and errno says why, when there is none, or it cannot be looked at.
+    package init?(_ path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    /// The same of a name that may be a link, which is not followed.
+    package init?(link name: String, in directory: Int32 = AT_FDCWD) {
+        var status = stat()
+        guard fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return nil }
+        self.init(status)
+    }
+
+    package var isRegular: Bool { mode & S_IFMT == S_IFREG }
+    package var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
+    package var isLink: Bool { mode & S_IFMT == S_IFLNK }
+    package var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
+    package var isWritableByOthers: Bool { mode & 0o022 != 0 }
+    package var shownMode: String { (mode & 0o7777).digits(4, radix: 8) }
+    package var ownerName: String { FileStatus.name(ofUser: owner) }
+
+    /// A user's name; the number of one without.
+    package static func name(ofUser user: UInt32) -> String {
+        getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "\(user)"
+    }
+
+    /// Whether it is root's or that user's.
+    package func belongs(toRootOr user: UInt32) -> Bool { owner == 0 || owner == user }
+}
