@@ -45,4 +45,36 @@ struct StayingTests {
         #expect(spool.queue.lines.filter { $0 == "{\"name\":\"a\"}" }.count == 1)
         await reader.stop()
     }
+
+    @Test("a drop file that gets an append file's name while it is read is read once, and goes on as one")
+    func renamedWhileRead() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("shop")
+        let reader = try await spool.start { ($0.afterRead, $0.commitBytes) = (.keep, 4096) }
+        spool.queue.with { $0.isFull = true }
+        let pad = String(repeating: "x", count: 100)
+        let lines = (0..<60_000).map { "{\"n\":\($0),\"pad\":\"\(pad)\"}" }
+        spool.write(lines.joined(separator: "\n") + "\n", to: "shop/.new")
+        spool.rename("shop/.new", to: "shop/x.json")
+        while await reader.filesInHand == 0 { await spool.pause(.milliseconds(5)) }
+        spool.rename("shop/x.json", to: "shop/x.jsonl")
+        while await !reader.hasSeen("x.jsonl", in: "shop") { await spool.pause(.milliseconds(5)) }
+        spool.queue.with { $0.isFull = false }
+        await spool.until("all is read") { spool.queue.lines.count >= lines.count }
+        while await reader.knownAppendFiles == 0 { await spool.pause(.milliseconds(5)) }
+        spool.append("{\"n\":-1}\n", to: "shop/x.jsonl")
+        await spool.untilLines(lines + ["{\"n\":-1}"])
+        await reader.stop()
+    }
+}
+
+extension SpoolReader {
+    fileprivate var filesInHand: Int { drops.inHand.count }
+    fileprivate var knownAppendFiles: Int { streams.files.count }
+
+    /// Whether a name that appeared was looked at.
+    fileprivate func hasSeen(_ name: String, in directory: String) -> Bool {
+        let directory = tree.directories[FileName(directory)]
+        return directory?.files[FileName(name)] != nil || directory?.settling[FileName(name)] != nil
+    }
 }

@@ -205,10 +205,10 @@ extension SpoolReader {
     }
 
     /// Users beyond the first 65,536 who have no name count as one, so many at a time: who has a range of subordinate ids, which
-    /// holds as many, would have as many shares.
+    /// holds as many, would have as many shares. A name that was not looked up yet is none: the lookup is paid for by a share, too.
     func share(of owner: UInt32) -> String {
-        let name = ownerName(owner)
-        return owner > UInt16.max && name.hasPrefix("uid-") ? "uids-\(owner >> 16)" : name
+        guard owner > UInt16.max else { return ownerName(owner) }
+        return owners[owner].flatMap { $0.hasPrefix("uid-") ? nil : $0 } ?? "uids-\(owner >> 16)"
     }
 
     /// A user's name, or `uid-N` for one without.

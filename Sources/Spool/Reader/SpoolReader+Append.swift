@@ -45,6 +45,11 @@ extension SpoolReader {
         was earlier: Streams.EarlierName = .unknown
     ) throws(SystemError) {
         let id = try FileID(looked, status)
+        guard !drops.inHand.contains(id) else {
+            // It is read as the drop file that it was: what it is now is asked once that is done.
+            directory.settling[name] = directory.settling[name] ?? .unknown
+            return remember(.settle(directory, name), after: options.settleTime)
+        }
         let isKnownAgain = knowAgain(id, looked, status)
         if let known = directory.files[name], known.id != id { displaced(known) }
         if let file = streams.files[id] {
