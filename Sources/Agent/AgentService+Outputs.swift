@@ -10,6 +10,9 @@ extension AgentService {
     ///
     /// - Throws: `AgentError` with code `configuration` for settings that cannot be: then nothing has changed.
     func senders(for settings: Settings) throws(AgentError) -> [DestinationName: any BatchSender] {
+        if let mistake = settings.fileMistake {
+            throw AgentError(.configuration, "\(mistake.setting) \(mistake.message)")
+        }
         let maker = OutputMaker(
             version: program.version, installID: host.senderID, hostName: host.device(for: settings)?.hostName,
             loop: loop, writingLoop: { [self] destination throws(AgentError) in try writingLoop(of: destination) },

@@ -53,6 +53,20 @@ public struct ReadPlace: Sendable, Hashable {
         }
     }
 
+    /// Whether a path is that of one of its files, before or after rotation.
+    ///
+    /// - Parameter root: the place's own, or where that leads.
+    public func holds(_ path: String, root: String) -> Bool {
+        let parts = ReadPlace.part(of: path, below: root)?.split(separator: "/") ?? []
+        return parts.last.map { fits(FileName(parts.dropLast().joined(separator: "/")), FileName(String($0))) } ?? false
+    }
+
+    /// What a path has below a directory; nil where it is elsewhere.
+    static func part(of path: String, below directory: String) -> String? {
+        guard path.hasPrefix(directory + "/") else { return nil }
+        return String(decoding: path.utf8.dropFirst(directory.utf8.count + 1), as: UTF8.self)
+    }
+
     private var whole: [[String]] { patterns.map { root.split(separator: "/").map { String($0) } + $0 } }
 
     /// Whether a directory below the root may hold a file.
@@ -107,12 +121,11 @@ extension SpoolReader {
     static func own(_ checkpoints: [Checkpoint], _ options: SpoolOptions) -> [Checkpoint] {
         guard let place = options.place else { return checkpoints.filter { !$0.path.hasPrefix("/") } }
         return checkpoints.compactMap { checkpoint in
-            guard checkpoint.path.hasPrefix(place.root + "/") else { return nil }
+            guard place.holds(checkpoint.path, root: place.root),
+                let path = ReadPlace.part(of: checkpoint.path, below: place.root)
+            else { return nil }
             var own = checkpoint
-            own.path = String(checkpoint.path.dropFirst(place.root.utf8.count + 1))
-            let parts = own.path.split(separator: "/")
-            let directory = FileName(parts.dropLast().joined(separator: "/"))
-            guard let name = parts.last, place.fits(directory, FileName(String(name))) else { return nil }
+            own.path = path
             return own
         }
     }

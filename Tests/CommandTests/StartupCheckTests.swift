@@ -131,6 +131,55 @@ struct StartupCheckTests {
         unlink(queue)
     }
 
+    /// A destination that writes to a file.
+    private func file(_ path: String, name: String = "out") -> String {
+        "[[destination]]\nname = \"\(name)\"\ntype = \"file\"\npath = \"\(path)\"\n"
+    }
+
+    @Test("fault22: a destination's file that the agent reads, or needs for itself, is refused, through links too")
+    func fault22_ownFiles() throws {
+        mkdir("\(root)/logs", 0o755)
+        mkdir("\(root)/out", 0o755)
+        let read = "[apps.web]\nread = [\"\(root)/logs/*.log\"]\n"
+        symlink("\(root)/state", "\(root)/door")
+        symlink("\(root)/spool/new.jsonl", "\(root)/out/link")
+        try expect(file("\(root)/state/queue.sqlite"), says: "out.path \(root)/state/queue.sqlite is in \(root)/state")
+        try expect(file("\(root)/door/other"), says: "is in \(root)/state, which is the agent's own")
+        try expect(file("\(root)/spool/shop/out.jsonl"), says: "is in \(root)/spool, which is the agent's own")
+        try expect(file("\(root)/out/../spool/x"), says: "is in \(root)/spool, which is the agent's own")
+        try expect(file("\(root)/out/link"), says: "is in \(root)/spool, which is the agent's own")
+        for name in ["out.log", "out.log.1"] {
+            try expect(file("\(root)/logs/\(name)") + read, says: "is read for web (apps.web.read)")
+        }
+        #expect(try problems(file("\(root)/logs/out.json") + read).map(\.text) == [])
+        let own = "\(root)/conf.toml"
+        let text = "spool.directory = \"\(root)/spool\"\nagent.state_directory = \"\(root)/state\"\n" + file(own)
+        let found = StartupCheck.problems(of: try Settings.read([ConfigurationText(file: own, text: text)]))
+        #expect(found.contains { $0.message == "destination.out.path \(own) is a file of the configuration" })
+    }
+
+    @Test("fault22: two destinations with one file are refused")
+    func fault22_sharedFile() throws {
+        symlink("\(root)/one", "\(root)/alias")
+        try expect(
+            file("\(root)/one") + file("\(root)/alias", name: "again"),
+            says: "destination.again.path \(root)/alias is the file of out: each destination has its own")
+        #expect(try problems(file("\(root)/one") + file("\(root)/two", name: "again")).map(\.text) == [])
+    }
+
+    @Test("fault22: what is no file, and a link to nowhere, cannot be written; a link to a file that can be made can")
+    func fault22_unwritableFiles() throws {
+        mkdir("\(root)/directory", 0o755)
+        mkfifo("\(root)/fifo", 0o600)
+        for path in ["\(root)/directory", "\(root)/fifo", "/dev/full", "/dev/null"] {
+            try expect(file(path), says: "out.path \(path) cannot be written: it is no regular file")
+        }
+        symlink("/nonexistent/x", "\(root)/dangling")
+        try expect(file("\(root)/dangling"), says: "cannot be written: no such file or directory")
+        symlink("directory/new", "\(root)/good")
+        #expect(try problems(file("\(root)/good")).map(\.text) == [])
+    }
+
     @Test("fault22: settings that a start refuses, each with its place")
     func fault22_refusedProperty() throws {
         try expect(

@@ -263,4 +263,18 @@ struct ReadPlaceTests {
         options.place = ReadPlace.of(app: "web", ["\(spool.path)/*/logs/*.json"])?.first
         #expect(SpoolReader.own(kept, options).map(\.path) == ["one/logs/x.json"])
     }
+
+    @Test("a path is a place's, or not: rotated ones too, below a root whose name has letters of two bytes")
+    func paths() throws {
+        let place = try #require(ReadPlace.of(app: "web", ["/srv/caf\u{E9}/*/app.log"])?.first)
+        func holds(_ path: String) -> Bool { place.holds("/srv/caf\u{E9}/\(path)", root: place.root) }
+        #expect(holds("one/app.log") && holds("one/app.log.1"))
+        #expect(!holds("one/app.log.gz") && !holds("app.log") && !holds("one/two/app.log") && !holds("one/.app.log"))
+        #expect(!place.holds("/srv/cafe/one/app.log", root: place.root))
+        #expect(place.holds("/data/one/app.log", root: "/data"))
+        let kept = Checkpoint(key: [], path: "/srv/caf\u{E9}/one/app.log", offset: 0, state: [])
+        var options = SpoolOptions(directory: "/srv")
+        options.place = place
+        #expect(SpoolReader.own([kept], options).map(\.path) == ["one/app.log"])
+    }
 }

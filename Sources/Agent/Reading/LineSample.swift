@@ -68,7 +68,7 @@ public struct LineSample: Sendable {
         let place = settings.places.first { place in own.map { place.meets($0) } ?? false }
         let spool = settings.spool.directory + "/"
         let isSpool = place == nil && path.hasPrefix(spool)
-        let parts = isSpool ? path.dropFirst(spool.utf8.count).split(separator: "/") : []
+        let parts = isSpool ? path.dropFirst(spool.count).split(separator: "/") : []
         app = place?.app ?? (parts.count > 1 ? String(parts[0]) : isSpool ? "default" : "sample")
         isRead = place != nil || isSpool
         var bytes: [UInt8]

@@ -32,7 +32,7 @@ public struct StartupRehearsal: Sendable {
     /// stored.
     public var refusals: [Refusal] {
         var found: [Refusal] = []
-        if let mistake = settings.readingMistake {
+        for mistake in [settings.readingMistake, settings.fileMistake].compactMap({ $0 }) {
             found.append(Refusal(setting: mistake.setting, message: mistake.message))
         }
         for (app, message) in settings.journalProblems {

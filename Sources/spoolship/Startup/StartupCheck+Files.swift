@@ -29,12 +29,20 @@ extension StartupCheck {
                 }
             }
         }
-        if let file = destination.path, let directory = StartupCheck.directory(of: file),
-            let refusal = FileStatus(file) == nil
-                ? missing(directory) ?? access.refusal(directory, [.write, .execute]) : access.refusal(file, .write)
-        {
+        if let file = destination.path, let refusal = writeRefusal(file) {
             add("\(path).path", "\(file) cannot be written: \(refusal)")
         }
+    }
+
+    /// Why nothing can be appended to a file; nil where it can, or where the file can be made.
+    private func writeRefusal(_ file: String) -> String? {
+        guard let status = FileStatus(file) else {
+            // Of a link to nothing the file is made where it leads.
+            guard let directory = StartupCheck.directory(of: RealPath.of(file)) else { return nil }
+            return missing(directory) ?? access.refusal(directory, [.write, .execute])
+        }
+        // A pipe or a device keeps nothing that could be acknowledged.
+        return status.isRegular ? access.refusal(file, .write) : "it is no regular file"
     }
 
     mutating func checkFiles(of container: ContainerSettings) {

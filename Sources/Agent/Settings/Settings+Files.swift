@@ -1,0 +1,36 @@
+internal import Configuration
+internal import EventLoops
+internal import Model
+internal import Spool
+
+extension Settings {
+    /// A destination's file that is not the destination's alone, which the start refuses: the setting, and what is wrong with it.
+    var fileMistake: (setting: String, message: String)? {
+        var known: [String: String] = [:]
+        for destination in destinations where destination.kind == .file {
+            guard let path = destination.path else { continue }
+            let real = RealPath.of(path)
+            let setting = "destination.\(destination.name).path"
+            if let use = otherUse(of: real) { return (setting, "\(path) \(use)") }
+            if let other = known.updateValue(destination.name, forKey: real) {
+                return (setting, "\(path) is the file of \(other): each destination has its own")
+            }
+        }
+        return nil
+    }
+
+    /// What else the agent does with a file; nil for nothing.
+    private func otherUse(of real: String) -> String? {
+        for own in [spool.directory, agent.stateDirectory] where real.hasPrefix(RealPath.of(own) + "/") {
+            return "is in \(own), which is the agent's own"
+        }
+        if let app = places.first(where: { $0.holds(real, root: RealPath.of($0.root)) })?.app {
+            return "is read for \(app) (apps.\(app).read): each event would come back as a new one"
+        }
+        let configuration = Set(
+            origins.values.compactMap { origin -> String? in
+                if case .file(let position) = origin { position.file } else { nil }
+            })
+        return configuration.contains { RealPath.of($0) == real } ? "is a file of the configuration" : nil
+    }
+}
