@@ -230,6 +230,29 @@ struct SplunkTests {
         }
     }
 
+    @Test("a success with the code of a failure means what it means with its own status")
+    func codesOfSuccess() {
+        func means(_ body: String) -> Outcome { outcome(SplunkEncoder(), events: 4, body) }
+        for body in ["", "ok", "{}", #"{"text":"Success","code":0}"#, #"{"code":"0"}"#] {
+            #expect(means(body) == .acknowledged, "\(body)")
+        }
+        for code in ["8", "9", "18", "23", "99", "null", "\"x\""] {
+            let failure = retried(means(#"{"text":"Server is busy","code":\#(code)}"#))
+            #expect(failure?.status == 200, "\(code)")
+            #expect(failure?.message.hasPrefix("answered 200, but the collector's code is ") == true)
+        }
+        for code in [1, 2, 3, 4, 7, 10, 17] { #expect(held(means("{\"code\":\(code)}")) != nil, "\(code)") }
+        guard case .rejected = means(#"{"text":"No data","code":5}"#),
+            case .partial(let rejected, let retry) = means(#"{"code":6,"invalid-event-number":1}"#)
+        else {
+            Issue.record("not bisected")
+            return
+        }
+        #expect(rejected.map(\.index) == [1] && retry == [2, 3])
+        let channel = SplunkEncoder(channel: "11111111-2222-4333-8444-555555555555")
+        #expect(retried(outcome(channel, events: 4, #"{"code":9}"#)) != nil)
+    }
+
     @Test(
         "where acknowledgements are asked for",
         arguments: [

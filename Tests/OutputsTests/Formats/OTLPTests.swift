@@ -87,7 +87,59 @@ struct OTLPTests {
         #expect(rejected.map(\.index) == [0, 1] && retry.isEmpty && rejected.allSatisfy(\.isFinal))
         let read = OTLPProtobuf.partialSuccess([0x0A, 7, 0x08, 2, 0x12, 3, 0x6F, 0x6C, 0x64])
         #expect(read?.rejected == 2 && read?.message == "old")
-        #expect(OTLPProtobuf.partialSuccess([]) == nil && OTLPProtobuf.partialSuccess([0x0A, 99]) == nil)
+        #expect(OTLPProtobuf.partialSuccess([])?.rejected == 0 && OTLPProtobuf.partialSuccess([0x0A, 99]) == nil)
+    }
+
+    /// What an answer to protocol buffers means.
+    private func binary(_ answer: [UInt8]) -> Outcome {
+        AnswerReader(table: AnswerTable(), encoder: OTLPEncoder()).outcome(
+            of: HTTPAnswer(status: 200, body: answer), for: header(events: 9), wireBytes: 100,
+            now: Timestamp(milliseconds: 0)
+        ) { () throws(OutputError) in [] }
+    }
+
+    @Test("a success that is no response of the protocol acknowledges nothing")
+    func noResponse() {
+        let partial: [UInt8] = [0x0A, 7, 0x08, 2, 0x12, 3, 0x6F, 0x6C, 0x64]
+        for answer in [
+            [0xFF, 0xFF, 0xFF, 0xFF], Array(partial.dropLast()), [0x08, 14, 0x12, 1, 0x61], [0x0A, 2, 0x0A, 0],
+            [0x0A, 11, 0x08] + [UInt8](repeating: 0xFF, count: 9) + [1], Array("not now".utf8),
+        ] as [[UInt8]] {
+            #expect(retried(binary(answer))?.kind == .protocolViolation, "\(answer)")
+        }
+        for answer in [
+            #"{"error":"not now"}"#, #"{"partialSuccess":{"rejectedLogRecords":"5""#, #"{"code":14,"message":"busy"}"#,
+            #"{"partialSuccess":{"rejectedLogRecords":"many"}}"#, #"{"partialSuccess":5}"#, "[]", "ok",
+            #"{"partialSuccess":{"rejectedLogRecords":-1}}"#,
+        ] {
+            for result in [outcome(OTLPEncoder(.json), events: 9, answer), binary(Array(answer.utf8))] {
+                #expect(retried(result)?.kind == .protocolViolation, "\(answer)")
+            }
+        }
+        #expect(
+            retried(binary(Array(#"{"error":"UNAVAILABLE"}"#.utf8)))?.message.hasSuffix("Its error is UNAVAILABLE")
+                == true)
+    }
+
+    @Test("an empty answer acknowledges; one in the other encoding counts alike")
+    func otherResponses() {
+        for answer in [[], [0x12, 1, 0x61], [0x0A, 0]] as [[UInt8]] {
+            #expect(binary(answer) == .acknowledged, "\(answer)")
+        }
+        for answer in ["", "\n", "{}", #"{"status":"ok"}"#, #"{"code":0,"partialSuccess":null}"#] {
+            #expect(outcome(OTLPEncoder(.json), events: 9, answer) == .acknowledged, "\(answer)")
+            #expect(binary(Array(answer.utf8)) == .acknowledged, "\(answer)")
+        }
+        let partial: [UInt8] = [0x0A, 7, 0x08, 5, 0x12, 3, 0x6F, 0x6C, 0x64]
+        for result in [
+            binary(partial), binary(Array(#"{"partialSuccess":{"rejectedLogRecords":"5"}}"#.utf8)),
+            outcome(OTLPEncoder(.json), events: 9, String(decoding: partial, as: UTF8.self)),
+        ] {
+            guard case .acknowledgedWithLoss(5, _) = result else {
+                Issue.record("\(result)")
+                continue
+            }
+        }
     }
 
     /// The only record of one event.

@@ -38,10 +38,15 @@ package struct OTLPEncoder: BatchEncoder {
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
         guard (200...299).contains(answer.status) else { return nil }
-        let partial =
-            encoding == .protobuf
-            ? OTLPProtobuf.partialSuccess(answer.body) : OTLPEncoder.partialSuccess(answer.body)
-        guard let partial, partial.rejected > 0 else { return .acknowledged }
+        guard let partial = partialSuccess(answer.body) else {
+            return .retry(
+                Failure(
+                    kind: .protocolViolation, status: answer.status,
+                    message: "the answer is no response of OTLP: is this the address of /v1/logs?"
+                        + (ErrorWords.found(in: answer.body).map { " Its error is \($0)" } ?? ""),
+                    excerpt: answer.excerpt))
+        }
+        guard partial.rejected > 0 else { return .acknowledged }
         let failure = Failure(
             kind: .status, status: answer.status,
             message: "\(partial.rejected) of \(header.events) events were rejected",
@@ -54,11 +59,26 @@ package struct OTLPEncoder: BatchEncoder {
         return .acknowledgedWithLoss(rejected: Int(partial.rejected), failure)
     }
 
-    /// What an answer in JSON says of rejected records; nil when it says nothing.
-    private static func partialSuccess(_ answer: [UInt8]) -> (rejected: Int64, message: String)? {
-        guard let partial = JSONSlice(answer[...])?["partialSuccess"] else { return nil }
-        let count = partial["rejectedLogRecords"]
-        let rejected = count?.integer ?? count?.string.flatMap { Int64($0) } ?? 0
-        return (rejected, partial["errorMessage"]?.string ?? "")
+    /// What an answer says of rejected records: nothing where it is empty, nil where it is no response. Some gateways answer in the
+    /// other encoding.
+    private func partialSuccess(_ answer: [UInt8]) -> (rejected: Int64, message: String)? {
+        guard let text = JSONSlice(answer[...]) else { return (0, "") }
+        let found =
+            encoding == .protobuf
+            ? OTLPProtobuf.partialSuccess(answer) ?? OTLPEncoder.partialSuccess(text)
+            : OTLPEncoder.partialSuccess(text) ?? OTLPProtobuf.partialSuccess(answer)
+        return found.flatMap { $0.rejected < 0 ? nil : $0 }
+    }
+
+    /// The same of an answer in JSON. Members that are not known are ignored, but an error is no response: a `Status` of gRPC, or
+    /// what gateways make.
+    private static func partialSuccess(_ answer: JSONSlice) -> (rejected: Int64, message: String)? {
+        guard answer.members != nil, answer["error"].map({ $0.kind == .null }) ?? true else { return nil }
+        if let code = answer["code"]?.integer, code != 0, !(200...299).contains(code) { return nil }
+        guard let partial = answer["partialSuccess"], partial.kind != .null else { return (0, "") }
+        guard partial.members != nil else { return nil }
+        let message = partial["errorMessage"]?.string ?? ""
+        guard let count = partial["rejectedLogRecords"], count.kind != .null else { return (0, message) }
+        return Int64(count.string ?? count.text).map { ($0, message) }
     }
 }

@@ -2,25 +2,25 @@
 ///
 /// Source: opentelemetry-proto v1, `logs_service.proto`; the field numbers are theirs.
 enum OTLPProtobuf {
-    /// What an answer says of rejected records; nil when it says nothing, or is none of the protocol.
+    /// What an answer says of rejected records; nil when it is none of the protocol.
     static func partialSuccess(_ answer: [UInt8]) -> (rejected: Int64, message: String)? {
-        var reader = ProtobufReader(answer[...])
-        var found: (rejected: Int64, message: String)?
-        while let field = reader.next() {
-            guard field.number == 1, case .bytes(let bytes) = field.value else { continue }
-            var partial = ProtobufReader(bytes)
-            var rejected: Int64 = 0
-            var message = ""
-            while let field = partial.next() {
+        guard let fields = ProtobufReader.fields(of: answer[...]) else { return nil }
+        var (rejected, message) = (Int64(0), "")
+        for field in fields where field.number == 1 {
+            // A `Status` of gRPC has a number here.
+            guard case .bytes(let bytes) = field.value, let partial = ProtobufReader.fields(of: bytes) else {
+                return nil
+            }
+            for field in partial {
                 switch (field.number, field.value) {
                 case (1, .varint(let count)): rejected = Int64(bitPattern: count)
                 case (2, .bytes(let text)): message = String(decoding: text, as: UTF8.self)
+                case (1, _), (2, _): return nil
                 default: break
                 }
             }
-            found = (rejected, message)
         }
-        return found
+        return (rejected, message)
     }
 }
 
@@ -36,6 +36,17 @@ struct ProtobufReader {
     private var rest: ArraySlice<UInt8>
 
     init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+
+    /// All fields of a message; nil where the bytes are none.
+    static func fields(of bytes: ArraySlice<UInt8>) -> [(number: Int, value: Value)]? {
+        var reader = ProtobufReader(bytes)
+        var fields: [(number: Int, value: Value)] = []
+        while !reader.rest.isEmpty {
+            guard let field = reader.next() else { return nil }
+            fields.append(field)
+        }
+        return fields
+    }
 
     /// The next field; nil at the end, and where the bytes are none.
     mutating func next() -> (number: Int, value: Value)? {

@@ -12,6 +12,14 @@ package struct SplunkEncoder: BatchEncoder {
     /// missing or none, acknowledgement that is off.
     private static let settingCodes: Set<Int64> = [7, 10, 11, 14]
 
+    /// The status that the collector gives with each of its codes; others are of the future.
+    ///
+    /// Only 0 says that it took the events: 17 is about its health, at another address.
+    private static let statuses: [Int64: Int] = [
+        1: 403, 2: 401, 3: 401, 4: 403, 5: 400, 6: 400, 7: 400, 8: 500, 9: 503, 10: 400, 11: 400, 12: 400, 13: 400,
+        14: 400, 15: 400, 16: 400, 17: 404, 18: 503, 19: 503, 20: 503, 21: 403, 22: 403, 23: 503,
+    ]
+
     private let channel: String?
     /// The metadata as members of an object, each with a comma behind it.
     private let metadata: [UInt8]
@@ -93,21 +101,52 @@ package struct SplunkEncoder: BatchEncoder {
     package func outcome(
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
-        if channel != nil, (200...299).contains(answer.status), ackID(in: answer) == nil {
+        let body = JSONSlice(answer.body[...])
+        let isSuccess = (200...299).contains(answer.status)
+        if isSuccess, let body, let code = body["code"] {
+            let number = Int64(code.string ?? code.text)
+            if number != 0 { return denied(answer, body, code: number, of: header) }
+        }
+        if channel != nil, isSuccess, ackID(in: answer) == nil {
             let message = "the collector gives no ackId: is indexer acknowledgement on for this token?"
             return .held(
                 Failure(kind: .protocolViolation, status: answer.status, message: message, excerpt: answer.excerpt))
         }
-        guard answer.status == 400, let body = JSONSlice(answer.body[...]) else { return nil }
+        guard answer.status == 400, let body else { return nil }
+        return refusal(body, answer, of: header)
+    }
+
+    /// What an answer means that has the status of success and the code of a failure, as a gateway before the collector may make
+    /// it: the same as with the collector's own status.
+    ///
+    /// - Parameter code: nil for one that is no number.
+    private func denied(_ answer: HTTPAnswer, _ body: JSONSlice, code: Int64?, of header: BatchHeader) -> Outcome {
+        let status = code.flatMap { SplunkEncoder.statuses[$0] } ?? 503
+        if status == 400, let known = refusal(body, answer, of: header) { return known }
+        let failure = Failure(
+            kind: .status, status: answer.status,
+            message:
+                "answered \(answer.status), but the collector's code is \(code.map { "\($0)" } ?? "no number"): as "
+                + AnswerTable.message(for: status), excerpt: answer.excerpt)
+        return switch AnswerTable().meaning(of: status) {
+        case .hold: .held(failure)
+        case .bisect: .rejected(failure)
+        default: .retry(failure)
+        }
+    }
+
+    /// What the collector says of the settings or of an event; nil where it names neither.
+    private func refusal(_ body: JSONSlice, _ answer: HTTPAnswer, of header: BatchHeader) -> Outcome? {
         if let code = body["code"]?.integer, SplunkEncoder.settingCodes.contains(code) {
             let message =
                 "the collector refuses the settings (its code \(code)): check index and acknowledgement of the token"
-            return .held(Failure(kind: .status, status: 400, message: message, excerpt: answer.excerpt))
+            return .held(Failure(kind: .status, status: answer.status, message: message, excerpt: answer.excerpt))
         }
         guard let number = body["invalid-event-number"]?.integer, (0..<Int64(header.events)).contains(number)
         else { return nil }
         let failure = Failure(
-            kind: .status, status: 400, message: "an event was answered 400 by the collector", excerpt: answer.excerpt)
+            kind: .status, status: answer.status, message: "an event was answered 400 by the collector",
+            excerpt: answer.excerpt)
         let place = Int(number)
         return .partial(
             rejected: [RejectedEvent(index: place, failure: failure)], retry: Array((place + 1)..<header.events))
