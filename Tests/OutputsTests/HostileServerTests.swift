@@ -52,6 +52,41 @@ struct HostileServerTests {
         }
     }
 
+    @Test(
+        "a success that comes before the request was read acknowledges nothing, even where the kernel took all of it",
+        arguments: [40_000, 400_000], [true, false])
+    func earlySuccess(events: Int, closes: Bool) async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            _ = connection.read()
+            connection.write("HTTP/1.1 200 OK\r\n\(closes ? "Connection: close\r\n" : "")")
+            connection.write("Content-Length: 2\r\n\r\nok")
+            if closes { connection.pause(milliseconds: 500) } else { connection.hang() }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) { $0.compression = .none }
+        let failure = retried(await output.send(try Sample.batch(events)))
+        #expect(failure?.kind == .connection && failure?.status == 200)
+        #expect(
+            failure?.message.hasPrefix("127.0.0.1 answered 200 before it had the events") == true, "\(failure as Any)")
+    }
+
+    @Test("a refusal that comes before the request was read is what it says")
+    func earlyRefusal() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            _ = connection.read()
+            connection.write("HTTP/1.1 413 Large\r\nContent-Length: 0\r\n\r\n")
+            connection.hang()
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) { $0.compression = .none }
+        guard case .tooLarge = await output.send(try Sample.batch(400_000)) else {
+            Issue.record("not too large")
+            return
+        }
+    }
+
     @Test("a head of more than 100 KB is a broken connection, tried again, and holds nothing")
     func hugeHead() async throws {
         let bench = try Bench()

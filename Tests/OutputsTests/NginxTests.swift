@@ -63,7 +63,11 @@ struct NginxTests {
             #expect(seconds < 45, "\(path): \(outcome)")
             return outcome
         }
-        #expect(try await send("ok") == .acknowledged)
+        // Who has not read the events has acknowledged nothing.
+        let ok = try await send("ok")
+        let isEarly = retried(ok)?.message.contains("before it had the events") == true
+        #expect(isEarly || events < 200_000 && ok == .acknowledged, "\(ok)")
+        #expect(!isEarly || events > 10)
         #expect(retried(try await send("busy"))?.status == 503)
         guard case .retryAfter(.seconds(7), let failure) = try await send("later"), failure.status == 429 else {
             Issue.record("429 did not say when")

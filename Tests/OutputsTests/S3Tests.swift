@@ -265,7 +265,7 @@ struct S3Tests {
         let body = Array("<Error><Code>QuotaExceeded</Code></Error>".utf8)
         guard
             case .held(let failure) = S3Answer.outcome(
-                of: HTTPAnswer(status: 403, body: body, isWhole: true), wireBytes: 1, now: Sample.accepted)
+                of: HTTPAnswer(status: 403, body: body), wireBytes: 1, now: Sample.accepted)
         else {
             Issue.record("not held")
             return

@@ -18,19 +18,16 @@ struct AnswerReader: Sendable {
         let isOverridden = table.isOverridden(status)
         let engine = answer.clickHouseCode.map(ClickHouseError.init)
         if !isOverridden {
-            // A format whose answers say what happened to the events has been told nothing by half an answer.
-            if encoder.traits.readsAnswers, (200...299).contains(status), !answer.isComplete {
-                return .retry(
-                    Failure(
-                        kind: .connection, status: status,
-                        message: "the answer broke off or did not end: what became of the events is not known"))
-            }
             if (200...299).contains(status), AnswerReader.isWebPage(answer.body) {
                 return .held(
                     Failure(
                         kind: .status, status: status,
                         message: "this is a web page: a login page, portal or proxy answers in place of the receiver",
                         excerpt: answer.excerpt))
+            }
+            // A format whose answers say what happened to the events has been told nothing by half an answer.
+            if encoder.traits.readsAnswers, (200...299).contains(status), answer.extent != .whole {
+                return partlyRead(answer)
             }
             if let said = encoder.outcome(ofAnswer: answer, for: header, lines: lines) { return said }
         }
@@ -51,6 +48,22 @@ struct AnswerReader: Sendable {
         case .retry:
             return answer.wait(at: now).map { .retryAfter($0, failure()) } ?? .retry(failure())
         }
+    }
+
+    /// What follows from an answer of success of which only a part was read. Where it has an item for each event, pieces of the
+    /// batch have shorter ones.
+    private func partlyRead(_ answer: HTTPAnswer) -> Outcome {
+        guard answer.extent == .cutHere else {
+            return .retry(
+                Failure(
+                    kind: .connection, status: answer.status,
+                    message: "the answer broke off or did not end: what became of the events is not known"))
+        }
+        let failure = Failure(
+            kind: .protocolViolation, status: answer.status,
+            message: "its answer was longer than \(answer.body.count) bytes: the agent stopped reading",
+            excerpt: answer.excerpt)
+        return encoder.traits.answerBytes.each > 0 ? .rejected(failure) : .retry(failure)
     }
 
     /// What the server calls its error, if that is a known word: others may quote an event.

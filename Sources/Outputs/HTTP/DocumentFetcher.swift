@@ -95,7 +95,7 @@ public actor DocumentFetcher {
                 return .status(answer.status, retryAfter: answer.wait(at: time.wallTime))
             }
             guard answer.body.count <= options.largest else { return .tooLarge }
-            guard answer.isWhole else {
+            guard answer.extent == .whole else {
                 return .failed(Failure(kind: .connection, message: "the document broke off; it is tried again"))
             }
             return .document(answer.body, etag: answer.etag.flatMap { DocumentFetcher.usable($0) ? $0 : nil })

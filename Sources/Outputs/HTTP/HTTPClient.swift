@@ -17,7 +17,8 @@ actor HTTPClient {
     // The actor's own; `nonisolated(unsafe)` for deinit, which runs when nobody else has the actor any more.
     nonisolated(unsafe) private let multi: UnsafeMutableRawPointer
     private var idle: [Transfer] = []
-    private var active: [UnsafeMutableRawPointer: Transfer] = [:]
+    /// Touched on the loop only, as `timerWish`.
+    nonisolated(unsafe) private var active: [UnsafeMutableRawPointer: Transfer] = [:]
     private var lastID: UInt64 = 0
     private nonisolated let expiry = Atomic<Int64>(.min)
 
@@ -48,9 +49,11 @@ actor HTTPClient {
         self.multi = multi
         shim_curl_multi_callbacks(
             multi,
-            { _, socket, what, context, _ in
+            { easy, socket, what, context, _ in
                 guard let context else { return 0 }
-                Unmanaged<HTTPClient>.fromOpaque(context).takeUnretainedValue().watch(socket, what)
+                let client = Unmanaged<HTTPClient>.fromOpaque(context).takeUnretainedValue()
+                if let easy, what != CURL_POLL_REMOVE { client.active[easy]?.socket = socket }
+                client.watch(socket, what)
                 return 0
             },
             { _, milliseconds, context in
@@ -252,20 +255,20 @@ actor HTTPClient {
     }
 
     private func end(_ transfer: Transfer, wholly: Bool) {
-        guard let answer = transfer.answerRead(wholly: wholly) else { return }
-        note(transfer.serverExpiry)
-        end(transfer, .answered(answer))
+        if let result = answer(to: transfer, wholly: wholly) { end(transfer, result) }
     }
 
-    /// A status that has come counts, even if the rest of the answer does not come: the destination has decided.
     private func outcome(of transfer: Transfer, _ result: CURLcode) -> HTTPResult {
-        note(transfer.serverExpiry)
-        if let answer = transfer.answerRead(wholly: result == CURLE_OK) { return .answered(answer) }
-        return TransferFailure.result(result, transfer, settings.options)
+        answer(to: transfer, wholly: result == CURLE_OK) ?? TransferFailure.result(result, transfer, settings.options)
     }
 
-    private func note(_ serverExpiry: Timestamp?) {
-        if let serverExpiry { expiry.store(serverExpiry.nanoseconds, ordering: .relaxed) }
+    /// A status that has come counts, even if the rest of the answer does not come: the destination has decided. But nobody can
+    /// have taken what did not arrive.
+    private func answer(to transfer: Transfer, wholly: Bool) -> HTTPResult? {
+        if let end = transfer.serverExpiry { expiry.store(end.nanoseconds, ordering: .relaxed) }
+        guard let answer = transfer.answerRead(wholly: wholly) else { return nil }
+        guard (200...299).contains(answer.status), transfer.isAnsweredEarly else { return .answered(answer) }
+        return .failed(TransferFailure.early(answer.status, url: transfer.url))
     }
 
     /// Makes sure that the library is called when it wants to be.

@@ -38,10 +38,8 @@ package struct HTTPAnswer: Sendable, Equatable {
     var status: Int
     /// The body, as far as the request's limit goes.
     var body: [UInt8] = []
-    /// Whether `body` is all of it: neither cut by the limit nor by the connection.
-    var isWhole = true
-    /// Whether the answer came to its end, even if `body` was cut by the limit.
-    var isComplete = true
+    /// How much of it `body` is.
+    var extent = Extent.whole
     /// `Retry-After`.
     var retryAfter: String?
     /// `x-ms-retry-after-ms`.
@@ -54,6 +52,16 @@ package struct HTTPAnswer: Sendable, Equatable {
     var contentRange: String?
     /// `X-ClickHouse-Exception-Code`.
     var clickHouseCode: String?
+
+    /// How much of an answer's body was kept.
+    package enum Extent: Sendable {
+        /// All of it.
+        case whole
+        /// As much as the request's limit allows: there was more.
+        case cutHere
+        /// What came before the connection broke, or time was over.
+        case brokenOff
+    }
 
     /// The beginning of the body as text, at most 1 KiB, without control characters.
     var excerpt: String { AnswerReader.excerpt(body) }

@@ -24,12 +24,17 @@ final class Transfer {
     /// Takes the place of `continuation` where only a connection is wanted.
     var connection: CheckedContinuation<Reached<Int32>, Never>?
 
+    /// What it is sent over; -1 before that is known. The library itself tells it only once it is done.
+    var socket: Int32 = -1
+
     private(set) var answer: [UInt8] = []
-    private(set) var answerWasCut = false
+    private var answerWasCut = false
     private var answerLimit = 0
     private var answered = 0
     private var headBytes = 0
     private var hasHead = false
+    /// How much of the body had not reached the other machine when the last of the answer came.
+    private var unreceived = 0
     /// When the certificate ends that the destination has shown; nil where the connection was made before.
     private(set) var serverExpiry: Timestamp?
     private var sent = 0
@@ -89,6 +94,8 @@ final class Transfer {
         answered = 0
         headBytes = 0
         hasHead = false
+        unreceived = 0
+        socket = -1
         serverExpiry = nil
         sent = request.body.count
         errorText.pointee = 0
@@ -176,6 +183,7 @@ final class Transfer {
         headBytes += line.count
         if line.first == 0x0D || line.first == 0x0A, shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE) >= 200 {
             hasHead = true
+            noteUnreceived()
             // The connection's TLS is at hand only inside the library's calls, and new with the connection.
             if shim_curl_info_long(easy, CURLINFO_NUM_CONNECTS) > 0 { serverExpiry = peerExpiry() }
         }
@@ -194,16 +202,31 @@ final class Transfer {
     /// Keeps a piece of the answer's body; false ends the transfer.
     private func take(_ piece: UnsafeRawBufferPointer) -> Bool {
         answered += piece.count
+        noteUnreceived()
         let room = answerLimit - answer.count
         if piece.count > room { answerWasCut = true }
         if room > 0 { answer.append(contentsOf: piece.prefix(room)) }
         return answered <= answerLimit + Transfer.patience
     }
 
-    /// Whether an answer's head is there while the body is still being sent: over HTTP/2 nothing more may come of it.
-    var isAnsweredEarly: Bool {
-        hasHead && shim_curl_info_offset(easy, CURLINFO_SIZE_UPLOAD_T) < sent
+    private var unsent: Int { sent - Int(shim_curl_info_offset(easy, CURLINFO_SIZE_UPLOAD_T)) }
+
+    /// Looks in the kernel too: of what it took from the library a megabyte and more may not have left this machine.
+    ///
+    /// Whoever answers a whole request has received it, and says so with the same packet. Over HTTP/2 the library may have written
+    /// other things since.
+    private func noteUnreceived() {
+        guard sent > 0 else { return }
+        var queued: Int32 = 0
+        if shim_curl_info_long(easy, CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_1_1) {
+            if socket < 0 || ioctl(socket, UInt(TIOCOUTQ), &queued) != 0 { queued = 0 }
+        }
+        unreceived = unsent + Int(queued)
     }
+
+    /// Whether an answer's head is there while the body is still being sent: over HTTP/2 nothing more may come of it. Or all of an
+    /// answer was there before the other side could have the body.
+    var isAnsweredEarly: Bool { hasHead && (unsent > 0 || unreceived > 0 && hasWholeAnswer) }
 
     /// Whether all of the answer is there, as far as it told its length.
     var hasWholeAnswer: Bool {
@@ -214,7 +237,8 @@ final class Transfer {
     func answerRead(wholly: Bool) -> HTTPAnswer? {
         guard hasHead else { return nil }
         let status = shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
-        var result = HTTPAnswer(status: status, body: answer, isWhole: wholly && !answerWasCut, isComplete: wholly)
+        let extent: HTTPAnswer.Extent = answerWasCut ? .cutHere : wholly ? .whole : .brokenOff
+        var result = HTTPAnswer(status: status, body: answer, extent: extent)
         if method == .get { (result.etag, result.contentRange) = (header("ETag"), header("Content-Range")) }
         // Of good answers too: an error is none.
         result.clickHouseCode = header("X-ClickHouse-Exception-Code")

@@ -59,6 +59,14 @@ enum TransferFailure {
         return Failure(kind: kind, message: message)
     }
 
+    /// A success before the request was there.
+    static func early(_ status: Int, url: String) -> Failure {
+        Failure(
+            kind: .connection, status: status,
+            message: "\(HTTPAddress(url)?.host ?? "the destination") answered \(status) before it had the events:"
+                + " does a proxy answer in its place?")
+    }
+
     static func unpinned(_ host: String) -> String {
         "the public key of \(host) is none of pinned_keys: if it was changed on purpose, pin the new one"
     }

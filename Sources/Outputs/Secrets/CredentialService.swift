@@ -65,7 +65,7 @@ struct CredentialService {
             throw CredentialFailure(
                 kind: failure.kind, "no credentials: cannot ask \(name) for \(what): \(failure.message)")
         case .answered(let answer):
-            guard answer.status == 200, answer.isWhole else {
+            guard answer.status == 200, answer.extent == .whole else {
                 let word = words(answer.body).map { " \($0)" } ?? ""
                 throw CredentialFailure(
                     kind: .status, status: answer.status,

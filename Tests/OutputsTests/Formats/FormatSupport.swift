@@ -25,11 +25,9 @@ func encoded(_ encoder: any BatchEncoder, _ lines: String = sampleLines) throws 
 }
 
 /// What an answer means in a format, by its status's table where the format says nothing.
-func outcome(_ encoder: any BatchEncoder, events: Int, status: Int = 200, _ body: String, isWhole: Bool = true)
-    -> Outcome
-{
+func outcome(_ encoder: any BatchEncoder, events: Int, status: Int = 200, _ body: String) -> Outcome {
     AnswerReader(table: AnswerTable(), encoder: encoder).outcome(
-        of: HTTPAnswer(status: status, body: Array(body.utf8), isWhole: isWhole), for: header(events: events),
+        of: HTTPAnswer(status: status, body: Array(body.utf8)), for: header(events: events),
         wireBytes: 100, now: Timestamp(milliseconds: 0)
     ) { () throws(OutputError) in Array(sampleLines.utf8) }
 }

@@ -16,10 +16,10 @@ package struct ElasticsearchEncoder: BatchEncoder {
     }
 
     /// Of an answer an item for each event: some 200 bytes when it was taken, some 400 when it was there already, more with the
-    /// reason why not. An answer that was cut would send the batch again for ever.
+    /// reason why not, which may quote the event.
     package var traits: FormatTraits {
         FormatTraits(
-            contentType: NDJSONEncoder.usualContentType, answerBytes: (65_536, 1024), readsAnswers: true,
+            contentType: NDJSONEncoder.usualContentType, answerBytes: (1 << 20, 1024), readsAnswers: true,
             tokenPlace: .authorization(scheme: "ApiKey"))
     }
 
@@ -54,12 +54,12 @@ package struct ElasticsearchEncoder: BatchEncoder {
     /// What happened to each event.
     ///
     /// An item that is there already (409) is acknowledged; one that may be taken later goes again; one that is not wanted
-    /// is rejected by itself. An answer that cannot be read to its end sends the batch again, which its ids make harmless.
+    /// is rejected by itself. An answer that breaks off sends the batch again, one that is too long its pieces: harmless, by its ids.
     package func outcome(
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
         guard (200...299).contains(answer.status) else { return nil }
-        guard answer.isWhole, let body = JSONSlice(answer.body[...]) else { return unreadable(answer) }
+        guard let body = JSONSlice(answer.body[...]) else { return unreadable(answer) }
         guard let hasErrors = body["errors"]?.boolean else {
             // The words of Quickwit and of ZincSearch for so many events that were taken.
             let taken = (body["num_docs_for_processing"] ?? body["record_count"])?.integer ?? -1
