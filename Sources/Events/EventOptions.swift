@@ -33,6 +33,8 @@ public struct EventOptions: Sendable, Equatable {
 public struct AppSettings: Sendable, Equatable {
     /// What its lines are.
     public var kind = LineKind.event
+    /// Whether they are entries of a journal, whose message may be text.
+    public var isJournal = false
     /// What they are wrapped in; nil for nothing.
     public var format: LineFormat?
     /// The name of records that have none.

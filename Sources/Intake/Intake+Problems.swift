@@ -98,12 +98,13 @@ extension Intake {
         cutsTold = (count, time.bootTime + .seconds(3_600))
     }
 
-    /// What may be kept of a line; see `RuleEngine.presentable`.
-    func presentable(_ content: [UInt8], of app: String) -> [UInt8] {
+    /// What may be kept of a line; see `RuleEngine.presentable`. What a runtime has wrapped is a text in a member.
+    func presentable(_ content: [UInt8], of app: String, isText: Bool = false) -> [UInt8] {
         guard let rules else { return content }
         // What is to be hidden is not known yet: everything is.
         guard rules.awaited(for: app) == nil else { return RuleEngine.shape(of: content) }
-        return rules.engine.presentable(content, of: app)
+        return rules.engine.presentable(
+            content, of: app, isText: isText || settings.events.apps[app]?.format != nil)
     }
 
     /// Where the line begins that zeros stand before: a power cut leaves them where a writer's last bytes were, and what
@@ -119,8 +120,10 @@ extension Intake {
     ) {
         let problem = pass.problem
         if isRefused { pending.refused += 1 }
+        // Of what may be long and cannot be read again the beginning is enough.
+        let isText = problem?.reason == .unredactable
         keep(
             isRefused ? .refused : problem?.reason ?? .notJSON, problem?.detail ?? "", source, offset, length,
-            presentable(Array(line), of: source.app))
+            presentable(Array(isText ? line.prefix(4096) : line[...]), of: source.app, isText: isText))
     }
 }

@@ -206,6 +206,7 @@ public final class Intake: SpoolSink {
             return 0
         }
         let rules = rules.flatMap { $0.isIdle ? nil : $0 }
+        pass.withheld = rules?.engine.withheldTexts(of: source.app) ?? .none
         // A tag may name destinations where the configuration names none.
         let isTaken = isStored || (settings.isCollecting && rules != nil)
 

@@ -21,7 +21,9 @@ struct JournalField: Sendable, Equatable {
     }
 
     /// The fields of each entry that has them, besides its message and its time.
-    static let usual = ["PRIORITY", "_SYSTEMD_UNIT", "SYSLOG_IDENTIFIER", "_PID", "_HOSTNAME", "_BOOT_ID"]
+    static let usual = [
+        "PRIORITY", "_SYSTEMD_UNIT", "SYSLOG_IDENTIFIER", "_PID", "_HOSTNAME", "_BOOT_ID", "_LINE_BREAK",
+    ]
 
     /// The fields whose members are named otherwise.
     static let withOtherNames = known.keys.sorted()

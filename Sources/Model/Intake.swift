@@ -133,6 +133,8 @@ public struct QuarantineRecord: Sendable, Equatable {
         case neverFits = "never_fits"
         /// Containers' tags made it larger than an event may be; kept as they left it.
         case madeTooLarge = "made_too_large"
+        /// Text that may hold what containers hide in members; kept as its shape.
+        case unredactable
         /// A text that ends too early.
         case cutShort = "cut_short"
         /// A compressed file that cannot be unpacked.

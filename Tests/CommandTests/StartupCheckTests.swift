@@ -340,6 +340,25 @@ struct StartupCheckTests {
         try expect(container(file), says: "rules of \"t\" read from the data layer what tags hide")
     }
 
+    @Test("33: text beside a default file that hides members by path is warned of: what looks like JSON is not sent")
+    func textBesideRedaction() throws {
+        func hides(_ text: String, _ tag: String) throws -> [String] {
+            let file = try write(
+                "GTM-1",
+                #"{"id":"GTM-1","version":1,"rules":{"r":{"conditions":[]}},"tags":[{"name":"t","type":"redact","rules":["r"],\#(tag)}]}"#,
+                mode: 0o644)
+            let container = "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"\napps = [\"shop\"]\n"
+            return try problems(container + "[apps.shop]\n\(text)\n[apps.other]\ntext = \"lines\"").filter {
+                $0.message.contains("sends text: lines that look like parts of JSON are quarantined instead")
+            }.map { String($0.message.prefix { $0 != " " }) }
+        }
+        let path = #""paths":["**.email"]"#
+        #expect(try hides("text = \"lines\"", path) == ["apps.shop.text"])
+        #expect(try hides("read = [\"\(root)/*.log\"]", path) == ["apps.shop.read"])
+        #expect(try hides("read = [\"\(root)/*.log\"]\ntext = \"quarantine\"", path) == [])
+        #expect(try hides("text = \"lines\"", #""pattern":"email""#) == [])
+    }
+
     @Test("33.7: a key that cannot be used, or that a default file needs and nobody names, is a mistake")
     func hashKeys() throws {
         func hashing(_ more: String) -> String {

@@ -32,7 +32,7 @@ private final class HeldFunctions: FunctionCaller {
 }
 
 /// An intake with containers on a reader's loop of its own, and a real queue behind it.
-private actor Host {
+actor RuleHost {
     let loop: EventLoop
     let store: QueueStore
     let inForce = ContainersInForce()
@@ -46,7 +46,7 @@ private actor Host {
 
     init(
         in directory: TemporaryDirectory, storeLoop: EventLoop, loop: EventLoop, time: ManualTime,
-        memory: [String: [UInt8]] = [:], byDefault: [String] = ["main"]
+        memory: [String: [UInt8]] = [:], byDefault: [String] = ["main"], events: EventOptions = .withoutSessions
     ) throws {
         self.loop = loop
         let options = QueueOptions(stateDirectory: "\(directory.path)/state", destinations: ["main", "ga4", "other"])
@@ -57,7 +57,7 @@ private actor Host {
                 RouteTable.Destination(name: $0, compression: .gzip, batches: limits)
             }, standard: limits)
         let settings = IntakeSettings(
-            events: .withoutSessions, routes: [table.route(to: byDefault)], table: table, cap: 10 << 20)
+            events: events, routes: [table.route(to: byDefault)], table: table, cap: 10 << 20)
         rules = IntakeRules(inForce, functions: functions, figures: figures)
         intake = Intake(
             settings, store: store, memory: memory, figures: figures, clock: ClockTrust { true }, rules: rules,
@@ -147,7 +147,7 @@ private actor Host {
 }
 
 extension EventOptions {
-    fileprivate static var withoutSessions: EventOptions {
+    static var withoutSessions: EventOptions {
         var options = EventOptions()
         options.session.mode = .off
         return options
@@ -161,8 +161,9 @@ struct IntakeRuleTests {
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private func withHost(
-        memory: [String: [UInt8]] = [:], byDefault: [String] = ["main"], _ body: (Host) async throws -> Void
+    func withHost(
+        memory: [String: [UInt8]] = [:], byDefault: [String] = ["main"], events: EventOptions = .withoutSessions,
+        _ body: (RuleHost) async throws -> Void
     ) async throws {
         let reader = try EventLoop(name: "reader")
         let storeLoop = try EventLoop(name: "store")
@@ -172,8 +173,9 @@ struct IntakeRuleTests {
             reader.stop()
             storeLoop.stop()
         }
-        let host = try Host(
-            in: directory, storeLoop: storeLoop, loop: reader, time: time, memory: memory, byDefault: byDefault)
+        let host = try RuleHost(
+            in: directory, storeLoop: storeLoop, loop: reader, time: time, memory: memory, byDefault: byDefault,
+            events: events)
         try await body(host)
         let snapshot = host.store.snapshot
         #expect(snapshot.lanes.allSatisfy { $0.ledger.balances })

@@ -344,12 +344,3 @@ struct IntakeTests {
         }
     }
 }
-
-extension EventOptions {
-    /// Sessions off, so that only the lines given are events.
-    fileprivate static var withoutSessions: EventOptions {
-        var options = EventOptions()
-        options.session.mode = .off
-        return options
-    }
-}

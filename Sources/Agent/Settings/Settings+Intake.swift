@@ -42,8 +42,20 @@ extension Settings {
             if app.kind == nil { settings.events.apps[name]?.kind = .log }
             if app.text == nil { settings.events.apps[name]?.text = .lines }
             settings.events.apps[name]?.format = app.format
+            settings.events.apps[name]?.isJournal = app.journal == true
         }
         return settings
+    }
+
+    /// The apps whose lines of text are sent, each with the setting that says so.
+    public var appsWithText: [(app: String, setting: String)] {
+        apps.sorted { $0.key < $1.key }.compactMap { name, app in
+            let key = app.journal == true ? "journal" : app.text != nil ? "text" : "read"
+            guard app.journal == true || (app.text ?? (app.read == nil ? .quarantine : .lines)) != .quarantine else {
+                return nil
+            }
+            return (name, "apps.\(name).\(key)")
+        }
     }
 
     /// How large chunks grow that go where nothing says otherwise.

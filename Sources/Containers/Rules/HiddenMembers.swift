@@ -1,3 +1,4 @@
+public import Events
 internal import Model
 
 /// The members that tags in force redact or hash, whatever their rules say: they are in no data layer, and in no line that
@@ -11,6 +12,9 @@ struct HiddenMembers {
     let scrubbers: [Scrubber]
 
     var isEmpty: Bool { actions.isEmpty }
+
+    /// Which texts may not leave. Patterns that search the whole of a message find in a text what they find in a member.
+    let withheldTexts: WithheldTexts
 
     init(_ containers: [CompiledContainer]) {
         let lengths = containers.reduce(into: Set()) { $0.formUnion($1.facts.keyLengths) }
@@ -44,6 +48,11 @@ struct HiddenMembers {
             }
         }
         self.actions = actions
+        let findsInText = actions.allSatisfy { action in
+            guard case .scrub(let paths, _) = action else { return false }
+            return paths.contains { PathSteps.rests(of: $0, after: ["message".bytes]).contains([]) }
+        }
+        withheldTexts = actions.isEmpty ? .none : findsInText ? .pieces : .members
         self.scrubbers = scrubbers
         layerPaths = Set(paths.flatMap { HiddenMembers.layerPaths($0) }).sorted { $0.count < $1.count }
     }
@@ -84,14 +93,25 @@ struct HiddenMembers {
     }
 }
 
+extension CompiledContainer {
+    /// Whether it hides members by their paths, which are found in JSON objects only.
+    public var hidesByPath: Bool { HiddenMembers([self]).withheldTexts == .members }
+}
+
 extension RuleEngine {
+    /// Which texts of an app may not leave.
+    public func withheldTexts(of app: String) -> WithheldTexts { hidden(of: app).withheldTexts }
+
     /// What may be kept of a line that is not an event, or not to be one: as it came while nothing is redacted or hashed. Else
     /// JSON without its hidden members; and of anything else just its shape, letters and digits as `x`.
     ///
     /// What was changed is never as long as it was: so nobody takes it for the whole line.
-    public func presentable(_ content: [UInt8], of app: String) -> [UInt8] {
+    ///
+    /// - Parameter isText: whether members are looked for in vain, though it may be JSON: a text is in it.
+    public func presentable(_ content: [UInt8], of app: String, isText: Bool = false) -> [UInt8] {
         let hidden = hidden(of: app)
         guard !hidden.isEmpty, !content.isEmpty else { return content }
+        guard !isText else { return RuleEngine.shape(of: content) }
         var text = content[...]
         while let last = text.last, last <= 0x20 { text.removeLast() }
         while let first = text.first, first <= 0x20 { text.removeFirst() }

@@ -17,9 +17,10 @@ extension EventPass {
     mutating func judgeRecord(_ next: Int) -> Verdict {
         isRecord = true
         hasOwnID = false
+        guard let state else { return verdict(.quarantined, next) }
+        if state.settings.isJournal, isWithheldEntry() { return withhold(next) }
         counts.records += 1
         if !scanner.replaced.isEmpty { removeReplacedAddresses() }
-        guard let state else { return verdict(.quarantined, next) }
         wanted = [.app, .country, .device, .observedAt, .id]
         name = recordName(state)
         let time = recordTime(state)
@@ -41,6 +42,22 @@ extension EventPass {
         if scanner.present & Additions.ofRecords != 0 { ownMembersOfRecord() }
         if hasAddress { lookUpCountry() }
         return Verdict(kind: .accepted, priority: priority, eventTime: time, startsSession: false, next: next)
+    }
+
+    /// Whether the message of a journal's entry is a text that may not leave.
+    private func isWithheldEntry() -> Bool {
+        let entry = scanner.open..<scanner.close + 1
+        func text(_ name: StaticString) -> [UInt8] {
+            guard let value = member(Array("\(name)".utf8), of: entry), base[value.lowerBound] == .quote else {
+                return []
+            }
+            return JSONString.decoded(
+                UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2))
+        }
+        // An entry whose message was an object has this member.
+        guard withheld != .none, member(Array("__REALTIME_TIMESTAMP".utf8), of: entry) == nil else { return false }
+        let isPiece = text("_LINE_BREAK") == Array("line-max".utf8) || !text("truncated_member").isEmpty
+        return text("message").withUnsafeBufferPointer { withheld.include($0, isPiece: isPiece) }
     }
 
     /// Members that have our names stay, and ours give way. Only who wrote it is not theirs to say where others write too.

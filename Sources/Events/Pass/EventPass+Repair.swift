@@ -9,13 +9,10 @@ extension EventPass {
     /// Reads the line again with its bytes replaced that are not UTF-8, or as the text of a record; else says what is wrong with it.
     @inline(never)
     mutating func repair(_ start: Int, _ next: Int, _ end: Int) -> Verdict {
-        var behind = start
-        while UnsafeBufferPointer(start: base + behind, count: next - behind).starts(with: EventPass.byteOrderMark) {
-            behind += EventPass.byteOrderMark.count
-        }
-        guard behind == start else {
-            let (next, isObject) = scanner.scanLine(base, from: behind, to: end)
-            return isObject ? judge(next) : repair(behind, next, end)
+        let marks = EventPass.marks(before: UnsafeBufferPointer(start: base + start, count: next - start))
+        guard marks == 0 else {
+            let (next, isObject) = scanner.scanLine(base, from: start + marks, to: end)
+            return isObject ? judge(next) : repair(start + marks, next, end)
         }
         let code = scanner.failureCode
         // Zeros are no text: a power cut left them, or a writer that will fill them.
@@ -35,6 +32,13 @@ extension EventPass {
         return judgeText(UnsafeBufferPointer(rebasing: text[...trimmed]), last)
     }
 
+    /// How many bytes of byte order marks are before a text.
+    private static func marks(before text: UnsafeBufferPointer<UInt8>) -> Int {
+        var count = 0
+        while text.dropFirst(count).starts(with: byteOrderMark) { count += byteOrderMark.count }
+        return count
+    }
+
     /// Where the block of text ends whose first line ends at `next`: before a line that begins an object, or zeros.
     private func endOfBlock(_ start: Int, _ next: Int, _ end: Int) -> Int {
         var position = next
@@ -48,12 +52,15 @@ extension EventPass {
         return position
     }
 
-    /// Makes a text the message of a record.
+    /// Makes a text the message of a record, unless it is withheld.
     ///
-    /// - Parameter more: further members, each after a comma.
+    /// - Parameters:
+    ///   - more: further members, each after a comma.
+    ///   - isPiece: whether it is a piece of a line.
     private mutating func judgeText(
-        _ content: UnsafeBufferPointer<UInt8>, _ next: Int, more: [UInt8] = []
+        _ content: UnsafeBufferPointer<UInt8>, _ next: Int, more: [UInt8] = [], isPiece: Bool = false
     ) -> Verdict {
+        guard !withheld.include(content, isPiece: isPiece) else { return withhold(next) }
         repaired.removeAll(keepingCapacity: 1 << 16)
         let valid = String(decoding: content, as: UTF8.self)
         let text = Array("{\"message\":".utf8) + JSONText.quoted(valid) + more + [.closeBrace, .lineFeed]
@@ -71,7 +78,8 @@ extension EventPass {
         var content: [UInt8] = []
         var stream: [UInt8]?
         var next = start
-        while next < end {
+        var isPiece = true
+        while next < end, isPiece {
             guard let line = wrappedLine(format, block, from: next, to: end),
                 stream == nil || stream == line.stream
             else { break }
@@ -79,7 +87,7 @@ extension EventPass {
             stream = line.stream
             content += line.text
             next = line.next
-            if line.isLast { break }
+            isPiece = !line.isLast
         }
         guard let stream else {
             // It is no such line: it is taken as it is.
@@ -88,19 +96,34 @@ extension EventPass {
             return isObject ? judge(next) : repair(start, next, next)
         }
         if content.last == 0x0D { content.removeLast() }
+        isPiece = notePiece(of: stream, goesOn: isPiece)
         return content.withUnsafeBufferPointer { content in
+            let content = UnsafeBufferPointer(rebasing: content.dropFirst(EventPass.marks(before: content)))
             repaired.removeAll(keepingCapacity: 1 << 16)
             repaired.append(UnsafeRawBufferPointer(content))
             withUnsafeBytes(of: UInt8.lineFeed) { repaired.append($0) }
-            if content.first == .openBrace, let verdict = judgeRepaired(next) { return verdict }
+            if let verdict = judgeRepaired(next) { return verdict }
             guard let settings = state?.settings, settings.text != .quarantine else { return unreadable(0, next) }
             if scanner.failureCode == .notUTF8, settings.repairsUTF8 ?? true,
                 let verdict = readRepaired(content, settings, next)
             {
                 return verdict
             }
-            return judgeText(content, next, more: Array(",\"stream\":\"".utf8) + stream + [.quote])
+            return judgeText(
+                content, next, more: Array(",\"stream\":\"".utf8) + stream + [.quote], isPiece: isPiece)
         }
+    }
+
+    /// Notes whether more of a stream's line is to come.
+    ///
+    /// - Returns: whether what was read of it is a piece.
+    private mutating func notePiece(of stream: [UInt8], goesOn: Bool) -> Bool {
+        guard goesOn || !unfinished.isEmpty else { return false }
+        guard goesOn else { return unfinished.remove(producer + stream) != nil }
+        // The rest of a file that is gone never comes.
+        if unfinished.count >= 4096 { unfinished.removeFirst() }
+        unfinished.insert(producer + stream)
+        return true
     }
 
     private mutating func wrappedLine(

@@ -71,6 +71,13 @@ extension EventPass {
         return verdict(.quarantined, next)
     }
 
+    /// Withholds a text.
+    mutating func withhold(_ next: Int) -> Verdict {
+        problem = Problem(
+            reason: .unredactable, limit: nil, detail: "text that may hold members, some of which containers hide")
+        return verdict(.quarantined, next)
+    }
+
     /// Whether the member `name` is a text with something in it.
     @inline(__always)
     private var isUsableName: Bool {

@@ -22,6 +22,9 @@ public struct EventPass: ~Copyable {
     /// What is wrong with the line of the last verdict, if that was `quarantined` or `refused`.
     public internal(set) var problem: Problem?
 
+    /// Which texts go to the quarantine instead, as of the next `read`.
+    public var withheld = WithheldTexts.none
+
     /// The name of the event of the last verdict, if that was `accepted`; valid until the next `read`.
     public internal(set) var name = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
 
@@ -51,6 +54,9 @@ public struct EventPass: ~Copyable {
     var pod: [UInt8] = []
     /// When the container's runtime got the line.
     var outerTime: Timestamp?
+    /// The streams of wrapped files whose last line was a piece, each behind its file's producer.
+    var unfinished: Set<[UInt8]> = []
+    var producer: [UInt8] = []
     var isShared = false
 
     // The line that was read last.
@@ -210,6 +216,7 @@ public struct EventPass: ~Copyable {
         kind = settings.kind
         format = settings.format
         outerTime = nil
+        self.producer = producer ?? []
         pod = format == .cri ? WrappedLine.pod(ofFile: path) : []
         isShared = source.isShared
         hasRules = !state.rules.isEmpty

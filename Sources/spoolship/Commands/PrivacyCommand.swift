@@ -11,7 +11,7 @@ extension Command {
             Starts a second agent in a separate directory, with the containers of the configuration: as the running \
             agent has them, else their default files; or with --document. It gets events with a marker at --path: good \
             ones, lists, disguised and doubled members, records, pushes, lines that are cut off, not JSON, too large \
-            or without a time. Then the marker is searched for in the queue, the dead letters, the quarantine, the \
+            or without a time, and the same as text that Docker has wrapped, whole and in pieces. Then the marker is searched for in the queue, the dead letters, the quarantine, the \
             data layer, the files of all of them, the log, diagnose, tap and what receivers of each format got. The \
             running agent is not touched; functions are not called.
 

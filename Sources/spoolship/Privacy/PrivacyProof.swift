@@ -93,6 +93,27 @@ struct PrivacyProof {
         }
     }
 
+    /// The same events as text: broken in the ways in which a program's output is, as Docker wraps it and as it is, and in pieces.
+    private var wrapped: [String] {
+        func line(_ log: String, _ stream: String = "stdout") -> String {
+            (["log": .string(log), "stream": .string(stream)] as JSONValue).description
+        }
+        return events.flatMap { event -> [String] in
+            let good = PrivacyProof.plant(.string(marker), at: path[...], in: event).description
+            let behind = String(good.dropLast()) + ","
+            let broken = [
+                behind + "\"half\":\"\\ud83d\"}", behind + "\"cut\":\"of" + good, good + good, "[\(good)]",
+                "got \(good)",
+                behind,
+            ]
+            // Of another stream: a line between two pieces.
+            let pieces = [
+                line(behind), line("other\n", "stderr"), line("\"m\":\"\(marker)"), line("b", "stderr"), line("\"}\n"),
+            ]
+            return broken + broken.map { line($0 + "\n") } + pieces + [line("\u{FEFF}\(good)\n")]
+        } + [line("\(control)-text\n")]
+    }
+
     /// The value with another one at a path.
     static func plant(_ value: JSONValue, at path: ArraySlice<String>, in object: JSONValue) -> JSONValue {
         guard let first = path.first else { return value }
@@ -116,6 +137,10 @@ struct PrivacyProof {
                 dispatch.interval = "1s"
                 control.socket = "\(directory)/run/control.sock"
                 stats.listen = "off"
+                [apps."\(app)"]
+                kind = "event"
+                read = ["\(directory)/docker/*.log"]
+                format = "docker"
 
                 """
         for document in documents {
@@ -142,7 +167,7 @@ struct PrivacyProof {
         let receiver: KeepingReceiver
         do throws(SystemError) {
             receiver = try KeepingReceiver(rejecting: ("rejecting", "\(control)-rejected"))
-            for name in ["state", "run", "spool", "spool/\(app)"] { mkdir("\(directory)/\(name)", 0o700) }
+            for name in ["state", "run", "docker", "spool", "spool/\(app)"] { mkdir("\(directory)/\(name)", 0o700) }
             let random = KernelRandom()
             try WholeFile.replace(
                 "\(directory)/hash.key", with: Array("\(random.next())\(random.next())\(random.next())".utf8),
@@ -172,10 +197,14 @@ struct PrivacyProof {
             return contents("tap") != []
         }
         append(Array((lines.joined(separator: "\n") + "\n").utf8))
+        try? WholeFile.replace(
+            "\(directory)/docker/1.log", with: Array((wrapped.joined(separator: "\n") + "\n").utf8), mode: 0o600)
         try? WholeFile.replace("\(directory)/spool/\(app)/whole.json", with: Array(lines[0].utf8), mode: 0o600)
         _ = wait(seconds: 20, receiver) {
             let rows = tables()
-            let arrived = DestinationSettings.Format.allCases.allSatisfy { receiver.kept[$0.rawValue] != nil }
+            let arrived =
+                DestinationSettings.Format.allCases.allSatisfy { receiver.kept[$0.rawValue] != nil }
+                && PrivacyProof.count("\(control)-text", in: receiver.kept["ndjson"] ?? []) > 0
             return arrived && ["quarantine", "dead letters"].allSatisfy { name in rows.contains { $0.name == name } }
         }
         // What else is on its way.

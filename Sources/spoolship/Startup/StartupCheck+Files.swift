@@ -1,3 +1,4 @@
+internal import Agent
 internal import Configuration
 internal import Containers
 internal import EventLoops
@@ -74,6 +75,13 @@ extension StartupCheck {
                 add(
                     setting, "\(file) redacts nothing, and required asks for that: no event is read while it rules",
                     severity: container.url == nil ? .error : .warning)
+            }
+            for (app, key) in settings.appsWithText
+            where compiled.hidesByPath && (container.apps.isEmpty || container.apps.contains(app)) {
+                add(
+                    key,
+                    "sends text: lines that look like parts of JSON are quarantined instead, as \(file) hides members by path",
+                    severity: .warning)
             }
             for finding in compiled.findings {
                 add(setting, "\(file): \(finding)", severity: finding.isMistake ? .error : .warning)

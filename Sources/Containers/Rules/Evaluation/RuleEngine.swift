@@ -99,11 +99,10 @@ public final class RuleEngine {
     /// What is redacted or hashed of an app's events.
     func hidden(of app: String) -> HiddenMembers {
         guard hidesAnything else { return HiddenMembers([]) }
-        let containers = containers.filter { $0.concerns(app) }
         let key = evaluations.map { $0.container.concerns(app) }
         if let known = hidden[key] { return known }
         // As many as there are sets of containers that apps have: few.
-        let made = HiddenMembers(containers)
+        let made = HiddenMembers(containers.filter { $0.concerns(app) })
         if hidden.count >= 256 { hidden = [:] }
         hidden[key] = made
         return made
