@@ -60,7 +60,7 @@ image: ## make an OCI image of the package, without Docker, and run the agent in
 	@scripts/image-test --image build/*.oci.tar
 	@$(if $(filter arm64,$(ARCH)),scripts/image-test --image build/*.oci.tar --architecture arm64)
 
-faults: ## bring about some sixty faults on the packaged agent and see that each has its signals: docs/faults.md; needs root
+faults: ## bring about some seventy faults on the packaged agent and see that each has its signals: docs/faults.md; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory deb
 	@scripts/fault-table --systemd --write

@@ -35,6 +35,12 @@ def with_more(machine, more):
     configured(machine, lambda base: base + more)
 
 
+def restarted(machine, more):
+    machine.stop()
+    machine.configure(BASE + more)
+    machine.start()
+
+
 def in_destination(base, more):
     return base.replace("[destination.tls]", more + "\n[destination.tls]")
 
@@ -333,7 +339,7 @@ def _(m):
 def _(m):
     # Where this machine has it, the copy loses it: no other fault wants it.
     m.sh("rm -f /usr/lib/*-linux-gnu/librdkafka.so.1*")
-    with_more(m, '[[destination]]\nname = "stream"\ntype = "kafka"\nbrokers = ["127.0.0.1:9092"]\ntopic = "events"\n')
+    with_more(m, '[[destination]]\nname = "stream"\ntype = "kafka"\n[destination.kafka]\nbrokers = ["127.0.0.1:9092"]\ntopic = "events"\n')
 
 
 @fault("the new token file is empty", r"token.*(empty|not used)|empty.*secret|changed file not used", "SpoolshipRestartWouldFail")
@@ -436,22 +442,21 @@ def _(m):
     m.sh("mount -t tmpfs tmpfs /srv/spool")
 
 
-@fault("the spool's directory is closed to the agent", r"/srv/spool", "SpoolshipFilesRefused")
+@fault("the spool's directory is closed to the agent", r"/srv/spool cannot be read: Permission denied", "SpoolshipNotReady")
 def _(m):
     elsewhere(m)
     m.sh("chown root:root /srv/spool; chmod 700 /srv/spool")
-    m.write(['{"name":"Sold"}'], app="../../../srv/spool/shop")
 
 
 @fault("a file to be read where it lies, which the agent may not read", r"access\.log", "SpoolshipFilesRefused")
 def _(m):
     m.sh("mkdir -p /var/log/web; echo '{}' >/var/log/web/access.log; chmod 600 /var/log/web/access.log")
-    with_more(m, '[apps.web]\nread = ["/var/log/web/*.log"]\n')
+    restarted(m, '[apps.web]\nread = ["/var/log/web/*.log"]\n')
 
 
 @fault("the journal is to be read, and the agent may not", r"systemd-journal|journal", "SpoolshipJournalNotRead")
 def _(m):
-    with_more(m, "[apps.system]\njournal = true\n")
+    restarted(m, "[apps.system]\njournal = true\n")
 
 
 @fault("limits that cut what an app writes", r"cut", quiet="the limits were set to cut; `status` and the log say what they cut")
@@ -462,7 +467,7 @@ def _(m):
 
 @fault("more bad lines than quarantine keeps", r"purged|given up|removed", "SpoolshipQuarantine")
 def _(m):
-    with_more(m, "[quarantine]\nmax_size = \"64KiB\"\n")
+    with_more(m, "[spool]\nquarantine_max_size = \"64KiB\"\n")
     m.write("this is not JSON: " + os.urandom(100).hex() for _ in range(3000))
 
 
@@ -541,7 +546,7 @@ def _(m):
     m.exit = m.exits()
 
 
-@fault("the disk of the state directory hangs", r"does not answer|does not come back|hangs|no answer", "SpoolshipNotReady")
+@fault("the disk of the state directory hangs", r"does the disk of the state directory hang", "SpoolshipNotReady")
 def _(m):
     m.stop()
     # A file system of its own, which can be frozen. A booted machine's /dev has no loop devices.
