@@ -28,7 +28,9 @@ extension AgentService: CollectionControl {
             let result = try await applyConfiguration()
             let discarded = parts?.queue.snapshot.withoutDestination ?? 0
             reloads.withLock {
-                $0 = Reloads(lastSuccess: time.wallTime, withoutDestination: discarded, configured: configured)
+                $0 = Reloads(
+                    lastSuccess: time.wallTime, withoutDestination: discarded, configured: configured,
+                    started: $0.started)
             }
             log.info("configuration reloaded", ["changed": result.changed.count, "restart": result.needRestart.count])
             return result

@@ -45,7 +45,7 @@ struct AgentStatus: StatusSource {
         await pulse.check()
         await restart.check(olderThan: .zero)
         var report = report()
-        report.edits = restart.edits(since: reloads.withLock { $0.configured })
+        (report.edits, report.restartEdits) = reloads.withLock { restart.edits(since: $0) }
         return report
     }
 
@@ -257,7 +257,7 @@ struct AgentStatus: StatusSource {
         for state in reader.places.states {
             spool.places.append(
                 .init(
-                    app: state.place.app, directory: state.place.root, isThere: state.figures != nil,
+                    app: state.place.app, directory: state.place.root, isThere: state.figures?.root != nil,
                     files: state.figures?.appendFiles ?? 0, unreadBytes: Int(state.figures?.unreadBytes.value ?? 0)))
         }
         spool.journals = reader.journals.states.map {

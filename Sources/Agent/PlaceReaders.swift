@@ -9,7 +9,8 @@ internal import Synchronization
 ///
 /// Each has its own intake, because a commit must hold just what its checkpoints cover.
 actor PlaceReaders {
-    /// How often a directory is looked for that is not there.
+    /// How often a directory is looked for that is not there, and whether the paths of the others still lead to them: of a link above, or
+    /// of a parent that is replaced, no watch would tell.
     private static let look = Duration.seconds(10)
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -52,8 +53,8 @@ actor PlaceReaders {
     }
 
     private func openAll() async {
-        guard !isStopping else { return }
-        var isMissing = false
+        guard !isStopping, !pairs.isEmpty else { return }
+        for reader in opened.withLock({ Array($0.values) }) { await reader.followPath() }
         for (index, pair) in pairs.enumerated() where opened.withLock({ $0[index] == nil }) {
             do throws(SpoolError) {
                 // Both live on this loop.
@@ -64,10 +65,10 @@ actor PlaceReaders {
                 opened.withLock { $0[index] = reader }
                 await reader.start()
             } catch {
-                isMissing = true
+                // It is looked for again.
             }
         }
-        timer = isMissing ? loop.after(PlaceReaders.look) { Task { await self.openAll() } } : nil
+        timer = loop.after(PlaceReaders.look) { Task { await self.openAll() } }
     }
 
     /// Ends reading at commits.

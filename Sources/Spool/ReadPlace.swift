@@ -5,11 +5,11 @@ public struct ReadPlace: Sendable, Hashable {
     /// Whose lines they are.
     public let app: String
     /// The directory above the first part with a `*`: an absolute path.
-    public let root: String
+    public private(set) var root: String
     /// The parts below it, of each pattern; a `*` fits any run of bytes within a part, but no full stop at its beginning.
     public private(set) var patterns: [[String]]
 
-    /// The places of an app's patterns, one for each directory.
+    /// The places of an app's patterns, one for each directory. Patterns that meet belong to one place, so that a file is read once.
     ///
     /// - Returns: nil for a pattern that is no absolute path of a file.
     public static func of(app: String, _ patterns: [String]) -> [ReadPlace]? {
@@ -21,14 +21,28 @@ public struct ReadPlace: Sendable, Hashable {
             else { return nil }
             let first = min(parts.firstIndex { $0.contains("*") } ?? parts.count - 1, parts.count - 1)
             let root = "/" + parts[..<first].joined(separator: "/")
-            let below = Array(parts[first...])
-            if let known = places.firstIndex(where: { $0.root == root }) {
-                places[known].patterns.append(below)
-            } else {
-                places.append(ReadPlace(app: app, root: root, patterns: [below]))
+            var place = ReadPlace(app: app, root: root, patterns: [Array(parts[first...])])
+            // Where two meet, the one root is the other's or lies above it.
+            while let known = places.firstIndex(where: { $0.root == place.root || $0.meets(place) }) {
+                place = places.remove(at: known).joined(with: place)
             }
+            places.append(place)
         }
         return places
+    }
+
+    /// Both as one place, below the root that lies above the other's.
+    private func joined(with other: ReadPlace) -> ReadPlace {
+        guard root.utf8.count <= other.root.utf8.count else { return other.joined(with: self) }
+        let between = other.root.split(separator: "/").dropFirst(root.split(separator: "/").count).map { String($0) }
+        return ReadPlace(app: app, root: root, patterns: patterns + other.patterns.map { between + $0 })
+    }
+
+    /// The same files, with a root that no symbolic link leads to, as of now.
+    public var resolved: ReadPlace {
+        var resolved = self
+        resolved.root = FileSystem.realPath(root)
+        return resolved
     }
 
     /// Whether a file of the one may be a file of the other.
@@ -37,16 +51,54 @@ public struct ReadPlace: Sendable, Hashable {
         return mine.contains { mine in
             theirs.contains { theirs in
                 mine.count == theirs.count
-                    && zip(mine, theirs).allSatisfy {
-                        ReadPlace.fits(Array($0.utf8), Array($1.utf8)) || ReadPlace.fits(Array($1.utf8), Array($0.utf8))
+                    && zip(mine.dropLast(), theirs.dropLast()).allSatisfy { ReadPlace.overlap($0, $1) }
+                    && zip(mine.suffix(1), theirs.suffix(1)).allSatisfy { mine, theirs in
+                        // A file is also known by the name that it had before rotation.
+                        [mine, FileName(mine).anyStem.text].contains { mine in
+                            [theirs, FileName(theirs).anyStem.text].contains { ReadPlace.overlap(mine, $0) }
+                        }
                     }
             }
         }
     }
 
-    /// Whether a file of it may be in that directory, or below it.
+    /// Whether a name can fit both parts.
+    static func overlap(_ one: String, _ other: String) -> Bool {
+        let (one, other, star) = (Array(one.utf8), Array(other.utf8), UInt8(ascii: "*"))
+        if one.first == star && other.first == UInt8(ascii: ".") { return false }
+        if other.first == star && one.first == UInt8(ascii: ".") { return false }
+        // By the rests of the other part that a name can go on with once it has fitted the first part so far.
+        var rests: Set = [0]
+        func withStars(_ rests: Set<Int>) -> Set<Int> {
+            var all = rests
+            for start in rests {
+                var next = start
+                while next < other.count, other[next] == star {
+                    next += 1
+                    all.insert(next)
+                }
+            }
+            return all
+        }
+        rests = withStars(rests)
+        for byte in one {
+            rests =
+                byte == star
+                ? Set((rests.min() ?? other.count + 1)..<(other.count + 1))
+                : withStars(
+                    Set(
+                        rests.compactMap { rest in
+                            guard rest < other.count else { return nil }
+                            return other[rest] == star ? rest : other[rest] == byte ? rest + 1 : nil
+                        }))
+            if rests.isEmpty { return false }
+        }
+        return rests.contains(other.count)
+    }
+
+    /// Whether a file of it may be in that directory, or below it. Links that lead to the directory are followed.
     public func reaches(into directory: String) -> Bool {
-        let parts = directory.split(separator: "/").map { String($0) }
+        let parts = FileSystem.realPath(directory).split(separator: "/").map { String($0) }
         return whole.contains { pattern in
             pattern.count > parts.count
                 && zip(pattern, parts).allSatisfy { ReadPlace.fits(Array($0.utf8), Array($1.utf8)) }

@@ -12,7 +12,7 @@ extension Invocation {
     /// this: `disable` and `purge` delete.
     /// - Throws: `CommandFailure`: 78 when a configuration named with `--config` cannot be used, 77 when this user may not
     ///   read it.
-    func agent(timeout: Duration? = .seconds(10), isForMistakes: Bool = false) throws(CommandFailure) -> ControlClient {
+    func agent(timeout: Duration = .seconds(10), isForMistakes: Bool = false) throws(CommandFailure) -> ControlClient {
         var socket = value("socket") ?? ControlSettings().socket
         if !has("socket") {
             do throws(ConfigurationError) {
@@ -42,7 +42,7 @@ extension Invocation {
     /// - Throws: `CommandFailure`: 69 when no agent answers, 77 without permission, and what the agent's refusal means.
     func answer(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
-        timeout: Duration? = .seconds(10), isForMistakes: Bool = false
+        timeout: Duration = .seconds(10), isForMistakes: Bool = false
     ) throws(CommandFailure) -> ControlClient.Answer {
         let agent = try agent(timeout: timeout, isForMistakes: isForMistakes)
         let answer = try relaying(
@@ -58,7 +58,7 @@ extension Invocation {
     /// - Throws: `CommandFailure`, as `answer` does.
     func ask(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
-        timeout: Duration? = .seconds(10), isForMistakes: Bool = false
+        timeout: Duration = .seconds(10), isForMistakes: Bool = false
     ) throws(CommandFailure) -> JSONValue {
         let answer = try answer(
             method, path, query: query, body: body, timeout: timeout, isForMistakes: isForMistakes)
@@ -67,16 +67,18 @@ extension Invocation {
 
     /// Asks the agent and hands over each line of its answer as it comes, without its line feed, until the answer ends
     /// or `line` returns false.
+    ///
+    /// - Parameter silence: how long the agent may say nothing; nil: as long as there is nothing to say.
     func lines(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
-        line: ([UInt8]) throws(CommandFailure) -> Bool
+        silence: Duration? = nil, line: ([UInt8]) throws(CommandFailure) -> Bool
     ) throws(CommandFailure) {
         var rest: [UInt8] = []
         var goesOn = true
         var failure: CommandFailure?
-        let agent = try agent(timeout: nil)
+        let agent = try agent(timeout: .seconds(10))
         do throws(ControlError) {
-            _ = try agent.stream(method, path, query: query, body: body) { piece in
+            _ = try agent.stream(method, path, query: query, body: body, silence: silence) { piece in
                 rest += piece
                 while goesOn, let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
                     let text = Array(rest[..<end])

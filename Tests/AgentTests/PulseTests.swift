@@ -142,28 +142,43 @@ struct RestartWatchTests {
         defer { main.stop() }
         let time = ManualTime()
         let path = "\(directory.path)/spoolship.toml"
-        func write(_ size: String) throws -> Settings {
+        func write(_ size: String, durability: String = "power_loss") throws -> Settings {
             let text = """
                 agent.state_directory = "\(directory.path)/state"
                 spool.directory = "\(directory.path)/spool"
                 queue.max_size = "\(size)"
+                queue.durability = "\(durability)"
                 """
             try WholeFile.replace(path, with: Array(text.utf8), mode: 0o600)
             return try Settings.load(path: path).settings
         }
         let first = try write("10MiB")
         let watch = RestartWatch(path, version: "1.0.0", on: main, time: time, log: Log(KeptLog()))
+        func edits(_ reloads: Reloads) -> [[String]] {
+            let (reload, restart) = watch.edits(since: reloads)
+            return [reload, restart]
+        }
+        func reloaded(_ settings: Settings) -> Reloads {
+            Reloads(lastSuccess: time.wallTime, configured: settings, started: first)
+        }
         await watch.check()
-        #expect(watch.edits(since: first) == [])
+        #expect(edits(reloaded(first)) == [[], []])
         let second = try write("20MiB")
         time.advance(by: .seconds(11))
         await watch.check()
-        #expect(watch.edits(since: first) == ["queue.max_size"] && watch.edits(since: second) == [])
+        #expect(edits(reloaded(first)) == [["queue.max_size"], []] && edits(reloaded(second)) == [[], []])
         // Edited and reloaded at once: a person who asks sees what is true now.
         let third = try write("30MiB")
         await watch.check()
-        #expect(watch.edits(since: third) == ["queue.max_size"])
+        #expect(edits(reloaded(third)) == [["queue.max_size"], []])
         await watch.check(olderThan: .zero)
-        #expect(watch.edits(since: third) == [])
+        #expect(edits(reloaded(third)) == [[], []])
+        // What needs a restart was reloaded, and is still not in force; undone, it is no edit.
+        let fourth = try write("30MiB", durability: "crash")
+        await watch.check(olderThan: .zero)
+        for settings in [third, fourth] { #expect(edits(reloaded(settings)) == [[], ["queue.durability"]]) }
+        _ = try write("30MiB")
+        await watch.check(olderThan: .zero)
+        #expect(edits(reloaded(fourth)) == [[], []])
     }
 }

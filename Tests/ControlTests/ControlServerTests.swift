@@ -174,6 +174,35 @@ struct ControlServerTests {
         }
     }
 
+    @Test("a client gives up on an agent that does not begin its answer, and on one that stands still in it")
+    func standingStill() async throws {
+        var routes = ControlRoutes()
+        routes.add("GET", "/v1/never") { _ in
+            await waitForCancellation()
+            return .json([:])
+        }
+        routes.add("GET", "/v1/half") { _ in
+            .stream { stream in
+                _ = await stream.write(["tick": true])
+                await waitForCancellation()
+            }
+        }
+        try await withControlServer(routes) { (client, _) async throws in
+            var impatient = client
+            impatient.timeout = .milliseconds(300)
+            let never = #expect(throws: ControlError.self) { try impatient.stream("GET", "/v1/never") { _ in true } }
+            #expect(never?.code == .unreachable)
+            var pieces = 0
+            let half = #expect(throws: ControlError.self) {
+                try client.stream("GET", "/v1/half", silence: .milliseconds(300)) { _ in
+                    pieces += 1
+                    return true
+                }
+            }
+            #expect(half?.code == .unreachable && pieces == 1)
+        }
+    }
+
     @Test("the end of the agent ends waiting requests and streams")
     func stopWhileWaiting() async throws {
         let waiting = Mutex(0)

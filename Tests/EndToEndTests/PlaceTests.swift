@@ -142,6 +142,77 @@ extension EndToEnd {
             try bench.expectBalance()
         }
 
+        @Test(
+            "a directory that is read is followed: removed and made again, below another parent, by a link that leads elsewhere"
+        )
+        func followed() throws {
+            let bench = try Workbench()
+            func append(_ range: Range<Int>, _ file: String) throws {
+                let old = (try? contents(of: file)) ?? ""
+                try WholeFile.replace(file, with: Array((old + keyed(range)).utf8), mode: 0o644)
+            }
+            func make(_ directory: String) throws { try #require(try run("mkdir", ["-p", directory]).code == 0) }
+            let top = "\(bench.path)/top"
+            for release in 1...2 { try make("\(bench.path)/releases/\(release)/logs") }
+            try make("\(top)/logs")
+            let link = "\(bench.path)/current"
+            try #require(symlink("releases/1", link) == 0)
+            bench.settings["apps.one.read"] = "[\"\(top)/logs/*.log\"]"
+            bench.settings["apps.two.read"] = "[\"\(link)/logs/*.log\"]"
+            try append(0..<10, "\(top)/logs/a.log")
+            try append(10..<20, "\(bench.path)/releases/1/logs/a.log")
+            try bench.startReceiver()
+            try bench.startAgent()
+            try bench.waitUntilDelivered(20)
+            try #require(try run("rm", ["-r", "\(top)/logs"]).code == 0)
+            try make("\(top)/logs")
+            try append(20..<30, "\(top)/logs/a.log")
+            try #require(unlink(link) == 0 && symlink("releases/2", link) == 0)
+            try append(30..<40, "\(bench.path)/releases/2/logs/a.log")
+            try bench.waitUntilDelivered(40)
+            try #require(rename(top, "\(bench.path)/old") == 0)
+            try wait(.seconds(40), "status to say that it is not there") {
+                try bench.command("status").text.contains("no such directory yet, or it cannot be opened in \(top)/logs")
+            }
+            try make("\(top)/logs")
+            try append(40..<50, "\(top)/logs/a.log")
+            try bench.waitUntilDelivered(50)
+            try bench.expectOnce(Set((0..<50).map { "e\($0)" }), member: "key")
+            try bench.expectBalance()
+        }
+
+        @Test(
+            "a file is read once: patterns of an app that meet are one, others are refused by check and start, through links too"
+        )
+        func meetingPatterns() throws {
+            let bench = try Workbench()
+            let logs = "\(bench.path)/logs"
+            for directory in [logs, "\(logs)/web"] { try #require(mkdir(directory, 0o755) == 0) }
+            try #require(symlink(logs, "\(bench.path)/link") == 0)
+            try #require(symlink(bench.spool, "\(bench.path)/inside") == 0)
+            try bench.startReceiver()
+            for (one, two, words) in [
+                ("\(logs)/web/*.log", "\(logs)/*/*.log", "meets that of"),
+                ("\(logs)/web/a*.log", "\(bench.path)/link/web/*b.log", "meets that of"),
+                ("\(bench.path)/inside/*.log", "\(logs)/x/*.log", "reaches into \(bench.spool)"),
+            ] {
+                bench.settings["apps.one.read"] = "[\"\(one)\"]"
+                bench.settings["apps.two.read"] = "[\"\(two)\"]"
+                try bench.configure()
+                for command in ["check", "run"] {
+                    let answer = try run(spoolship, [command, "--config", bench.configuration])
+                    #expect(answer.code == 78 && answer.text.contains(words), "\(command): \(answer)")
+                }
+            }
+            bench.settings["apps.two.read"] = nil
+            bench.settings["apps.one.read"] = "[\"\(logs)/*/*.log\", \"\(logs)/web/*.log\"]"
+            try WholeFile.replace("\(logs)/web/a.log", with: Array(keyed(0..<100).utf8), mode: 0o644)
+            try bench.startAgent()
+            try bench.waitUntilDelivered(100)
+            try bench.expectOnce(Set((0..<100).map { "e\($0)" }), member: "key")
+            try bench.expectBalance()
+        }
+
         @Test("what was never a spool is not taken for one: check and start refuse it alike")
         func foreignDirectory() throws {
             let bench = try Workbench()

@@ -1,6 +1,7 @@
 import EventLoops
 import Foundation
 import Glibc
+import Logs
 import Model
 import TestKit
 import Testing
@@ -53,6 +54,20 @@ struct ReadPlaceTests {
         let other = try #require(ReadPlace.of(app: "b", ["/var/log/*/app.log"])?.first)
         let third = try #require(ReadPlace.of(app: "c", ["/var/log/*.log"])?.first)
         #expect(place.meets(other) && other.meets(place) && !third.meets(place) && !third.meets(other))
+        for (one, two, overlaps) in [
+            ("a*", "*b", true), ("a*c", "*b", false), ("*", ".x", false), ("x*y*z", "*yy*", true), ("ab", "a*b*", true),
+            ("a", "ab", false), ("a*", "b*", false), ("*.log", "*.log.*", true),
+        ] {
+            #expect(ReadPlace.overlap(one, two) == overlaps && ReadPlace.overlap(two, one) == overlaps, "\(one) \(two)")
+        }
+        let rotated = try #require(ReadPlace.of(app: "d", ["/var/log/x.log.1"])?.first)
+        #expect(rotated.meets(third))
+        // Patterns of one app that meet are one place.
+        let joined = try #require(
+            ReadPlace.of(app: "e", ["/l/web/*.log", "/l/*/*.log", "/l/x/y/*.log", "/l/web/a.log"]))
+        #expect(
+            joined.map(\.root) == ["/l/x/y", "/l"]
+                && Set(joined[1].patterns) == [["web", "*.log"], ["*", "*.log"], ["web", "a.log"]])
         #expect(other.reaches(into: "/var/log/x") && other.reaches(into: "/var") && !third.reaches(into: "/var/log/x"))
     }
 
@@ -150,6 +165,20 @@ struct ReadPlaceTests {
         #expect(
             ends.allSatisfy { $0 == "{}" || $0.dropFirst().hasPrefix(" 3") || lastBeforePause.contains($0) },
             "\(ends.map { $0.prefix(5) })")
+    }
+
+    @Test("a file that is written anew under its name is read whole, and the log says so", arguments: [true, false])
+    func writtenAnew(isWatching: Bool) async throws {
+        let spool = try SpoolHarness()
+        let old = (0..<3).map { "{\"a\":\($0)}" }
+        spool.append(old.map { $0 + "\n" }.joined(), to: "app.jsonl")
+        let reader = try await start(spool, ["*.jsonl"], isWatching: isWatching)
+        await spool.untilLines(old)
+        spool.write((old + ["{\"a\":3}"]).map { $0 + "\n" }.joined(), to: ".app.jsonl.Xy12")
+        spool.rename(".app.jsonl.Xy12", to: "app.jsonl")
+        await spool.untilLines(old + old + ["{\"a\":3}"])
+        #expect(spool.log.messages.count { $0.text.contains("was replaced by one that begins with") } == 1)
+        await reader.stop()
     }
 
     @Test("a .json file that grows is read line by line where files lie")

@@ -48,9 +48,14 @@ actor RestartWatch {
     /// Why a restart would fail, as of the last look; nil when it would not. From any thread.
     nonisolated var problem: String? { published.withLock { $0.problem } }
 
-    /// What the files say otherwise than a configuration, as of the last look. From any thread.
-    nonisolated func edits(since configured: Settings) -> [String] {
-        published.withLock { $0.onDisk }.map { configured.changes(to: $0).map(\.path) } ?? []
+    /// Settings that the files have otherwise than they are in force, as of the last look: those that a reload applies, and those that
+    /// need a restart. From any thread.
+    nonisolated func edits(since reloads: Reloads) -> (reload: [String], restart: [String]) {
+        let onDisk = published.withLock { $0.onDisk } ?? reloads.configured
+        return (
+            reloads.configured.changes(to: onDisk).filter { !$0.needsRestart }.map(\.path),
+            reloads.started.changes(to: onDisk).filter(\.needsRestart).map(\.path)
+        )
     }
 
     /// Looks once an hour from now on, whether or not anybody asks.

@@ -69,6 +69,7 @@ extension Settings {
     /// A mistake in what is read, that the start refuses: which setting, and what is wrong with it.
     var readingMistake: (setting: String, message: String)? {
         let kept = [spool.directory, agent.stateDirectory]
+        let resolved = self.places.map(\.resolved)
         for (app, section) in apps.sorted(by: { $0.key < $1.key }) {
             if section.journal != true, let key = section.journalSetting {
                 return ("apps.\(app).\(key)", "has no effect without journal = true")
@@ -87,10 +88,12 @@ extension Settings {
                 return ("apps.\(app).read", "must be absolute paths of files, with * in one or more parts")
             }
             for place in places {
-                if let other = self.places.first(where: { $0.app != app && $0.meets(place) }) {
-                    return ("apps.\(app).read", "meets that of \(other.app): a file is read for one app")
+                let real = place.resolved
+                if let (named, _) = zip(self.places, resolved).first(where: { $0 != place && $1.meets(real) }) {
+                    let other = named.app == app ? "its own below \(named.root)" : "that of \(named.app)"
+                    return ("apps.\(app).read", "meets \(other): a file is read once")
                 }
-                if let own = kept.first(where: { place.reaches(into: $0) }) {
+                if let own = kept.first(where: { real.reaches(into: $0) }) {
                     return ("apps.\(app).read", "reaches into \(own), which is the agent's own")
                 }
             }

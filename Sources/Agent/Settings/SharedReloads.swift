@@ -12,6 +12,8 @@ struct Reloads: Sendable {
     var withoutDestination = 0
     /// The configuration that was taken.
     var configured: Settings
+    /// The one of the start: of what needs a restart it is in force.
+    let started: Settings
 }
 
 /// How reloading went: written by the agent, read from any thread.
@@ -19,7 +21,7 @@ final class SharedReloads: Sendable {
     private let reloads: Mutex<Reloads>
 
     init(_ configured: Settings, at time: Timestamp) {
-        reloads = Mutex(Reloads(lastSuccess: time, configured: configured))
+        reloads = Mutex(Reloads(lastSuccess: time, configured: configured, started: configured))
     }
 
     func withLock<Value>(_ body: (inout sending Reloads) -> sending Value) -> sending Value {

@@ -27,12 +27,12 @@ public struct ControlClient: Sendable {
 
     /// The socket's path.
     public let socket: String
-    /// How long the agent may take to answer; nil means as long as it takes (`drain --wait`). Default 10 s.
-    public var timeout: Duration?
+    /// How long the agent may take to begin its answer. Default 10 s.
+    public var timeout: Duration
     /// The largest answer, in bytes. Default 64 MiB.
     public var largestAnswer = 67_108_864
 
-    package init(socket: String, timeout: Duration? = .seconds(10)) {
+    package init(socket: String, timeout: Duration = .seconds(10)) {
         self.socket = socket
         self.timeout = timeout
     }
@@ -47,7 +47,7 @@ public struct ControlClient: Sendable {
     ) throws(ControlError) -> Answer {
         var answer: [UInt8] = []
         var isTooLarge = false
-        let status = try stream(method, path, query: query, body: body, content: content) { piece in
+        let status = try stream(method, path, query: query, body: body, content: content, silence: timeout) { piece in
             isTooLarge = answer.count + piece.count > largestAnswer
             if !isTooLarge { answer.append(contentsOf: piece) }
             return !isTooLarge
@@ -60,10 +60,11 @@ public struct ControlClient: Sendable {
 
     /// Asks and hands over the answer's body as it comes, until it ends or `take` returns false.
     ///
+    /// - Parameter silence: how long the agent may say nothing once its answer has begun; nil: as long as there is nothing to say.
     /// - Returns: the HTTP status.
     public func stream(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
-        content: [UInt8]? = nil, take: (ArraySlice<UInt8>) -> Bool
+        content: [UInt8]? = nil, silence: Duration? = nil, take: (ArraySlice<UInt8>) -> Bool
     ) throws(ControlError) -> Int {
         let content = content ?? body.map { Array($0.description.utf8) }
         guard socket.utf8.count <= UnixSocket.longestPath else {
@@ -71,17 +72,20 @@ public struct ControlClient: Sendable {
                 .unreachable, "the socket's path is longer than \(UnixSocket.longestPath) bytes: \(socket)")
         }
         guard let descriptor = UnixSocket.connect(to: socket) else { throw connectionFailure(errno) }
-        if let timeout {
-            let (seconds, attoseconds) = timeout.components
-            // bounded: a limit of our own.
-            var limit = timeval(tv_sec: Int(seconds), tv_usec: Int(attoseconds / 1_000_000_000_000))
-            for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-                // Without the limit a stuck agent makes the command wait: no reason not to ask.
-                _ = setsockopt(descriptor.raw, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
-            }
-        }
+        ControlClient.limit([SO_RCVTIMEO, SO_SNDTIMEO], of: descriptor.raw, to: timeout)
         try send(ControlClient.head(method, path, query, content) + (content ?? []), to: descriptor.raw)
-        return try receive(from: descriptor.raw, take)
+        return try receive(from: descriptor.raw, silence: silence, take)
+    }
+
+    /// Limits how long a call waits; zero is for ever.
+    private static func limit(_ options: [Int32], of descriptor: Int32, to wait: Duration) {
+        let (seconds, attoseconds) = wait.components
+        // bounded: a limit of our own.
+        var limit = timeval(tv_sec: Int(seconds), tv_usec: Int(attoseconds / 1_000_000_000_000))
+        for option in options {
+            // Without the limit a stuck agent makes the command wait: no reason not to ask.
+            _ = setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+        }
     }
 
     // MARK: Request
@@ -129,7 +133,9 @@ public struct ControlClient: Sendable {
 
     // MARK: Answer
 
-    private func receive(from descriptor: Int32, _ take: (ArraySlice<UInt8>) -> Bool) throws(ControlError) -> Int {
+    private func receive(
+        from descriptor: Int32, silence: Duration?, _ take: (ArraySlice<UInt8>) -> Bool
+    ) throws(ControlError) -> Int {
         var block = [UInt8](repeating: 0, count: 65_536)
         var head: [UInt8] = []
         var answer: (status: Int, left: Int?)?
@@ -153,6 +159,7 @@ public struct ControlClient: Sendable {
                     continue
                 }
                 answer = try parse(String(decoding: head[..<end], as: UTF8.self))
+                if silence != timeout { ControlClient.limit([SO_RCVTIMEO], of: descriptor, to: silence ?? .zero) }
                 piece = head[end...]
             }
             if let left = answer?.left { piece = piece.prefix(left) }

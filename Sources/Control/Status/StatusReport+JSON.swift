@@ -12,7 +12,7 @@ extension StatusReport {
             "pause_tokens": .strings(pauseTokens), "interval": .string(interval),
             "interval_origin": .string(intervalOrigin), "log_level": .string(logLevel),
             "reload_problem": JSONValue(reloadProblem), "restart_problem": JSONValue(restartProblem),
-            "edits": .strings(edits),
+            "edits": .strings(edits), "restart_edits": .strings(restartEdits),
             "balanced": .bool(balances),
             "intake": [
                 "read": .integer(intake.read), "accepted": .integer(intake.accepted),

@@ -264,8 +264,10 @@ public struct StatusReport: Sendable, Equatable {
     public var logLevel = "info"
     /// Why the last reload failed; nil when it did not.
     public var reloadProblem: String?
-    /// Settings that the configuration's files have otherwise than the one in force.
+    /// Settings that were edited in the configuration's files: a reload applies them.
     public var edits: [String] = []
+    /// Settings that were edited, whether or not they were reloaded: a restart applies them.
+    public var restartEdits: [String] = []
     /// Why a restart would fail; nil when it would not.
     public var restartProblem: String?
     /// The figures of reading.

@@ -337,10 +337,10 @@ struct StatusText: Sendable {
         if let problem = report.reloadProblem {
             lines.append(styled("the last reload failed, the old settings are in force: \(problem)", .bad))
         }
-        if !report.edits.isEmpty {
-            let some = report.edits.prefix(3).joined(separator: ", ") + (report.edits.count > 3 ? ", …" : "")
-            lines.append(
-                styled("edited since it was read, not in force: \(some) (`spoolship reload`)", .warning))
+        for (edits, hint) in [(report.edits, "`spoolship reload`"), (report.restartEdits, "needs a restart")]
+        where !edits.isEmpty {
+            let some = edits.prefix(3).joined(separator: ", ") + (edits.count > 3 ? ", …" : "")
+            lines.append(styled("edited, not in force: \(some) (\(hint))", .warning))
         }
         if let problem = report.restartProblem { lines.append(styled("a restart would fail: \(problem)", .bad)) }
         return lines

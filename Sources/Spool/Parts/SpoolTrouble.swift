@@ -1,3 +1,5 @@
+internal import EventLoops
+
 /// What cannot be read or removed, and why.
 struct SpoolTrouble {
     /// What is refused as long as its permissions stay as they are.
@@ -10,4 +12,6 @@ struct SpoolTrouble {
     var passedOver = PassedOver()
     /// What could not be done, and is done again later.
     var secondTries = SecondTries()
+    /// When the log last reported a file that was written anew and is sent again.
+    var lastRepeat: BootInstant?
 }

@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Logs
 internal import Glibc
 internal import Model
 
@@ -51,7 +52,8 @@ extension SpoolReader {
             return remember(.settle(directory, name), after: options.settleTime)
         }
         let isKnownAgain = knowAgain(id, looked, status)
-        if let known = directory.files[name], known.id != id { displaced(known) }
+        let before = directory.files[name].flatMap { $0.id != id ? $0 : nil }
+        if let before { displaced(before) }
         if let file = streams.files[id] {
             if file.directory !== directory || file.name != name || !file.hasName { moved(file, to: directory, name) }
             update(file, status)
@@ -85,6 +87,22 @@ extension SpoolReader {
         }
         update(file, status)
         if file.unread == 0 { considerLater(file) }
+        if let before { warnOfRepeat(of: before, by: file, looked) }
+    }
+
+    /// A file that took another one's name and begins with its lines repeats them: an editor, `sed -i` or rsync has written the file anew.
+    private func warnOfRepeat(of old: AppendFile, by file: AppendFile, _ looked: borrowing Descriptor) {
+        let known = old.trace.fingerprint
+        guard old.streams == file.streams, !file.isSuspect, known.length > 0, file.size >= old.taken.offset,
+            trouble.lastRepeat.map({ now - $0 >= .seconds(3600) }) ?? true,
+            let readable = try? FileSystem.read(looked),
+            let head = try? FileSystem.bytes(of: readable.raw, at: 0, count: known.length), head.count == known.length,
+            head.withUnsafeBytes({ ByteHash.of($0) }) == known.hash
+        else { return }
+        trouble.lastRepeat = now
+        log.warning(
+            "a file was replaced by one that begins with the same lines: all of it is read; reported once an hour",
+            ["path": file.path.text, "read_before": old.taken.offset])
     }
 
     /// A file may have another identity than at the last stop, because its file system has handles now, or none any more: then

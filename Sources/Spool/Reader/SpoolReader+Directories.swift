@@ -134,13 +134,29 @@ extension SpoolReader {
         if tree.rootChecksLeft > 0 { remember(.checkRoot, after: options.pollInterval) }
     }
 
+    /// Where files are only read: leaves a directory that its path no longer leads to, and reads the one that it leads to now.
+    ///
+    /// It was removed and made again, a link above it leads elsewhere, a parent was replaced, or something was mounted over it. What was
+    /// not read of its files is read.
+    public func followPath() {
+        guard let directory = tree.directories[FileName("")], figures.root?.hasItsName == false else { return }
+        close(directory)
+        findRoot()
+    }
+
     private func lostRoot() {
         guard life.phase == .running else { return }
-        log.error("spool directory is gone", ["path": options.directory, "advice": "make it again"])
-        let complaint = SpoolComplaint(
-            path: options.directory, owner: 0, ownerName: ownerName(0),
-            advice: "the spool directory is gone: make it again")
-        _ = trouble.complaints.add(complaint, at: FileName(""))
+        if options.place == nil {
+            log.error("spool directory is gone", ["path": options.directory, "advice": "make it again"])
+            let complaint = SpoolComplaint(
+                path: options.directory, owner: 0, ownerName: ownerName(0),
+                advice: "the spool directory is gone: make it again")
+            _ = trouble.complaints.add(complaint, at: FileName(""))
+        } else {
+            // `status` names it; such directories come and go with what writes to them.
+            counters.root = nil
+            log.info("directory is gone", ["path": options.directory])
+        }
         for child in tree.directories.values { close(child) }
         remember(.findRoot, after: options.pollInterval)
         publish()
@@ -153,7 +169,11 @@ extension SpoolReader {
             tree.root = try SpoolReader.openRoot(options.directory)
             trouble.complaints.remove(FileName(""))
             counters.root = nil
-            log.warning("spool directory is back", ["path": options.directory])
+            if options.place == nil {
+                log.warning("spool directory is back", ["path": options.directory])
+            } else {
+                log.info("directory is back", ["path": options.directory])
+            }
             open(FileName(""), depth: 0)
         } catch {
             // Told when it went; it is looked for until it is back.

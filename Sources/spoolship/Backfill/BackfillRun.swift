@@ -204,7 +204,7 @@ struct BackfillRun: Sendable {
     private func drain() throws(CommandFailure) -> ExitCode {
         let left = deadline.map { max(.zero, $0 - time.bootTime) } ?? .seconds(86_400)
         var patient = client
-        patient.timeout = nil
+        patient.timeout = left + .seconds(10)
         let answer: ControlClient.Answer
         do throws(ControlError) {
             answer = try patient.request("POST", "/v1/drain", body: ["timeout_ms": .integer(left.wholeMilliseconds)])

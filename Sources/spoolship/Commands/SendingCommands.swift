@@ -37,7 +37,8 @@ extension Command {
     ) { invocation in
         let timeout = try invocation.duration("timeout") ?? .seconds(30)
         try invocation.followSending(
-            "/v1/drain", invocation.body("destination", and: ["timeout_ms": .integer(timeout.wholeMilliseconds)]))
+            "/v1/drain", invocation.body("destination", and: ["timeout_ms": .integer(timeout.wholeMilliseconds)]),
+            silence: timeout + .seconds(10))
     }
 
     static let pause = Command(
@@ -154,9 +155,11 @@ extension Invocation {
     }
 
     /// Prints the reports of a command as they come; its exit code is the result's.
-    fileprivate func followSending(_ path: String, _ body: JSONValue) throws(CommandFailure) {
+    fileprivate func followSending(
+        _ path: String, _ body: JSONValue, silence: Duration? = nil
+    ) throws(CommandFailure) {
         var code = ExitCode.software
-        try lines("POST", path, body: body) { text throws(CommandFailure) in
+        try lines("POST", path, body: body, silence: silence) { text throws(CommandFailure) in
             let line = try orFail(.software, about: "the agent's answer", try JSONValue(parsing: text))
             if line["error"]?["message"] != nil { throw Invocation.refusal(line) }
             if has("json") { try console.print(line.description) }
