@@ -172,7 +172,7 @@ extension EndToEnd {
             try bench.waitUntilDelivered(40)
             try #require(rename(top, "\(bench.path)/old") == 0)
             try wait(.seconds(40), "status to say that it is not there") {
-                try bench.command("status").text.contains("no such directory yet, or it cannot be opened in \(top)/logs")
+                try bench.command("status").text.contains("it cannot be opened in \(top)/logs")
             }
             try make("\(top)/logs")
             try append(40..<50, "\(top)/logs/a.log")
