@@ -31,6 +31,13 @@ public struct ReadPlace: Sendable, Hashable {
         return places
     }
 
+    /// A pattern that names only files that are never read, packed ones; nil where each may name others.
+    public var neverRead: String? {
+        patterns.first { pattern in ReadPlace.packed.contains { pattern.last?.hasSuffix($0) == true } }.map {
+            "\(root)/\($0.joined(separator: "/"))"
+        }
+    }
+
     /// Both as one place, below the root that lies above the other's.
     private func joined(with other: ReadPlace) -> ReadPlace {
         guard root.utf8.count <= other.root.utf8.count else { return other.joined(with: self) }

@@ -289,6 +289,15 @@ struct StartupCheckTests {
         try expect(
             destination(try write("open", "abc\n", mode: 0o644)), says: "can be read by everybody", warning: true)
         try expect(destination("\(root)/spool"), says: "is no regular file")
+        // As the start would, in its words.
+        try expect(destination(try write("two", "abc\nabc\n")), says: "holds more than one line of text")
+        try expect(destination(try write("long", String(repeating: "a", count: 70_000))), says: "is it the right file?")
+        try expect(destination(try write("spaces", "  \n")), says: "is empty")
+        let service = try write("service.pem", "no certificate")
+        try expect(
+            "[[destination]]\nname = \"main\"\nurl = \"https://example.com\"\n[destination.oauth2]\n"
+                + "token_url = \"https://example.com/token\"\nclient_id = \"a\"\nclient_secret = \"b\"\nca_file = \"\(service)\"",
+            says: "holds no certificate in PEM")
     }
 
     @Test(

@@ -62,6 +62,7 @@ struct ReadPlaceTests {
         }
         let rotated = try #require(ReadPlace.of(app: "d", ["/var/log/x.log.1"])?.first)
         #expect(rotated.meets(third))
+        #expect(ReadPlace.of(app: "d", ["/l/*.log.gz"])?.first?.neverRead == "/l/*.log.gz" && third.neverRead == nil)
         // Patterns of one app that meet are one place.
         let joined = try #require(
             ReadPlace.of(app: "e", ["/l/web/*.log", "/l/*/*.log", "/l/x/y/*.log", "/l/web/a.log"]))

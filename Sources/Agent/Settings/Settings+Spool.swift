@@ -88,6 +88,13 @@ extension Settings {
                 return ("apps.\(app).read", "must be absolute paths of files, with * in one or more parts")
             }
             for place in places {
+                if let pattern = place.neverRead {
+                    return (
+                        "apps.\(app).read",
+                        "names packed files by \(pattern): they are not read where they are; read them before rotation packs them"
+                            + " (delaycompress), or once by spoolship backfill"
+                    )
+                }
                 let real = place.resolved
                 if let (named, _) = zip(self.places, resolved).first(where: { $0 != place && $1.meets(real) }) {
                     let other = named.app == app ? "its own below \(named.root)" : "that of \(named.app)"

@@ -105,6 +105,11 @@ public struct StartupRehearsal: Sendable {
         return refusals.first(where: \.endsStart).map { "\($0.setting) \($0.message)" }
     }
 
+    /// Why the start cannot make a destination of the files that its settings name, in the start's own words.
+    public func fileRefusal(of destination: DestinationSettings) -> String? {
+        refusal(of: destination) == nil ? refusal(of: destination, countsFiles: true) : nil
+    }
+
     /// Destinations that the settings do not name and events wait for: renamed, or taken out too early.
     ///
     /// - Returns: each with how many events wait; empty where the queue cannot be looked at.

@@ -28,7 +28,9 @@ extension ControlAPI {
             _, body async throws(ControlRefusal) in
             let token = try body.text("token") ?? "manual"
             // `status` could not name it, nor `resume` release it.
-            guard !token.isEmpty else { throw .bad("token is empty") }
+            guard !token.isEmpty, token.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+                throw .bad("token is empty, or has control characters")
+            }
             let ttl = try body.duration("ttl_ms")
             guard ttl != .zero else { throw .bad("a pause of no length pauses nothing; give a time above 0") }
             try await sending.pause(

@@ -61,7 +61,9 @@ struct SecretProvider {
         var bytes = file.content[...]
         if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
-        guard !bytes.isEmpty else { throw OutputError(.badFile, "\(file.path) is empty; it should hold a secret") }
+        guard !bytes.allSatisfy({ $0 <= 0x20 }) else {
+            throw OutputError(.badFile, "\(file.path) is empty; it should hold a secret")
+        }
         let isGood = bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || hasLines && [0x09, 0x0A, 0x0D].contains($0) }
         guard isGood, let text = String(validating: bytes, as: UTF8.self) else {
             throw OutputError(

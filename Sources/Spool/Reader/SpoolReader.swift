@@ -96,9 +96,12 @@ public actor SpoolReader {
         } catch {
             // A start that went on without it would look well and read nothing.
             let message =
-                error.number == ENOSYS
-                ? "openat2 is not available: it needs Linux 5.6, and no sandbox that forbids it (RestrictSUIDSGID= does)"
-                : "cannot open the spool \(path): make it, or set spool.directory"
+                switch error.number {
+                case ENOSYS:
+                    "openat2 is not available: it needs Linux 5.6, and no sandbox that forbids it (RestrictSUIDSGID= does)"
+                case ENOENT, ENOTDIR: "cannot open the spool \(path): make it, or set spool.directory"
+                default: "cannot open the spool \(path)"
+                }
             throw SpoolError(.noDirectory, message, cause: error)
         }
     }

@@ -52,6 +52,7 @@ extension Command {
                 name: "\(word) show", summary: "shows one of them, with its content", arguments: "ID",
                 argumentCount: 1...1, details: access
             ) { invocation in
+                guard !invocation.arguments[0].isEmpty else { throw CommandFailure(.usage, "the ID is empty") }
                 let record = try invocation.askForRecords(
                     "GET", "\(path)/\(invocation.arguments[0])", timeout: .seconds(60))
                 try invocation.console.print(record.pretty)

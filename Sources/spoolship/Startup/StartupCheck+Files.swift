@@ -13,6 +13,7 @@ extension StartupCheck {
 
     mutating func checkFiles(of destination: DestinationSettings) {
         let path = "destination.\(destination.name)"
+        let found = mistakes
         for secret in destination.secrets { checkSecret(secret.source, "\(path).\(secret.setting)") }
         let tls = destination.tls
         if let file = tls.caFile { checkCertificates(file, "\(path).tls.ca_file", chain: false) }
@@ -32,6 +33,14 @@ extension StartupCheck {
         }
         if let file = destination.path, let refusal = writeRefusal(file) {
             add("\(path).path", "\(file) cannot be written: \(refusal)")
+        }
+        // Whatever else the start would refuse. A systemd credential is there for the service alone.
+        let isService = Console.environment("CREDENTIALS_DIRECTORY") != nil
+        let hasCredential = destination.secrets.contains { if case .credential? = $0.source { true } else { false } }
+        if mistakes == found, isService || !hasCredential,
+            let refusal = StartupRehearsal(settings, version: Build.version).fileRefusal(of: destination)
+        {
+            add(path, refusal)
         }
     }
 

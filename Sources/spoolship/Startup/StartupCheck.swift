@@ -40,6 +40,9 @@ struct StartupCheck {
         return check.problems
     }
 
+    /// How many were found that are no warnings.
+    var mistakes: Int { problems.count { $0.severity == .error } }
+
     mutating func add(_ path: String, _ message: String, severity: Problem.Severity = .error) {
         problems.append(loaded.problem(.environment, message, about: path, severity: severity))
     }
