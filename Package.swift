@@ -167,29 +167,27 @@ let package = Package(
             fixtures: true),
 
         // Control
-        .target(
-            name: "Control", dependencies: ["CLinux", "EventLoops", "Model", "Metrics"],
-            resources: [.embedInCode("Status/page.css")], swiftSettings: settings(of: "Control")),
-        tests("Control", ["EventLoops", "Metrics", "Model", "TestKit"], fixtures: true),
+        module("Control", ["CLinux", "EventLoops", "Model", "Metrics"]),
+        tests("Control", ["EventLoops", "Metrics", "Model", "TestKit"]),
 
         // Receiver
         module("Receiver", ["EventLoops", "Events", "Model", "Frames", "CMicroHTTPD", "COpenSSL"]),
         tests("Receiver", ["EventLoops", "Model", "Frames", "Outputs", "TestKit"]),
 
         // Agent
-        module(
-            "Agent",
-            [
+        .target(
+            name: "Agent",
+            dependencies: [
                 "CLinux", "Digests", "EventLoops", "Model", "Logs", "Frames", "Configuration", "Metrics", "Spool",
                 "Events", "Containers", "Intake", "Journal", "Queue", "Delivery", "Outputs", "Control", "Host",
                 "TimeZones",
-            ]),
+            ], resources: [.embedInCode("Status/page.css")], swiftSettings: settings(of: "Agent")),
         tests(
             "Agent",
             [
                 "Configuration", "Containers", "Control", "Delivery", "EventLoops", "Model", "Logs", "Frames", "Intake",
                 "Spool", "Events", "Queue", "Receiver", "TestKit", "TimeZones",
-            ]),
+            ], fixtures: true),
 
         // spoolship
         .target(
@@ -206,7 +204,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "CommandTests",
-            dependencies: ["Configuration", "Containers", "EventLoops", "Receiver", "TestKit", "spoolship"],
+            dependencies: ["Agent", "Configuration", "Containers", "EventLoops", "Receiver", "TestKit", "spoolship"],
             swiftSettings: strict),
 
         // SpoolshipClient

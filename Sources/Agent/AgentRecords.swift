@@ -8,7 +8,7 @@ internal import Queue
 internal import Spool
 
 /// What the control API asks of the queue, the dead letters and the quarantine.
-struct AgentRecords: RecordControl {
+struct AgentRecords: Sendable {
     let queue: QueueStore
     /// Nil while no agent runs: rules and sessions are its.
     let rereader: Rereader?
@@ -22,13 +22,13 @@ struct AgentRecords: RecordControl {
     var log: Log?
 
     func list(
-        _ store: RecordStore, _ filter: RecordSelection, after: String?, limit: Int
-    ) async throws(ControlRefusal) -> (records: [JSONValue], next: String?) {
-        let page = try await stored(try await queue.list(store, filter, after: after, limit: limit))
-        guard store == .queue else { return (page.records, page.next) }
-        let deadlines = await deadlines()
-        let now = time.wallTime
-        return (page.records.map { AgentRecords.withTimeLeft($0, deadlines, at: now) }, page.next)
+        _ store: RecordStore, _ selection: RecordSelection, after: String?, limit: Int
+    ) async throws -> RecordPage {
+        var page = try await queue.list(store, selection, after: after, limit: limit)
+        guard store == .queue else { return page }
+        let (deadlines, now) = (await deadlines(), time.wallTime)
+        page.records = page.records.map { AgentRecords.withTimeLeft($0, deadlines, at: now) }
+        return page
     }
 
     /// Says by when queued events must have arrived, and how many seconds are left (ga09): for the first deadline of the
@@ -51,44 +51,32 @@ struct AgentRecords: RecordControl {
             ])
     }
 
-    func show(_ store: RecordStore, id: String) async throws(ControlRefusal) -> JSONValue {
-        if let record = try await stored(try await queue.show(store, id: id)) { return record }
+    func show(_ store: RecordStore, id: String) async throws -> JSONValue {
+        if let record = try await queue.show(store, id: id) { return record }
         throw ControlRefusal(status: 404, code: "not_found", message: "there is no record \(id); it may be gone by now")
     }
 
-    func export(
-        _ store: RecordStore, _ filter: RecordSelection, after: String?
-    ) async throws(ControlRefusal) -> (lines: [UInt8], next: String?) {
-        let page = try await stored(try await queue.export(store, filter, after: after))
-        return (page.lines, page.next)
-    }
-
-    func retry(_ store: RecordStore, _ filter: RecordSelection) async throws(ControlRefusal) -> Int {
-        guard store != .queue else {
-            throw ControlRefusal(status: 400, code: "not_possible", message: "what is queued is sent by itself")
-        }
-        if store == .deadLetters { return try await stored(try await queue.retryDeadLetters(filter)) }
+    /// Sends dead letters again, or reads quarantined lines again; gives how many.
+    func retry(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
+        if store == .deadLetters { return try await queue.retryDeadLetters(selection) }
         guard let rereader else {
             throw ControlRefusal(
                 status: 503, code: "no_agent", message: "the agent reads quarantined lines again: start it first")
         }
-        if filter.isOfFiles { return try await retryFiles(of: filter.app, with: rereader) }
-        return try await retryQuarantine(filter, with: rereader)
+        if selection.isOfFiles { return try await retryFiles(of: selection.app, with: rereader) }
+        return try await retryQuarantine(selection, with: rereader)
     }
 
     /// Reads the bad lines again that keep files in the spool, and has those removed that nothing keeps any more.
-    private func retryFiles(of app: String?, with rereader: Rereader) async throws(ControlRefusal) -> Int {
+    private func retryFiles(of app: String?, with rereader: Rereader) async throws -> Int {
         guard let spool else { return 0 }
         var count = 0
         for (key, path) in queue.snapshot.unkept.sorted(by: { $0.value < $1.value }) {
-            let rows = try await stored(try await queue.unkept(of: key))
+            let rows = try await queue.unkept(of: key)
             guard let lines = rows.first?.lines, app == nil || app == lines.app else { continue }
             let known = await spool.path(ofFile: Hexadecimal.bytes(key))
             let file = "\(spool.figures.root?.path ?? "")/\(known ?? path)"
-            if let read = try await relaying(
-                awaiting: try await rereader.read(file, key, rows, maxEventSize: maxEventSize),
-                ControlRefusal.init(intake:))
-            {
+            if let read = try await rereader.read(file, key, rows, maxEventSize: maxEventSize) {
                 count += read
                 continue
             }
@@ -98,59 +86,40 @@ struct AgentRecords: RecordControl {
             log?.warning("a file with bad lines is gone, they are not read again", ["path": path])
             var commit = Commit()
             for row in rows { commit.memory.updateValue(nil, forKey: row.name) }
-            _ = try await stored(try await queue.store(commit))
+            _ = try await queue.store(commit)
         }
         await spool.removeReleased()
         return count
     }
 
-    private func retryQuarantine(
-        _ selection: RecordSelection, with rereader: Rereader
-    ) async throws(ControlRefusal) -> Int {
+    private func retryQuarantine(_ selection: RecordSelection, with rereader: Rereader) async throws -> Int {
         // What is quarantined again gets a greater number: the pages end where the quarantine ended at the start.
         var end: Int64 = 0
-        while let last = try await stored(try await queue.quarantined(selection, after: end)).last { end = last.id }
+        while let last = try await queue.quarantined(selection, after: end).last { end = last.id }
         var count = 0
         var last: Int64 = 0
         while last < end {
-            let records = try await stored(try await queue.quarantined(selection, after: last)).filter { $0.id <= end }
+            let records = try await queue.quarantined(selection, after: last).filter { $0.id <= end }
             guard let next = records.last else { break }
             last = next.id
-            count += try await relaying(
-                awaiting: try await rereader.read(records.map { ($0.id, $0.record) }), ControlRefusal.init(intake:))
+            count += try await rereader.read(records.map { ($0.id, $0.record) })
         }
         return count
     }
 
-    func purge(_ store: RecordStore, _ filter: RecordSelection) async throws(ControlRefusal) -> Int {
-        let purged = try await stored(try await queue.purge(store, filter))
+    /// Removes records; of the queue they count as discarded. Gives how many.
+    func purge(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
+        let purged = try await queue.purge(store, selection)
         if purged > 0 { log?.warning("removed by command", ["from": store.rawValue, "count": purged]) }
         return purged
     }
 
-    func move(
-        from source: String, to target: String, _ priority: Priority?
-    ) async throws(ControlRefusal) -> (moved: Int, kept: Int) {
-        let result = try await relaying(
-            awaiting: try await queue.move(DestinationName(source), to: DestinationName(target), priority)
-        ) { (error: QueueError) in
-            error.code == .misuse
-                ? ControlRefusal(status: 400, code: "unknown_destination", message: error.message)
-                : ControlRefusal(queue: error)
+    /// Lets what is queued for one destination wait for another instead.
+    func move(from source: String, to target: String, _ priority: Priority?) async throws -> MovedEvents {
+        do throws(QueueError) {
+            return try await queue.move(DestinationName(source), to: DestinationName(target), priority)
+        } catch  where error.code == .misuse {
+            throw ControlRefusal(status: 400, code: "unknown_destination", message: error.message)
         }
-        return (result.moved, result.kept)
-    }
-
-    /// What the queue gives; its failure is the refusal.
-    private func stored<Value>(
-        _ work: @autoclosure () async throws(QueueError) -> Value
-    ) async throws(ControlRefusal) -> Value {
-        do throws(QueueError) { return try await work() } catch { throw ControlRefusal(queue: error) }
-    }
-}
-
-extension ControlRefusal {
-    init(queue error: QueueError, status: Int = 500) {
-        self.init(status: status, code: error.code.rawValue, message: error.message)
     }
 }

@@ -1,14 +1,15 @@
 internal import Configuration
 internal import Containers
-public import Control
+internal import Control
 internal import Delivery
 internal import EventLoops
 internal import Events
 internal import Intake
 internal import Logs
-public import Model
+internal import Model
 internal import Queue
 internal import Spool
+internal import Synchronization
 
 /// The names under which the agent keeps what a person has switched.
 enum AgentSwitch {
@@ -18,10 +19,20 @@ enum AgentSwitch {
     static let country = "agent.country"
 }
 
+/// The result of a reload; a configuration with mistakes is a refusal instead.
+struct ReloadResult: Sendable {
+    /// Settings that are in force now: `queue.max_size "10MiB" -> "20MiB"`.
+    let changed: [String]
+    /// Settings that wait for a restart.
+    let needRestart: [String]
+    /// What is allowed and probably not meant, each a sentence for a person.
+    let warnings: [String]
+}
+
 /// What changes while the agent runs: reload, disable, country, sessions, the log's level.
-extension AgentService: CollectionControl {
+extension AgentService {
     /// Reads the configuration again: all of it comes into force, or nothing does.
-    public func reload() async throws(ControlRefusal) -> ReloadResult {
+    func reload() async throws(ControlRefusal) -> ReloadResult {
         manager?.notifyReloading()
         defer { manager?.notify("READY=1") }
         do throws(ControlRefusal) {
@@ -129,7 +140,7 @@ extension AgentService: CollectionControl {
     }
 
     /// Turns collection on or off; durable. Off deletes what is queued.
-    public func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> DiscardedEvents {
+    func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> DiscardedEvents {
         guard let parts else { throw .starting }
         // Two at a time, one in each direction, could end with events collected and none sent.
         guard !isDiscarding, !isSwitching else {
@@ -146,24 +157,19 @@ extension AgentService: CollectionControl {
             isCollecting = isEnabled
             parts.notice.setCollecting(isEnabled)
             await configureIntake(parts)
-            var discarded = DiscardedEvents()
-            if !isEnabled {
-                // Commits that had begun become durable first, so that they are deleted with the rest.
-                await settleIntake(parts)
-                // Nothing more is sent, and what arrives is not counted as discarded.
-                await parts.driver.disable(grace: .seconds(10))
-                discarded = try await discardQueue(parts.queue)
-            } else {
+            guard !isEnabled else {
                 await parts.driver.enable()
-            }
-            if isEnabled {
                 log.warning("collection enabled")
-            } else {
-                // Deletes events: whoever looks for them finds here when, at every level but error.
-                log.warning(
-                    "collection disabled by command",
-                    ["discarded": discarded.all, "in_flight": discarded.inFlight])
+                return DiscardedEvents()
             }
+            // Commits that had begun become durable first, so that they are deleted with the rest.
+            await settleIntake(parts)
+            // Nothing more is sent, and what arrives is not counted as discarded.
+            await parts.driver.disable(grace: .seconds(10))
+            let discarded = try await discardQueue(parts.queue)
+            // Deletes events: whoever looks for them finds here when, at every level but error.
+            log.warning(
+                "collection disabled by command", ["discarded": discarded.all, "in_flight": discarded.inFlight])
             return discarded
         } catch {
             throw ControlRefusal(queue: error)
@@ -199,7 +205,7 @@ extension AgentService: CollectionControl {
     }
 
     /// Overrides the country of events that name none; nil ends that. Durable.
-    public func setCountry(_ code: String?) async throws(ControlRefusal) {
+    func setCountry(_ code: String?) async throws(ControlRefusal) {
         guard let parts else { throw .starting }
         let wanted = code.flatMap { CountryCode($0) }
         guard wanted != nil || code == nil else {
@@ -214,8 +220,8 @@ extension AgentService: CollectionControl {
         await configureIntake(parts)
     }
 
-    /// Starts a session of an app, where sessions are manual.
-    public func startSession(app named: String?) async throws(ControlRefusal) -> String {
+    /// Starts a session of an app, where sessions are manual; says in a sentence what happened.
+    func startSession(app named: String?) async -> String {
         let app = named ?? "default"
         guard let parts else { return "the agent is starting; nothing changed" }
         let hasStarted = await parts.reader.intakes.spool.use { $0.startSession(of: app) }
@@ -229,7 +235,7 @@ extension AgentService: CollectionControl {
     }
 
     /// Changes the log's level until a restart or a reload; `default` is the configured one.
-    public func setLogLevel(_ level: String) async throws(ControlRefusal) {
+    func setLogLevel(_ level: String) async throws(ControlRefusal) {
         guard let level = level == "default" ? settings.agent.logLevel : LogLevel(name: level) else {
             let names = (LogLevel.allCases.map(\.name) + ["default"]).joined(separator: ", ")
             throw ControlRefusal(status: 400, code: "out_of_range", message: "the level is one of \(names)")

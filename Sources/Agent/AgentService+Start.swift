@@ -86,7 +86,7 @@ extension AgentService {
             IntakeCollector(figures: intakes, time: time),
             SpoolCollector(reader: reader, time: time), DeliveryCollector(driver: driver),
             ContainerCollector(keeper: keeper, functions: functions, time: time), functions.durations,
-            ProgramCollector(program: program, log: sink, reloads: reloads), ProcessCollector(),
+            ProgramCollector(agent: self), ProcessCollector(),
             MachineCollector(spool: settings.spool.directory, state: settings.agent.stateDirectory, on: storeLoop),
         ]
         let ports = PortWatch(on: loop, time: time, log: log)
@@ -99,25 +99,26 @@ extension AgentService {
         ) { ProgressWatch.State(queue: queue.snapshot, delivery: DeliverySnapshot(), spool: reader.figures) }
         let restart = RestartWatch(configurationPath, version: program.version, on: loop, time: time, log: log)
         let status = AgentStatus(
-            program: program, settings: { self.sharedSettings.withLock { $0 } },
-            country: { self.sharedCountry.withLock { $0 } }, sink: sink, queue: queue, sending: sending,
-            driver: driver, reader: reader, intakes: intakes, unreadSpool: unreadSpool, unread: unread,
-            containers: keeper, recorder: recorder, ports: ports, pulse: pulse, restart: restart,
-            started: time.bootTime, time: time, reloads: reloads, manager: task == nil ? manager : nil)
+            agent: self, queue: queue, driver: driver, reader: reader, intakes: intakes, unreadSpool: unreadSpool,
+            unread: unread, containers: keeper, recorder: recorder, ports: ports, pulse: pulse, restart: restart,
+            started: time.bootTime)
         let rereader = Rereader(
             on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, log: log
         ) {
             await self.intakeSettings(cap: queue.snapshot.maxSize)
         }
-        let control = try await startControl(
-            ControlAPI.routes(
-                status: status, sending: AgentSending(driver: driver, containers: keeper),
-                collection: self,
-                records: AgentRecords(
-                    queue: queue, rereader: rereader, spool: spool, maxEventSize: settings.spool.maxEventSize,
-                    time: time, deadlines: { await self.deadlines }, log: log),
-                tap: tap, backfill: AgentBackfill(backfill: backfill),
-                containers: keeper))
+        let records = AgentRecords(
+            queue: queue, rereader: rereader, spool: spool, maxEventSize: settings.spool.maxEventSize, time: time,
+            deadlines: { await self.deadlines }, log: log)
+        var routes = ControlRoutes()
+        routes.addStatus { await status.status() }
+        routes.addSwitches(of: self)
+        routes.addSending(driver, keeper)
+        routes.addRecords(records)
+        routes.addTap(tap)
+        routes.addBackfill(backfill)
+        routes.addContainers(keeper)
+        let control = try await startControl(routes)
         let stats: StatsServer?
         do throws(AgentError) {
             stats = try await startStats(

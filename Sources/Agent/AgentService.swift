@@ -47,7 +47,8 @@ public actor AgentService {
     nonisolated let readerLoop: EventLoop
     nonisolated let storeLoop: EventLoop
     nonisolated let manager: ServiceManager?
-    nonisolated let reloads: SharedReloads
+    /// How reloading went; for other threads too.
+    nonisolated let reloads: Mutex<Reloads>
     nonisolated let host: HostFacts
     nonisolated let sending = SendingFigures()
     /// What is done instead of reading the spool; the agent ends with it.
@@ -139,7 +140,7 @@ public actor AgentService {
         try result.get()
     }
 
-    private init(
+    init(
         _ settings: Settings, path: String, program: ProgramIdentity, sink: StandardErrorLog,
         task: (@Sendable () -> Void)?, on loop: EventLoop
     ) throws(AgentError) {
@@ -152,7 +153,7 @@ public actor AgentService {
         self.sink = sink
         self.task = task
         self.loop = loop
-        reloads = SharedReloads(settings, at: time.wallTime)
+        reloads = Mutex(Reloads(lastSuccess: time.wallTime, configured: settings, started: settings))
         host = HostFacts(settings, version: program.version, log: Log(sink))
         manager = ServiceManager(socket: getenv("NOTIFY_SOCKET").map { String(cString: $0) })
         readerLoop = try relaying(try EventLoop(name: "reader"), AgentError.init(start:))
@@ -239,7 +240,7 @@ public actor AgentService {
     }
 
     /// Stops reading, commits, drains, closes: in this order nothing is lost, and what can still go goes.
-    private func stop(_ parts: Parts) async {
+    func stop(_ parts: Parts) async {
         log.info("agent stopping")
         await parts.backfill.stop()
         var left = Commit()

@@ -3,18 +3,21 @@ public import Control
 public import EventLoops
 internal import Glibc
 internal import Logs
+public import Model
 internal import Queue
 
 /// The queue, the dead letters and the quarantine while no agent runs: in the file itself, whose directory nobody else
 /// owns meanwhile.
-public enum StoredRecords {
+public struct StoredRecords: Sendable {
+    private let queue: QueueStore
+
     /// Opens the queue of a configuration and hands over what is stored.
     ///
     /// Root becomes the directory's owner first, for good: whatever SQLite makes must stay the agent's.
     /// - Throws: `AgentError` with code `locked` while an agent runs, `missing` without a queue, `noPermission` for who
     ///   is neither root nor the directory's owner.
     public static func use<Value: Sendable>(
-        _ settings: Settings, _ body: @escaping @Sendable (any RecordControl) async -> Value
+        _ settings: Settings, _ body: @escaping @Sendable (StoredRecords) async -> Value
     ) throws(AgentError) -> Value {
         try becomeOwner(of: settings.agent.stateDirectory)
         let sink = StandardErrorLog(level: .error)
@@ -27,7 +30,7 @@ public enum StoredRecords {
                 sink.attach(to: loop)
                 do throws(QueueError) {
                     let queue = try QueueStore(options, on: loop, time: SystemTime(), log: Log(sink))
-                    let value = await body(AgentRecords(queue: queue, rereader: nil))
+                    let value = await body(StoredRecords(queue: queue))
                     await queue.close()
                     return .success(value)
                 } catch {
@@ -38,6 +41,29 @@ public enum StoredRecords {
             throw AgentError(.io, "cannot begin: \(error)")
         }
         return try result.get()
+    }
+
+    /// Answers a request as the control API does that asks for no more than the records.
+    public func answer(_ request: ControlRequest) async -> ControlResponse {
+        var routes = ControlRoutes()
+        routes.addRecords(AgentRecords(queue: queue, rereader: nil))
+        return await routes.answer(request)
+    }
+
+    /// The next records that a query selects as lines, each ended, at most about 1 MiB.
+    ///
+    /// - Parameter after: the `next` of the page before.
+    /// - Throws: `ControlRefusal`.
+    public func export(
+        _ store: RecordStore, _ query: [(String, String)], after: String?
+    ) async throws -> (lines: [UInt8], next: String?) {
+        let said = JSONValue.object(query.map { JSONValue.Member($0.0, .string($0.1)) })
+        do {
+            let page = try await queue.export(store, try RecordSelection(said), after: after)
+            return (page.lines, page.next)
+        } catch {
+            throw ControlRefusal(error)
+        }
     }
 
     private static func becomeOwner(of directory: String) throws(AgentError) {

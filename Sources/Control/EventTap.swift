@@ -94,9 +94,9 @@ public final class EventTap: Sendable {
 }
 
 extension EventTap {
-    /// Sends events to a client until it goes away.
-    func send(_ filter: Filter, to stream: ControlStream) async {
-        let watcher = add(filter)
+    /// Sends events to a client until it goes away: those of an app, of a priority, of a name; nil means any.
+    package func send(app: String?, priority: Priority?, name: String?, to stream: ControlStream) async {
+        let watcher = add(Filter(app: app, priority: priority, name: name))
         defer { remove(watcher) }
         while let (lines, missed) = await watcher.next() {
             if !lines.isEmpty { guard await stream.write(lines) else { return } }

@@ -15,9 +15,8 @@ extension Invocation {
     ) throws(CommandFailure) -> JSONValue {
         try throughAgent { () throws(CommandFailure) in
             try ask(method, path, query: query, body: body, timeout: timeout)
-        } else: { (records: any RecordControl) -> Result<JSONValue, CommandFailure> in
-            let answer = await ControlAPI.routes(records: records)
-                .answer(ControlRequest(method, path, query: query, body: body))
+        } else: { records -> Result<JSONValue, CommandFailure> in
+            let answer = await records.answer(ControlRequest(method, path, query: query, body: body))
             guard case .bytes(let bytes) = answer.body, let json = try? JSONValue(parsing: bytes) else {
                 return .failure(CommandFailure(.software, "\(path) has no answer"))
             }
@@ -29,13 +28,11 @@ extension Invocation {
     func exportRecords(_ store: RecordStore, query: [(String, String)]) throws(CommandFailure) {
         try throughAgent { () throws(CommandFailure) in
             try exportFromAgent("/v1/\(store.rawValue)/export", query: query)
-        } else: { [console] (records: any RecordControl) -> Result<Void, CommandFailure> in
+        } else: { [console] records -> Result<Void, CommandFailure> in
             do {
-                let said = JSONValue.object(query.map { JSONValue.Member($0.0, .string($0.1)) })
-                let filter = try ControlAPI.filter(said)
                 var after: String?
                 repeat {
-                    let page = try await records.export(store, filter, after: after)
+                    let page = try await records.export(store, query, after: after)
                     try console.write(bytes: page.lines)
                     after = page.next
                 } while after != nil
@@ -66,7 +63,7 @@ extension Invocation {
     /// Does it by way of the agent, or else on the file.
     private func throughAgent<Value: Sendable>(
         _ ask: () throws(CommandFailure) -> Value,
-        else use: @escaping @Sendable (any RecordControl) async -> Result<Value, CommandFailure>
+        else use: @escaping @Sendable (StoredRecords) async -> Result<Value, CommandFailure>
     ) throws(CommandFailure) -> Value {
         do throws(CommandFailure) {
             return try ask()
@@ -80,7 +77,7 @@ extension Invocation {
     }
 
     private func onFile<Value: Sendable>(
-        _ use: @escaping @Sendable (any RecordControl) async -> Result<Value, CommandFailure>,
+        _ use: @escaping @Sendable (StoredRecords) async -> Result<Value, CommandFailure>,
         unreachable: CommandFailure
     ) throws(CommandFailure) -> Value {
         let settings: Settings

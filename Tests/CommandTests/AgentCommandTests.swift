@@ -7,7 +7,14 @@ import Synchronization
 import TestKit
 import Testing
 
+@testable import Agent
+@testable import Queue
 @testable import spoolship
+
+/// What a report says of a destination's normal events.
+private func lane(_ ledger: Ledger) -> QueueSnapshot.LaneState {
+    .init(destination: "main", priority: .normal, isConfigured: true, summary: LaneSummary(), ledger: ledger)
+}
 
 @Suite("Commands over the control socket", .timeLimit(.minutes(1)))
 struct AgentCommandTests {
@@ -92,7 +99,7 @@ struct AgentCommandTests {
         var ledger = Ledger()
         ledger.accepted = 1234
         ledger.queued = 1234
-        main.lanes = [.init(priority: .normal, ledger: ledger)]
+        main.lanes = [lane(ledger)]
         report.destinations = [main]
         let json = report.json
         routes.add("GET", "/v1/status") { _ in .json(json) }
@@ -239,7 +246,7 @@ struct AgentCommandTests {
             ledger.acknowledged = call * 200
             ledger.queued = call * 100
             var main = StatusReport.Destination(name: "main", state: .active)
-            main.lanes = [.init(priority: .normal, ledger: ledger)]
+            main.lanes = [lane(ledger)]
             report.destinations = [main]
             return .json(.object((report.json.members ?? []) + [.init("text", "the screen")]))
         }

@@ -5,6 +5,7 @@ import Model
 import TestKit
 import Testing
 
+@testable import Agent
 @testable import spoolship
 
 /// An agent's control socket that answers what a test wants.
@@ -31,10 +32,11 @@ final class FakeAgent {
     }
 }
 
-/// An agent that stands so.
-private struct FixedStatus: StatusSource {
-    let report: StatusReport
-    func status() async -> StatusReport { report }
+/// The routes of an agent that stands so.
+private func routes(of report: StatusReport) -> ControlRoutes {
+    var routes = ControlRoutes()
+    routes.addStatus { report }
+    return routes
 }
 
 @Suite("status", .timeLimit(.minutes(1)))
@@ -44,7 +46,7 @@ struct StatusCommandTests {
         var report = StatusReport(started: now - .seconds(60), now: now)
         report.version = "1.0.0"
         var main = StatusReport.Destination(name: "main", state: .held)
-        main.lastFailure = .init(status: 401, kind: "status", message: "401 Unauthorized", at: now - .seconds(5))
+        main.lastFailure = (Failure(kind: .status, status: 401, message: "401 Unauthorized"), now - .seconds(5))
         report.destinations = [main]
         report.obstacles = ["main is held"]
         return report
@@ -53,7 +55,7 @@ struct StatusCommandTests {
     @Test("the screen, JSON, and an exit code that says whether the agent is ready")
     func status() async throws {
         let json = report.json
-        let agent = try await FakeAgent(ControlAPI.routes(status: FixedStatus(report: report)))
+        let agent = try await FakeAgent(routes(of: report))
         let (code, kept) = KeptConsole.run("status", "--config", agent.configuration)
         #expect(code == .negative)
         let held = "main: held: 401 Unauthorized; fix it or its settings, then reload; nothing waits"
@@ -66,7 +68,7 @@ struct StatusCommandTests {
             var ready = report
             ready.obstacles = []
             ready.isEnabled = isEnabled
-            let other = try await FakeAgent(ControlAPI.routes(status: FixedStatus(report: ready)))
+            let other = try await FakeAgent(routes(of: ready))
             // Disabled, it deletes what comes: no health check should pass over that.
             #expect(
                 KeptConsole.run("status", "-q", "--config", other.configuration).0 == (isEnabled ? .success : .negative)

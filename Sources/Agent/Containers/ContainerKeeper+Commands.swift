@@ -5,10 +5,12 @@ internal import EventLoops
 internal import Model
 
 /// What a person asks of the containers, through the control API.
-extension ContainerKeeper: ContainerControl {
-    nonisolated func list() async -> [JSONValue] { states.map { $0.json(by: time) } }
+extension ContainerKeeper {
+    /// The state of all containers, in configuration order.
+    nonisolated func list() -> [JSONValue] { states.map { $0.json(by: time) } }
 
-    nonisolated func show(_ id: String) async throws(ControlRefusal) -> JSONValue {
+    /// The state of one, with its values.
+    nonisolated func show(_ id: String) throws(ControlRefusal) -> JSONValue {
         let state = try state(id)
         return .object(
             (state.json(by: time).members ?? []) + [
@@ -16,9 +18,10 @@ extension ContainerKeeper: ContainerControl {
             ])
     }
 
+    /// A value by its key, as a type, of one container or of the last one that has it; the type's standard one where it is missing.
     nonisolated func value(
         of key: String, type: String, in id: String?
-    ) async throws(ControlRefusal) -> (value: JSONValue, isMissing: Bool) {
+    ) throws(ControlRefusal) -> (value: JSONValue, isMissing: Bool) {
         guard let type = TypedValue(rawValue: type) else {
             let names = TypedValue.allCases.map(\.rawValue).joined(separator: ", ")
             throw ControlRefusal(status: 400, code: "out_of_range", message: "the type is one of \(names)")
@@ -28,6 +31,7 @@ extension ContainerKeeper: ContainerControl {
         return (value ?? type.standard, value == nil)
     }
 
+    /// What happens to containers from now on.
     nonisolated func watch() -> AsyncStream<JSONValue> { watchers.lines() }
 
     private nonisolated func state(_ id: String) throws(ControlRefusal) -> ContainerState {

@@ -9,6 +9,7 @@ internal import Metrics
 internal import Model
 internal import Queue
 internal import Spool
+internal import Synchronization
 
 // Each collector turns a module's published snapshot into figures; none waits for another loop.
 
@@ -216,14 +217,13 @@ extension DestinationStateName {
 
 /// What runs, and how it talks.
 struct ProgramCollector: MetricCollector {
-    let program: ProgramIdentity
-    let log: StandardErrorLog
-    let reloads: SharedReloads
+    let agent: AgentService
 
     func collect(into exposition: inout Exposition) {
+        let (program, log) = (agent.program, agent.sink)
         exposition.set(\.build, [program.version, program.commit, program.toolchain], to: 1)
         for level in LogLevel.allCases { exposition.set(\.logMessages, [level.name], to: log.messages(of: level)) }
-        let last = reloads.withLock { $0 }
+        let last = agent.reloads.withLock { $0 }
         exposition.set(\.reloadSuccessful, to: last.problem == nil)
         exposition.set(\.reloadTime, to: Double(last.lastSuccess.milliseconds) / 1000)
         exposition.set(\.logLinesSuppressed, to: log.suppressedLines)

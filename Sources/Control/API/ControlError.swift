@@ -1,7 +1,7 @@
-//  Control: the stats port, the status page, the API on the Unix socket, and its client.
+//  Control: HTTP for the stats port and the Unix socket, which request gets to which handler, and the socket's client.
 //  Promise: requests are bounded in number, size and time; a waiting one notices that its client is gone; nothing here
 //  wakes up an idle agent; what it answers comes from handlers and published figures.
-//  It does not know how anything works inside.
+//  It does not know what is asked and answered.
 
 public import EventLoops
 

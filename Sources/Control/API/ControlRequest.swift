@@ -62,10 +62,14 @@ public struct ControlResponse: Sendable {
     /// What it carries.
     public let body: Body
 
-    /// A JSON text.
+    /// A JSON value.
     public static func json(_ value: JSONValue, status: Int = 200) -> ControlResponse {
-        ControlResponse(
-            status: status, headers: [("Content-Type", "application/json")], body: .bytes(Array("\(value)\n".utf8)))
+        json(text: Array("\(value)\n".utf8), status: status)
+    }
+
+    /// A JSON text, as it is.
+    package static func json(text: [UInt8], status: Int = 200) -> ControlResponse {
+        ControlResponse(status: status, headers: [("Content-Type", "application/json")], body: .bytes(text))
     }
 
     /// Plain text.
@@ -81,7 +85,7 @@ public struct ControlResponse: Sendable {
 
     /// An error as the API tells it: `{"error": {"status": 404, "code": …, "message": …}}`.
     public static func error(_ status: Int, _ code: String, _ message: String) -> ControlResponse {
-        .json(ControlRefusal(status: status, code: code, message: message).json, status: status)
+        ControlRefusal(status: status, code: code, message: message).response
     }
 }
 

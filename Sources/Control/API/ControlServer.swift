@@ -10,6 +10,8 @@ public final class ControlServer: Sendable {
     private let group: UInt32?
     private let server: HTTPServer
     private let figures = ServerFigures(of: "control")
+    /// What it answers.
+    package let routes: ControlRoutes
 
     /// A server that does not listen yet.
     ///
@@ -23,6 +25,7 @@ public final class ControlServer: Sendable {
         routes: ControlRoutes
     ) throws(ControlError) {
         self.socket = socket
+        self.routes = routes
         if let name {
             guard let entry = getgrnam(name) else {
                 throw ControlError(.badAddress, "there is no group \(name): make it, or change control.group")

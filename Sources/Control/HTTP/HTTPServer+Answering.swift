@@ -57,7 +57,7 @@ extension HTTPServer {
         figures.answered(refusal.status)
         connection.phase = .draining
         connection.input = []
-        let answer = HTTPServer.bytes(.json(refusal.json, status: refusal.status), at: time.wallTime)
+        let answer = HTTPServer.bytes(refusal.response, at: time.wallTime)
         // It fits into the socket's empty buffer.
         _ = send(connection.socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
         shutdown(connection.socket.raw, Int32(SHUT_WR))

@@ -26,25 +26,20 @@ extension HTTPServer {
                 timer = nil
                 end(false)
             }
-            do {
-                try loop.watch(raw, for: .writable) { [loop] _ in
-                    let question = "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-                    guard send(raw, question, question.utf8.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) > 0 else {
-                        return end(false)
-                    }
-                    do {
-                        try loop.watch(raw, for: .readable) { _ in
-                            var answer = [UInt8](repeating: 0, count: 9)
-                            let count = recv(raw, &answer, answer.count, Int32(MSG_DONTWAIT))
-                            end(count > 0 && "HTTP/1.1 ".utf8.starts(with: answer.prefix(count)))
-                        }
-                    } catch {
-                        end(false)
-                    }
+            // What cannot be watched has no answer.
+            let isWatched: ()? = try? loop.watch(raw, for: .writable) { [loop] _ in
+                let question = "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                guard send(raw, question, question.utf8.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) > 0 else {
+                    return end(false)
                 }
-            } catch {
-                end(false)
+                let isWatched: ()? = try? loop.watch(raw, for: .readable) { _ in
+                    var answer = [UInt8](repeating: 0, count: 9)
+                    let count = recv(raw, &answer, answer.count, Int32(MSG_DONTWAIT))
+                    end(count > 0 && "HTTP/1.1 ".utf8.starts(with: answer.prefix(count)))
+                }
+                if isWatched == nil { end(false) }
             }
+            if isWatched == nil { end(false) }
         }
         _ = consume socket
         return isAnswered

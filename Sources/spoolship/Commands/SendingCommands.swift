@@ -1,3 +1,4 @@
+internal import Agent
 internal import Configuration
 internal import Control
 internal import Model

@@ -1,9 +1,11 @@
+internal import Control
 internal import EventLoops
 internal import Model
+internal import Queue
 
 /// A status report as one HTML page for a person: no script, nothing loaded from anywhere, readable on a phone, by a
 /// screen reader, in the light and in the dark. Pure: the same report and history give the same page.
-public struct StatusPage: Sendable {
+struct StatusPage: Sendable {
     /// The page loads itself again so often, without a script.
     private static let refreshSeconds = 15
 
@@ -12,14 +14,14 @@ public struct StatusPage: Sendable {
     private let words: StatusText
 
     /// A page of a report, with plots of the last hour.
-    public init(_ report: StatusReport, history: StatusHistory) {
+    init(_ report: StatusReport, history: StatusHistory) {
         self.report = report
         self.history = history
         words = StatusText(report)
     }
 
     /// The whole page.
-    public var html: String {
+    var html: String {
         let state = report.obstacles.isEmpty ? "Ready" : "Not ready"
         let host = report.host.isEmpty ? "" : " on \(HTMLText.escaped(report.host))"
         return """
@@ -80,9 +82,9 @@ public struct StatusPage: Sendable {
                 + "</section>\n"
         }
         let cards = report.destinations.map { destination in
-            let critical = destination.lane(.critical).ledger.queued
-            let normal = destination.lane(.normal).ledger.queued
-            let oldest = destination.lanes.compactMap(\.oldest).min().map { HumanText.duration(report.now - $0) }
+            let critical = destination.ledger(.critical).queued
+            let normal = destination.ledger(.normal).queued
+            let oldest = destination.oldest.map { HumanText.duration(report.now - $0) }
             let address = destination.address.map { " <span class=\"quiet\">\(HTMLText.escaped($0))</span>" } ?? ""
             let cap =
                 destination.state == .active || destination.queued == 0
@@ -145,7 +147,7 @@ public struct StatusPage: Sendable {
         guard !report.destinations.isEmpty else { return "" }
         let rows = report.destinations.flatMap { destination in
             [Priority.critical, .normal].map { priority in
-                let ledger = destination.lane(priority).ledger
+                let ledger = destination.ledger(priority)
                 let cells = columns.map { column in
                     let value = ledger[keyPath: column.path]
                     let tone = value == 0 ? " class=\"zero\"" : ""
@@ -200,22 +202,22 @@ public struct StatusPage: Sendable {
 
     private var stores: String {
         let queue = report.queue
-        let share = queue.maxBytes > 0 ? min(100, queue.bytes * 100 / queue.maxBytes) : 0
-        let intake = report.intake
+        let share = queue.maxSize > 0 ? min(100, queue.storedBytes * 100 / queue.maxSize) : 0
+        let intake = queue.intake
         let accepting =
-            switch queue.accepting {
+            switch report.accepting.word {
             case "all": "everything"
             case "critical": "critical events only"
             default: "nothing"
             }
-        let reason = queue.acceptingReason.map { ": \(HTMLText.escaped($0))" } ?? ""
+        let reason = report.accepting.reason.map { ": \(HTMLText.escaped($0))" } ?? ""
         let lag =
             report.spool.lagBytes == 0
             ? "nothing"
             : "\(HumanText.bytes(report.spool.lagBytes)), oldest \(HumanText.duration(.seconds(report.spool.lagSeconds)))"
         return """
             <section aria-labelledby="stores"><h2 id="stores">Spool and queue</h2>
-            <p><label for="fill">Queue: \(HumanText.bytes(queue.bytes)) of \(HumanText.bytes(queue.maxBytes)), \
+            <p><label for="fill">Queue: \(HumanText.bytes(queue.storedBytes)) of \(HumanText.bytes(queue.maxSize)), \
             \(share) %</label><br>
             <meter id="fill" min="0" max="100" low="80" high="90" optimum="0" value="\(share)">\(share) %</meter></p>
             <dl>\(StatusPage.term("Takes", accepting + reason))\
@@ -224,9 +226,9 @@ public struct StatusPage: Sendable {
             \(StatusPage.term("Files", HumanText.count(report.spool.files)))\
             \(StatusPage.term("Events read", HumanText.count(intake.read)))\
             \(StatusPage.term("Refused", HumanText.count(intake.refused)))\
-            \(StatusPage.term("In quarantine", HumanText.count(queue.quarantined)))\
-            \(StatusPage.term("Dead letters", HumanText.count(queue.deadLetters)))\
-            \(StatusPage.term("On disk", HumanText.bytes(queue.fileBytes)))</dl></section>
+            \(StatusPage.term("In quarantine", HumanText.count(queue.quarantine.count)))\
+            \(StatusPage.term("Dead letters", HumanText.count(queue.deadLetters.count)))\
+            \(StatusPage.term("On disk", HumanText.bytes(queue.fileBytes + queue.walBytes)))</dl></section>
 
             """
     }
@@ -272,9 +274,9 @@ public struct StatusPage: Sendable {
 
     /// What a destination last said when it did not take a batch, in its code, never in its words.
     private func failure(_ destination: StatusReport.Destination) -> String? {
-        guard let failure = destination.lastFailure else { return nil }
-        let what = failure.status.map { "HTTP \($0)" } ?? HTMLText.escaped(failure.kind)
-        return "\(what), \(HumanText.duration(report.now - failure.at)) ago"
+        guard let (failure, at) = destination.lastFailure else { return nil }
+        let what = failure.status.map { "HTTP \($0)" } ?? failure.kind.rawValue
+        return "\(what), \(HumanText.duration(report.now - at)) ago"
     }
 
     private static func term(_ name: String, _ value: String) -> String {

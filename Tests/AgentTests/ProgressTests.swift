@@ -1,8 +1,10 @@
-import Control
 import EventLoops
 import Model
+import Queue
 import TestKit
 import Testing
+
+@testable import Agent
 
 @Suite("Progress")
 struct ProgressTests {
@@ -41,7 +43,7 @@ struct ProgressTests {
         #expect(idle.standstills(interval: { _ in .seconds(6) }) == [])
         // What arrived just now has not waited yet, however long nothing went before.
         var quiet = report(.active)
-        for lane in quiet.destinations[0].lanes.indices { quiet.destinations[0].lanes[lane].oldest = quiet.now }
+        for lane in quiet.destinations[0].lanes.indices { quiet.destinations[0].lanes[lane].oldestQueuedAt = quiet.now }
         #expect(quiet.standstills(interval: { _ in .seconds(6) }) == [])
     }
 }

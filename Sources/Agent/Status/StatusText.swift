@@ -1,5 +1,9 @@
+internal import Control
 internal import EventLoops
+internal import Journal
 internal import Model
+internal import Queue
+internal import Spool
 
 /// A status report as one screen of text. Pure: the same report gives the same screen.
 struct StatusText: Sendable {
@@ -95,10 +99,8 @@ struct StatusText: Sendable {
 
     /// What the receiver itself said, while its last word was a refusal. Only for those who may use the control socket.
     private func answerLines(_ destination: StatusReport.Destination) -> [String] {
-        guard let failure = destination.lastFailure, let answer = failure.answer,
-            destination.state != .active || failure.at > destination.lastAcknowledged ?? Timestamp(nanoseconds: .min)
-        else { return [] }
-        return ["  it says: \(answer)"]
+        let failure = destination.state == .active ? destination.standingFailure : destination.lastFailure
+        return failure?.failure.words.map { ["  it says: \($0)"] } ?? []
     }
 
     /// What is kept beside the other events, the app with most first.
@@ -119,7 +121,7 @@ struct StatusText: Sendable {
         case .active: return active(destination)
         case .held:
             return
-                "held\(standing(destination)): \(destination.lastFailure?.message ?? "failed before the agent's start"); fix it or its settings, then reload\(next)"
+                "held\(standing(destination)): \(destination.lastFailure?.failure.message ?? "failed before the agent's start"); fix it or its settings, then reload\(next)"
         case .breakerOpen:
             return "\(why(destination))\(standing(destination))"
                 + (next.isEmpty ? ", suspended until a restart, a network change or `spoolship resume`" : next)
@@ -151,11 +153,9 @@ struct StatusText: Sendable {
     private var configured: [String] { report.destinations.filter { $0.state != .orphaned }.map(\.name) }
 
     private func active(_ destination: StatusReport.Destination) -> String {
-        if let failure = destination.lastFailure,
-            failure.at > destination.lastAcknowledged ?? Timestamp(nanoseconds: .min)
-        {
+        if let (failure, at) = destination.standingFailure {
             let what = failure.status == nil ? failure.message : "answered \(StatusText.words(failure))"
-            return "\(what) \(since(failure.at)) ago\(next(destination))"
+            return "\(what) \(since(at)) ago\(next(destination))"
         }
         guard let last = destination.lastAcknowledged else { return "active, nothing was sent yet" }
         return "active, acknowledged \(since(last)) ago"
@@ -163,12 +163,11 @@ struct StatusText: Sendable {
 
     /// The last failure in a few words: the status where there is one.
     private func why(_ destination: StatusReport.Destination) -> String {
-        guard let failure = destination.lastFailure else { return "failed before the agent's start" }
-        return StatusText.words(failure)
+        destination.lastFailure.map { StatusText.words($0.failure) } ?? "failed before the agent's start"
     }
 
     /// A status that says good says nothing of what failed.
-    private static func words(_ failure: StatusReport.LastFailure) -> String {
+    private static func words(_ failure: Failure) -> String {
         guard let status = failure.status else { return failure.message }
         return status < 400 ? "\(status), \(failure.message)" : "\(status)"
     }
@@ -180,10 +179,10 @@ struct StatusText: Sendable {
     private func waiting(_ destination: StatusReport.Destination) -> String {
         let queued = destination.queued
         guard queued > 0 else { return "nothing waits" }
-        let critical = destination.lane(.critical).ledger.queued
+        let critical = destination.ledger(.critical).queued
         var text = "\(HumanText.count(queued)) waiting"
         if critical > 0 { text += " (\(HumanText.count(critical)) critical)" }
-        if let oldest = destination.lanes.compactMap(\.oldest).min() { text += ", oldest \(since(oldest))" }
+        if let oldest = destination.oldest { text += ", oldest \(since(oldest))" }
         if destination.state != .active, let cap = report.capReachedIn {
             text += ", cap reached in about \(HumanText.roughly(cap))"
         }
@@ -198,7 +197,7 @@ struct StatusText: Sendable {
 
     private var ledger: [String] {
         let lanes = report.destinations.flatMap { destination in
-            [Priority.critical, .normal].map { (destination.name, destination.lane($0)) }
+            [Priority.critical, .normal].map { (destination.name, $0, destination.ledger($0)) }
         }
         guard !lanes.isEmpty else { return [] }
         let names = max(6, lanes.map(\.0.count).max() ?? 0)
@@ -208,11 +207,10 @@ struct StatusText: Sendable {
         }
         let title = row(["ledger", "", "accepted", "acknowledged", "waiting", ""])
         var last = ""
-        let rows = lanes.map { name, lane in
+        let rows = lanes.map { name, priority, ledger in
             defer { last = name }
-            let ledger = lane.ledger
             return row([
-                name == last ? "" : name, lane.priority.name, HumanText.count(ledger.accepted),
+                name == last ? "" : name, priority.name, HumanText.count(ledger.accepted),
                 HumanText.count(ledger.acknowledged), HumanText.count(ledger.queued), others(ledger),
             ])
         }
@@ -231,7 +229,7 @@ struct StatusText: Sendable {
     // MARK: The rest
 
     private var intakeLine: String {
-        let intake = report.intake
+        let intake = report.queue.intake
         return "events: \(HumanText.count(intake.read)) read = \(HumanText.count(intake.accepted)) accepted"
             + " + \(HumanText.count(intake.refused)) refused + \(HumanText.count(intake.quarantined)) quarantined"
     }
@@ -254,34 +252,36 @@ struct StatusText: Sendable {
             text += "; " + styled("second tries: \(tries.joined(separator: ", "))", .warning)
         }
         if let waits = spool.waits { text += "; " + styled("reading waits: \(waits)", .warning) }
-        for place in spool.places {
+        for (place, figures) in spool.places {
             let state =
-                place.isThere
-                ? "\(HumanText.plural(place.files, "file")), \(HumanText.bytes(place.unreadBytes)) unread"
-                : styled("no such directory yet, or it cannot be opened", .warning)
-            text += "\nread:   \(state) in \(place.directory) for \(place.app)"
+                figures.flatMap { $0.root == nil ? nil : $0 }.map {
+                    let unread = HumanText.bytes(Int($0.unreadBytes.value))
+                    return "\(HumanText.plural($0.appendFiles, "file")), \(unread) unread"
+                } ?? styled("no such directory yet, or it cannot be opened", .warning)
+            text += "\nread:   \(state) in \(place.root) for \(place.app)"
         }
-        for journal in spool.journals {
-            let source = journal.directory.isEmpty ? "the journal" : "the journal in \(journal.directory)"
-            text += "\nread:   \(HumanText.count(journal.entries)) \(journal.entries == 1 ? "entry" : "entries")"
-            text += " of \(source) for \(journal.app)"
-            if journal.gaps > 0 {
-                let times = HumanText.plural(journal.gaps, "time")
+        for (app, directory, figures) in spool.journals {
+            let source = directory.map { "the journal in \($0)" } ?? "the journal"
+            text += "\nread:   \(HumanText.count(figures.entries)) \(figures.entries == 1 ? "entry" : "entries")"
+            text += " of \(source) for \(app)"
+            if figures.gaps > 0 {
+                let times = HumanText.plural(figures.gaps, "time")
                 text += "; " + styled("entries were removed before they were read, \(times): see the log", .bad)
             }
-            if let problem = journal.problem { text += "; " + styled("not read: \(problem)", .bad) }
+            if let problem = figures.problem?.message { text += "; " + styled("not read: \(problem)", .bad) }
         }
         return text
     }
 
     private var queueLine: String {
         let queue = report.queue
-        let share = queue.maxBytes > 0 ? " (\(queue.bytes * 100 / queue.maxBytes) %)" : ""
-        var text = "queue:  \(HumanText.bytes(queue.bytes)) of \(HumanText.bytes(queue.maxBytes))\(share)"
-        text += ", \(HumanText.bytes(queue.fileBytes)) on disk"
-        if queue.accepting != "all" {
-            let reason = queue.acceptingReason.map { ": \($0)" } ?? ""
-            let what = queue.accepting == "critical" ? "only critical events are accepted" : "nothing is accepted"
+        let share = queue.maxSize > 0 ? " (\(queue.storedBytes * 100 / queue.maxSize) %)" : ""
+        var text = "queue:  \(HumanText.bytes(queue.storedBytes)) of \(HumanText.bytes(queue.maxSize))\(share)"
+        text += ", \(HumanText.bytes(queue.fileBytes + queue.walBytes)) on disk"
+        let accepting = report.accepting
+        if accepting.word != "all" {
+            let reason = accepting.reason.map { ": \($0)" } ?? ""
+            let what = accepting.word == "critical" ? "only critical events are accepted" : "nothing is accepted"
             text += "; " + styled(what + reason, .bad)
         }
         return text
@@ -301,24 +301,24 @@ struct StatusText: Sendable {
         var lines: [String] = []
         let queue = report.queue
         func purged(_ count: Int) -> String { count > 0 ? ", \(HumanText.count(count)) purged" : "" }
-        if queue.deadLetters + queue.deadLettersPurged > 0 {
+        if queue.deadLetters.count + queue.deadLetters.purged > 0 {
             lines.append(
-                styled(HumanText.plural(queue.deadLetters, "dead letter"), .warning)
-                    + "\(deadLettersByDestination), \(HumanText.bytes(queue.deadLetterBytes))"
-                    + purged(queue.deadLettersPurged) + " (`spoolship dead-letters list`)")
+                styled(HumanText.plural(queue.deadLetters.count, "dead letter"), .warning)
+                    + "\(deadLettersByDestination), \(HumanText.bytes(queue.deadLetters.bytes))"
+                    + purged(queue.deadLetters.purged) + " (`spoolship dead-letters list`)")
         }
-        if queue.quarantined + queue.quarantinePurged > 0 {
+        if queue.quarantine.count + queue.quarantine.purged > 0 {
             lines.append(
-                styled("\(HumanText.count(queue.quarantined)) in quarantine", .warning)
-                    + ", \(HumanText.bytes(queue.quarantineBytes))\(purged(queue.quarantinePurged))"
+                styled("\(HumanText.count(queue.quarantine.count)) in quarantine", .warning)
+                    + ", \(HumanText.bytes(queue.quarantine.bytes))\(purged(queue.quarantine.purged))"
                     + " (`spoolship quarantine list`)")
         }
-        if queue.filesStaying > 0 {
+        if !queue.unkept.isEmpty {
             lines.append(
                 styled(
-                    "\(HumanText.plural(queue.filesStaying, "file")) read and not removed: the quarantine could not hold their bad lines",
-                    .warning) + ": \(queue.stayingPaths.joined(separator: ", "))"
-                    + (queue.filesStaying > queue.stayingPaths.count ? " …" : "")
+                    "\(HumanText.plural(queue.unkept.count, "file")) read and not removed: the quarantine could not hold their bad lines",
+                    .warning) + ": \(report.stayingPaths.joined(separator: ", "))"
+                    + (queue.unkept.count > report.stayingPaths.count ? " …" : "")
                     + " (`spoolship quarantine retry --files`)")
         }
         return lines

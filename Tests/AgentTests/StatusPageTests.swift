@@ -1,10 +1,11 @@
+import Control
 import EventLoops
 import Glibc
 import Model
 import TestKit
 import Testing
 
-@testable import Control
+@testable import Agent
 
 @Suite("Status page", .serialized, .timeLimit(.minutes(5)))
 struct StatusPageTests {
@@ -103,14 +104,13 @@ struct StatusPageTests {
         report.restartProblem = hostile
         report.spool.complaints = [hostile]
         report.spool.waits = hostile
-        report.queue.acceptingReason = hostile
         report.interval = hostile
         report.pauseTokens = [hostile]
         report.containers[0].id = hostile
         report.containers[0].problem = hostile
         report.destinations[0].name = hostile
         report.destinations[0].address = hostile
-        report.destinations[1].lastFailure?.message = hostile
+        report.destinations[1].lastFailure?.failure = Failure(kind: .status, message: hostile)
         report.destinations[2].state = .paused
         let html = StatusPage(report, history: StatusPageTests.history(failing: true)).html
         #expect(!html.contains("<img"))

@@ -1,41 +1,32 @@
-public import EventLoops
+internal import EventLoops
 internal import Model
 internal import Synchronization
 
 /// The last hour in figures, about one sample a minute: for the plots of the status page and the estimate of when the cap is reached.
 ///
 /// A pure value. Nothing wakes up to sample: code that has figures adds them, and an idle hour has few samples.
-public struct StatusHistory: Sendable, Equatable {
+struct StatusHistory: Sendable, Equatable {
     /// The figures of one moment.
-    public struct Sample: Sendable, Equatable {
-        /// When.
-        public var at: Timestamp
+    struct Sample: Sendable, Equatable {
+        var at: Timestamp
         /// Deliveries accepted so far.
-        public var accepted: Int
+        var accepted: Int
         /// Deliveries acknowledged so far.
-        public var acknowledged: Int
+        var acknowledged: Int
         /// Deliveries that wait.
-        public var queued: Int
+        var queued: Int
         /// What the queue holds, in bytes.
-        public var bytes: Int
-
-        package init(at: Timestamp, accepted: Int, acknowledged: Int, queued: Int, bytes: Int) {
-            self.at = at
-            self.accepted = accepted
-            self.acknowledged = acknowledged
-            self.queued = queued
-            self.bytes = bytes
-        }
+        var bytes: Int
     }
 
     /// How far it goes back.
-    public static let length: Duration = .seconds(3600)
+    static let length: Duration = .seconds(3600)
 
     /// The samples, oldest first; the first may be before the hour, so that its first minute has a beginning.
-    public private(set) var samples: [Sample] = []
+    private(set) var samples: [Sample] = []
 
     /// Takes a sample. Within a minute the newest replaces the one before; a clock that was set back starts again.
-    public mutating func add(_ sample: Sample) {
+    mutating func add(_ sample: Sample) {
         if let last = samples.last, sample.at < last.at { samples.removeAll() }
         if samples.count >= 2, sample.at - samples[samples.count - 2].at <= .seconds(60) { samples.removeLast() }
         samples.append(sample)
@@ -44,7 +35,7 @@ public struct StatusHistory: Sendable, Equatable {
     }
 
     /// How fast the queue grew over the last ten minutes, in bytes a second; nil until a minute is known.
-    public var growth: Double? {
+    var growth: Double? {
         guard let last = samples.last, let first = samples.first(where: { last.at - $0.at <= .seconds(600) }) else {
             return nil
         }
@@ -54,16 +45,14 @@ public struct StatusHistory: Sendable, Equatable {
 }
 
 /// The history that several parts of the agent add to. From any thread; the lock is held for a few additions only.
-public final class StatusRecorder: Sendable {
+final class StatusRecorder: Sendable {
     private let state = Mutex(StatusHistory())
 
-    package init() {}
-
     /// Takes a sample.
-    public func add(_ sample: StatusHistory.Sample) { state.withLock { $0.add(sample) } }
+    func add(_ sample: StatusHistory.Sample) { state.withLock { $0.add(sample) } }
 
     /// Takes a sample if the last one is a minute old: for code that has figures often.
-    public func addIfDue(at now: Timestamp, _ sample: () -> StatusHistory.Sample) {
+    func addIfDue(at now: Timestamp, _ sample: () -> StatusHistory.Sample) {
         state.withLock { history in
             if let last = history.samples.last, now - last.at < .seconds(60), now >= last.at { return }
             history.add(sample())
@@ -71,5 +60,5 @@ public final class StatusRecorder: Sendable {
     }
 
     /// The history so far.
-    public var history: StatusHistory { state.withLock { $0 } }
+    var history: StatusHistory { state.withLock { $0 } }
 }

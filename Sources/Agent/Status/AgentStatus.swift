@@ -12,16 +12,12 @@ internal import Model
 internal import Outputs
 internal import Queue
 internal import Spool
+internal import Synchronization
 
 /// Reports the agent's state, from what the modules have published.
-struct AgentStatus: StatusSource {
-    let program: ProgramIdentity
-    let settings: @Sendable () -> Settings
-    /// The country that a person has set over the configured ones.
-    let country: @Sendable () -> CountryCode?
-    let sink: StandardErrorLog
+struct AgentStatus: Sendable {
+    let agent: AgentService
     let queue: QueueStore
-    let sending: SendingFigures
     let driver: DeliveryDriver
     let reader: Reading
     let intakes: AllIntakes
@@ -34,10 +30,8 @@ struct AgentStatus: StatusSource {
     let restart: RestartWatch
     /// By the clock that nobody sets: the time of day may have been wrong at the start.
     let started: BootInstant
-    let time: any TimeSource
-    let reloads: SharedReloads
-    /// Told when readiness changes; nil where nobody wants to be.
-    let manager: ServiceManager?
+
+    private var time: SystemTime { agent.time }
 
     /// Asks the ports and loops first.
     func status() async -> StatusReport {
@@ -45,7 +39,7 @@ struct AgentStatus: StatusSource {
         await pulse.check()
         await restart.check(olderThan: .zero)
         var report = report()
-        (report.edits, report.restartEdits) = reloads.withLock { restart.edits(since: $0) }
+        (report.edits, report.restartEdits) = agent.reloads.withLock { restart.edits(since: $0) }
         return report
     }
 
@@ -62,33 +56,32 @@ struct AgentStatus: StatusSource {
         var report = StatusReport(started: now - (time.bootTime - started), now: now)
         let state = queue.snapshot
         let delivery = driver.snapshot
-        report.version = program.version
+        report.version = agent.program.version
         report.processID = Int(getpid())
         report.host = hostName()
         report.isEnabled = delivery.isEnabled
         report.isNetworkOn = delivery.isNetworkOn
         report.pauseTokens = delivery.pauseTokens
         report.interval = delivery.interval.text
-        let settings = settings()
+        let settings = agent.sharedSettings.withLock { $0 }
         report.overrides = settings.overrides
-        if let country = country() {
+        if let country = agent.sharedCountry.withLock({ $0 }) {
             report.overrides.append(
                 .init(setting: "country.code", value: "\"\(country)\"", origin: "command"))
         }
         let setByContainer = report.overrides.first { $0.setting == "dispatch.interval" }?.origin
         report.intervalOrigin = delivery.isIntervalOverridden ? "command" : setByContainer ?? "configuration"
         report.containers = containers.states.map { $0.report(by: time) }
-        report.logLevel = sink.level.name
-        report.reloadProblem = reloads.withLock { $0.problem }
+        report.logLevel = agent.sink.level.name
+        report.reloadProblem = agent.reloads.withLock { $0.problem }
         report.restartProblem = restart.problem
-        report.intake = state.intake
         report.apps = intakes.all.apps
         report.destinations = destinations(state, delivery, settings)
-        report.queue = queueFigures(state, isEnabled: delivery.isEnabled)
+        report.queue = state
         report.spool = spoolFigures(state, settings)
         report.spool.complaints += cuts + beyondTemplates(settings)
         recorder.add(StatusHistory.Sample(state, at: now))
-        report.queue.growth = recorder.history.growth
+        report.growth = recorder.history.growth
         report.obstacles =
             noDestination(state, settings) + queue.obstacles + ports.obstacles + pulse.obstacles + containers.obstacles
             + lostSpool(settings) + spoolObstacles
@@ -96,7 +89,8 @@ struct AgentStatus: StatusSource {
                 let known = delivery.destinations.first { $0.name.text == name }
                 return (known?.interval ?? delivery.interval).duration
             }
-        manager?.notifyStatus(report.obstacles)
+        // An agent with a task is no service.
+        if agent.task == nil { agent.manager?.notifyStatus(report.obstacles) }
         return report
     }
 
@@ -112,7 +106,7 @@ struct AgentStatus: StatusSource {
     /// Where templates have had more values than they may, since the start.
     private func beyondTemplates(_ settings: Settings) -> [String] {
         settings.destinations.compactMap { destination in
-            let count = sending.templates[destination.name, EventTemplates.beyond]
+            let count = agent.sending.templates[destination.name, EventTemplates.beyond]
             guard count > 0 else { return nil }
             return
                 "\(HumanText.plural(count, "event")) sent to \(destination.name) as \"other\": events have more values than"
@@ -125,7 +119,7 @@ struct AgentStatus: StatusSource {
         guard !settings.destinations.isEmpty else {
             return ["no destination is configured: nothing is read from the spool; add a [[destination]] and reload"]
         }
-        let discarded = state.withoutDestination - reloads.withLock { $0.withoutDestination }
+        let discarded = state.withoutDestination - agent.reloads.withLock { $0.withoutDestination }
         guard discarded > 0 else { return [] }
         return [
             "\(HumanText.plural(discarded, "event")) discarded since the last reload: no destination wants"
@@ -151,52 +145,15 @@ struct AgentStatus: StatusSource {
                 destination.since = known.since
                 destination.nextAttempt = known.nextAttempt
                 destination.lastAcknowledged = known.lastSuccess
-                if let (failure, at) = known.lastFailure {
-                    destination.lastFailure = .init(
-                        status: failure.status, kind: failure.kind.rawValue, message: failure.message,
-                        answer: failure.words, at: at)
-                }
+                destination.lastFailure = known.lastFailure
                 destination.pauseTokens = known.pauseTokens
                 destination.inFlight = known.inFlight
                 destination.retryWaiting = known.waitingForRetry
                 destination.setAside = known.setAside
             }
-            destination.lanes = [Priority.critical, .normal].compactMap { priority in
-                state.lane(name, priority).map {
-                    .init(
-                        priority: priority, ledger: $0.ledger, oldest: $0.oldestQueuedAt, deadLetters: $0.deadLetters)
-                }
-            }
+            destination.lanes = [Priority.critical, .normal].compactMap { state.lane(name, $0) }
             return destination
         }
-    }
-
-    private func queueFigures(_ state: QueueSnapshot, isEnabled: Bool) -> StatusReport.Queue {
-        var figures = StatusReport.Queue()
-        figures.bytes = state.storedBytes
-        figures.maxBytes = state.maxSize
-        figures.fileBytes = state.fileBytes + state.walBytes
-        switch state.accepting {
-        case .all: figures.accepting = "all"
-        case .critical: figures.accepting = "critical"
-        case .nothing(let reason):
-            figures.accepting = "nothing"
-            figures.acceptingReason = reason.rawValue
-        }
-        if !isEnabled {
-            // What arrives is consumed and discarded.
-            figures.accepting = "nothing"
-            figures.acceptingReason = "disabled"
-        }
-        figures.deadLetters = state.deadLetters.count
-        figures.deadLetterBytes = state.deadLetters.bytes
-        figures.quarantined = state.quarantine.count
-        figures.quarantineBytes = state.quarantine.bytes
-        figures.quarantinePurged = state.quarantine.purged
-        figures.deadLettersPurged = state.deadLetters.purged
-        figures.filesStaying = state.unkept.count
-        figures.stayingPaths = Array(state.unkept.values.sorted().prefix(4))
-        return figures
     }
 
     /// What apps write where the agent does not look is not read, and nothing else would say so.
@@ -254,17 +211,8 @@ struct AgentStatus: StatusSource {
                 "\(HumanText.plural(figures.passedOver, "file")) passed over, by the ends of their names "
                     + "(.json, .jsonl, .ndjson and .log are read): \(names)")
         }
-        for state in reader.places.states {
-            spool.places.append(
-                .init(
-                    app: state.place.app, directory: state.place.root, isThere: state.figures?.root != nil,
-                    files: state.figures?.appendFiles ?? 0, unreadBytes: Int(state.figures?.unreadBytes.value ?? 0)))
-        }
-        spool.journals = reader.journals.states.map {
-            .init(
-                app: $0.app, directory: $0.directory ?? "", entries: $0.figures.entries, gaps: $0.figures.gaps,
-                problem: $0.figures.problem?.message)
-        }
+        spool.places = reader.places.states
+        spool.journals = reader.journals.states
         if let lowered = figures.loweredOpenFiles {
             spool.complaints.append(
                 "\(lowered.files) files are held open at most, the process may open \(lowered.limit): raise LimitNOFILE"

@@ -1,3 +1,4 @@
+internal import Control
 internal import EventLoops
 internal import Model
 
@@ -13,7 +14,7 @@ extension StatusReport {
     }
 
     /// How long a destination may take what it wants to before it counts as standing still.
-    public static let patience: Duration = .seconds(600)
+    static let patience: Duration = .seconds(600)
 
     /// Which destinations make no progress although they should: a reason for each, for readiness.
     ///
@@ -21,18 +22,20 @@ extension StatusReport {
     /// any other when something waits and nothing was acknowledged for `patience` and an interval.
     /// - Parameter interval: a destination's dispatch interval, by its name; nil when periodic dispatch is off, and then nothing
     ///   is judged but what fails.
-    public func standstills(interval: (String) -> Duration?) -> [String] {
+    func standstills(interval: (String) -> Duration?) -> [String] {
         destinations.compactMap { destination in
             guard destination.queued > 0 else { return nil }
             let interval = interval(destination.name)
             switch destination.state {
             case .disabled, .networkOff, .paused, .stopping, .orphaned: return nil
-            case .held: return "\(destination.name) is held: \(destination.lastFailure?.message ?? "see the log")"
+            case .held:
+                let message = destination.lastFailure?.failure.message
+                return "\(destination.name) is held: \(message ?? "see the log")"
             case .active where interval == nil: return nil
             case .active, .retryAfter, .offline, .breakerOpen, .waitingForRetry: break
             }
             let quietSince = max(destination.lastAcknowledged ?? started, started)
-            let waitsSince = destination.lanes.compactMap(\.oldest).min() ?? now
+            let waitsSince = destination.oldest ?? now
             guard now - max(quietSince, waitsSince) > StatusReport.patience + (interval ?? .zero) else { return nil }
             let events = HumanText.plural(destination.queued, "event")
             return "\(destination.name): nothing was acknowledged for \(HumanText.duration(now - quietSince)) "

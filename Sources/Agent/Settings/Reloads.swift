@@ -1,6 +1,5 @@
 internal import Configuration
 internal import EventLoops
-internal import Synchronization
 
 /// How reloading went.
 struct Reloads: Sendable {
@@ -14,17 +13,4 @@ struct Reloads: Sendable {
     var configured: Settings
     /// The one of the start: of what needs a restart it is in force.
     let started: Settings
-}
-
-/// How reloading went: written by the agent, read from any thread.
-final class SharedReloads: Sendable {
-    private let reloads: Mutex<Reloads>
-
-    init(_ configured: Settings, at time: Timestamp) {
-        reloads = Mutex(Reloads(lastSuccess: time, configured: configured, started: configured))
-    }
-
-    func withLock<Value>(_ body: (inout sending Reloads) -> sending Value) -> sending Value {
-        reloads.withLock(body)
-    }
 }

@@ -1,7 +1,7 @@
 import EventLoops
 import Testing
 
-@testable import Control
+@testable import Agent
 
 @Suite("The last hour")
 struct StatusHistoryTests {

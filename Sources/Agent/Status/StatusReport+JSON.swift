@@ -1,9 +1,12 @@
 internal import EventLoops
-public import Model
+internal import Journal
+internal import Model
+internal import Queue
+internal import Spool
 
 extension StatusReport {
     /// The report as `GET /v1/status` sends it. Times are milliseconds since 1970-01-01T00:00:00Z.
-    public var json: JSONValue {
+    var json: JSONValue {
         [
             "version": .string(version), "host": .string(host), "process_id": .integer(processID),
             "started_ms": started.json,
@@ -15,8 +18,8 @@ extension StatusReport {
             "edits": .strings(edits), "restart_edits": .strings(restartEdits),
             "balanced": .bool(balances),
             "intake": [
-                "read": .integer(intake.read), "accepted": .integer(intake.accepted),
-                "refused": .integer(intake.refused), "quarantined": .integer(intake.quarantined),
+                "read": .integer(queue.intake.read), "accepted": .integer(queue.intake.accepted),
+                "refused": .integer(queue.intake.refused), "quarantined": .integer(queue.intake.quarantined),
             ],
             "apps": .array(
                 busiestApps.map { name, app in
@@ -26,16 +29,27 @@ extension StatusReport {
                         "quarantined": .integer(app.quarantined), "last_read_ms": JSONValue(app.lastRead?.json),
                     ]
                 }),
-            "destinations": .array(destinations.map(\.json)), "queue": queue.json, "spool": spool.json,
-            "containers": .array(containers.map(\.json)), "overrides": .array(overrides.map(\.json)),
+            "destinations": .array(destinations.map(\.json)), "queue": queueJSON, "spool": spool.json,
+            "containers": .array(containers.map(\.json)),
+            "overrides": .array(
+                overrides.map {
+                    ["setting": .string($0.setting), "value": .string($0.value), "origin": .string($0.origin)]
+                }),
         ]
     }
-}
 
-extension StatusReport {
-    /// The apps, the one with the most events first.
-    var busiestApps: [(name: String, counts: AppCounts)] {
-        apps.sorted { ($1.value.events, $0.key) < ($0.value.events, $1.key) }.map { ($0.key, $0.value) }
+    private var queueJSON: JSONValue {
+        [
+            "bytes": .integer(queue.storedBytes), "max_bytes": .integer(queue.maxSize),
+            "file_bytes": .integer(queue.fileBytes + queue.walBytes),
+            "accepting": .string(accepting.word), "accepting_reason": JSONValue(accepting.reason),
+            "growth_bytes_per_second": JSONValue(growth), "dead_letters": .integer(queue.deadLetters.count),
+            "dead_letter_bytes": .integer(queue.deadLetters.bytes), "quarantined": .integer(queue.quarantine.count),
+            "quarantine_bytes": .integer(queue.quarantine.bytes),
+            "files_staying": .integer(queue.unkept.count), "staying_paths": .strings(stayingPaths),
+            "quarantine_purged": .integer(queue.quarantine.purged),
+            "dead_letters_purged": .integer(queue.deadLetters.purged),
+        ]
     }
 }
 
@@ -46,11 +60,10 @@ extension StatusReport.Destination {
             "since_ms": JSONValue(since?.json), "next_attempt_ms": JSONValue(nextAttempt?.json),
             "last_acknowledged_ms": JSONValue(lastAcknowledged?.json),
             "last_failure": JSONValue(
-                lastFailure.map { failure -> JSONValue in
+                lastFailure.map { failure, at -> JSONValue in
                     [
-                        "status": JSONValue(failure.status), "kind": .string(failure.kind),
-                        "message": .string(failure.message), "answer": JSONValue(failure.answer),
-                        "at_ms": failure.at.json,
+                        "status": JSONValue(failure.status), "kind": .string(failure.kind.rawValue),
+                        "message": .string(failure.message), "answer": JSONValue(failure.words), "at_ms": at.json,
                     ]
                 }),
             "interval": JSONValue(interval), "pause_tokens": .strings(pauseTokens), "in_flight": .integer(inFlight),
@@ -62,25 +75,11 @@ extension StatusReport.Destination {
     }
 }
 
-extension StatusReport.Lane {
+extension QueueSnapshot.LaneState {
     fileprivate var json: JSONValue {
         let figures = Ledger.figures.map { JSONValue.Member($0.name, .integer(ledger[keyPath: $0.path])) }
         return JSONValue.object([.init("priority", .string(priority.name))] + figures)
-            .adding("oldest_ms", JSONValue(oldest?.json)).adding("dead_letters", .integer(deadLetters))
-    }
-}
-
-extension StatusReport.Queue {
-    fileprivate var json: JSONValue {
-        [
-            "bytes": .integer(bytes), "max_bytes": .integer(maxBytes), "file_bytes": .integer(fileBytes),
-            "accepting": .string(accepting), "accepting_reason": JSONValue(acceptingReason),
-            "growth_bytes_per_second": JSONValue(growth), "dead_letters": .integer(deadLetters),
-            "dead_letter_bytes": .integer(deadLetterBytes), "quarantined": .integer(quarantined),
-            "quarantine_bytes": .integer(quarantineBytes),
-            "files_staying": .integer(filesStaying), "staying_paths": .strings(stayingPaths),
-            "quarantine_purged": .integer(quarantinePurged), "dead_letters_purged": .integer(deadLettersPurged),
-        ]
+            .adding("oldest_ms", JSONValue(oldestQueuedAt?.json)).adding("dead_letters", .integer(deadLetters))
     }
 }
 
@@ -93,18 +92,19 @@ extension StatusReport.Spool {
                 secondTries.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .integer($0.value)) }),
             "passed_over": .integer(passedOver),
             "places": .array(
-                places.map { place in
+                places.map { place, figures in
                     [
-                        "app": .string(place.app), "directory": .string(place.directory),
-                        "is_there": .bool(place.isThere),
-                        "files": .integer(place.files), "unread_bytes": .integer(place.unreadBytes),
+                        "app": .string(place.app), "directory": .string(place.root), "is_there": .bool(figures?.root != nil),
+                        "files": .integer(figures?.appendFiles ?? 0),
+                        "unread_bytes": .integer(Int(figures?.unreadBytes.value ?? 0)),
                     ]
                 }),
             "journals": .array(
-                journals.map {
+                journals.map { app, directory, figures in
                     [
-                        "app": .string($0.app), "directory": .string($0.directory), "entries": .integer($0.entries),
-                        "gaps": .integer($0.gaps), "problem": JSONValue($0.problem),
+                        "app": .string(app), "directory": .string(directory ?? ""),
+                        "entries": .integer(figures.entries), "gaps": .integer(figures.gaps),
+                        "problem": JSONValue(figures.problem?.message),
                     ]
                 }),
         ]
@@ -118,12 +118,6 @@ extension StatusReport.Container {
             "confirmed_ms": JSONValue(confirmed?.json), "problem": JSONValue(problem),
             "preview_ends_ms": JSONValue(previewEnds?.json),
         ]
-    }
-}
-
-extension StatusReport.Override {
-    fileprivate var json: JSONValue {
-        ["setting": .string(setting), "value": .string(value), "origin": .string(origin)]
     }
 }
 

@@ -1,18 +1,21 @@
+internal import Control
+internal import Intake
 internal import Model
 
-extension ControlAPI {
-    static func add(_ backfill: any BackfillControl, to routes: inout ControlRoutes) {
-        routes.add("GET", "/v1/backfill") { request in
-            await .of { () async throws(ControlRefusal) in
-                let state = try await backfill.state(of: try request.key())
+/// Old files, which go through the queue after everything else.
+extension ControlRoutes {
+    mutating func addBackfill(_ backfill: Backfill) {
+        add("GET", "/v1/backfill") { request in
+            await .of {
+                let state = await backfill.state(of: try request.key())
                 return .json([
                     "place": JSONValue(state.place), "piece_bytes": .integer(state.pieceBytes),
                     "max_event_size": .integer(state.maxEventSize),
                 ])
             }
         }
-        routes.add("POST", "/v1/backfill") { request in
-            await .of { () async throws(ControlRefusal) in
+        add("POST", "/v1/backfill") { request in
+            await .of {
                 let result = try await backfill.take(try request.piece())
                 return .json([
                     "read": .integer(result.read), "refused": .integer(result.refused),
@@ -24,6 +27,7 @@ extension ControlAPI {
 }
 
 extension ControlRequest {
+    /// An argument of the query; the body is the piece.
     private func text(_ name: String, atMost limit: Int = 1024) throws(ControlRefusal) -> String {
         guard let text = query[name], !text.isEmpty, text.utf8.count <= limit else {
             throw ControlRefusal.bad("\(name) must be a text of 1 to \(limit) bytes")

@@ -1,7 +1,8 @@
-import Control
 import EventLoops
-import Metrics
 import Model
+@testable import Queue
+
+@testable import Agent
 
 /// Reports for tests: one where all is well, one where nothing goes, one with everything that can be said.
 enum SampleReport {
@@ -15,6 +16,14 @@ enum SampleReport {
         return ledger
     }
 
+    static func lane(
+        _ priority: Priority, accepted: Int, queued: Int, oldest: Timestamp? = nil
+    ) -> QueueSnapshot.LaneState {
+        .init(
+            destination: "", priority: priority, isConfigured: true, summary: LaneSummary(),
+            ledger: ledger(accepted: accepted, queued: queued), oldestQueuedAt: oldest)
+    }
+
     static var healthy: StatusReport {
         var report = StatusReport(started: now - .seconds(273_900), now: now)
         report.version = "1.0.0"
@@ -25,18 +34,18 @@ enum SampleReport {
         main.lastAcknowledged = now - .seconds(2)
         main.inFlight = 1
         main.lanes = [
-            .init(priority: .critical, ledger: ledger(accepted: 1_204, queued: 0)),
-            .init(priority: .normal, ledger: ledger(accepted: 8_312_554, queued: 37), oldest: now - .seconds(4)),
+            lane(.critical, accepted: 1_204, queued: 0),
+            lane(.normal, accepted: 8_312_554, queued: 37, oldest: now - .seconds(4)),
         ]
         report.destinations = [main]
-        report.intake.read = 8_313_761
-        report.intake.accepted = 8_313_758
-        report.intake.quarantined = 3
-        report.queue.bytes = 41_200
-        report.queue.maxBytes = 10_485_760
+        report.queue.intake.read = 8_313_761
+        report.queue.intake.accepted = 8_313_758
+        report.queue.intake.quarantined = 3
+        report.queue.storedBytes = 41_200
+        report.queue.maxSize = 10_485_760
         report.queue.fileBytes = 4_600_000
-        report.queue.quarantined = 3
-        report.queue.quarantineBytes = 912
+        report.queue.quarantine.count = 3
+        report.queue.quarantine.bytes = 912
         report.spool.directory = "/var/spool/spoolship"
         report.spool.files = 14
         return report
@@ -49,16 +58,16 @@ enum SampleReport {
         report.destinations[0].since = now - .seconds(11_520)
         report.destinations[0].nextAttempt = now + .seconds(41)
         report.destinations[0].lastAcknowledged = now - .seconds(11_600)
-        report.destinations[0].lastFailure = .init(
-            status: 503, kind: "status", message: "503 Service Unavailable", at: now - .seconds(800))
+        report.destinations[0].lastFailure = (
+            Failure(kind: .status, status: 503, message: "503 Service Unavailable"), now - .seconds(800)
+        )
         report.destinations[0].inFlight = 0
         report.destinations[0].lanes = [
-            .init(priority: .critical, ledger: ledger(accepted: 1_207, queued: 3), oldest: now - .seconds(9_000)),
-            .init(
-                priority: .normal, ledger: ledger(accepted: 8_324_982, queued: 12_428), oldest: now - .seconds(11_520)),
+            lane(.critical, accepted: 1_207, queued: 3, oldest: now - .seconds(9_000)),
+            lane(.normal, accepted: 8_324_982, queued: 12_428, oldest: now - .seconds(11_520)),
         ]
-        report.queue.bytes = 4_194_304
-        report.queue.growth = 350
+        report.queue.storedBytes = 4_194_304
+        report.growth = 350
         return report
     }
 
@@ -79,20 +88,19 @@ enum SampleReport {
         var audit = StatusReport.Destination(name: "audit", state: .held)
         audit.since = now - .seconds(60)
         audit.nextAttempt = now + .seconds(900)
-        audit.lastFailure = .init(status: 403, kind: "status", message: "403 Forbidden", at: now - .seconds(60))
+        audit.lastFailure = (Failure(kind: .status, status: 403, message: "403 Forbidden"), now - .seconds(60))
         audit.lanes = [
-            .init(priority: .critical, ledger: ledger(accepted: 0, queued: 0)),
-            .init(priority: .normal, ledger: ledger(accepted: 10, queued: 10), oldest: now - .seconds(75)),
+            lane(.critical, accepted: 0, queued: 0),
+            lane(.normal, accepted: 10, queued: 10, oldest: now - .seconds(75)),
         ]
         var old = StatusReport.Destination(name: "old-place", state: .orphaned)
-        old.lanes = [.init(priority: .normal, ledger: ledger(accepted: 5, queued: 5), oldest: now - .seconds(864_000))]
+        old.lanes = [lane(.normal, accepted: 5, queued: 5, oldest: now - .seconds(864_000))]
         report.destinations += [audit, old]
-        report.queue.accepting = "nothing"
-        report.queue.acceptingReason = "the disk is full"
-        report.queue.deadLetters = 12
+        report.queue.accepting = .nothing(.diskFull)
+        report.queue.deadLetters.count = 12
         report.destinations[0].lanes[1].deadLetters = 9
         report.destinations[1].lanes[1].deadLetters = 3
-        report.queue.deadLetterBytes = 48_000
+        report.queue.deadLetters.bytes = 48_000
         report.spool.lagBytes = 5_242_880
         report.spool.lagSeconds = 600
         report.spool.waits = "the queue is near its cap"

@@ -1,72 +1,78 @@
+internal import Configuration
+internal import Control
+internal import Delivery
 internal import Model
 
-extension ControlAPI {
-    static func add(_ sending: any SendingControl, to routes: inout ControlRoutes) {
-        routes.answer("POST", "/v1/dispatch", takes: ["destination", "wait"]) { _, body async throws(ControlRefusal) in
+/// What goes out, and when.
+extension ControlRoutes {
+    mutating func addSending(_ driver: DeliveryDriver, _ containers: ContainerKeeper) {
+        answer("POST", "/v1/dispatch", takes: ["destination", "wait"]) { _, body in
             let destination = try body.destination()
             guard try body.flag("wait") else {
-                try await sending.dispatch(to: destination)
+                try await driver.dispatch(to: destination)
                 return .json([:], status: 202)
             }
             return .stream { stream in
-                await follow(stream) { report async throws(ControlRefusal) in
-                    try await sending.dispatchAndWait(to: destination, report: report)
-                }
+                await ControlRoutes.follow(stream) { try await driver.dispatchAndWait(to: destination, report: $0) }
             }
         }
-        routes.answer("POST", "/v1/drain", takes: ["destination", "timeout_ms"]) {
-            _, body async throws(ControlRefusal) in
+        answer("POST", "/v1/drain", takes: ["destination", "timeout_ms"]) { _, body in
             let destination = try body.destination()
             let timeout = try body.duration("timeout_ms") ?? .seconds(30)
             return .stream { stream in
-                await follow(stream) { report async throws(ControlRefusal) in
-                    try await sending.drain(timeout: timeout, to: destination, report: report)
+                await ControlRoutes.follow(stream) {
+                    try await driver.drain(timeout: timeout, to: destination, report: $0)
                 }
             }
         }
-        routes.answer("POST", "/v1/pause", takes: ["token", "destination", "ttl_ms", "until_restart"]) {
-            _, body async throws(ControlRefusal) in
+        answer("POST", "/v1/pause", takes: ["token", "destination", "ttl_ms", "until_restart"]) { _, body in
             let token = try body.text("token") ?? "manual"
             // `status` could not name it, nor `resume` release it.
             guard !token.isEmpty, token.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-                throw .bad("token is empty, or has control characters")
+                throw ControlRefusal.bad("token is empty, or has control characters")
             }
             let ttl = try body.duration("ttl_ms")
-            guard ttl != .zero else { throw .bad("a pause of no length pauses nothing; give a time above 0") }
-            try await sending.pause(
+            guard ttl != .zero else {
+                throw ControlRefusal.bad("a pause of no length pauses nothing; give a time above 0")
+            }
+            try await driver.pause(
                 token: token, destination: try body.destination(), ttl: ttl,
                 untilRestart: try body.flag("until_restart"))
             return .json([:])
         }
-        routes.answer("POST", "/v1/resume", takes: ["token", "destination"]) { _, body async throws(ControlRefusal) in
-            try await sending.resume(token: try body.text("token"), destination: try body.destination())
+        answer("POST", "/v1/resume", takes: ["token", "destination"]) { _, body in
+            try await driver.resume(token: try body.text("token"), destination: try body.destination())
             return .json([:])
         }
-        routes.answer("PUT", "/v1/network", takes: ["on"]) { _, body async throws(ControlRefusal) in
-            try await sending.setNetwork(on: try body.required("on", body["on"]?.bool))
+        answer("PUT", "/v1/network", takes: ["on"]) { _, body in
+            let on = try body.required("on", body["on"]?.bool)
+            await driver.setNetwork(on: on)
+            if on { await containers.networkIsOn() }
             return .json([:])
         }
-        routes.answer("POST", "/v1/network/changed") { _, _ async throws(ControlRefusal) in
-            try await sending.networkChanged()
+        answer("POST", "/v1/network/changed") { _, _ in
+            await driver.networkChanged()
             return .json([:])
         }
-        routes.answer("PUT", "/v1/interval", takes: ["interval_ms", "persist"]) {
-            _, body async throws(ControlRefusal) in
-            // A negative number means off, as it does in the configuration.
+        answer("PUT", "/v1/interval", takes: ["interval_ms", "persist"]) { _, body in
+            // A negative number means off, as it does in the configuration; none: back to the configured interval.
             let isNegative = body["interval_ms"]?.integer.map { $0 < 0 } ?? false
-            let interval = try await sending.setInterval(
-                isNegative ? .zero : try body.duration("interval_ms"), persist: try body.flag("persist"))
-            return .json(["interval": .string(interval)])
+            let interval = isNegative ? .zero : try body.duration("interval_ms")
+            let wanted: DispatchInterval? = interval.map { $0 == .zero ? .off : .every($0) }
+            if case .every(let wait) = wanted, !DispatchInterval.range.contains(wait) {
+                throw ControlRefusal(
+                    status: 400, code: "out_of_range", message: "the interval is off, or from 1s to 1d")
+            }
+            await driver.setInterval(wanted, isDurable: try body.flag("persist"))
+            return .json(["interval": .string(driver.snapshot.interval.text)])
         }
     }
 
+    private typealias Command =
+        @Sendable (@escaping @Sendable (DispatchReport) -> Void) async throws -> CommandResult
+
     /// Sends the reports of a command as they come, and its result as the last line.
-    private static func follow(
-        _ stream: ControlStream,
-        _ command:
-            @escaping @Sendable (@escaping @Sendable (DispatchReport) -> Void) async throws(ControlRefusal)
-            -> CommandResult
-    ) async {
+    private static func follow(_ stream: ControlStream, _ command: @escaping Command) async {
         let (reports, reporter) = AsyncStream.makeStream(
             of: DispatchReport.self, bufferingPolicy: .bufferingNewest(1000))
         async let end = finish(command, reporter)
@@ -78,16 +84,10 @@ extension ControlAPI {
     }
 
     private static func finish(
-        _ command:
-            @Sendable (@escaping @Sendable (DispatchReport) -> Void) async throws(ControlRefusal) -> CommandResult,
-        _ reporter: AsyncStream<DispatchReport>.Continuation
+        _ command: Command, _ reporter: AsyncStream<DispatchReport>.Continuation
     ) async -> JSONValue {
         defer { reporter.finish() }
-        do throws(ControlRefusal) {
-            return try await command { reporter.yield($0) }.json
-        } catch {
-            return error.json
-        }
+        do { return try await command { reporter.yield($0) }.json } catch { return ControlRefusal(error).json }
     }
 }
 

@@ -1,10 +1,11 @@
+import Control
 import EventLoops
-import Metrics
 import Model
+import Queue
 import TestKit
 import Testing
 
-@testable import Control
+@testable import Agent
 
 @Suite("Status")
 struct StatusTextTests {
@@ -25,7 +26,7 @@ struct StatusTextTests {
             case "failing": SampleReport.failing
             default: SampleReport.everything
             }
-        let difference = try GoldenFile("Tests/ControlTests/Fixtures/status-\(name).txt")
+        let difference = try GoldenFile("Tests/AgentTests/Fixtures/status-\(name).txt")
             .difference(from: StatusText(report).screen)
         #expect(difference == nil)
     }
@@ -58,7 +59,7 @@ struct StatusTextTests {
 
     @Test("the whole report is in its JSON")
     func json() throws {
-        let difference = try GoldenFile("Tests/ControlTests/Fixtures/status-everything.json")
+        let difference = try GoldenFile("Tests/AgentTests/Fixtures/status-everything.json")
             .difference(from: SampleReport.everything.json.pretty + "\n")
         #expect(difference == nil)
     }
@@ -75,7 +76,8 @@ struct StatusTextTests {
         "the receiver's own words are in status and its JSON, and neither in the line that others read nor on the page")
     func receiversWords() throws {
         var report = SampleReport.failing
-        report.destinations[0].lastFailure?.answer = "Table default.events doesn't exist"
+        report.destinations[0].lastFailure?.failure = Failure(
+            kind: .status, status: 503, message: "503", excerpt: "Table default.events doesn't exist")
         #expect(StatusText(report).screen.contains("\n  it says: Table default.events doesn't exist\n"))
         #expect(report.json.pretty.contains("Table default.events doesn't exist"))
         #expect(!StatusText(report).destinationLine(report.destinations[0]).contains("Table"))

@@ -1,0 +1,57 @@
+internal import Control
+internal import Model
+
+/// What a person asks of the containers.
+extension ControlRoutes {
+    /// How long a draft rules when nobody says.
+    private static let previewTime = Duration.seconds(1800)
+    /// How long it may rule at most.
+    private static let longestPreview = Duration.seconds(86_400)
+
+    mutating func addContainers(_ containers: ContainerKeeper) {
+        add("GET", "/v1/containers") { _ in
+            .json(["containers": .array(containers.list())])
+        }
+        answer("POST", "/v1/containers/refresh", takes: ["id"]) { _, body in
+            .json(["refreshes": .array(try await containers.refresh(try body.text("id")))])
+        }
+        answer("POST", "/v1/containers/preview", takes: ["document", "url", "id", "ttl_ms"]) { _, body in
+            let time = try body.duration("ttl_ms") ?? ControlRoutes.previewTime
+            guard time > .zero, time <= ControlRoutes.longestPreview else {
+                throw ControlRefusal(
+                    status: 400, code: "out_of_range", message: "a draft rules for more than 0 and at most a day")
+            }
+            if let link = try body.text("url") {
+                guard link.utf8.count <= 2048 else { throw ControlRefusal.bad("url must be of at most 2048 bytes") }
+                return .json(try await containers.preview(try body.text("id"), link: link, for: time))
+            }
+            guard let document = body["document"]?.string.map({ Array($0.utf8) }) else {
+                throw ControlRefusal.bad("document (the draft as text) or url must be there")
+            }
+            return .json(try await containers.preview(try body.text("id"), document, for: time))
+        }
+        answer("POST", "/v1/containers/preview/end", takes: ["id"]) { _, body in
+            let ended = try await containers.endPreview(try body.text("id"))
+            return .json(["ended": .array(ended.map(JSONValue.string))])
+        }
+        add("GET", "/v1/container-events") { _ in
+            .stream { stream in
+                for await line in containers.watch() {
+                    guard await stream.write(line) else { return }
+                }
+            }
+        }
+        answer("GET", "/v1/containers/{id}") { request, _ in
+            .json(try containers.show(request.parameters["id"] ?? ""))
+        }
+        answer("GET", "/v1/containers/{id}/document") { request, _ in
+            .json(text: try await containers.document(request.parameters["id"] ?? ""))
+        }
+        answer("GET", "/v1/values", takes: ["key", "type", "container"]) { _, query in
+            guard let key = try query.text("key") else { throw ControlRefusal.bad("key is missing") }
+            let (value, isMissing) = try containers.value(
+                of: key, type: try query.text("type") ?? "string", in: try query.text("container"))
+            return .json(["key": .string(key), "value": value, "missing": .bool(isMissing)])
+        }
+    }
+}

@@ -1,0 +1,172 @@
+internal import EventLoops
+internal import Intake
+internal import Journal
+internal import Model
+internal import Queue
+internal import Spool
+
+/// The state of the agent at one moment: what `status`, `top`, the status page and `GET /v1/status` show.
+///
+/// Made from published figures; nothing in it is event content or secret.
+struct StatusReport: Sendable {
+    /// One destination.
+    struct Destination: Sendable {
+        var name: String
+        var state: DestinationStateName
+        /// Where it is, without user, password, path and query: `https://logs.example`.
+        var address: String?
+        /// Since when, if that is known.
+        var since: Timestamp?
+        /// When something is next tried by itself.
+        var nextAttempt: Timestamp?
+        var lastAcknowledged: Timestamp?
+        /// The last failure, whatever came after it. Its words may quote an event, so they are for those who may use the control
+        /// socket, and not for the log or the page.
+        var lastFailure: (failure: Failure, at: Timestamp)?
+        /// The interval in force for it, as in the configuration, where it is another one than `StatusReport.interval`.
+        var interval: String?
+        /// Tokens that pause it.
+        var pauseTokens: [String] = []
+        /// Batches that are being sent.
+        var inFlight = 0
+        /// Batches that wait for their retry.
+        var retryWaiting = 0
+        /// Events that are set aside, by app; the empty name: nobody looked whose they are.
+        var setAside: [String: Int] = [:]
+        /// Its lanes, critical first.
+        var lanes: [QueueSnapshot.LaneState] = []
+
+        /// What happened to its events of a priority; zeros for an unknown one.
+        func ledger(_ priority: Priority) -> Ledger { lanes.first { $0.priority == priority }?.ledger ?? Ledger() }
+
+        /// All that waits.
+        var queued: Int { lanes.map(\.ledger.queued).reduce(0, +) }
+
+        /// Since when the oldest of that waits.
+        var oldest: Timestamp? { lanes.compactMap(\.oldestQueuedAt).min() }
+
+        /// The last failure, if nothing was acknowledged since.
+        var standingFailure: (failure: Failure, at: Timestamp)? {
+            lastFailure.flatMap { $0.at > lastAcknowledged ?? Timestamp(nanoseconds: .min) ? $0 : nil }
+        }
+    }
+
+    /// The spool.
+    struct Spool: Sendable {
+        var directory = ""
+        /// Bytes that are not in the queue yet.
+        var lagBytes = 0
+        /// How long the oldest of them have waited, in seconds.
+        var lagSeconds = 0
+        /// Files that the agent knows.
+        var files = 0
+        /// Why reading waits; nil when it does not.
+        var waits: String?
+        /// Files and directories that wait for a second try after a failed system call, by reason.
+        var secondTries: [String: Int] = [:]
+        /// Files that are not read because of their names.
+        var passedOver = 0
+        /// What a person should fix: whose files cannot be read and why.
+        var complaints: [String] = []
+        /// Where files are read that are elsewhere; no figures: it is looked for until it can be read.
+        var places: [(place: ReadPlace, figures: SpoolFigures?)] = []
+        /// The journals that are read; no directory: this machine's own.
+        var journals: [(app: String, directory: String?, figures: JournalFigures)] = []
+    }
+
+    /// A remotely managed container.
+    struct Container: Sendable {
+        var id: String
+        /// `opening`, `none`, `default`, `saved`, `network` or `preview`.
+        var source: String
+        var version: String
+        /// When its source last confirmed it.
+        var confirmed: Timestamp?
+        /// What went wrong last; nil when nothing did.
+        var problem: String?
+        /// When the draft that rules now ends; nil without one.
+        var previewEnds: Timestamp?
+    }
+
+    /// A setting that does not come from the configuration.
+    struct Override: Sendable {
+        /// Its name: `dispatch.interval`.
+        var setting: String
+        /// As the configuration would write it.
+        var value: String
+        /// Where it comes from: `container GTM-1234`.
+        var origin: String
+    }
+
+    var version = ""
+    /// The machine's name.
+    var host = ""
+    var processID = 0
+    var started: Timestamp
+    /// When this was told.
+    var now: Timestamp
+    /// What stands in the way of being ready.
+    var obstacles: [String] = []
+    /// Whether events are collected.
+    var isEnabled = true
+    /// Whether connections may be made.
+    var isNetworkOn = true
+    /// Tokens that pause all destinations.
+    var pauseTokens: [String] = []
+    /// The dispatch interval where a destination has none of its own, as in the configuration: `6s`, `off`.
+    var interval = "6s"
+    /// Where it comes from: `configuration`, `command` or `container GTM-1234`.
+    var intervalOrigin = "configuration"
+    var logLevel = "info"
+    /// Why the last reload failed; nil when it did not.
+    var reloadProblem: String?
+    /// Settings that were edited in the configuration's files: a reload applies them.
+    var edits: [String] = []
+    /// Settings that were edited, whether or not they were reloaded: a restart applies them.
+    var restartEdits: [String] = []
+    /// Why a restart would fail; nil when it would not.
+    var restartProblem: String?
+    /// What each app has written since the start.
+    var apps: [String: AppCounts] = [:]
+    /// The destinations, in the order of the configuration, orphans last.
+    var destinations: [Destination] = []
+    var queue = QueueSnapshot()
+    /// How fast the queue grows, in bytes a second, over the last minutes; nil while that is unknown.
+    var growth: Double?
+    var spool = Spool()
+    /// The containers, in the order of the configuration.
+    var containers: [Container] = []
+    /// Settings that containers or commands have set, with where they come from; all others are as configured.
+    var overrides: [Override] = []
+
+    /// Whether all ledgers add up.
+    var balances: Bool {
+        queue.intake.balances && destinations.allSatisfy { $0.lanes.allSatisfy(\.ledger.balances) }
+    }
+
+    /// What is accepted, `all`, `critical` or `nothing`, and why not all. While collection is disabled, what arrives is consumed and
+    /// discarded.
+    var accepting: (word: String, reason: String?) {
+        guard isEnabled else { return ("nothing", "disabled") }
+        return switch queue.accepting {
+        case .all: ("all", nil)
+        case .critical: ("critical", nil)
+        case .nothing(let reason): ("nothing", reason.rawValue)
+        }
+    }
+
+    /// Some of the files that stay in the spool, because the quarantine could not hold all of their bad lines.
+    var stayingPaths: [String] { Array(queue.unkept.values.sorted().prefix(4)) }
+
+    /// When the queue reaches its cap if it goes on growing; nil when it does not grow, or not within 30 days.
+    var capReachedIn: Duration? {
+        guard let growth, growth > 0, queue.maxSize > queue.storedBytes else { return nil }
+        let seconds = Double(queue.maxSize - queue.storedBytes) / growth
+        return seconds < 30 * 86_400 ? .seconds(seconds) : nil
+    }
+
+    /// The apps, the one with the most events first.
+    var busiestApps: [(name: String, counts: AppCounts)] {
+        apps.sorted { ($1.value.events, $0.key) < ($0.value.events, $1.key) }.map { ($0.key, $0.value) }
+    }
+}

@@ -1,0 +1,29 @@
+package import Model
+
+/// Why the agent refuses a request.
+public struct ControlRefusal: Error, Sendable, Equatable {
+    /// The HTTP status: 400 what was asked makes no sense, 404 there is no such thing, 409 not now, 500 it failed.
+    public let status: Int
+    /// A word for programs.
+    public let code: String
+    /// One line for a person: what is wrong and what to do.
+    public let message: String
+
+    package init(status: Int, code: String, message: String) {
+        self.status = status
+        self.code = code
+        self.message = message
+    }
+
+    /// What makes no sense.
+    package static func bad(_ message: String) -> ControlRefusal {
+        ControlRefusal(status: 400, code: "bad_request", message: message)
+    }
+
+    /// As the API tells it: `{"error": {"status": 404, "code": …, "message": …}}`.
+    package var json: JSONValue {
+        ["error": ["status": .integer(status), "code": .string(code), "message": .string(message)]]
+    }
+
+    package var response: ControlResponse { .json(json, status: status) }
+}
