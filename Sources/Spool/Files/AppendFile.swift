@@ -3,7 +3,8 @@ internal import EventLoops
 /// An append file and how far it has been read. Touched by its reader only.
 ///
 /// A spool may hold a million of them that nobody writes to: what matters only while something happens is kept apart, in
-/// `activity`, and goes with it (`rest`).
+/// `Activity`, and goes with it (`rest`).
+@dynamicMemberLookup
 final class AppendFile {
     let id: FileID
     /// Where it was last seen.
@@ -26,7 +27,7 @@ final class AppendFile {
     var modified = Timestamp(nanoseconds: 0)
     /// What is kept to know the file again.
     var trace: FileTrace
-    private var activity: Activity?
+    private var kept: Kept?
 
     /// Open while it is being read; must not be closed once it has lost its name.
     var descriptor: Descriptor?
@@ -86,14 +87,14 @@ final class AppendFile {
         taken = .start
         committed = 0
         trace = FileTrace()
-        activity = Activity(now)
+        kept = Kept(Activity(lastChange: now))
     }
 
     /// The path relative to the spool.
     var path: FileName { directory.path(of: name.claimed ?? name) }
 
     /// How long it was when it was last looked at, zeros at its end included.
-    var length: Int64 { size + (padding?.length ?? 0) }
+    var length: Int64 { size + (self.padding?.length ?? 0) }
 
     /// Whether it is there under some name.
     var hasName: Bool { naming != .none }
@@ -104,14 +105,14 @@ final class AppendFile {
 
     /// Its file system says how long it is. Whether zeros or content made it longer only reading tells.
     func see(length: Int64) {
-        if length > size, padding != nil {
-            padding?.length = length - size
+        if length > size, self.padding != nil {
+            self.padding?.length = length - size
             return
         }
-        padding = nil
-        if length < size, reached > 0 || size > taken.offset {
-            cutTo = reached > 0 ? min(cutTo, length) : length
-            reached = max(reached, size)
+        self.padding = nil
+        if length < size, self.reached > 0 || size > taken.offset {
+            self.cutTo = self.reached > 0 ? min(self.cutTo, length) : length
+            self.reached = max(self.reached, size)
         }
         size = length
     }
@@ -121,15 +122,15 @@ final class AppendFile {
         let length = self.length
         size = end
         if length == end {
-            padding = nil
+            self.padding = nil
         } else {
-            padding = padding ?? Padding()
-            padding?.length = length - end
+            self.padding = self.padding ?? Padding()
+            self.padding?.length = length - end
         }
     }
 
     /// Whether it is to be sealed: its end was not taken, or it is to be made sure that it ends with zeros.
-    var isUnsealed: Bool { !isSealed && (hasUnread || padding != nil) }
+    var isUnsealed: Bool { !isSealed && (hasUnread || self.padding != nil) }
 
     /// Whose it is.
     var holder: Holder { directory.holder(owner) }
@@ -162,124 +163,92 @@ extension AppendFile: Hashable {
 
 extension AppendFile {
     /// The zeros at the end of a file that was made longer than what is written to it yet.
-    struct Padding {
+    struct Padding: Equatable {
         var length: Int64 = 0
         /// Where they were looked through.
         var known: Range<Int64> = 0..<0
         /// When the file had changed last by then.
         var modified = Timestamp(nanoseconds: 0)
         /// How far content reaches that was seen to follow zeros, and since when: they may still be filled.
-        var gap: (end: Int64, since: BootInstant)?
+        var gap: Gap?
         /// Whether it is on the agenda to look whether they are filled.
         var isLookPlanned = false
+
+        struct Gap: Equatable {
+            var end: Int64
+            var since: BootInstant
+        }
     }
 
-    private final class Activity {
+    /// What is only of concern while something happens to a file.
+    struct Activity {
+        /// The zeros at its end; nil if there are none.
         var padding: Padding?
+        /// When the descriptor was last needed, as a count of uses.
         var lastUse: UInt64 = 0
+        /// How many bytes after `taken` are known to hold no line feed.
         var scanned: Int64 = 0
+        /// Whether a block of text at its end waits for what may belong to it.
         var holdsText = false
+        /// How far it was seen to reach, unread, before it became shorter; 0 when it did not.
         var reached: Int64 = 0
+        /// How short it was seen then.
         var cutTo: Int64 = 0
-        var lastChange: BootInstant
+        /// When it was last seen to change.
+        var lastChange = BootInstant(nanoseconds: 0)
+        /// Since when it is what it is, if it is not read as it grows.
         var stageSince = BootInstant(nanoseconds: 0)
+        /// Since when there are bytes to read; nil when there are none.
         var unreadSince: Timestamp?
+        /// When it is to be checked next; nil when no check is on the agenda.
         var checkAt: BootInstant?
+        /// When it may be removed.
         var leavesAt = BootInstant(nanoseconds: 0)
 
-        init(_ now: BootInstant) { lastChange = now }
+        static let none = Activity()
+    }
+
+    /// A pointer, which costs a file at rest eight bytes.
+    private final class Kept {
+        var activity: Activity
+        init(_ activity: Activity) { self.activity = activity }
+    }
+
+    /// What happens is as if it were the file's own. To note what is so already wakes nothing.
+    @inline(__always)
+    subscript<Value: Equatable>(dynamicMember field: WritableKeyPath<Activity, Value>) -> Value {
+        get { kept?.activity[keyPath: field] ?? Activity.none[keyPath: field] }
+        set {
+            if let kept {
+                kept.activity[keyPath: field] = newValue
+            } else if newValue != Activity.none[keyPath: field] {
+                var activity = Activity.none
+                activity[keyPath: field] = newValue
+                kept = Kept(activity)
+            }
+        }
     }
 
     /// Whether nothing has happened to it for long, and nothing is to be done about it.
-    var isResting: Bool { activity == nil }
+    var isResting: Bool { kept == nil }
 
     /// Forgets what matters only while something happens, if nothing does.
     func rest() {
-        guard let activity, descriptor == nil, activity.unreadSince == nil, activity.checkAt == nil,
+        guard let activity = kept?.activity, descriptor == nil, activity.unreadSince == nil, activity.checkAt == nil,
             activity.scanned == 0, !activity.holdsText, activity.reached == 0, activity.padding == nil, !isReady,
             !isDirty, stage == .reading, hasName
         else { return }
-        self.activity = nil
+        kept = nil
     }
 
     /// Something happens to it now: its waits are counted from now, if it was at rest.
     func wake(_ now: BootInstant) {
-        if activity == nil { activity = Activity(now) }
-    }
-
-    private var current: Activity {
-        if let activity { return activity }
-        let fresh = Activity(BootInstant(nanoseconds: 0))
-        activity = fresh
-        return fresh
-    }
-
-    /// When the descriptor was last needed, as a count of uses.
-    var lastUse: UInt64 {
-        get { activity?.lastUse ?? 0 }
-        set { current.lastUse = newValue }
-    }
-
-    /// The zeros at its end; nil if there are none.
-    var padding: Padding? {
-        get { activity?.padding }
-        set { if newValue != nil || activity != nil { current.padding = newValue } }
-    }
-
-    /// How many bytes after `taken` are known to hold no line feed.
-    var scanned: Int64 {
-        get { activity?.scanned ?? 0 }
-        set { if newValue != scanned { current.scanned = newValue } }
-    }
-
-    /// Whether a block of text at its end waits for what may belong to it.
-    var holdsText: Bool {
-        get { activity?.holdsText ?? false }
-        set { if newValue != holdsText { current.holdsText = newValue } }
-    }
-
-    /// How far it was seen to reach, unread, before it became shorter; 0 when it did not.
-    var reached: Int64 {
-        get { activity?.reached ?? 0 }
-        set { if newValue != reached { current.reached = newValue } }
-    }
-
-    /// How short it was seen then.
-    var cutTo: Int64 {
-        get { activity?.cutTo ?? 0 }
-        set { if newValue != cutTo { current.cutTo = newValue } }
-    }
-
-    /// When it was last seen to change.
-    var lastChange: BootInstant {
-        get { activity?.lastChange ?? BootInstant(nanoseconds: 0) }
-        set { current.lastChange = newValue }
+        if kept == nil { kept = Kept(Activity(lastChange: now)) }
     }
 
     /// Something else is to become of it from now on.
     func enter(_ stage: Stage, at now: BootInstant) {
         self.stage = stage
-        if stage != .reading { current.stageSince = now }
-    }
-
-    /// Since when it is what it is, if it is not read as it grows.
-    var stageSince: BootInstant { activity?.stageSince ?? BootInstant(nanoseconds: 0) }
-
-    /// Since when there are bytes to read; nil when there are none.
-    var unreadSince: Timestamp? {
-        get { activity?.unreadSince }
-        set { if newValue != unreadSince { current.unreadSince = newValue } }
-    }
-
-    /// When it is to be checked next; nil when no check is on the agenda.
-    var checkAt: BootInstant? {
-        get { activity?.checkAt }
-        set { if newValue != checkAt { current.checkAt = newValue } }
-    }
-
-    /// When it may be removed.
-    var leavesAt: BootInstant {
-        get { activity?.leavesAt ?? BootInstant(nanoseconds: 0) }
-        set { current.leavesAt = newValue }
+        if stage != .reading { self.stageSince = now }
     }
 }

@@ -101,7 +101,7 @@ extension SpoolReader {
             file.endContent(at: start)
             if let gap, start < gap.end { return .end }
             let last: Int64 = block.lastIndex { $0 != 0 }.map { start + Int64($0) } ?? content
-            file.padding?.gap = (max(last, content), now)
+            file.padding?.gap = .init(end: max(last, content), since: now)
             return .end
         }
         file.endContent(at: start)
