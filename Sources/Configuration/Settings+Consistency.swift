@@ -9,9 +9,9 @@ extension ReadContext {
             let path = "functions.\(SettingValue.key(name))"
             require("command", of: path)
             if let program = command.first, !program.hasPrefix("/") {
-                add(
-                    .outOfRange, "\(path).command begins with \(SettingValue.quote(program)); must be an absolute path",
-                    at: position(of: "\(path).command"))
+                complain(
+                    of: "\(path).command", "begins with \(SettingValue.quote(program)); must be an absolute path",
+                    .outOfRange)
             }
         }
         for (number, rule) in settings.country.rules.enumerated() where rule.code.isEmpty {
@@ -30,9 +30,16 @@ extension ReadContext {
 
     func isSet(_ path: String) -> Bool { origins[path] != nil }
 
+    /// Something is wrong with a setting or a section: what follows its name.
+    mutating func complain(
+        of path: String, _ what: String, _ code: Problem.Code = .conflict, severity: Problem.Severity = .error
+    ) {
+        add(code, "\(path) \(what)", at: position(of: path), severity: severity)
+    }
+
     private mutating func require(_ key: String, of path: String) {
         guard !isSet("\(path).\(key)") else { return }
-        add(.missing, "\(path) has no \(key)", at: position(of: path))
+        complain(of: path, "has no \(key)", .missing)
     }
 
     /// What `[dispatch]` and a destination may set alike.
@@ -40,16 +47,14 @@ extension ReadContext {
         _ criticalDelay: Duration?, batchSize: Int?, of settings: Settings, path: String
     ) {
         if criticalDelay == .zero && !settings.dispatch.allowZeroDelay {
-            add(
-                .conflict, "\(path).critical_delay is 0s; set dispatch.allow_zero_delay = true if you mean it",
-                at: position(of: "\(path).critical_delay"))
+            complain(of: "\(path).critical_delay", "is 0s; set dispatch.allow_zero_delay = true if you mean it")
         }
         if let batchSize, settings.inForce(batchSize: batchSize) < batchSize, isSet("\(path).batch_size") {
             let least = SizeText.print(settings.inForce(batchSize: batchSize))
-            add(
-                .conflict,
-                "\(path).batch_size is more than a thirty-second of queue.max_size; batches will hold \(least) at most",
-                at: position(of: "\(path).batch_size"), severity: .warning)
+            complain(
+                of: "\(path).batch_size",
+                "is more than a thirty-second of queue.max_size; batches will hold \(least) at most", severity: .warning
+            )
         }
     }
 
@@ -151,9 +156,9 @@ extension ReadContext {
             let key = "\(path).\(setting.path)"
             let message =
                 !destination.kind.isServer && setting.use.scope.isOfServers
-                ? "is not for type \(destination.kind.name), which writes plain lines"
+                ? "is not for type \(destination.kind.rawValue), which writes plain lines"
                 : "is for \(setting.use.scope.text) only"
-            add(.conflict, "\(key) \(message)", at: position(of: key))
+            complain(of: key, message)
         }
     }
 
@@ -164,30 +169,25 @@ extension ReadContext {
         let hasHeader = { (name: String) in destination.headers.contains { $0.key.lowercased() == name } }
         switch destination.format {
         case .splunkHEC where destination.token.source == nil && destination.user == nil && !hasHeader("authorization"):
-            add(.missing, "\(path) has no token; \(format) takes nothing without one", at: position(of: path))
+            complain(of: path, "has no token; \(format) takes nothing without one", .missing)
         case .appCenter where destination.token.source == nil && !hasHeader("app-secret"):
-            add(
-                .missing, "\(path) has no token; \(format) takes nothing without the app secret", at: position(of: path)
-            )
+            complain(of: path, "has no token; \(format) takes nothing without the app secret", .missing)
         case .ga4
         where destination.token.source == nil
             && destination.url.map({ !$0.text.holds("api_secret=") }) ?? true:
-            add(
-                .missing, "\(path) has no token; \(format) takes nothing without the API secret", at: position(of: path)
-            )
+            complain(of: path, "has no token; \(format) takes nothing without the API secret", .missing)
         case .otlp:
             guard let url = destination.url, !url.path.hasSuffix("/v1/logs") else { break }
-            add(
-                .conflict, "\(path).url does not end with /v1/logs, where receivers of OTLP take logs",
-                at: position(of: "\(path).url"), severity: .warning)
+            complain(
+                of: "\(path).url", "does not end with /v1/logs, where receivers of OTLP take logs", severity: .warning)
         case .elasticsearch:
             if let url = destination.url, !url.path.hasSuffix("/_bulk") {
-                add(
-                    .conflict, "\(path).url does not end with /_bulk, where Elasticsearch and OpenSearch take events",
-                    at: position(of: "\(path).url"), severity: .warning)
+                complain(
+                    of: "\(path).url", "does not end with /_bulk, where Elasticsearch and OpenSearch take events",
+                    severity: .warning)
             }
             guard let index = destination.index, let mistake = elasticsearchIndexMistake(index.longest) else { break }
-            add(.outOfRange, "\(path).index \(mistake)", at: position(of: "\(path).index"))
+            complain(of: "\(path).index", mistake, .outOfRange)
         default: break
         }
     }
@@ -197,30 +197,26 @@ extension ReadContext {
         for key in destination.missing { require(key, of: path) }
         guard !schemes.isEmpty else {
             if isSet("\(path).url") {
-                add(.conflict, "\(path).url is not for type \(destination.kind.name)", at: position(of: "\(path).url"))
+                complain(of: "\(path).url", "is not for type \(destination.kind.rawValue)")
             }
             return
         }
         guard let url = destination.url else { return }
         if !schemes.contains(url.scheme) {
             let wanted = schemes.map { $0 + "://" }.joined(separator: " or ")
-            add(
-                .conflict, "\(path).url begins with \(url.scheme)://; type \(destination.kind.name) needs \(wanted)",
-                at: position(of: "\(path).url"))
+            complain(
+                of: "\(path).url", "begins with \(url.scheme)://; type \(destination.kind.rawValue) needs \(wanted)")
         } else if url.scheme == "http" && !url.isLoopback && !destination.allowPlainHTTP {
-            add(
-                .conflict,
-                "\(path).url is plain http to another machine; use https, or set allow_plain_http = true if you mean it",
-                at: position(of: "\(path).url"))
+            complain(
+                of: "\(path).url",
+                "is plain http to another machine; use https, or set allow_plain_http = true if you mean it")
         }
     }
 
     private mutating func checkNames(_ names: [String], among known: [String], _ what: String, at path: String) {
         for name in names where !known.contains(name) {
             let hint = nearestName(to: name, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
-            add(
-                .conflict, "\(path) has \(SettingValue.quote(name)), but there is no such \(what)\(hint)",
-                at: position(of: path))
+            complain(of: path, "has \(SettingValue.quote(name)), but there is no such \(what)\(hint)")
         }
     }
 
@@ -253,12 +249,10 @@ extension ReadContext {
             if let url = container.url {
                 require("public_key", of: path)
                 if url.scheme == "http" && !url.isLoopback {
-                    add(
-                        .conflict, "\(path).url is plain http to another machine; use https",
-                        at: position(of: "\(path).url"))
+                    complain(of: "\(path).url", "is plain http to another machine; use https")
                 }
             } else if container.defaultFile == nil {
-                add(.missing, "\(path) has neither default_file nor url", at: position(of: path))
+                complain(of: path, "has neither default_file nor url", .missing)
             }
             if container.hashKeyFile != nil && container.hashKeyCredential != nil {
                 add(
@@ -268,9 +262,7 @@ extension ReadContext {
             checkNames(container.mayCall, among: settings.functions.keys.sorted(), "function", at: "\(path).may_call")
             checkNames(container.maySet, among: settable.keys.sorted(), "setting", at: "\(path).may_set")
             for setting in container.maySet where settable[setting] == true {
-                add(
-                    .conflict, "\(path).may_set has \(setting), which only a restart changes",
-                    at: position(of: "\(path).may_set"))
+                complain(of: "\(path).may_set", "has \(setting), which only a restart changes")
             }
         }
     }

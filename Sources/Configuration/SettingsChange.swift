@@ -1,3 +1,5 @@
+public import Model
+
 /// A setting that differs between two configurations.
 public struct SettingsChange: Sendable, Equatable, CustomStringConvertible {
     /// Its name with those of its sections: `queue.max_size`.
@@ -43,13 +45,16 @@ extension Settings {
     /// cannot set what a file could not.
     /// - Throws: `ConfigurationError` that says what is wrong with the value.
     public func setting(
-        _ path: String, to value: SettingValue, origin: Origin
+        _ path: String, to value: JSONValue, origin: Origin
     ) throws(ConfigurationError) -> Settings {
         guard let setting = effective.first(where: { $0.path == path }), !setting.section.path.contains(".") else {
             throw ConfigurationError([Problem(.unknownKey, "no setting \(path) that can be set at run time")])
         }
+        guard let node = TOMLNode(value) else {
+            throw ConfigurationError([Problem(.wrongType, "\(path) holds what no setting can be")])
+        }
         var context = ReadContext(origins: origins, origin: origin)
-        let section = TOMLNode.Value.table([.init(key: setting.name, keyPosition: nil, node: TOMLNode(value))])
+        let section = TOMLNode.Value.table([.init(key: setting.name, keyPosition: nil, node: node)])
         let root = TOMLNode.Value.table([
             .init(key: setting.section.path, keyPosition: nil, node: TOMLNode(value: section, position: nil))
         ])

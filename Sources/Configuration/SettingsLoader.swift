@@ -81,17 +81,6 @@ extension Settings {
     /// The largest configuration file, in bytes.
     public static let largestFile = 1 << 20
 
-    /// Reads texts, later ones over earlier ones: single settings override, `[[…]]` sections add up.
-    ///
-    /// - Throws: `ConfigurationError` with all mistakes of all texts, in the order of texts and lines.
-    ///
-    /// - Parameter environment: the value of a variable, for `${NAME}`; default: this process's environment.
-    public static func read(
-        _ texts: [ConfigurationText], environment: (String) -> String? = Variables.ofProcess
-    ) throws(ConfigurationError) -> LoadedSettings {
-        try read(texts, problems: [], environment: environment)
-    }
-
     /// Reads a file, and the files `conf.d/*.toml` beside it in the order of their names.
     ///
     /// - Throws: `ConfigurationError` with all mistakes of all files, those that cannot be read included.
@@ -118,11 +107,18 @@ extension Settings {
                 problems.append(error)
             }
         }
-        return try read(texts, problems: problems, environment: Variables.ofProcess)
+        return try read(texts, problems: problems)
     }
 
-    private static func read(
-        _ texts: [ConfigurationText], problems: [Problem], environment: (String) -> String?
+    /// Reads texts, later ones over earlier ones: single settings override, `[[…]]` sections add up.
+    ///
+    /// - Parameters:
+    ///   - problems: what is wrong with the files already.
+    ///   - environment: the value of a variable, for `${NAME}`; default: this process's environment.
+    /// - Throws: `ConfigurationError` with all mistakes of all texts, in the order of texts and lines.
+    public static func read(
+        _ texts: [ConfigurationText], problems: [Problem] = [],
+        environment: (String) -> String? = Variables.ofProcess
     ) throws(ConfigurationError) -> LoadedSettings {
         var context = ReadContext(problems: problems)
         var settings = Settings()

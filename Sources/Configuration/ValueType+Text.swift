@@ -1,61 +1,39 @@
 internal import Logs
 internal import Model
 
-/// A setting that is one of a few words.
-public protocol SettingChoice: Sendable, Equatable, CaseIterable {
-    /// The word.
-    var name: String { get }
+extension ValueType where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
+    /// One of a few words.
+    static var choice: ValueType { choice(by: \.rawValue) }
 }
 
-extension SettingChoice where Self: RawRepresentable, RawValue == String {
-    /// The word.
-    public var name: String { rawValue }
+extension ValueType where Value == Priority {
+    static var choice: ValueType { choice(by: \.name) }
 }
 
-extension AWSSettings.Credentials: SettingChoice {}
-extension AnswerMeaning: SettingChoice {}
-extension Compression: SettingChoice {}
-extension ContainerOpening: SettingChoice {}
-extension DestinationSettings.Format: SettingChoice {}
-extension DestinationSettings.HTTPVersion: SettingChoice {}
-extension DestinationSettings.Kind: SettingChoice {}
-extension Durability: SettingChoice {}
-extension JournalStart: SettingChoice {}
-extension KafkaMechanism: SettingChoice {}
-extension LimitConsequence: SettingChoice {}
-extension LineFormat: SettingChoice {}
-extension LineKind: SettingChoice {}
-extension LogFormat: SettingChoice {}
-extension LogLevel: SettingChoice {}
-extension NATSContent: SettingChoice {}
-extension OTLPEncoding: SettingChoice {}
-extension OwnSettings.WhenBehind: SettingChoice {}
-extension Priority: SettingChoice {}
-extension S3Encryption: SettingChoice {}
-extension SessionMode: SettingChoice {}
-extension SeverityLevel: SettingChoice {}
-extension SeverityScale: SettingChoice {}
-extension TextHandling: SettingChoice {}
-extension TLSOptions.Version: SettingChoice {}
-extension WhenExhausted: SettingChoice {}
-extension WhenFull: SettingChoice {}
+extension ValueType where Value == Compression {
+    static var choice: ValueType { choice(by: \.name) }
+}
 
-extension ValueType where Value: SettingChoice {
-    static var choice: ValueType {
-        let names = Value.allCases.map(\.name)
-        return ValueType("choice", range: names.joined(separator: ", ")) { node throws(ValueMistake) in
+extension ValueType where Value == LogLevel {
+    static var choice: ValueType { choice(by: \.name) }
+}
+
+extension ValueType where Value: CaseIterable {
+    fileprivate static func choice(by word: any KeyPath<Value, String> & Sendable) -> ValueType {
+        let words = Value.allCases.map { $0[keyPath: word] }
+        return ValueType("choice", range: words.joined(separator: ", ")) { node throws(ValueMistake) in
             guard case .string(let text) = node.value else {
-                throw .wrongType("one of " + names.map { "\"\($0)\"" }.joined(separator: ", "), node)
+                throw .wrongType("one of " + words.map { "\"\($0)\"" }.joined(separator: ", "), node)
             }
-            guard let value = Value.allCases.first(where: { $0.name == text }) else {
-                let meant = nearestName(to: text.lowercased(), among: names).map { "; did you mean \"\($0)\"?" } ?? ""
+            guard let value = Value.allCases.first(where: { $0[keyPath: word] == text }) else {
+                let meant = nearestName(to: text.lowercased(), among: words).map { "; did you mean \"\($0)\"?" } ?? ""
                 throw ValueMistake(
                     .outOfRange,
-                    "is \(SettingValue.quote(text)); must be one of \(names.joined(separator: ", "))\(meant)")
+                    "is \(SettingValue.quote(text)); must be one of \(words.joined(separator: ", "))\(meant)")
             }
             return value
         } print: {
-            .string($0.name)
+            .string($0[keyPath: word])
         }
     }
 }

@@ -7,7 +7,7 @@ struct SettingsOverlay {
     struct Wish: Equatable {
         let container: String
         let path: String
-        let value: SettingValue
+        let value: JSONValue
     }
 
     /// The settings that are wished for, in the order in which they apply: of the same setting the later one counts.
@@ -35,10 +35,6 @@ struct SettingsOverlay {
                 guard let value = container.values.last(where: { $0.key == path })?.value, value != .null else {
                     continue
                 }
-                guard let value = SettingValue(value) else {
-                    refused[id, default: [:]][path] = "\(path) holds what no setting can be"
-                    continue
-                }
                 do throws(ConfigurationError) {
                     settings = try settings.setting(path, to: value, origin: .container(id))
                     wishes.append(Wish(container: id, path: path, value: value))
@@ -53,26 +49,5 @@ struct SettingsOverlay {
     mutating func refuse(_ wish: Wish, _ message: String) {
         refused[wish.container, default: [:]][wish.path] = message
         wishes.removeAll { $0 == wish }
-    }
-}
-
-extension SettingValue {
-    /// A value as a configuration file would write it; nil where there is a null in it, which TOML has not.
-    init?(_ json: JSONValue) {
-        switch json {
-        case .null: return nil
-        case .bool(let value): self = .boolean(value)
-        case .integer(let number): self = .integer(Int64(number))
-        case .double(let number): self = .double(number)
-        case .string(let text): self = .string(text)
-        case .array(let elements):
-            let values = elements.compactMap { SettingValue($0) }
-            guard values.count == elements.count else { return nil }
-            self = .array(values)
-        case .object(let members):
-            let found = members.compactMap { member in SettingValue(member.value).map { Member(member.key, $0) } }
-            guard found.count == members.count else { return nil }
-            self = .table(found)
-        }
     }
 }

@@ -40,28 +40,13 @@ public struct AppSettings: Sendable, Equatable {
     }
 }
 
-/// The severity of a journal entry, in journalctl's words, the most severe first.
-public enum JournalPriority: String, SettingChoice {
-    /// The system is unusable.
-    case emerg
-    /// Something must be done at once.
-    case alert
-    /// A critical condition.
-    case crit
-    /// An error.
-    case err
-    /// A warning.
-    case warning
-    /// Normal, but worth a look.
-    case notice
-    /// Information.
-    case info
-    /// For debugging.
-    case debug
+/// How severe an entry of the journal is, in journalctl's words, the most severe first.
+package enum JournalPriority: String, Sendable, CaseIterable {
+    case emerg, alert, crit, err, warning, notice, info, debug
 }
 
-/// What happens to lines with bytes that are not UTF-8.
-public enum BytesHandling: String, SettingChoice {
+/// What becomes of lines with bytes that are not UTF-8.
+public enum BytesHandling: String, Sendable, CaseIterable {
     /// They are quarantined.
     case quarantine
     /// Each such byte becomes U+FFFD.

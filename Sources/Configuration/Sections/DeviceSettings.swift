@@ -1,5 +1,5 @@
 /// A host property that can travel with events.
-public enum DeviceProperty: String, SettingChoice {
+public enum DeviceProperty: String, Sendable, CaseIterable {
     /// `spoolship`.
     case sdkName = "sdk_name"
     /// The agent's version.
@@ -43,7 +43,7 @@ extension DeviceSettings: SettingsSection {
             "Leave out what you do not need; [] sends none. Unknown properties are left out anyway."),
         .setting(
             "overrides", \.overrides,
-            .map(of: .text(), names: DeviceProperty.allCases.map(\.name).joined(separator: ", ")) { name in
+            .map(of: .text(), names: DeviceProperty.allCases.map(\.rawValue).joined(separator: ", ")) { name in
                 DeviceProperty(rawValue: name) != nil
             }, "Values to send instead of those found.", example: "{ model = \"rack 12\" }"),
     ]

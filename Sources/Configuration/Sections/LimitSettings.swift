@@ -15,7 +15,7 @@ extension DeadLetterSettings: SettingsSection {
 }
 
 /// Limits that a service sets.
-public enum LimitPreset: String, SettingChoice {
+public enum LimitPreset: String, Sendable, CaseIterable {
     /// 200 names, names of 256, 20 properties, keys and texts of 125.
     case appCenter = "app_center"
 }
@@ -100,16 +100,16 @@ extension LimitSettings: SettingsSection {
 
 extension ValueType where Value == LimitConsequence {
     static func consequence(_ allowed: LimitConsequence...) -> ValueType {
-        let names = allowed.map(\.name).joined(separator: ", ")
+        let names = allowed.map(\.rawValue).joined(separator: ", ")
         return ValueType("choice", range: names) { node throws(ValueMistake) in
             let value = try ValueType.choice.parse(node)
             guard allowed.contains(value) else {
                 throw ValueMistake(
-                    .outOfRange, "is \"\(value.name)\", which makes no sense here; must be one of \(names)")
+                    .outOfRange, "is \"\(value.rawValue)\", which makes no sense here; must be one of \(names)")
             }
             return value
         } print: {
-            .string($0.name)
+            .string($0.rawValue)
         }
     }
 }

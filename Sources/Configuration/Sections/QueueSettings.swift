@@ -3,7 +3,7 @@ package import Model
 /// `[queue]`: the queue on disk, between the spool and the destinations.
 public struct QueueSettings: Sendable, Equatable {
     /// How chunks are packed on disk.
-    public enum ChunkCompression: String, SettingChoice {
+    public enum ChunkCompression: String, Sendable, CaseIterable {
         /// As the destinations take it, so that a chunk is sent as it is stored.
         case auto
         /// One Zstandard frame.

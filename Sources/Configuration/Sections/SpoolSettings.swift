@@ -3,7 +3,7 @@ package import Model
 /// `[spool]`: reading the spool, the directory where apps write their events.
 public struct SpoolSettings: Sendable, Equatable {
     /// What happens to a file that has been read.
-    public enum AfterRead: String, SettingChoice {
+    public enum AfterRead: String, Sendable, CaseIterable {
         /// It is deleted.
         case delete
         /// It stays where it is.

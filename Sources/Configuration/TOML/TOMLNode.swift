@@ -44,22 +44,27 @@ struct TOMLNode: Sendable {
         return members.first { $0.key == key }?.node
     }
 
-    /// A node without a place, from a value that did not come from a file.
-    init(_ value: SettingValue) {
+    /// A node without a place, from a value that did not come from a file; nil where there is a null in it, which TOML has not.
+    init?(_ json: JSONValue) {
         position = nil
         isFromEnvironment = false
-        self.value =
-            switch value {
-            case .string(let text): .string(text)
-            case .integer(let number): .integer(number)
-            case .double(let number): .double(number)
-            case .boolean(let flag): .boolean(flag)
-            case .array(let values): .array(values.map { TOMLNode($0) })
-            case .table(let members):
-                .table(members.map { Member(key: $0.name, keyPosition: nil, node: TOMLNode($0.value)) })
-            case .secret(let secret): .string(secret.revealed)
-            case .url(let url): .string(url.text)
+        switch json {
+        case .null: return nil
+        case .string(let text): value = .string(text)
+        case .integer(let number): value = .integer(Int64(number))
+        case .double(let number): value = .double(number)
+        case .bool(let flag): value = .boolean(flag)
+        case .array(let elements):
+            let nodes = elements.compactMap { TOMLNode($0) }
+            guard nodes.count == elements.count else { return nil }
+            value = .array(nodes)
+        case .object(let members):
+            let found = members.compactMap { member in
+                TOMLNode(member.value).map { Member(key: member.key, keyPosition: nil, node: $0) }
             }
+            guard found.count == members.count else { return nil }
+            value = .table(found)
+        }
     }
 
     init(value: Value, position: Position?, isFromEnvironment: Bool = false) {

@@ -64,23 +64,19 @@ extension ReadContext {
     mutating func checkKafka(_ destination: DestinationSettings, path: String) {
         let kafka = destination.kafka
         for address in kafka.addresses where !kafka.tls && !address.isLoopback && !destination.allowPlainHTTP {
-            add(
-                .conflict,
-                "\(path).kafka.tls is false and \(address.host) is another machine: every event would be seen on the way;"
-                    + " use TLS, or set allow_plain_http = true if you mean it", at: position(of: "\(path).kafka.tls"))
+            complain(
+                of: "\(path).kafka.tls",
+                "is false and \(address.host) is another machine: every event would be seen on the way;"
+                    + " use TLS, or set allow_plain_http = true if you mean it")
         }
         if isSet("\(path).kafka.mechanism"), destination.user == nil {
             add(.missing, "\(path) has a kafka.mechanism and no user", at: position(of: "\(path).kafka.mechanism"))
         }
         for key in ["pinned_keys", "minimum_version"] where isSet("\(path).tls.\(key)") {
-            add(
-                .conflict, "\(path).tls.\(key) is not for type kafka: librdkafka has nothing like it",
-                at: position(of: "\(path).tls.\(key)"))
+            complain(of: "\(path).tls.\(key)", "is not for type kafka: librdkafka has nothing like it")
         }
         for key in ["ca_file", "certificate_file"] where isSet("\(path).tls.\(key)") && !kafka.tls {
-            add(
-                .conflict, "\(path).tls.\(key) has no effect with kafka.tls = false",
-                at: position(of: "\(path).tls.\(key)"))
+            complain(of: "\(path).tls.\(key)", "has no effect with kafka.tls = false")
         }
     }
 }

@@ -74,22 +74,18 @@ extension ReadContext {
         ].filter { $0.1 != nil }.map(\.0)
         // A user with a token is told already.
         if ways.count > 1, ways != ["token", "user"] {
-            add(
-                .conflict, "\(path) shows who it is by \(ways.joined(separator: " and by ")); keep one",
-                at: position(of: path))
+            complain(of: path, "shows who it is by \(ways.joined(separator: " and by ")); keep one")
         }
         for url in [destination.url].compactMap({ $0 }) + nats.servers
         where url.scheme == "nats" && !url.isLoopback && !destination.allowPlainHTTP && !nats.tlsFirst {
             let key = url == destination.url ? "url" : "nats.servers"
-            add(
-                .conflict,
-                "\(path).\(key) is nats:// to another machine, which may be plain text; use tls://, or set"
-                    + " allow_plain_http = true if you mean it", at: position(of: "\(path).\(key)"))
+            complain(
+                of: "\(path).\(key)",
+                "is nats:// to another machine, which may be plain text; use tls://, or set"
+                    + " allow_plain_http = true if you mean it")
         }
         if nats.message == .event, destination.compression != .none, isSet("\(path).compression") {
-            add(
-                .conflict, "\(path).compression is for whole batches; with nats.message = \"event\" nothing is packed",
-                at: position(of: "\(path).compression"))
+            complain(of: "\(path).compression", "is for whole batches; with nats.message = \"event\" nothing is packed")
         }
     }
 }
