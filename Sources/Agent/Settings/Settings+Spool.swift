@@ -92,7 +92,7 @@ extension Settings {
                     return (
                         "apps.\(app).read",
                         "names packed files by \(pattern): they are not read where they are; read them before rotation packs them"
-                            + " (delaycompress), or once by spoolship backfill"
+                            + " (delaycompress), or once by spoolship run --once"
                     )
                 }
                 let real = place.resolved

@@ -94,7 +94,8 @@ extension StatusReport.Spool {
             "places": .array(
                 places.map { place, figures in
                     [
-                        "app": .string(place.app), "directory": .string(place.root), "is_there": .bool(figures?.root != nil),
+                        "app": .string(place.app), "directory": .string(place.root),
+                        "is_there": .bool(figures?.root != nil),
                         "files": .integer(figures?.appendFiles ?? 0),
                         "unread_bytes": .integer(Int(figures?.unreadBytes.value ?? 0)),
                     ]
