@@ -28,7 +28,9 @@ struct NginxTests {
     @Test("a connection that fell silent is left after one timeout", arguments: [false, true])
     func silentConnection(http2: Bool) async throws {
         let bench = try Bench()
-        let nginx = try await Nginx(bench, locations: "location / { return 200; }")
+        // It answers once it has the events; `return 200` would answer the head.
+        let receiver = try bench.receiver { $0.identity = nil }
+        let nginx = try await Nginx(bench, locations: "location / { proxy_pass \(receiver.url); }")
         let output = try bench.output(to: "\(nginx.url)/in") {
             $0.httpVersion = http2 ? .http2 : .http1
             $0.requestTimeout = .seconds(2)
@@ -67,7 +69,8 @@ struct NginxTests {
         let ok = try await send("ok")
         let isEarly = retried(ok)?.message.contains("before it had the events") == true
         #expect(isEarly || events < 200_000 && ok == .acknowledged, "\(ok)")
-        #expect(!isEarly || events > 10)
+        // Over HTTP/1.1 so few leave with the head.
+        #expect(!isEarly || events > 10 || http2)
         #expect(retried(try await send("busy"))?.status == 503)
         guard case .retryAfter(.seconds(7), let failure) = try await send("later"), failure.status == 429 else {
             Issue.record("429 did not say when")
