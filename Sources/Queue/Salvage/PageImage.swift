@@ -12,6 +12,8 @@ final class PageImage {
     private let database: Descriptor
     private var wal: Descriptor?
     private let newer: [Int: Int]
+    /// Whether pages may be older than what was committed: their newest version in the WAL is damaged.
+    let mayBeStale: Bool
     /// Which pages nothing uses, by a map that is sound; nil for one that is not.
     private var maps: [Int: [UInt8]?] = [:]
     private lazy var freed = listedAsFree()
@@ -26,6 +28,7 @@ final class PageImage {
         pageSize = log?.pageSize ?? PageImage.likelySize(of: file, size)
         count = min(max(size / pageSize + (size % pageSize > 0 ? 1 : 0), log?.lastPage ?? 0), Int(UInt32.max) - 1)
         newer = log?.pages ?? [:]
+        mayBeStale = log?.isDamaged ?? false
         database = file
         wal = try? Descriptor(checking: open(path + "-wal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW), "open")
     }

@@ -45,16 +45,28 @@ enum Salvage {
         // It may hold rows that were deleted already, for a moment.
         try target.database.execute("PRAGMA max_page_count = 4294967294")
         var isWhole = false
+        var doubtful: [LaneKey: Int] = [:]
         if let image = PageImage(damaged) {
             var copy = try SalvageCopy(image, target)
             try copy.copyAll()
             isWhole = copy.hasLedger
+            doubtful = copy.doubtful
         }
         let tables = try TableWriter(target)
-        let loss = try SalvageBalance(target, options).settle(hasLedger: isWhole, tables)
+        let loss = try SalvageBalance(target, options).settle(hasLedger: isWhole, doubtful: doubtful, tables)
         try tables.commit()
         try target.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return loss
+    }
+}
+
+extension LaneKey {
+    /// Of a row of table `delivery`.
+    fileprivate init?(delivery values: [RecordValue]) {
+        guard case .integer(let destination) = values[0], case .integer(let number) = values[1],
+            let priority = Priority(rawValue: UInt8(clamping: number))
+        else { return nil }
+        self.init(destination: destination, priority: priority)
     }
 }
 
@@ -68,6 +80,9 @@ private struct SalvageCopy {
     private var rows = 0
     /// Whether the ledger's page was found, so that a lane without a row has none.
     private(set) var hasLedger = false
+    /// How many events have rows that may have been deleted since, by lane. An inner page of the deliveries' tree holds a row for each
+    /// page below it; an older version of it brings back rows that the newer one had no more.
+    private(set) var doubtful: [LaneKey: Int] = [:]
 
     init(_ image: PageImage, _ target: QueueFile) throws(QueueError) {
         self.image = image
@@ -87,7 +102,7 @@ private struct SalvageCopy {
                 guard let record = tree.record(cell, page, image),
                     let row = SalvagedRow(record.row, record.values, in: tree.kind, of: tables)
                 else { continue }
-                try insert(row)
+                try insert(row, isDoubtful: image.mayBeStale && tree.kind == .indexInterior)
             }
         }
         try target.database.commit()
@@ -101,14 +116,19 @@ private struct SalvageCopy {
         }
     }
 
-    private mutating func insert(_ found: SalvagedRow) throws(QueueError) {
+    private mutating func insert(_ found: SalvagedRow, isDoubtful: Bool) throws(QueueError) {
         var values = found.values
         let columns = found.table.columns.prefix(values.count)
         if found.table.name == "chunk" {
             guard let checked = checked(chunk: values, found.row) else { return }
             values = checked
         }
-        if found.table.name == "delivery", !isAsStored(delivery: values) { return }
+        if found.table.name == "delivery" {
+            guard isAsStored(delivery: values) else { return }
+            if isDoubtful, let lane = LaneKey(delivery: values), case .integer(let events) = values[4] {
+                doubtful[lane, default: 0] += Int(clamping: events)
+            }
+        }
         if found.table.name == "ledger" { hasLedger = true }
         let key = "\(found.table.name)/\(values.count)"
         if inserts[key] == nil {
@@ -153,8 +173,7 @@ private struct SalvageCopy {
             chunk: number(2), first: Int(number(3)), events: Int(number(4)), bytes: Int(number(5)),
             firstTime: Timestamp(nanoseconds: number(6)), acceptedAt: Timestamp(nanoseconds: number(7)), batch: batch,
             isFormed: number(9) != 0, deadlines: deadlines)
-        let priority = Priority(rawValue: UInt8(truncatingIfNeeded: number(1)))
-        return priority.map { row.check(in: LaneKey(destination: number(0), priority: $0)) } == check
+        return LaneKey(delivery: values).map { row.check(in: $0) } == check
     }
 
     /// A chunk's values as its frame says; nil if the frame is not what was stored, or was stored under another number.

@@ -20,8 +20,11 @@ struct SalvageBalance {
         unpacker = try FrameUnpacker()
     }
 
-    /// - Parameter hasLedger: whether rows of the ledger were found.
-    func settle(hasLedger: Bool, _ tables: borrowing TableWriter) throws(QueueError) -> Loss {
+    /// - Parameters:
+    ///   - hasLedger: whether rows of the ledger were found.
+    ///   - doubtful: how many events have rows that may be older than what was committed. They go again, but in place of no other's: that
+    ///     would be a loss.
+    func settle(hasLedger: Bool, doubtful: [LaneKey: Int], _ tables: borrowing TableWriter) throws(QueueError) -> Loss {
         let database = target.database
         try database.execute("INSERT OR IGNORE INTO total (id) VALUES (1)")
         let copy = try readCopy()
@@ -55,7 +58,9 @@ struct SalvageBalance {
             figures.lanes[index].ledger = expected ?? Ledger()
             try fill(
                 figures.lanes[index], figures,
-                missing: expected.map { $0.queued - found[lane.key, default: 0] } ?? .max, tables)
+                missing: expected.map {
+                    $0.queued - found[lane.key, default: 0] + doubtful[lane.key, default: 0]
+                } ?? .max, tables)
             loss.events += try balance(&figures.lanes[index])
         }
         if figures.lanes.isEmpty { loss.isKnown = false }
