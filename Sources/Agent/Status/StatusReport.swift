@@ -105,7 +105,7 @@ struct StatusReport: Sendable {
     var started: Timestamp
     /// When this was told.
     var now: Timestamp
-    /// What stands in the way of being ready.
+    /// Why the agent is not ready; empty if it is.
     var obstacles: [String] = []
     /// Whether events are collected.
     var isEnabled = true

@@ -1,0 +1,110 @@
+internal import Control
+internal import EventLoops
+internal import Model
+
+/// How a destination is doing, in a line or a few.
+extension StatusText {
+    /// One destination in one line that says why.
+    func destinationLine(_ destination: StatusReport.Destination) -> String {
+        let style: Style =
+            switch destination.state {
+            case .active: .good
+            case .held, .breakerOpen, .offline: .bad
+            default: .warning
+            }
+        let waits = waiting(destination)
+        return "\(styled(destination.name, .heading)): \(styled(reason(destination), style)); \(waits)"
+    }
+
+    /// What the receiver itself said, while its last word was a refusal. Only for those who may use the control socket.
+    func answerLines(_ destination: StatusReport.Destination) -> [String] {
+        let failure = destination.state == .active ? destination.standingFailure : destination.lastFailure
+        return failure?.failure.words.map { ["  it says: \($0)"] } ?? []
+    }
+
+    /// What is kept beside the other events, the app with most first.
+    func setAsideLines(_ destination: StatusReport.Destination) -> [String] {
+        guard !destination.setAside.isEmpty else { return [] }
+        let most = destination.setAside.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        let apps = most.filter { !$0.key.isEmpty }.prefix(3).map { "\($0.value) of \($0.key)" }.joined(separator: ", ")
+        let all = destination.setAside.values.reduce(0, +)
+        return [
+            "  \(all) set aside, rejected or failing alone\(apps.isEmpty ? "" : " (\(apps))"): retried now and then, at once after `spoolship resume`"
+        ]
+    }
+
+    /// Why a destination is in its state, and what comes next.
+    func reason(_ destination: StatusReport.Destination) -> String {
+        let next = next(destination)
+        switch destination.state {
+        case .active: return active(destination)
+        case .held:
+            return
+                "held\(standing(destination)): \(destination.lastFailure?.failure.message ?? "failed before the agent's start"); fix it or its settings, then reload\(next)"
+        case .breakerOpen:
+            return "\(why(destination))\(standing(destination))"
+                + (next.isEmpty ? ", suspended until a restart, a network change or `spoolship resume`" : next)
+        case .waitingForRetry: return "\(why(destination))\(standing(destination))\(next)"
+        case .retryAfter: return "asked us to come back later (\(why(destination)))\(next)"
+        case .offline: return "offline\(standing(destination)): there is no route to it"
+        case .paused:
+            let held = Set(destination.pauseTokens + report.pauseTokens).sorted()
+            let tokens = held.joined(separator: ", ")
+            let command = held.count == 1 ? "spoolship resume --token \(tokens)" : "spoolship resume"
+            return "paused by \(tokens.isEmpty ? "a command" : tokens)\(standing(destination)) (`\(command)`)"
+        case .networkOff: return "the network is switched off (`spoolship network on`)"
+        case .disabled: return "collection is disabled (`spoolship enable`)"
+        case .stopping: return "the agent is stopping"
+        case .orphaned:
+            if destination.queued > 0 {
+                return "not in the configuration: \(OrphanText.advice(destination.name, configured: configured))"
+            }
+            let command = "spoolship dead-letters purge --destination \(destination.name)"
+            return "not in the configuration: `\(command)` removes what is left"
+        }
+    }
+
+    private func next(_ destination: StatusReport.Destination) -> String {
+        destination.nextAttempt.map { ", next try in \(until($0))" }
+            ?? (destination.inFlight > 0 ? ", being tried now" : "")
+    }
+
+    private var configured: [String] { report.destinations.filter { $0.state != .orphaned }.map(\.name) }
+
+    private func active(_ destination: StatusReport.Destination) -> String {
+        if let (failure, at) = destination.standingFailure {
+            let what = failure.status == nil ? failure.message : "answered \(StatusText.words(failure))"
+            return "\(what) \(since(at)) ago\(next(destination))"
+        }
+        guard let last = destination.lastAcknowledged else { return "active, nothing was sent yet" }
+        return "active, acknowledged \(since(last)) ago"
+    }
+
+    /// The last failure in a few words: the status where there is one.
+    private func why(_ destination: StatusReport.Destination) -> String {
+        destination.lastFailure.map { StatusText.words($0.failure) } ?? "failed before the agent's start"
+    }
+
+    /// A status that says good says nothing of what failed.
+    private static func words(_ failure: Failure) -> String {
+        guard let status = failure.status else { return failure.message }
+        return status < 400 ? "\(status), \(failure.message)" : "\(status)"
+    }
+
+    private func standing(_ destination: StatusReport.Destination) -> String {
+        destination.since.map { " for \(since($0))" } ?? ""
+    }
+
+    private func waiting(_ destination: StatusReport.Destination) -> String {
+        let queued = destination.queued
+        guard queued > 0 else { return "nothing waits" }
+        let critical = destination.ledger(.critical).queued
+        var text = "\(HumanText.count(queued)) waiting"
+        if critical > 0 { text += " (\(HumanText.count(critical)) critical)" }
+        if let oldest = destination.oldest { text += ", oldest \(since(oldest))" }
+        if destination.state != .active, let cap = report.capReachedIn {
+            text += ", cap reached in about \(HumanText.roughly(cap))"
+        }
+        return text
+    }
+}
