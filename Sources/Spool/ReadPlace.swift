@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Model
 
 /// Files that are read in place: never claimed, renamed, created, locked or removed.
@@ -48,7 +49,7 @@ public struct ReadPlace: Sendable, Hashable {
     /// The same files, with a root that no symbolic link leads to, as of now.
     public var resolved: ReadPlace {
         var resolved = self
-        resolved.root = FileSystem.realPath(root)
+        resolved.root = RealPath.of(root)
         return resolved
     }
 
@@ -105,7 +106,7 @@ public struct ReadPlace: Sendable, Hashable {
 
     /// Whether a file of it may be in that directory, or below it. Links that lead to the directory are followed.
     public func reaches(into directory: String) -> Bool {
-        let parts = FileSystem.realPath(directory).split(separator: "/").map { String($0) }
+        let parts = RealPath.of(directory).split(separator: "/").map { String($0) }
         return whole.contains { pattern in
             pattern.count > parts.count
                 && zip(pattern, parts).allSatisfy { ReadPlace.fits(Array($0.utf8), Array($1.utf8)) }

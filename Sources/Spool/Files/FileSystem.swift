@@ -30,16 +30,6 @@ enum FileSystem {
         return try Descriptor(checking: clinux_reopen(looked.raw, flags), "open")
     }
 
-    /// A path that no symbolic link is part of, as of now; of what is not there yet, the name below what is.
-    static func realPath(_ path: String) -> String {
-        if let real = realpath(path, nil) {
-            defer { free(real) }
-            return String(cString: real)
-        }
-        guard let end = path.lastIndex(of: "/"), end > path.startIndex else { return path }
-        return realPath(String(path[..<end])) + path[end...]
-    }
-
     /// The name by which the kernel finds a descriptor of ours.
     static func selfPath(_ descriptor: Int32) -> String { "/proc/self/fd/\(descriptor)" }
 

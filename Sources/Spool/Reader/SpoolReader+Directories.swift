@@ -141,7 +141,6 @@ extension SpoolReader {
     public func followPath() {
         guard let directory = tree.directories[FileName("")], figures.root?.hasItsName == false else { return }
         close(directory)
-        findRoot()
     }
 
     private func lostRoot() {
@@ -158,7 +157,8 @@ extension SpoolReader {
             log.info("directory is gone", ["path": options.directory])
         }
         for child in tree.directories.values { close(child) }
-        remember(.findRoot, after: options.pollInterval)
+        // Where files are only read, another directory may have taken its place already.
+        remember(.findRoot, after: options.place == nil ? options.pollInterval : .zero)
         publish()
     }
 
