@@ -25,12 +25,16 @@ def growth(bound: int, needs_root: bool = False):
     return add
 
 
+def long_names(parent: str, mode: int):
+    for index in range(1 << 40):
+        os.mkdir(f"{parent}/{'d' * 100}{index}", mode)
+        yield 1
+
+
 @growth(8_192)
 def directories(app: str, box: str):
     """Directories of one app."""
-    for index in range(1 << 40):
-        os.mkdir(f"{app}/{'d' * 100}{index}", 0o2770)
-        yield 1
+    return long_names(app, 0o2770)
 
 
 @growth(1_024)
@@ -47,9 +51,7 @@ def deep_directories(app: str, box: str):
 @growth(8_192)
 def box_directories(app: str, box: str):
     """Directories in the drop box, which is flat."""
-    for index in range(1 << 40):
-        os.mkdir(f"{box}/{'d' * 100}{index}", 0o777)
-        yield 1
+    return long_names(box, 0o777)
 
 
 @growth(8_192)

@@ -86,9 +86,10 @@ struct S3Tests {
     func byEvent() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
+        let key = try Template("{app}/dt={event_date}/{date}-{batch_id}", for: .key)
         let output = try output(bench, server) {
             $0.compression = .none
-            $0.s3.key = try! Template("{app}/dt={event_date}/{date}-{batch_id}", for: .key)
+            $0.s3.key = key
         }
         let batch = mixed(30)
         try await server.fault(#"[null, "lose-answer"]"#)
@@ -108,8 +109,9 @@ struct S3Tests {
     func partly() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
+        let key = try Template("{app}/{batch_id}", for: .key)
         let output = try output(bench, server) {
-            $0.s3.key = try! Template("{app}/{batch_id}", for: .key)
+            $0.s3.key = key
         }
         let batch = mixed(6)
         try await server.fault(#"[null, {"status": 413}]"#)
@@ -144,8 +146,9 @@ struct S3Tests {
     func signatures() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
+        let key = try Template("ä b/+=&?#%'()*!~$,;:@/{destination}/{priority}/{batch_id}", for: .key)
         let output = try output(bench, server) {
-            $0.s3.key = try! Template("ä b/+=&?#%'()*!~$,;:@/{destination}/{priority}/{batch_id}", for: .key)
+            $0.s3.key = key
             $0.s3.storageClass = "STANDARD_IA"
             $0.s3.serverSideEncryption = .keyManagement
         }

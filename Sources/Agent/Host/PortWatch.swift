@@ -33,7 +33,7 @@ actor PortWatch {
     /// The ports that must answer from now on.
     func watch(_ ports: [any SelfAnswering]) { self.ports = ports }
 
-    /// What stands in the way of being ready, as of the last check. From any thread.
+    /// Why the agent is not ready, as of the last check. From any thread.
     nonisolated var obstacles: [String] { dead.withLock { $0 } }
 
     /// Asks all ports, unless that was done just now.

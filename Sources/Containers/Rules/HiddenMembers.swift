@@ -68,7 +68,7 @@ struct HiddenMembers {
         }
     }
 
-    /// The paths, and those from which earlier tags may have renamed what is there.
+    /// The paths, and the paths that members there may have had before earlier tags renamed them.
     private static func all(
         _ paths: [[[UInt8]]], before renames: [(from: [[UInt8]], to: [[UInt8]])]
     ) -> [[[UInt8]]] {

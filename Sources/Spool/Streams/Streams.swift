@@ -150,7 +150,7 @@ struct Streams {
         return unreadable
     }
 
-    /// Its place was kept by its offset alone, and this is what is there.
+    /// Its place was kept by its offset alone; this is the mark at that offset.
     func goOn(_ file: AppendFile, at mark: Mark) {
         (file.taken, file.committed) = (mark, mark.offset)
         assertWhole(file)

@@ -105,10 +105,11 @@ struct KafkaBrokerTests {
     @Test(
         "a topic that events fill in: each record in its own; a topic that is not there is that event's trouble alone")
     func byEvent() async throws {
+        let topic = try Template("events-{member:user.kind}", for: .topic)
         let stage = try Stage {
             $0.kafka.options = ["topic.metadata.propagation.max.ms": "100"]
             $0.requestTimeout = .seconds(20)
-            $0.kafka.topic = try! Template("events-{member:user.kind}", for: .topic)
+            $0.kafka.topic = topic
         }
         for topic in ["events-buyer", "events-___", "events-none", "events-lost"] {
             try stage.brokers.say("topic \(topic) 1")

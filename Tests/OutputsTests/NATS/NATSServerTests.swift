@@ -84,9 +84,10 @@ struct NATSServerTests {
         let server = try await NATSServer(bench)
         let reader = try NATSReader(server)
         try reader.makeStream("EVENTS", "events.*.*")
+        let subject = try Template("events.{app}.{level}", for: .subject)
         let output = try output(bench, server) {
             $0.nats.message = content
-            $0.nats.subject = try! Template("events.{app}.{level}", for: .subject)
+            $0.nats.subject = subject
         }
         let batch = mixed(12)
         #expect(await output.send(batch) == .acknowledged)
@@ -115,13 +116,15 @@ struct NATSServerTests {
         let reader = try NATSReader(server)
         try reader.makeStream("SMALL", "events.shop", ",\"max_msg_size\":200")
         try reader.makeStream("LARGE", "events.w_b___")
+        let subject = try Template("events.{app}", for: .subject)
         let output = try output(bench, server) {
             $0.compression = .none
-            $0.nats.subject = try! Template("events.{app}", for: .subject)
+            $0.nats.subject = subject
         }
         #expect(await output.send(mixed(12)) == .partial(rejected: [], retry: [0, 3, 6, 9]))
         #expect(try reader.count("LARGE") == 1)
-        let other = try self.output(bench, server) { $0.nats.subject = try! Template("{app}", for: .subject) }
+        let loose = try Template("{app}", for: .subject)
+        let other = try self.output(bench, server) { $0.nats.subject = loose }
         let failure = retried(await other.send(mixed(12)))
         #expect(failure?.message.contains("no stream takes {app}") == true, "no event's content in what is logged")
     }
