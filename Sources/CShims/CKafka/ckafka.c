@@ -69,7 +69,7 @@ struct ckafka {
     int descriptor;
     // Of the record that is produced next.
     headers *headers;
-    // The event whose reports are being read, and whether its error has been.
+    // The event whose reports are being read, and whether what it says itself has been.
     event *event;
     bool is_told;
     // For the reason of a fatal error.
@@ -117,7 +117,7 @@ ckafka *ckafka_open(ckafka_properties *properties, const char *topic, bool stays
         free(producer);
         return NULL;
     }
-    library.conf_set_events(settings, EVENT_REPORTS | EVENT_ERROR);
+    library.conf_set_events(settings, EVENT_REPORTS | EVENT_ERROR | EVENT_TOKEN_WANTED);
     library.conf_set_log_cb(settings, log_nothing);
     if (stays_here) library.conf_set_connect_cb(settings, connect_here);
     producer->handle = library.new(PRODUCER, settings, words, size);
@@ -137,6 +137,11 @@ ckafka *ckafka_open(ckafka_properties *properties, const char *topic, bool stays
     static const uint64_t one = 1;
     library.queue_io_event_enable(producer->queue, producer->descriptor, &one, sizeof one);
     return producer;
+}
+
+bool ckafka_use_token(
+    ckafka *producer, const char *token, int64_t expires, const char *principal, char *words, size_t size) {
+    return library.oauthbearer_set_token(producer->handle, token, expires, principal, NULL, 0, words, size) == 0;
 }
 
 int ckafka_descriptor(const ckafka *producer) { return producer->descriptor; }
@@ -196,6 +201,10 @@ bool ckafka_next(ckafka *producer, ckafka_report *report) {
             }
         } else if (type == EVENT_ERROR && !producer->is_told) {
             report_error(producer, report);
+            producer->is_told = true;
+            return true;
+        } else if (type == EVENT_TOKEN_WANTED && !producer->is_told) {
+            *report = (ckafka_report){.is_token_wanted = true};
             producer->is_told = true;
             return true;
         }

@@ -18,7 +18,7 @@ typedef struct headers headers;
 
 enum { PRODUCER = 0 };
 enum { CONF_OK = 0 };
-enum { EVENT_REPORTS = 0x1, EVENT_ERROR = 0x8 };
+enum { EVENT_REPORTS = 0x1, EVENT_ERROR = 0x8, EVENT_TOKEN_WANTED = 0x100 };
 enum { COPY = 0x2 };
 // The producer is of no more use; another function has the reason.
 enum { FATAL = -150 };
@@ -63,6 +63,8 @@ typedef struct {
     F(void, conf_set_connect_cb, (conf *, int (*)(int, const struct sockaddr *, int, const char *, void *))) \
     F(handle *, new, (int, conf *, char *, size_t)) \
     F(void, destroy, (handle *)) \
+    F(int, oauthbearer_set_token, \
+      (handle *, const char *, int64_t, const char *, const char **, size_t, char *, size_t)) \
     F(topic *, topic_new, (handle *, const char *, void *)) \
     F(void, topic_destroy, (topic *)) \
     F(int, last_error, (void)) \

@@ -164,8 +164,8 @@ struct KafkaAnswer: Equatable {
 
     private static let noTopic = "the cluster has no such topic or partition; create the topic, or check kafka.topic"
     private static let badLogin =
-        "the brokers refuse these credentials; check user, password_file and kafka.mechanism; with Kafka 4, SCRAM needs"
-        + " librdkafka 2.6.1 or newer"
+        "the brokers refuse these credentials; check user, password_file and kafka.mechanism, or oauth2; with Kafka 4,"
+        + " SCRAM needs librdkafka 2.6.1 or newer"
     private static let fewReplicas = "too few replicas are in sync (min.insync.replicas)"
     private static let noWay =
         "no connection to the brokers; check kafka.brokers, kafka.tls and the addresses that they tell of"
@@ -185,4 +185,5 @@ enum KafkaCode {
     static let noConnection: Int32 = -195
     static let destroyed: Int32 = -197
     static let unknownTopic: Set<Int32> = [3, -188]
+    static let badLogin: Set<Int32> = [-169, 34, 58]
 }

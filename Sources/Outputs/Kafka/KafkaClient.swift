@@ -11,6 +11,8 @@ actor KafkaClient {
     let options: KafkaOptions
     let time: any TimeSource
     private var properties: KafkaProperties
+    /// Where access tokens come from; nil where brokers are shown none.
+    private let tokens: OAuth2Client?
     /// Counts changes of certificates and passwords.
     private var generation = 0
 
@@ -24,9 +26,14 @@ actor KafkaClient {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    init(_ options: KafkaOptions, _ properties: KafkaProperties, on loop: EventLoop, time: any TimeSource) {
+    /// - Throws: `OutputError`: the token endpoint has no address, or its certificates cannot be read.
+    init(
+        _ options: KafkaOptions, _ files: FollowedFiles, on loop: EventLoop, time: any TimeSource
+    ) throws(OutputError) {
         self.options = options
-        self.properties = properties
+        properties = KafkaProperties(options, authorities: files.tls.authorities, secret: files.secret)
+        tokens = try options.tokens(on: loop)
+        tokens?.use(files.secret)
         self.loop = loop
         self.time = time
     }
@@ -35,8 +42,9 @@ actor KafkaClient {
     var isAwake: Bool { !producers.isEmpty }
 
     /// Other certificates and passwords: what is on its way ends as it began, everything else goes to a new producer.
-    func use(_ properties: KafkaProperties) {
-        self.properties = properties
+    func use(_ files: FollowedFiles) {
+        properties = KafkaProperties(options, authorities: files.tls.authorities, secret: files.secret)
+        tokens?.use(files.secret)
         generation += 1
         retireIfUseless()
     }
@@ -44,12 +52,16 @@ actor KafkaClient {
     /// Hands over records and waits for what happens to them. Ends within `requestTimeout`, and at once when its task is
     /// cancelled.
     func publish(_ records: [KafkaRecord], headers: [(name: String, value: String)]) async -> TicketReport {
+        let token: KafkaToken?
+        do throws(CredentialFailure) { token = try await self.token() } catch {
+            return TicketReport(outcomes: records.map { _ in error.outcome }, sentBytes: 0)
+        }
         lastID += 1
         let id = lastID
         let loop = loop
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                begin(KafkaTicket(id, records, headers, continuation))
+                begin(KafkaTicket(id, records, headers, continuation), token)
             }
         } onCancel: {
             // Runs after `begin`, which does not leave the loop.
@@ -57,7 +69,13 @@ actor KafkaClient {
         }
     }
 
-    private func begin(_ ticket: KafkaTicket) {
+    private func token() async throws(CredentialFailure) -> KafkaToken? {
+        guard let (token, number) = try await tokens?.token({ time.wallTime }) else { return nil }
+        return KafkaToken(
+            number: number, text: token.text, expires: token.expires, client: options.settings.oauth2.clientID)
+    }
+
+    private func begin(_ ticket: KafkaTicket, _ token: KafkaToken?) {
         tickets[ticket.id] = ticket
         let id = ticket.id
         ticket.timer = loop.after(options.settings.requestTimeout) { [weak self] in
@@ -67,7 +85,7 @@ actor KafkaClient {
             self?.assumeIsolated { $0.question(id) }
         }
         let producer: KafkaProducer
-        do throws(OutputError) { producer = try usableProducer() } catch {
+        do throws(OutputError) { producer = try usableProducer(token) } catch {
             finish(id, .retry(error.failure))
             return
         }
@@ -79,12 +97,14 @@ actor KafkaClient {
     }
 
     /// The producer, if it may be used again, or else a new one.
-    private func usableProducer() throws(OutputError) -> KafkaProducer {
+    private func usableProducer(_ token: KafkaToken?) throws(OutputError) -> KafkaProducer {
         retireIfUseless()
-        if let current { return current }
+        if let current, current.token?.number == token?.number { return current }
+        if let current { retire(current) }
         lastProducer += 1
         let id = lastProducer
-        let producer = try KafkaProducer(id, properties, generation: generation, on: loop, at: time.bootTime)
+        let producer = try KafkaProducer(
+            id, properties, generation: generation, token, on: loop, at: time.bootTime)
         if let failure = producer.watch({ [weak self] in self?.assumeIsolated { $0.take(from: id) } }) {
             producer.close()
             throw OutputError(.library, failure.message)
@@ -151,6 +171,8 @@ actor KafkaClient {
             switch report {
             case .record(let mark, let code): settle(mark, code, producer)
             case .error(let code, let words, let isFatal): note(code, words, isFatal: isFatal, producer)
+            // What is in it has time to end; the next call brings a newer token.
+            case .tokenWanted: retire(producer)
             }
         }
         // There may be room again.
@@ -213,9 +235,18 @@ actor KafkaClient {
 
     /// The producer is of no more use: all its calls end with what went wrong.
     private func end(_ producer: KafkaProducer) {
-        let reason = producer.lastError ?? (KafkaCode.destroyed, "")
+        let shared = outcome(of: producer.lastError ?? (KafkaCode.destroyed, ""), producer)
         retire(producer)
-        for id in producer.tickets { finish(id, KafkaAnswer.outcome(of: reason.code, words: reason.words)) }
+        for id in producer.tickets { finish(id, shared) }
+    }
+
+    /// What a failure of a producer means: where the brokers refuse its access token, another one is tried before a person must look.
+    private func outcome(of reason: (code: Int32, words: String), _ producer: KafkaProducer?) -> Outcome {
+        let outcome = KafkaAnswer.outcome(of: reason.code, words: reason.words)
+        guard case .held(let failure) = outcome, KafkaCode.badLogin.contains(reason.code),
+            tokens?.renewRefused(producer?.token?.number, at: time.wallTime) == true
+        else { return outcome }
+        return .retry(failure)
     }
 
     /// Nothing was reported for long: asks the brokers for the topic. Some errors the library keeps to itself, such as a
@@ -240,7 +271,7 @@ actor KafkaClient {
         let reason = ticket.producer?.lastError ?? (KafkaCode.timedOut, "")
         // What is still in it would be sent once more than needed: the next attempt has another producer.
         if let producer = ticket.producer { retire(producer) }
-        finish(id, KafkaAnswer.outcome(of: reason.code, words: reason.words))
+        finish(id, outcome(of: reason, ticket.producer))
     }
 
     /// Ends a call; records without an outcome get this one.
@@ -264,9 +295,11 @@ actor KafkaClient {
     /// Makes a producer that asks for the topic. Like a call to `publish` it gives up when no broker was found for `searchTime`.
     ///
     /// - Returns: what happened to it: `acknowledged` when a broker knows the topic and us.
-    func look() -> Outcome {
+    func look() async -> Outcome {
+        let token: KafkaToken?
+        do throws(CredentialFailure) { token = try await self.token() } catch { return error.outcome }
         let producer: KafkaProducer
-        do throws(OutputError) { producer = try usableProducer() } catch {
+        do throws(OutputError) { producer = try usableProducer(token) } catch {
             return error.failure.outcome
         }
         defer { retire(producer) }
@@ -287,7 +320,7 @@ actor KafkaClient {
         guard code != KafkaCode.none else { return .acknowledged }
         let isKnown = KafkaAnswer.find(code).action != .retry
         let reason: (code: Int32, words: String) = isKnown ? (code, "") : producer.lastError ?? (code, "")
-        return KafkaAnswer.outcome(of: reason.code, words: reason.words)
+        return outcome(of: reason, producer)
     }
 }
 

@@ -16,6 +16,14 @@ public struct KafkaOptions: Sendable, Equatable {
     /// Whether connections may lead to this machine only.
     var staysHere: Bool { !settings.kafka.tls && !settings.allowPlainHTTP }
 
+    /// Where access tokens come from; nil where no such login is set.
+    ///
+    /// - Throws: `OutputError`: the endpoint's address is none, or a certificate cannot be read.
+    func tokens(on loop: EventLoop) throws(OutputError) -> OAuth2Client? {
+        guard case .oauth2 = settings.login else { return nil }
+        return try OAuth2Client(settings.oauth2, HTTPOptions(settings, userAgent: "spoolship"), on: loop)
+    }
+
     /// Refuses settings without meaning.
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
@@ -65,7 +73,7 @@ public struct KafkaOptions: Sendable, Equatable {
         ("message.timeout.ms", "use request_timeout"), ("delivery.timeout.ms", "use request_timeout"),
         ("socket.connection.setup.timeout.ms", "use connect_timeout"),
         ("security.protocol", "it follows from kafka.tls and user"),
-        ("sasl.", "use user, password_file and kafka.mechanism; there are no other ways"),
+        ("sasl.", "use user, password_file and kafka.mechanism, or oauth2; there are no other ways"),
         ("enable.ssl.certificate.verification", "certificates are always verified"),
         ("ssl.endpoint.identification.algorithm", "certificates are always verified"),
         ("ssl.ca.", "use tls.ca_file"), ("ssl.certificate.", "use tls.certificate_file"),

@@ -47,8 +47,7 @@ public actor KafkaOutput: MeasuredOutput {
         firstCertificates = known
         measures.certificates = known
         followsFiles = files.areAny
-        let properties = KafkaProperties(options, authorities: files.tls.authorities, password: files.secret)
-        client = KafkaClient(options, properties, on: loop, time: time)
+        client = try KafkaClient(options, files, on: loop, time: time)
     }
 
     /// Whether a destination can be set up: the same without the library's threads, which connect.
@@ -63,11 +62,10 @@ public actor KafkaOutput: MeasuredOutput {
     ) throws(OutputError) -> FollowedFiles {
         try options.check()
         try KafkaLibrary.load()
-        let secret = try options.settings.password.source.map { source throws(OutputError) in try SecretProvider(source)
-        }
+        let secret = try options.settings.login?.secret.map { source throws(OutputError) in try SecretProvider(source) }
         let files = try FollowedFiles(name, options.settings.tls, secret: secret, log: log, at: now)
         try KafkaProperties(
-            options, authorities: files.tls.authorities, password: files.secret, connects: false
+            options, authorities: files.tls.authorities, secret: files.secret, connects: false
         ).rehearse()
         return files
     }
@@ -131,7 +129,7 @@ public actor KafkaOutput: MeasuredOutput {
     @discardableResult public func hasNewCredentials() async -> Bool {
         let changes = files.readChanged(at: time.bootTime, &measures.certificates)
         if changes.areAny {
-            await client.use(KafkaProperties(options, authorities: files.tls.authorities, password: files.secret))
+            await client.use(files)
         }
         return changes.areAny
     }

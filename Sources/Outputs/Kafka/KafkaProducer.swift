@@ -15,6 +15,27 @@ struct KafkaRecord {
     var eventID: String
 }
 
+/// An access token for SASL's OAUTHBEARER.
+struct KafkaToken {
+    /// Tells it from those before and after.
+    let number: Int
+    let text: Secret
+    /// By the wall clock; nil: it does not say.
+    let expires: Timestamp?
+    /// Whose it is, for the library.
+    let client: String
+
+    /// Gives it to a producer that was only just made.
+    ///
+    /// - Throws: `OutputError` with code `library`: it is over, or no token as the library knows them.
+    fileprivate func use(in handle: OpaquePointer) throws(OutputError) {
+        var words = [CChar](repeating: 0, count: 512)
+        let end = (expires ?? Timestamp(milliseconds: .max / 2)).milliseconds
+        guard !ckafka_use_token(handle, text.revealed, end, client, &words, words.count) else { return }
+        throw OutputError(.library, "librdkafka refuses the access token: \(KafkaLibrary.text(words))")
+    }
+}
+
 /// A producer of librdkafka's, its threads and its connections, from its making to its end.
 ///
 /// Lives on its client's loop, and decides nothing. While it exists the library wakes the process several times a second.
@@ -25,12 +46,16 @@ final class KafkaProducer {
         case record(mark: UInt, code: Int32)
         /// Something that is about no record.
         case error(code: Int32, words: String, isFatal: Bool)
+        /// Its access token has a fifth of its life left.
+        case tokenWanted
     }
 
     let id: UInt64
     /// Which settings it was made with.
     let generation: Int
     let openedAt: BootInstant
+    /// The access token that its connections show; nil without one. It is the same for the producer's life.
+    let token: KafkaToken?
     /// The calls whose records are in it.
     var tickets: Set<UInt64> = []
     /// Whether nothing new is given to it: it is closed when nobody uses it.
@@ -50,9 +75,18 @@ final class KafkaProducer {
     ///
     /// - Throws: `OutputError` with code `invalidSetting` and the library's words.
     init(
-        _ id: UInt64, _ properties: KafkaProperties, generation: Int, on loop: EventLoop, at now: BootInstant
+        _ id: UInt64, _ properties: KafkaProperties, generation: Int, _ token: KafkaToken?, on loop: EventLoop,
+        at now: BootInstant
     ) throws(OutputError) {
-        handle = try properties.open()
+        let handle = try properties.open()
+        if let token {
+            do throws(OutputError) { try token.use(in: handle) } catch {
+                ckafka_close(handle)
+                throw error
+            }
+        }
+        self.handle = handle
+        self.token = token
         self.id = id
         self.generation = generation
         self.loop = loop
@@ -128,8 +162,8 @@ final class KafkaProducer {
         var reports: [Report] = []
         var next = ckafka_report()
         while ckafka_next(handle, &next) {
-            guard !next.is_record else {
-                reports.append(.record(mark: next.mark, code: next.code))
+            guard !next.is_record, !next.is_token_wanted else {
+                reports.append(next.is_record ? .record(mark: next.mark, code: next.code) : .tokenWanted)
                 continue
             }
             let words = next.words.map { String(cString: $0) } ?? ""

@@ -14,8 +14,9 @@ struct KafkaProperties {
 
     /// - Parameters:
     ///   - authorities: the certificates that are trusted, in PEM; empty: the system's.
+    ///   - secret: the user's password; a client's secret is for its token endpoint.
     ///   - connects: whether it knows the brokers; without them a producer only finds fault with its properties.
-    init(_ options: KafkaOptions, authorities: [UInt8], password: Secret?, connects: Bool = true) {
+    init(_ options: KafkaOptions, authorities: [UInt8], secret: Secret?, connects: Bool = true) {
         let (settings, kafka) = (options.settings, options.settings.kafka)
         topic = kafka.topic.fields.isEmpty ? kafka.topic.text : nil
         staysHere = options.staysHere
@@ -40,11 +41,14 @@ struct KafkaProperties {
             ("socket.connection.setup.timeout.ms", milliseconds(settings.connectTimeout, least: 1000)),
             ("security.protocol", KafkaProperties.protocolName(settings)),
         ]
-        if let user = settings.user {
+        switch settings.login {
+        case .password(let user, _):
             pairs += [
                 ("sasl.mechanism", kafka.mechanism.rawValue), ("sasl.username", user),
-                ("sasl.password", password?.revealed ?? ""),
+                ("sasl.password", secret?.revealed ?? ""),
             ]
+        case .oauth2: pairs.append(("sasl.mechanism", "OAUTHBEARER"))
+        case nil, .token, .aws: break
         }
         if kafka.tls {
             pairs += [
@@ -61,7 +65,7 @@ struct KafkaProperties {
     }
 
     private static func protocolName(_ settings: DestinationSettings) -> String {
-        switch (settings.user != nil, settings.kafka.tls) {
+        switch (settings.login != nil, settings.kafka.tls) {
         case (false, false): "plaintext"
         case (false, true): "ssl"
         case (true, false): "sasl_plaintext"

@@ -45,9 +45,16 @@ final class OAuth2Client: RequestAuthorizer {
     func authorize(
         _ request: inout HTTPRequest, checksum: [UInt8]?, _ now: () -> Timestamp
     ) async throws(CredentialFailure) {
-        let (token, number) = try await temporary.current(now) { () throws(CredentialFailure) in try await ask(now()) }
+        let (token, number) = try await token(now)
         request.headers.append("Authorization: Bearer \(token.text.revealed)")
         request.credential = number
+    }
+
+    /// A token that is good now, and its number.
+    ///
+    /// - Throws: why there is none.
+    func token(_ now: () -> Timestamp) async throws(CredentialFailure) -> Temporary<AccessToken>.Given {
+        try await temporary.current(now) { () throws(CredentialFailure) in try await ask(now()) }
     }
 
     private func ask(_ now: Timestamp) async throws(CredentialFailure) -> AccessToken {
@@ -80,6 +87,11 @@ final class OAuth2Client: RequestAuthorizer {
     }
 
     func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: Timestamp) -> Bool {
-        temporary.renewRefused(request.credential, isOver: isOver, at: now)
+        renewRefused(request.credential, isOver: isOver, at: now)
+    }
+
+    /// As `Temporary.renewRefused`.
+    func renewRefused(_ number: Int?, isOver: Bool = false, at now: Timestamp) -> Bool {
+        temporary.renewRefused(number, isOver: isOver, at: now)
     }
 }

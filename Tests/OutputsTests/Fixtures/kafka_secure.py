@@ -2,14 +2,15 @@
 """A Kafka broker that wants TLS and a password: the broker is tansu, before it are fronts that speak TLS and check passwords.
 
 usage: kafka_secure.py DIRECTORY READY --ca FILE --user NAME --password TEXT [--strict] [--impostor]
-       [--advertise PORT] [--partitions N] --front CERTIFICATE,KEY[,CLIENT-CA]...
+       [--advertise PORT] [--partitions N] [--tokens URL] --front CERTIFICATE,KEY[,CLIENT-CA]...
 
 When it is ready, it writes the fronts' ports into READY, a line. tansu advertises the first front, or another port of this machine
 that leads there; then somebody else reads. Otherwise what is stored in the topic `events` is in DIRECTORY/records, a JSON line a
 record. What each front has seen of its clients is in DIRECTORY/clients: the name that was asked for, the subject of the client's certificate, the mechanism, or what failed. A front has the
 server's side of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802), because tansu in memory knows no users. Like Kafka 3.9 it lets pass
 what librdkafka before 2.6.1 gets wrong, the client's nonce twice; with `--strict`, like Kafka 4, it does not. With `--impostor` it lets
-everybody in, and so cannot prove that it knows the password itself.
+everybody in, and so cannot prove that it knows the password itself. With `--tokens` it also has the server's side of OAUTHBEARER
+(RFC 7628, as Kafka's KIP-255 uses it): a token is good if a request that carries it is answered by 200 at that address.
 """
 
 import argparse
@@ -28,6 +29,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 
 sys.dont_write_bytecode = True
 
@@ -44,11 +47,13 @@ parser.add_argument("--user", required=True)
 parser.add_argument("--password", required=True)
 parser.add_argument("--advertise", type=int)
 parser.add_argument("--partitions", type=int, default=1)
+parser.add_argument("--tokens")
 parser.add_argument("--strict", action="store_true")
 parser.add_argument("--impostor", action="store_true")
 parser.add_argument("--front", action="append", required=True)
 options = parser.parse_args()
 MECHANISMS = {"SCRAM-SHA-512": "sha512", "SCRAM-SHA-256": "sha256"}
+BEARER = "OAUTHBEARER"
 VERSIONS, HANDSHAKE, AUTHENTICATE = 18, 17, 36
 UNSUPPORTED_MECHANISM, UNSUPPORTED_VERSION, AUTHENTICATION_FAILED = 33, 35, 58
 TANSU = os.path.join(os.path.dirname(sys.executable), "tansu")
@@ -110,6 +115,24 @@ class Session:
         return 0, f"v={base64.b64encode(proof).decode()}"
 
 
+class TokenSession:
+    """The server's side of OAUTHBEARER, for one client."""
+
+    def __init__(self):
+        self.is_known, self.is_refused = False, False
+
+    def answer(self, message):
+        if self.is_refused:
+            return AUTHENTICATION_FAILED, "no such token"
+        proof = dict(part.split("=", 1) for part in message.split("\x01") if "=" in part)["auth"]
+        request = urllib.request.Request(options.tokens, data=b"{}", headers={"Authorization": proof})
+        try:
+            self.is_known = urllib.request.urlopen(request, timeout=10).status == 200
+        except urllib.error.HTTPError:
+            self.is_refused = True
+        return 0, "" if self.is_known else '{"status":"invalid_token"}'
+
+
 class Front(threading.Thread):
     def __init__(self, files, target):
         super().__init__(daemon=True)
@@ -162,10 +185,11 @@ class Front(threading.Thread):
                 answer = struct.pack(">hihhh", UNSUPPORTED_VERSION, 1, VERSIONS, 0, 0)
             elif api == HANDSHAKE:
                 mechanism = body[2:].decode()
-                code = 0 if mechanism in MECHANISMS else UNSUPPORTED_MECHANISM
+                offered = [*MECHANISMS, *([BEARER] if options.tokens else [])]
+                code = 0 if mechanism in offered else UNSUPPORTED_MECHANISM
                 self.note(mechanism=mechanism)
-                session = Session(mechanism) if code == 0 else None
-                answer = struct.pack(">hi", code, len(MECHANISMS)) + b"".join(text(name) for name in MECHANISMS)
+                session = None if code else TokenSession() if mechanism == BEARER else Session(mechanism)
+                answer = struct.pack(">hi", code, len(offered)) + b"".join(text(name) for name in offered)
             elif api == AUTHENTICATE and session:
                 code, said = session.answer(body[4:].decode())
                 # The words are an error's or the mechanism's.

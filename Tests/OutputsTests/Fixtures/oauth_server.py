@@ -6,6 +6,7 @@ Usage: oauth_server.py FILE. Writes its port into FILE, and serves until it is k
   POST /token             the token endpoint: the client `agent` with the secret `a secret: with+signs`, the scope `events.write`
   POST /events            takes a request with a token that is still good
   PUT  /_test/revoke      no token that was given is good any more
+  PUT  /_test/lifetime    a JSON number: how many seconds the next tokens are good for
   PUT  /_test/broken      a JSON number: the token endpoint answers so many requests with 503
   GET  /_test/log         each request: path, status
 """
@@ -93,6 +94,8 @@ class Server:
     def steer(self, path, body):
         if path == "/_test/revoke":
             self.validator.tokens.clear()
+        elif path == "/_test/lifetime":
+            self.oauth = BackendApplicationServer(self.validator, token_expires_in=json.loads(body))
         elif path == "/_test/broken":
             self.broken = json.loads(body)
         return json.dumps(self.log)

@@ -73,7 +73,7 @@ struct KafkaAnswerTests {
         options.settings.compression = .zstd
         options.settings.kafka.options = ["linger.ms": "50"]
         func made(_ password: Secret? = nil) -> KafkaProperties {
-            KafkaProperties(options, authorities: Array("PEM".utf8), password: password)
+            KafkaProperties(options, authorities: Array("PEM".utf8), secret: password)
         }
         #expect(made()["security.protocol"] == "ssl" && made()["ssl.ca.pem"] == "PEM")
         #expect(made()["enable.ssl.certificate.verification"] == "true")

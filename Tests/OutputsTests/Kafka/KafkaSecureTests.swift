@@ -1,4 +1,5 @@
 import EventLoops
+import Foundation
 import Logs
 import Model
 import Receiver
@@ -40,6 +41,11 @@ struct KafkaSecureTests {
             settings.tls.caFile = bench.caFile
             try change(&settings)
             return try KafkaOutput("main", KafkaOptions(settings), on: bench.loop, log: Log(bench.log))
+        }
+
+        /// Whether all of a batch is taken, in the end: a broker that has only just started is not always there at once.
+        func takes(_ output: KafkaOutput, _ batch: Batch) async -> Bool {
+            await eventually { await output.send(batch) == .acknowledged }
         }
 
         var clients: String { text(of: "\(bench.directory.path)/clients") }
@@ -143,6 +149,82 @@ struct KafkaSecureTests {
         let outcome = await (try stage.output(2)).send(try Sample.batch(3))
         #expect(retried(outcome) != nil, "\(outcome)")
         #expect(stage.clients.contains(#""port": \#(port), "failed""#), "\(stage.clients)")
+    }
+
+    /// Brokers that take access tokens, and the server that issues them.
+    private struct TokenStage {
+        let issuer: PythonServer
+        let stage: Stage
+        let time = ManualTime(wall: SystemTime().wallTime)
+
+        init() async throws {
+            let directory = try TemporaryDirectory()
+            let file = "\(directory.path)/oauth-port"
+            issuer = try await PythonServer("oauth_server.py", [file], portFile: file)
+            stage = try await Stage("--tokens", "http://127.0.0.1:\(issuer.port)/events")
+        }
+
+        func output(secret: String = "a secret: with+signs", idleTime: Duration) throws -> KafkaOutput {
+            var settings = DestinationSettings(kafka: ["localhost:\(stage.server.ports[0])"])
+            settings.oauth2.tokenURL = EndpointURL("http://127.0.0.1:\(issuer.port)/token")
+            settings.oauth2.clientID = "agent"
+            settings.oauth2.scope = "events.write"
+            settings.oauth2.secret.inline = Secret(secret)
+            settings.tls.caFile = stage.bench.caFile
+            var options = KafkaOptions(settings)
+            options.idleTime = idleTime
+            return try KafkaOutput("main", options, on: stage.bench.loop, log: Log(stage.bench.log), time: time)
+        }
+
+        func steer(_ what: String, _ body: String = "") async throws {
+            _ = try await issuer.steer(.put, what, body, on: stage.bench.loop)
+        }
+
+        func tokenRequests() async throws -> Int {
+            let log = try await issuer.steer(.get, "log", on: stage.bench.loop)
+            return String(decoding: log, as: UTF8.self).components(separatedBy: "/token").count - 1
+        }
+    }
+
+    @Test("an access token is shown by OAUTHBEARER; a producer that would outlive its token gets no more records")
+    func tokens() async throws {
+        let room = try await TokenStage()
+        try await room.steer("lifetime", "10")
+        let output = try room.output(idleTime: .seconds(600))
+        #expect(await eventually { await output.connect() == nil })
+        #expect(await room.stage.takes(output, try Sample.batch(100)))
+        #expect(try await room.tokenRequests() == 1)
+        #expect(room.stage.clients.contains(#""mechanism": "OAUTHBEARER""#))
+        #expect(await eventually { await !output.isAwake }, "the library asks for another token after 8 s")
+        room.time.advance(by: .seconds(8))
+        #expect(await room.stage.takes(output, try Sample.batch(100, number: 2)))
+        #expect(try await room.tokenRequests() == 2)
+        #expect(await eventually { room.stage.records.count >= 200 })
+    }
+
+    @Test("brokers that refuse a new token hold the destination; one that was used for a minute is asked for again")
+    func revokedToken() async throws {
+        let room = try await TokenStage()
+        let output = try room.output(idleTime: .zero)
+        #expect(await room.stage.takes(output, try Sample.batch(1)))
+        #expect(await eventually { await !output.isAwake })
+        try await room.steer("revoke")
+        let failure = try #require(held(await output.send(try Sample.batch(1, number: 2))))
+        #expect(failure.message.contains("refuse these credentials"), "\(failure.message)")
+        room.time.advance(by: .seconds(60))
+        #expect(retried(await output.send(try Sample.batch(1, number: 2))) != nil)
+        #expect(await room.stage.takes(output, try Sample.batch(1, number: 2)))
+        #expect(try await room.tokenRequests() == 2)
+    }
+
+    @Test("a client that the token endpoint refuses holds the destination with its word, and asks no broker")
+    func refusedClient() async throws {
+        let room = try await TokenStage()
+        let output = try room.output(secret: "wrong", idleTime: .zero)
+        let failure = try #require(held(await output.send(try Sample.batch(1))))
+        #expect(failure.message.contains("the token endpoint answered 401 invalid_client"), "\(failure.message)")
+        #expect(await output.connect() == failure)
+        #expect(!room.stage.clients.contains("OAUTHBEARER"))
     }
 
     @Test("a broker that lets us in without knowing the password is not believed")

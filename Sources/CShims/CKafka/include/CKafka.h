@@ -35,6 +35,11 @@ typedef struct ckafka ckafka;
 /// NULL when the library refuses, and then `words` has its reason.
 ckafka *ckafka_open(ckafka_properties *properties, const char *topic, bool stays_here, char *words, size_t words_size);
 
+/// Gives it the access token for SASL's OAUTHBEARER, good until `expires` in milliseconds since 1970; false when the library refuses it,
+/// and then `words` has its reason. To be called at once: connections wait for it.
+bool ckafka_use_token(
+    ckafka *producer, const char *token, int64_t expires, const char *principal, char *words, size_t words_size);
+
 /// Readable once something has been reported, until `ckafka_clear`.
 int ckafka_descriptor(const ckafka *producer);
 
@@ -54,6 +59,8 @@ int ckafka_produce(
 typedef struct {
     /// Whether it is about a record, or else about the producer.
     bool is_record;
+    /// Whether it is that the access token will soon be of no more use; all else is empty then.
+    bool is_token_wanted;
     /// Whether the producer is of no more use.
     bool is_fatal;
     /// The record's.
