@@ -163,7 +163,8 @@ extension DestinationSettings: SettingsSection {
     /// The sections in it: TOML has them after all settings.
     private static let sectionEntries: [Entry<DestinationSettings>] = [
         .section("tls", \.tls, "Which certificates to trust, and which to present.").only(.servers),
-        .section("oauth2", \.oauth2, "The server that issues access tokens, and its client.").only(.types([.http, .kafka])),
+        .section("oauth2", \.oauth2, "The server that issues access tokens, and its client.").only(
+            .types([.http, .kafka])),
         .section("aws", \.aws, "Signs requests for an AWS service.").only(.type(.http)),
         .section("s3", \.s3, "The bucket, the names of objects, and the credentials.").only(.type(.s3)),
         .section("nats", \.nats, "The subject, the servers, and the credentials.").only(.type(.nats)),
