@@ -280,6 +280,9 @@ package struct MetricTable: Sendable {
         ])
     package let spoolPassedOver = gauge(
         "spool_passed_over_files", "Files that are not read because of their names' endings.")
+    package let spoolCrowdedDirectories = gauge(
+        "spool_crowded_directories",
+        "Directories with append files that wait: their app or owner has as many as the agent reads at a time.")
     package let spoolUnreadBoundPassed = gauge(
         "spool_unread_bound_passed",
         "1 while the queue evicts because spool.max_unread is exceeded and nothing is acknowledged.")

@@ -56,6 +56,8 @@ public struct SpoolFigures: Sendable, Equatable {
     public var pollReason: String?
     /// Append files that are known.
     public var appendFiles = 0
+    /// Directories with append files that wait because an app or owner has too many.
+    public var crowdedDirectories = 0
     /// Files held open.
     public var openFiles = 0
     /// Drop files that were seen and are not read yet; not those in a directory that is still being listed.
@@ -126,8 +128,8 @@ public struct SpoolFigures: Sendable, Equatable {
     public func adding(_ other: SpoolFigures) -> SpoolFigures {
         var sum = self
         for place in [
-            \SpoolFigures.directories, \.polledDirectories, \.appendFiles, \.openFiles, \.waitingDropFiles,
-            \.inaccessible,
+            \SpoolFigures.directories, \.polledDirectories, \.appendFiles, \.crowdedDirectories, \.openFiles,
+            \.waitingDropFiles, \.inaccessible,
             \.passedOver, \.dropFilesRead, \.appendFilesRead, \.filesRemoved, \.rotations, \.truncations,
             \.linesTooLong,
             \.commits, \.overflows, \.leaseWaits, \.errors,

@@ -74,6 +74,66 @@ struct BoundsTests {
         await reader.stop()
     }
 
+    @Test("append files beyond the bound are reported, and read when others have gone; other apps and owners have room")
+    func appendFiles() async throws {
+        let spool = try SpoolHarness(in: "/dev/shm")
+        for path in ["many", "other", "incoming"] { spool.makeDirectory(path) }
+        let (most, factor) = (100, 100)
+        var peak = 0
+        let reader = try await spool.start {
+            $0.mostAppendFiles = most
+            ($0.settleTime, $0.giveUpTime, $0.graceTime) = (.milliseconds(20), .milliseconds(40), .milliseconds(10))
+        }
+        for number in 0..<(most * factor) {
+            spool.write("\(number)\n", to: "many/\(number).jsonl")
+            peak = max(peak, reader.figures.appendFiles)
+        }
+        await spool.until("it is reported") { reader.figures.complaints.map(\.path) == ["many/*.jsonl"] }
+        #expect(reader.figures.crowdedDirectories == 1)
+        spool.write("other\n", to: "other/x.jsonl")
+        for (number, owner) in [UInt32(1001), 1002].enumerated() {
+            spool.write("box \(number)\n", to: "incoming/.new")
+            #expect(chown("\(spool.path)/incoming/.new", owner, owner) == 0)
+            spool.rename("incoming/.new", to: "incoming/\(number).jsonl")
+        }
+        await spool.until("the others are read") {
+            let others = spool.queue.lines.filter { $0.hasPrefix("o") || $0.hasPrefix("b") }
+            return others.count == 3
+        }
+        #expect(spool.queue.lines.count < most * factor)
+        await spool.until("all are read") {
+            peak = max(peak, reader.figures.appendFiles)
+            return spool.queue.lines.count == most * factor + 3
+        }
+        #expect(Set(spool.queue.lines).count == most * factor + 3)
+        #expect(peak <= most + 16, "\(peak) were known at a time")
+        await spool.until("all have gone") { reader.figures.appendFiles == 0 && reader.figures.crowdedDirectories == 0 }
+        #expect(reader.figures.complaints.isEmpty)
+        #expect(spool.log.messages.count { $0.text == "cannot access" } < 10)
+        await reader.stop()
+    }
+
+    @Test("where files stay, those beyond the bound are read once others were removed")
+    func appendFilesThatStay() async throws {
+        let spool = try SpoolHarness(in: "/dev/shm")
+        spool.makeDirectory("many")
+        let reader = try await spool.start {
+            $0.afterRead = .keep
+            $0.mostAppendFiles = 10
+        }
+        for number in 0..<400 { spool.write("\(number)\n", to: "many/\(number).jsonl") }
+        await spool.until("as many as may be are read") {
+            spool.queue.lines.count >= 40 && reader.figures.crowdedDirectories == 1
+        }
+        #expect(reader.figures.appendFiles <= 44)
+        while spool.queue.lines.count < 400 {
+            for line in spool.queue.lines { spool.remove("many/\(line).jsonl") }
+            await spool.pause(.milliseconds(20))
+        }
+        #expect(Set(spool.queue.lines).count == 400)
+        await reader.stop()
+    }
+
     @Test("a directory that is renamed to and fro, with others in it that cannot be read, leaves nothing behind")
     func renamedDirectories() async throws {
         let spool = try SpoolHarness()

@@ -133,7 +133,7 @@ struct SpoolCollector: MetricCollector {
             \.spoolTruncations: figures.truncations, \.spoolLinesTooLong: figures.linesTooLong,
             \.spoolZeroBytes: Int(figures.zeroBytes.value), \.spoolWatchOverflows: figures.overflows,
             \.spoolLeaseWaits: figures.leaseWaits, \.spoolErrors: figures.errors,
-            \.spoolPassedOver: figures.passedOver,
+            \.spoolPassedOver: figures.passedOver, \.spoolCrowdedDirectories: figures.crowdedDirectories,
         ])
         let lag = figures.oldestUnread.map { (time.wallTime - $0) / .seconds(1) } ?? 0
         exposition.set(\.spoolLagSeconds, to: max(0, lag))

@@ -6,6 +6,8 @@ struct SpoolTrouble {
     var complaints = Complaints()
     /// The directory in the drop box that was told, whatever others there are; and whether it was there when that was listed.
     var nested: (path: FileName, wasSeen: Bool)?
+    /// Directories with append files for which there was no room, by the holders of those files; none while they are listed again.
+    var crowded: [Holder: [FileName: SpoolDirectory]] = [:]
     /// What was refused and logged.
     var refusals: Set<FileName> = []
     /// Files under names that say nothing.

@@ -60,11 +60,14 @@ extension SpoolReader {
             return
         }
         // Rotated names of unknown kinds are followed only for files that are known.
-        let isNew = if case .unknown = earlier { streams.remembered.kept[id] == nil } else { false }
+        let isRemembered = streams.remembered.kept[id] != nil
+        let isNew = if case .unknown = earlier { !isRemembered } else { false }
         guard kind(of: name, in: directory) == .append || !isNew else { return }
         // Those in which nothing is are kept while descriptors are left.
         let isKnown = !isNew || isRotated(name) || name.claimed != nil
         guard status.size > 0 || isKnown || held.files.count < held.mostFiles else { return }
+        let holder = directory.holder(status.owner)
+        guard isRemembered ? true : streams.hasRoom(for: holder) else { return waitForRoom(directory, holder) }
         let file = AppendFile(id, in: directory, name: name, owner: status.owner, size: status.size, now: now)
         let (isOther, isRotated) = (kind(of: name, in: directory) != .append, isRotated(name))
         let unreadable = streams.meet(file, isRotated: isOther || isRotated, was: earlier)
@@ -88,6 +91,36 @@ extension SpoolReader {
         update(file, status)
         if file.unread == 0 { considerLater(file) }
         if let before { warnOfRepeat(of: before, by: file, looked) }
+    }
+
+    /// A file is not known for want of room: listing finds it again once others have gone.
+    private func waitForRoom(_ directory: SpoolDirectory, _ holder: Holder) {
+        let holder = holder.pooled
+        trouble.crowded[holder, default: [:]][directory.path] = directory
+        complain(
+            SpoolReader.crowd(of: holder), holder.owner,
+            "too many files of lines: those beyond the bound are read once others were read and removed")
+    }
+
+    /// Files have gone: has directories listed again whose files waited for room.
+    func useRoom() {
+        for (holder, directories) in trouble.crowded where streams.hasRoom(for: holder, dividedBy: 2) {
+            trouble.crowded[holder] = [:]
+            for directory in directories.values { scan(directory) }
+        }
+    }
+
+    /// A directory was listed: of holders whose files all have room by now nothing is reported any more.
+    func forgetCrowds() {
+        for (holder, directories) in trouble.crowded where directories.isEmpty {
+            trouble.crowded[holder] = nil
+            trouble.complaints.remove(SpoolReader.crowd(of: holder))
+        }
+    }
+
+    /// Under which path it is reported that a holder has too many files.
+    private static func crowd(of holder: Holder) -> FileName {
+        FileName("\(FileName(holder.top).text)/*.jsonl\(holder.owner.map { ", uid \($0)" } ?? "")")
     }
 
     /// A file that took another one's name and begins with its lines repeats them: an editor, `sed -i` or rsync has written the file anew.

@@ -96,6 +96,7 @@ extension SpoolReader {
         directory.descriptor = nil
         held.directories.removeAll { $0 === directory }
         if directory.isPolled { watching.polled.removeAll { $0 === directory } }
+        for holder in trouble.crowded.keys { trouble.crowded[holder]?[directory.path] = nil }
         for file in directory.files.values { displaced(file) }
         trouble.passedOver.removeAll(below: directory.path)
         let children = directory.children

@@ -60,8 +60,7 @@ extension SpoolReader {
         if !isHeld, !SpoolReader.isWithoutLeases(refusal) {
             // EAGAIN: a writer has it open. It will write or close it, and we are notified; not of a nameless one, nor where
             // directories are polled. Anything else is a shortage.
-            if refusal != EAGAIN || !file.hasName || file.directory.isPolled { again(file) }
-            return
+            return refusal != EAGAIN || !file.hasName || file.directory.isPolled ? again(file) : file.rest()
         }
         // Asked once nobody can write to it any more: changes are reported late, and of a file without a name not always.
         guard let status = try? FileStatus(of: descriptor) else {
@@ -232,6 +231,7 @@ extension SpoolReader {
         if !file.hasUnread { counters.appendFilesRead += 1 }
         let hasWaiting = !drops.areAllRead
         streams.leave(file, hasWaiting: hasWaiting, in: &pass)
+        useRoom()
         tellCutOffs()
         wake()
     }

@@ -117,6 +117,7 @@ extension SpoolReader {
         listing.streams -= 1
         directory.wasListed = true
         directory.isScanQueued = false
+        forgetCrowds()
         if directory.isIncoming, let nested = trouble.nested, !nested.wasSeen { forgetNested(nested.path) }
         if directory.isScanStale { scan(directory) }
     }

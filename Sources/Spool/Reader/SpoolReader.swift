@@ -78,7 +78,9 @@ public actor SpoolReader {
         self.time = time
         self.random = random
         lastClaim = self.random.next()
-        streams = Streams(SpoolReader.own(start.checkpoints, options), settleTime: options.settleTime, time: time)
+        streams = Streams(
+            SpoolReader.own(start.checkpoints, options), settleTime: options.settleTime,
+            most: options.afterRead == .keep ? 4 * options.mostAppendFiles : options.mostAppendFiles, time: time)
         for record in start.done where options.place == nil {
             drops.doneBefore[FileID(bytes: record.handle), default: []].append(record)
         }
@@ -296,6 +298,7 @@ public actor SpoolReader {
             counters.complaints = trouble.complaints.shown
         }
         counters.inaccessible = trouble.complaints.count
+        counters.crowdedDirectories = trouble.crowded.values.reduce(0) { $0 + $1.count }
         counters.secondTries = trouble.secondTries.counts
         if counters.passedOver != trouble.passedOver.count {
             counters.passedOver = trouble.passedOver.count

@@ -20,11 +20,15 @@ struct Streams {
     let time: any TimeSource
     /// How long a file must be unchanged to count as quiet.
     let settleTime: Duration
+    /// How many files are known at most, about.
+    private let most: Int
+    /// How many of them each holder has.
+    private var counts: [Holder: Int] = [:]
 
-    init(_ checkpoints: [Checkpoint], settleTime: Duration, time: any TimeSource) {
+    init(_ checkpoints: [Checkpoint], settleTime: Duration, most: Int, time: any TimeSource) {
         remembered = RememberedFiles(checkpoints)
         cutOffs = CutOffs(settleTime)
-        (self.settleTime, self.time) = (settleTime, time)
+        (self.settleTime, self.most, self.time) = (settleTime, most, time)
     }
 
     var now: BootInstant { time.bootTime }
@@ -33,7 +37,7 @@ struct Streams {
 
     mutating func add(_ file: AppendFile) {
         files[file.id] = file
-        index.add(file, to: file.streams)
+        enter(file)
         if file.isSuspect { suspects[file.id] = file }
         assertWhole(file)
     }
@@ -44,15 +48,35 @@ struct Streams {
         nameless[file.id] = nil
         suspects[file.id] = nil
         isRead(file)
+        withdraw(file)
+    }
+
+    private mutating func enter(_ file: AppendFile) {
+        index.add(file, to: file.streams)
+        counts[file.holder.pooled, default: 0] += 1
+    }
+
+    private mutating func withdraw(_ file: AppendFile) {
         index.remove(file, from: file.streams)
+        let holder = file.holder.pooled
+        counts[holder, default: 1] -= 1
+        if counts[holder] == 0 { counts[holder] = nil }
+    }
+
+    /// Whether another file of a holder may be known. When there are as many as may be, each holder still has room for its part.
+    ///
+    /// - Parameter divisor: 2 asks whether half of the room is free.
+    func hasRoom(for holder: Holder, dividedBy divisor: Int = 1) -> Bool {
+        let part = max(4, most / (counts.count + 1))
+        return files.count < most / divisor || counts[holder.pooled, default: 0] < part / divisor
     }
 
     /// Changes what tells of which stream a file is.
     mutating func change(_ file: AppendFile, _ body: (AppendFile) -> Void) {
         guard files[file.id] === file else { return body(file) }
-        index.remove(file, from: file.streams)
+        withdraw(file)
         body(file)
-        index.add(file, to: file.streams)
+        enter(file)
     }
 
     /// The files of some streams.

@@ -48,7 +48,7 @@ final class ModelAgent {
         (self.disk, self.queue, self.time) = (disk, queue, time)
         random = SplitMix64(seed: seed)
         mostOpen = 1 + Int(random.next() % 6)
-        streams = Streams(Array(queue.checkpoints.values), settleTime: settleTime, time: time)
+        streams = Streams(Array(queue.checkpoints.values), settleTime: settleTime, most: .max, time: time)
         for path in ["a", "a/old"] {
             directories[path] = SpoolDirectory(
                 path: FileName(path), depth: 1, id: FileID(bytes: Array(path.utf8)), 0)
