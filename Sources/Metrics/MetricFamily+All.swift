@@ -285,7 +285,7 @@ package struct MetricTable: Sendable {
         "Directories with append files that wait: their app or owner has as many as the agent reads at a time.")
     package let spoolUnreadBoundPassed = gauge(
         "spool_unread_bound_passed",
-        "1 while the queue evicts because spool.max_unread is exceeded and nothing is acknowledged.")
+        "1 while spool.max_unread is exceeded and events are evicted for destinations that acknowledge nothing.")
 
     // MARK: Containers
 

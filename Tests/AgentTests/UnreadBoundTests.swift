@@ -12,32 +12,53 @@ import Testing
 struct UnreadBoundTests {
     private let start = BootInstant(nanoseconds: 0)
 
-    @Test("evicts only above the bound, with a full queue, after half a minute without an acknowledgement")
+    @Test("gives up only above the bound, with a full queue, after half a minute without an acknowledgement")
     func evictsWhereNothingElseHelps() {
         var bound = UnreadBound(most: 1000)
         func look(_ unread: Int64, _ acknowledged: Int, _ isFull: Bool, _ seconds: Int) -> UnreadBound.Change? {
-            bound.look(unread: unread, acknowledged: acknowledged, isFull: isFull, at: start + .seconds(seconds))
+            bound.look(
+                unread: unread, ["main": (acknowledged: acknowledged, queued: 100)], isFull: isFull,
+                at: start + .seconds(seconds))
         }
+        #expect(look(2000, 5, false, -30) == nil)
+        #expect(look(2000, 5, false, -1) == nil, "there is room")
         #expect(look(2000, 5, true, 0) == nil)
         #expect(look(2000, 5, true, 29) == nil)
-        #expect(look(1000, 5, true, 30) == nil, "at the bound, not above it")
-        #expect(look(2000, 5, false, 31) == nil, "there is room")
-        #expect(look(2000, 5, true, 32) == .evict(1100))
-        #expect(look(1500, 5, true, 33) == .evict(600) && bound.isEvicting)
-        #expect(look(901, 5, false, 34) == .evict(1) && bound.isEvicting, "within the tenth")
-        #expect(look(900, 5, false, 35) == .wait)
-        #expect(look(1001, 5, true, 36) == .evict(101), "still nothing was acknowledged")
+        #expect(look(1000, 5, true, 31) == nil, "at the bound, not above it")
+        #expect(look(2000, 5, true, 32) == .giveUp(["main"], 1100))
+        #expect(look(1500, 5, true, 33) == .giveUp(["main"], 600) && bound.behind == ["main"])
+        #expect(look(901, 5, false, 34) == .giveUp(["main"], 1), "within the tenth")
+        #expect(look(900, 5, false, 35) == .wait && bound.behind.isEmpty)
+        #expect(look(1001, 5, true, 36) == .giveUp(["main"], 101), "still nothing was acknowledged")
         #expect(look(5000, 6, true, 37) == .wait, "a destination is back")
         #expect(look(5000, 6, true, 66) == nil)
-        #expect(look(5000, 6, true, 67) == .evict(4100))
+        #expect(look(5000, 6, true, 67) == .giveUp(["main"], 4100))
+    }
+
+    @Test("only those that hold reading up are given up, not one that acknowledges or that nothing waits for")
+    func healthyOnesAreLeftAlone() {
+        var bound = UnreadBound(most: 1000)
+        for second in 0..<300 {
+            let change = bound.look(
+                unread: 2000,
+                [
+                    "dead": (acknowledged: 5, queued: 100), "idle": (acknowledged: 7, queued: 0),
+                    "busy": (acknowledged: second / 10, queued: 50),
+                    "late": (acknowledged: second < 100 ? 1 : 2, queued: 100),
+                ],
+                isFull: true, at: start + .seconds(second))
+            let isLate = 30..<100 ~= second || second >= 130
+            #expect(change == (second < 30 ? nil : .giveUp(isLate ? ["dead", "late"] : ["dead"], 1100)), "\(second)")
+        }
     }
 
     @Test("no bound never evicts")
     func noBound() {
         var bound = UnreadBound(most: 0)
         for second in 0..<100 {
-            #expect(
-                bound.look(unread: .max, acknowledged: 0, isFull: true, at: start + .seconds(second * 60)) == nil)
+            let change = bound.look(
+                unread: .max, ["main": (acknowledged: 0, queued: 1)], isFull: true, at: start + .seconds(second * 60))
+            #expect(change == nil)
         }
     }
 
@@ -77,10 +98,10 @@ struct UnreadBoundTests {
         let guarding = UnreadGuard(on: loop, queue: queue, time: time, log: Log(log)) { unread.withLock { $0 } }
         await guarding.configure(most: 4000)
         await guarding.look()
-        #expect(!guarding.isEvicting)
+        #expect(guarding.behind.isEmpty)
         time.advance(by: .seconds(31))
         await guarding.look()
-        #expect(guarding.isEvicting)
+        #expect(guarding.behind == ["main"])
         // 1,400 bytes are too many: the commit that passes them is the last one, however long the next look takes.
         #expect(try await queue.store(commit()) == .stored(refused: 0))
         #expect(try await queue.store(commit()) == .wait(.full))
@@ -88,7 +109,7 @@ struct UnreadBoundTests {
         #expect(evicted == 2)
         unread.withLock { $0 = 13_000 }
         await guarding.look()
-        #expect(guarding.isEvicting)
+        #expect(guarding.behind == ["main"])
         for _ in 0..<5 { #expect(try await queue.store(commit()) == .stored(refused: 0)) }
         #expect(try await queue.store(commit()) == .wait(.full))
         let lane = try #require(queue.snapshot.lane("main", .normal))
@@ -103,15 +124,15 @@ struct UnreadBoundTests {
             await Task.yield()
         }
         await guarding.look()
-        #expect(!guarding.isEvicting)
+        #expect(guarding.behind.isEmpty)
         while case .stored = try await queue.store(commit()) {}
         #expect(queue.snapshot.accepting == .nothing(.full), "it waits again")
         // Other settings begin anew.
         time.advance(by: .seconds(31))
         await guarding.look()
-        #expect(guarding.isEvicting)
+        #expect(guarding.behind == ["main"])
         await guarding.configure(most: 0)
-        #expect(!guarding.isEvicting)
+        #expect(guarding.behind.isEmpty)
         await queue.close()
     }
 }

@@ -1,5 +1,6 @@
 import EventLoops
 import Glibc
+import TestKit
 import Testing
 
 extension EndToEnd {
@@ -95,6 +96,45 @@ extension EndToEnd {
             #expect(figures.total("spoolship_deliveries_acknowledged_total") == written - evicted)
             let arrived = values(of: "key", in: try bytes(of: bench.events))
             #expect(Set(arrived).count == arrived.count && arrived.contains("e\(written - 1)"))
+        }
+
+        @Test(
+            "spool.max_unread: a dead destination gives up its events, a healthy one loses none and gets all that is read"
+        )
+        func unreadBytesCostTheDeadOne() throws {
+            let bench = try Workbench()
+            bench.settings["queue.max_size"] = "\"64KiB\""
+            bench.settings["spool.max_unread"] = "\"1MiB\""
+            bench.settings["destination2.name"] = "\"dead\""
+            bench.settings["destination2.type"] = "\"http\""
+            bench.settings["destination2.url"] = "\"http://127.0.0.1:\(try freePort())/\""
+            bench.settings["retry.intervals"] = #"["300ms"]"#
+            try bench.startReceiver()
+            try bench.startAgent()
+            for file in 0..<4 {
+                try bench.append(keyed(file * 15_000..<file * 15_000 + 15_000), to: "\(file).jsonl")
+            }
+            let dead = #"{destination="dead",priority="normal"}"#
+            var said = ""
+            try wait(.seconds(120), "evictions: \(bench.agentLog.suffix(1000))", every: .milliseconds(100)) {
+                let figures = try bench.figures()
+                if figures.value("spoolship_spool_unread_bound_passed") == 1 {
+                    said += try bench.command("status").text
+                }
+                return figures.value("spoolship_deliveries_evicted_total" + dead) > 0
+                    && figures.value("spoolship_spool_unread_bound_passed") == 0
+            }
+            #expect(said.contains("the oldest events for dead,"))
+            #expect(bench.agentLog.contains("destinations=dead"))
+            let figures = try bench.figures()
+            #expect(figures.value("spoolship_spool_lag_bytes") <= 1 << 20)
+            #expect(figures.imbalances == [])
+            let main = #"{destination="main",priority="normal"}"#
+            #expect(figures.value("spoolship_deliveries_evicted_total" + main) == 0)
+            let read = figures.total("spoolship_events_read_total")
+            try wait(.seconds(60), "all that was read to arrive", every: .milliseconds(100)) {
+                try bench.figures().value("spoolship_deliveries_acknowledged_total" + main) >= read
+            }
         }
 
         @Test(

@@ -118,4 +118,75 @@ struct QueueBehindTests {
         #expect(fixture.log.messages.count { $0.text == "queue is full, evicting" } == 1)
         await store.close()
     }
+
+    @Test(
+        "given up for a while, a dead destination gives up its events, a healthy one none, and storing waits again after that"
+    )
+    func givenUpForAWhile() async throws {
+        for seed in Seeds.list(1...4) {
+            let fixture = try QueueFixture(in: "/dev/shm")
+            var random = SplitMix64(seed: seed)
+            var maker = ChunkMaker()
+            let names: [DestinationName] = ["main", "dead"]
+            let store = try fixture.open {
+                $0.destinations = names
+                $0.maxSize = 24 << 10
+                $0.durability = .crash
+            }
+            var taken: [DestinationName: [Int]] = [:]
+            var waits = 0
+            for _ in 0..<400 {
+                let priority: Priority = Int.random(in: 0..<5, using: &random) == 0 ? .critical : .normal
+                let commit = maker.commit(
+                    Int.random(in: 1...40, using: &random), priority: priority, to: names,
+                    full: Bool.random(using: &random))
+                while try await store.store(commit) == .wait(.full) {
+                    waits += 1
+                    try #require(waits < 10_000, "\(seed): it waits for ever")
+                    // The healthy one may be late, but never loses anything for it.
+                    if Bool.random(using: &random) { try await take(["main"], from: store, into: &taken) }
+                    try await store.flush()
+                    await store.giveUp(for: ["dead"], atMost: Int.random(in: 1...4_000, using: &random))
+                }
+            }
+            try await take(names, from: store, into: &taken)
+            try await store.flush()
+            #expect(waits > 10 && taken["main"]?.sorted() == Array(0..<maker.next), "\(seed)")
+            for lane in store.snapshot.lanes {
+                #expect(lane.ledger.balances && lane.ledger.queued == 0, "\(seed): \(lane)")
+                #expect((lane.ledger.evicted > 0) == (lane.destination == "dead"), "\(seed): \(lane)")
+            }
+            await store.close()
+        }
+    }
+
+    @Test(
+        "where all are given up, those who hold most go first, then the queue evicts for all, after its bytes it waits")
+    func allAreGivenUp() async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let names: [DestinationName] = ["late", "dead"]
+        let store = try fixture.open {
+            $0.destinations = names
+            $0.maxSize = 24 << 10
+        }
+        while try await store.store(maker.commit(50, to: maker.next < 500 ? ["dead"] : names, full: true))
+            != .wait(.full)
+        {}
+        let size = maker.commit(50, to: names).chunks[0].bytes
+        // Each costs a little more than one that only the dead one waits for.
+        await store.giveUp(for: Set(names), atMost: 9 * size)
+        for _ in 0..<9 {
+            #expect(try await store.store(maker.commit(50, to: names, full: true)) == .stored(refused: 0))
+        }
+        #expect(try await store.store(maker.commit(50, to: names, full: true)) == .wait(.full))
+        #expect(store.snapshot.lane("late", .normal)?.ledger.evicted == 0)
+        #expect(store.snapshot.lane("dead", .normal)?.ledger.evicted ?? 0 >= 500)
+        await store.giveUp(for: Set(names), atMost: 10 * size)
+        for _ in 0..<10 {
+            #expect(try await store.store(maker.commit(50, to: names, full: true)) == .stored(refused: 0))
+        }
+        #expect(store.snapshot.lane("late", .normal)?.ledger.evicted ?? 0 > 0)
+        await store.close()
+    }
 }

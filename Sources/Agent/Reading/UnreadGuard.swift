@@ -5,8 +5,8 @@ internal import Model
 internal import Queue
 internal import Synchronization
 
-/// Holds `spool.max_unread`: looks at the spool while the queue is full, and lets the queue evict where a dead destination
-/// would fill the disk. It wakes nobody while there is room.
+/// Holds `spool.max_unread`: looks at the spool while the queue is full, and lets the queue give up the events of dead destinations
+/// where they would fill the disk. It wakes nobody while there is room.
 ///
 /// It lives on the main loop.
 actor UnreadGuard {
@@ -22,7 +22,7 @@ actor UnreadGuard {
     private let log: Log
     private var bound = UnreadBound(most: 0)
     private var timer: EventLoop.TimerID?
-    private nonisolated let evicting = Atomic<Bool>(false)
+    private nonisolated let givenUp = Mutex<Set<DestinationName>>([])
 
     /// - Parameters:
     ///   - loop: the main loop.
@@ -37,21 +37,21 @@ actor UnreadGuard {
         self.unread = unread
     }
 
-    /// Whether old events are evicted because the bound is passed. From any thread.
-    nonisolated var isEvicting: Bool { evicting.load(ordering: .relaxed) }
+    /// The destinations whose old events are given up because the bound is passed. From any thread.
+    nonisolated var behind: Set<DestinationName> { givenUp.withLock { $0 } }
 
     /// Takes up the bound at the start and at a reload, right after the queue has taken up its own settings.
     ///
     /// - Parameter most: in bytes; 0 where there is no bound, or where a full queue evicts anyway.
     func configure(most: Int) {
         bound = UnreadBound(most: Int64(most))
-        evicting.store(false, ordering: .relaxed)
+        givenUp.withLock { $0 = [] }
         queueChanged()
     }
 
     /// To be called when the queue has changed.
     func queueChanged() {
-        guard bound.most > 0, timer == nil, isFull || bound.isEvicting else { return }
+        guard bound.most > 0, timer == nil, isFull || !bound.behind.isEmpty else { return }
         timer = loop.after(UnreadGuard.interval) {
             self.assumeIsolated { $0.timer = nil }
             Task(executorPreference: self.loop) { await self.look() }
@@ -62,20 +62,29 @@ actor UnreadGuard {
 
     /// Looks once; on the timer, and in tests.
     func look() async {
-        let acknowledged = queue.snapshot.lanes.reduce(0) { $0 + $1.ledger.acknowledged }
+        var destinations: [DestinationName: UnreadBound.Progress] = [:]
+        for lane in queue.snapshot.lanes {
+            destinations[lane.destination, default: (0, 0)].acknowledged += lane.ledger.acknowledged
+            destinations[lane.destination, default: (0, 0)].queued += lane.ledger.queued
+        }
         let bytes = unread()
-        switch bound.look(unread: bytes, acknowledged: acknowledged, isFull: isFull, at: time.bootTime) {
-        case .evict(let excess):
-            if !evicting.exchange(true, ordering: .relaxed) {
+        let before = bound.behind
+        let change = bound.look(unread: bytes, destinations, isFull: isFull, at: time.bootTime)
+        givenUp.withLock { $0 = bound.behind }
+        switch change {
+        case .giveUp(let behind, let excess):
+            if behind != before {
                 log.warning(
-                    "unread bytes pass the bound while nothing is acknowledged: the oldest events are evicted",
-                    ["unread_bytes": bytes, "max_unread": bound.most, "hint": "fix the destination"])
+                    "unread bytes pass the bound: the oldest events of destinations that acknowledge nothing are evicted",
+                    [
+                        "destinations": behind.map(\.text).sorted().joined(separator: " "), "unread_bytes": bytes,
+                        "max_unread": bound.most, "hint": "fix the destination",
+                    ])
             }
-            await queue.setWhenFull(.evict, atMost: Int(excess))
+            await queue.giveUp(for: behind, atMost: Int(excess))
         case .wait:
-            evicting.store(false, ordering: .relaxed)
             log.warning("eviction ends, reading waits again when the queue is full", ["unread_bytes": bytes])
-            await queue.setWhenFull(.wait)
+            await queue.giveUp(for: [], atMost: 0)
         case nil: break
         }
         queueChanged()
@@ -84,6 +93,6 @@ actor UnreadGuard {
 
 extension UnreadGuard: MetricCollector {
     nonisolated func collect(into exposition: inout Exposition) {
-        exposition.set(\.spoolUnreadBoundPassed, to: isEvicting)
+        exposition.set(\.spoolUnreadBoundPassed, to: !behind.isEmpty)
     }
 }

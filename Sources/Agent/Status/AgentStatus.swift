@@ -228,9 +228,10 @@ struct AgentStatus: Sendable {
                 "the queue was damaged \(state.unknownLosses) times in a way that hides how many events were lost: see the log"
             )
         }
-        if unread.isEvicting {
+        let behind = unread.behind.map(\.text).sorted().joined(separator: ", ")
+        if !behind.isEmpty {
             spool.complaints.append(
-                "more is unread than spool.max_unread allows and nothing is acknowledged: the oldest events are evicted"
+                "more is unread than spool.max_unread allows: the oldest events for \(behind), acknowledging nothing, are evicted"
             )
         }
         return spool

@@ -37,7 +37,7 @@ extension SpoolSettings: SettingsSection {
         ),
         .setting(
             "max_unread", \.maxUnread, .size(1 << 20...1 << 47, zero: "no bound"),
-            "Beyond it, while no destination acknowledges anything, wait becomes evict: a dead destination cannot fill the disk."
+            "Beyond it, wait gives up the oldest events of destinations that acknowledge nothing: a dead one cannot fill the disk."
         ),
         .setting(
             "after_read", \.afterRead, .choice,

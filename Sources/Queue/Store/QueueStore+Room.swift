@@ -20,7 +20,7 @@ extension Transaction {
         var needs = 0
         let chunks = commit.chunks.map { chunk in
             let cost = chunk.cost
-            let fits = state.options.whenFull == .evict || needs + cost <= state.options.maxSize
+            let fits = state.evicts || needs + cost <= state.options.maxSize
             guard fits, cost <= state.options.maxSize, !state.relief.dropsEvents else { return true }
             needs += cost
             return false
@@ -48,7 +48,7 @@ extension Transaction {
         guard state.figures.totals.stored + needs > state.effectiveCap else { return nil }
         try expireOldest(atMost: 1_000)
         try giveWay(to: needs)
-        guard state.figures.totals.stored + needs > state.effectiveCap else { return nil }
+        guard state.figures.totals.stored + needs > state.effectiveCap, !state.evicts else { return nil }
         state.refusal = QueueState.Refusal(reason: .full, needs: needs, queued: state.figures.queued)
         let (stored, cap) = (state.figures.totals.stored, state.options.maxSize)
         note { $0.info("queue is full", ["stored_bytes": stored, "max_size": cap]) }
@@ -58,11 +58,11 @@ extension Transaction {
     /// So many chunks are looked at for one commit: 10 ms of work.
     private static let mostLookedAt = 1_000
 
-    /// Lets destinations that are behind, and are to skip then, give up their oldest events until so many bytes fit.
+    /// Lets destinations that are behind, and are to skip or given up, give up their oldest events until so many bytes fit.
     ///
     /// A chunk goes when each destination that still waits for it gives way: the lowest priority first, the oldest first, none in flight.
     private mutating func giveWay(to needs: Int) throws(QueueError) {
-        guard !state.options.skipping.isEmpty else { return }
+        guard state.anyYields else { return }
         var looked = 0
         for priority in Priority.allCases {
             var from: Int64 = 0
@@ -217,7 +217,7 @@ extension QueueStore {
             state.effectiveCap = state.options.maxSize
             state.figures.holdings = nil
         }
-        if let refusal = state.refusal, refusal.reason == .full, !state.options.skipping.isEmpty {
+        if let refusal = state.refusal, refusal.reason == .full, state.anyYields {
             // The destination that has just acknowledged may have been the last to want what others give up.
             if state.figures.queued < refusal.queued, isAnybodyBehind { state.refusal = nil } else { armRoomTimer() }
         }
@@ -231,7 +231,7 @@ extension QueueStore {
         }
     }
 
-    private var isAnybodyBehind: Bool { state.options.skipping.contains { state.givesWay($0) } }
+    private var isAnybodyBehind: Bool { state.figures.lanes.contains { state.givesWay($0.name) } }
 
     /// Looks again after a second whether storing may go on.
     func armRoomTimer() { arm(.room, after: .seconds(1)) }

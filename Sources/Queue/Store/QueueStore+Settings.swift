@@ -10,7 +10,7 @@ extension QueueStore {
     public func apply(_ new: QueueOptions) async throws(QueueError) {
         try new.validate()
         try await write { transaction throws(QueueError) in try transaction.apply(new) }
-        evictionBudget = nil
+        state.givenUp = nil
         if health.refusedMaxSize != nil {
             health.refusedMaxSize = nil
             publish()
@@ -18,22 +18,14 @@ extension QueueStore {
         if let file { shrinkIfDue(file) }
     }
 
-    /// Says what happens from now on when the cap is reached: the setting, or eviction while a dead destination
-    /// would fill the disk with unread files.
+    /// Lets destinations that are behind give up their oldest events where storing would wait; if they are all of them, the queue
+    /// evicts as `when_full = "evict"` does.
     ///
-    /// - Parameter bytes: after so many bytes of events, and the commit that passes them, it waits again; nil: never.
-    public func setWhenFull(_ whenFull: WhenFull, atMost bytes: Int? = nil) {
-        state.options.whenFull = whenFull
-        evictionBudget = whenFull == .evict ? bytes : nil
-        if whenFull == .evict, state.refusal?.reason == .full { state.refusal = nil }
+    /// - Parameter bytes: after so many bytes of events, and the commit that passes them, storing waits again.
+    public func giveUp(for destinations: Set<DestinationName>, atMost bytes: Int) {
+        state.givenUp = destinations.isEmpty ? nil : QueueState.GivenUp(destinations: destinations, bytes: bytes)
+        if state.givenUp != nil, state.refusal?.reason == .full { state.refusal = nil }
         publish()
-    }
-
-    /// Takes what was stored off what may be stored by evicting others.
-    func spendEvictionBudget(_ bytes: Int) {
-        guard let budget = evictionBudget else { return }
-        evictionBudget = budget > bytes ? budget - bytes : nil
-        if evictionBudget == nil { state.options.whenFull = .wait }
     }
 
     /// Makes durable what was stored with `durability = "crash"`; with `"power_loss"` it is already.

@@ -40,7 +40,6 @@ extension QueueStore {
             }
             if case .stored = result {
                 health.commits += 1
-                spendEvictionBudget(commit.chunks.reduce(0) { $0 + $1.bytes })
                 if state.figures.unkept.count > staying {
                     log.warning(
                         "the quarantine is full: files with bad lines stay in the spool",
@@ -76,6 +75,7 @@ extension Transaction {
             try refuse(chunk, .neverFits, "does not fit queue.max_size")
             refused += chunk.events
         }
+        state.stored(commit.chunks.reduce(0) { $0 + $1.bytes })
         for entry in commit.notStored { try count(entry) }
         try set(commit.progress)
         let requeued = try removeRequeued(commit.requeued)

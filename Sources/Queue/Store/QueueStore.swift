@@ -43,8 +43,6 @@ public actor QueueStore: BatchStore, CommitStore {
     /// Syncs since the start.
     var syncs = 0
     var isPublishing = false
-    /// How many bytes of events may still be stored by evicting others; nil: any number.
-    var evictionBudget: Int?
     private var timers: [Timer: EventLoop.TimerID] = [:]
     /// The part of the snapshot that no transaction changes: counters since the start, and the failure that stands.
     var health = QueueSnapshot()

@@ -21,6 +21,8 @@ struct QueueState {
     var walReader: String?
     /// What the cap has forced since it was reached; nil while there is room.
     var fullEpisode: FullEpisode?
+    /// Destinations that hold storing up and are given up meanwhile.
+    var givenUp: GivenUp?
     /// What is given up while the file is full before its bounds.
     var relief = Relief()
 
@@ -39,6 +41,12 @@ struct QueueState {
         var queued = 0
     }
 
+    /// Who is given up while too much is unread, and for how many bytes of events more.
+    struct GivenUp {
+        let destinations: Set<DestinationName>
+        var bytes: Int
+    }
+
     // MARK: What may become of rows
 
     /// Whether events as new as that, and no newer, are too old to be sent to a lane's destination. Exactly the maximum age is
@@ -54,13 +62,31 @@ struct QueueState {
         surroundings.eventTime != nil && isExpired(row.firstTime, in: lane)
     }
 
-    /// Whether a destination gives up events where storing would wait: it is to skip what it is too late for, and holds more than an
-    /// equal part of what is queued for those in the configuration. So never do all of them, nor one that is alone.
+    /// Whether anybody may be asked to give up events where storing would wait.
+    var anyYields: Bool { !options.skipping.isEmpty || givenUp != nil }
+
+    /// Whether a full queue evicts for all: it is to, or all destinations are given up.
+    var evicts: Bool {
+        options.whenFull == .evict || givenUp?.destinations.isSuperset(of: options.destinations) ?? false
+    }
+
+    /// Whether a destination gives up events where storing would wait: it is to skip what it is too late for, or is given up, and holds
+    /// more than an equal part of what is queued. So never do all of them, nor one that is alone.
     func givesWay(_ name: DestinationName) -> Bool {
-        guard options.skipping.contains(name) else { return false }
-        let queued = figures.lanes.filter { options.destinations.contains($0.name) }
+        guard yields(name) else { return false }
+        let queued = figures.lanes.filter { options.destinations.contains($0.name) || yields($0.name) }
         let own = queued.reduce(0) { $0 + ($1.name == name ? $1.queuedBytes : 0) }
-        return own * options.destinations.count > queued.reduce(0) { $0 + $1.queuedBytes }
+        return own * queued.count > queued.reduce(0) { $0 + $1.queuedBytes } * Priority.allCases.count
+    }
+
+    private func yields(_ name: DestinationName) -> Bool {
+        options.skipping.contains(name) || givenUp?.destinations.contains(name) ?? false
+    }
+
+    /// Takes what was stored off what may be stored at the cost of those who are given up.
+    mutating func stored(_ bytes: Int) {
+        givenUp?.bytes -= bytes
+        if let left = givenUp?.bytes, left <= 0 { givenUp = nil }
     }
 
     /// Whether a row's batch is with its destination, or acknowledged and about to go.
