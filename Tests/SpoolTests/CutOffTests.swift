@@ -23,6 +23,11 @@ struct CutOffTests {
             change(&$0)
         }
         await spool.until("what lies there is read") { spool.queue.lines.count == count }
+        await holdBack(spool, reader)
+        return reader
+    }
+
+    private func holdBack(_ spool: SpoolHarness, _ reader: SpoolReader) async {
         // Two commits wait, of a line each; then nothing more is taken.
         spool.queue.with {
             $0.isFull = true
@@ -30,7 +35,6 @@ struct CutOffTests {
         }
         spool.append("{\"n\":0}\n{\"n\":1}\n{\"n\":2}\n", to: "busy.jsonl")
         await spool.until("reading is held back") { reader.figures.isHeldBack }
-        return reader
     }
 
     private func seen(_ reader: SpoolReader, _ spool: SpoolHarness, unread: Int) async {
@@ -92,6 +96,57 @@ struct CutOffTests {
         await spool.until("all is read") { spool.queue.lines.count == 3 + readBefore + 105 }
         await spool.pause(.seconds(3))
         #expect(spool.queue.lines.count == 3 + readBefore + 105)
+        #expect(reader.figures.bytesGivenUp == 0)
+        await reader.stop()
+    }
+
+    @Test("a copy over a copy that was not compared yet gives up nothing: what it had was read")
+    func copiedOverACopy() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start {
+            $0.afterRead = .keep
+            $0.settleTime = .milliseconds(250)
+        }
+        for round in 1...5 {
+            let text = lines("round \(round)", 40 - round)
+            spool.append(text, to: "x.jsonl")
+            await spool.until("it is read") { spool.queue.lines.count == (0..<round).reduce(0) { $0 + 39 - $1 } }
+            spool.write(text, to: "x.jsonl.1")
+            await spool.until("the copy is seen") { reader.figures.appendFiles == 2 }
+            truncate("\(spool.path)/x.jsonl", 0)
+        }
+        // Longer than copies are waited for.
+        await spool.pause(.seconds(9))
+        #expect(spool.queue.lines.count == 185)
+        #expect(reader.figures.bytesGivenUp == 0)
+        await reader.stop()
+    }
+
+    @Test("what a copy was seen to hold, and was copied over before it was read, is not given up")
+    func copiedOverAKnownCopy() async throws {
+        let spool = try SpoolHarness()
+        let (first, second) = (lines("first", 40), lines("second", 60))
+        for name in ["x.jsonl", "x.jsonl.1"] { spool.write(first, to: name) }
+        let reader = try await spool.start {
+            $0.afterRead = .keep
+            $0.linger = .zero
+            $0.settleTime = .milliseconds(50)
+        }
+        await spool.until("the copy is known") {
+            spool.log.messages.contains { "\($0)".contains("copy of a file that was read") }
+        }
+        truncate("\(spool.path)/x.jsonl", 0)
+        spool.append(second, to: "x.jsonl")
+        await spool.until("the second is read") { spool.queue.lines.count == 100 }
+        await holdBack(spool, reader)
+        spool.write(second, to: "x.jsonl.1")
+        await seen(reader, spool, unread: second.utf8.count - first.utf8.count)
+        truncate("\(spool.path)/x.jsonl.1", 0)
+        await spool.until("it is seen to be empty") { reader.figures.unreadBytes.value < 100 }
+        spool.write(second, to: "x.jsonl.1")
+        release(spool)
+        await spool.pause(.seconds(3))
+        #expect(spool.queue.lines.count == 103)
         #expect(reader.figures.bytesGivenUp == 0)
         await reader.stop()
     }

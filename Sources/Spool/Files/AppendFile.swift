@@ -42,6 +42,8 @@ final class AppendFile {
     var isReady = false
     /// Whether the next commit has something to say about it.
     var isDirty = false
+    /// Whether it was found to be a copy, all of which had been read elsewhere.
+    var isCopy = false
 
     /// What has become of its name.
     enum Naming {
@@ -194,6 +196,8 @@ extension AppendFile {
         var reached: Int64 = 0
         /// How short it was seen then.
         var cutTo: Int64 = 0
+        /// Of a suspect: how far another file had what it may be a copy of.
+        var sharedTo: Int64 = 0
         /// When it was last seen to change.
         var lastChange = BootInstant(nanoseconds: 0)
         /// Since when it is what it is, if it is not read as it grows.

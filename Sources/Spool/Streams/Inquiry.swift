@@ -15,6 +15,12 @@ struct KnownContent {
     /// Whether its name says that it may have been in the file that is judged only by what stands before the extension.
     var isOfOtherName: Bool
 
+    /// Whether a file begins with the same bytes.
+    func begins(_ head: [UInt8]) -> Bool {
+        head.count >= fingerprint.length
+            && head[..<fingerprint.length].withUnsafeBytes { ByteHash.of($0) } == fingerprint.hash
+    }
+
     /// Whether it is still where it was written and so short that another file may well hold the same: what rotation copies is emptied
     /// or renamed, and then it is known by that.
     var isNoProof: Bool {
@@ -105,13 +111,12 @@ struct Inquiry {
     /// What a content says at first sight.
     private mutating func consider(_ content: KnownContent) {
         if isChanged { return contents.append(content) }
-        let length = content.fingerprint.length
-        guard length <= head.count else {
+        guard content.fingerprint.length <= head.count else {
             // It may still grow to be the same.
             if rest == .moving { answer = .later(first: nil) }
             return
         }
-        guard head[..<length].withUnsafeBytes({ ByteHash.of($0) }) == content.fingerprint.hash else { return }
+        guard content.begins(head) else { return }
         // The rest of a short one may be on its way: a busy machine or disk holds up a copy for seconds.
         let isShort = size.map { content.place.offset > $0 } ?? false
         guard rest == .old || rest == .quiet && !isShort else { return answer = .later(first: nil) }

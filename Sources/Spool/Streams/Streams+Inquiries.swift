@@ -11,10 +11,11 @@ extension Streams {
     /// - Returns: nil while nothing is in it yet.
     mutating func inquiry(aboutCopy file: AppendFile, head: [UInt8]) -> Inquiry? {
         if file.reached > 0 {
-            // Another copy is made over it.
-            cutOff(file, from: file.cutTo)
+            // Another copy is made over it. What it shared with another file is read there, or counted there.
+            cutOff(file, from: max(file.cutTo, file.sharedTo))
             file.enter(.suspect, at: now)
         }
+        file.sharedTo = 0
         let isOld = now - file.stageSince >= settleTime * Streams.patience
         guard file.size > 0 || isOld else { return nil }
         let rest: Inquiry.Rest = isOld ? .old : now - file.lastChange >= settleTime ? .quiet : .moving
@@ -22,8 +23,12 @@ extension Streams {
         let twins = files(of: streams).filter {
             $0 !== file && !$0.isSuspect && $0.mayHoldUnread(near: file.directory)
         }
+        let contents = contents(of: streams)
+        for content in contents where content.begins(head) {
+            file.sharedTo = max(file.sharedTo, content.place.offset, content.carrier?.size ?? 0)
+        }
         return Inquiry(
-            .copy(file), head: head, size: file.size, rest, of: streams, twins: twins, contents: contents(of: streams))
+            .copy(file), head: head, size: file.size, rest, of: streams, twins: twins, contents: contents)
     }
 
     /// An archive may be that of a file that was read.
@@ -63,6 +68,7 @@ extension Streams {
         defer { note(answer, upTo: file.size, inquiry) }
         guard case .goOn(let place, _, let origin) = answer else { return nil }
         file.naming = file.hasName ? .rotated : .none
+        file.isCopy = place.offset == file.size
         change(file) { $0.origin = origin }
         took(file, upTo: place, inquiry.fingerprint(upTo: place.offset), in: &pass)
         return place
@@ -95,6 +101,7 @@ extension Streams {
         let old = file.taken
         rememberContent(of: file, hasWaiting: hasWaiting, in: &pass)
         cutOff(file, from: old.offset)
+        file.isCopy = false
         if file.stage != .leaving { file.enter(.reading, at: now) }
         file.end = .open
         file.scanned = 0
@@ -156,7 +163,8 @@ extension Streams {
     }
 
     private mutating func lookFor(_ file: AppendFile, _ begin: Int64, _ end: Int64, gone: FileID?) {
-        guard end > begin else { return }
+        // Only the next copy is written to a copy: what that had is read, or counted, where it was copied from.
+        guard end > begin, !file.isCopy else { return }
         cutOffs.add(
             CutOff(
                 path: file.path, gone: gone, stream: file.streams[0], fingerprint: file.trace.fingerprint, begin: begin,

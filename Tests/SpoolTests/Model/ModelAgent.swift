@@ -94,10 +94,10 @@ final class ModelAgent {
 
     func isCut(_ path: String) -> Bool { disk.names[path].flatMap { streams.files[$0.id] }?.stage == .cut }
 
-    /// Whether it is known that there is something, and it was not read yet.
+    /// Whether it is known for a second that there is something, and it was not read yet.
     func isUnread(_ path: String) -> Bool {
-        let file = disk.names[path].flatMap { streams.files[$0.id] }
-        return file.map { $0.isSuspect || $0.taken.offset == 0 || $0.isReady } ?? false
+        guard let file = disk.names[path].flatMap({ streams.files[$0.id] }) else { return false }
+        return file.isSuspect ? now - file.stageSince >= .seconds(1) : file.taken.offset == 0 || file.isReady
     }
 
     // MARK: What is seen

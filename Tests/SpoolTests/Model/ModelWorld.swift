@@ -172,7 +172,7 @@ final class ModelWorld {
             copy.writers += 1
             writer.copy = copy
             // For the rest of a copy nobody waits for ever, and of one that is shorter than a fingerprint not long.
-            let patience = Duration.seconds(copy.bytes.count < Fingerprint.longest ? 1 : 10)
+            let patience = Duration.seconds(copy.bytes.count < Fingerprint.longest ? 1 : 9)
             writer.due = world.time.bootTime + patience
             writer.allowed = world.disk.allow(source.lines(), from: writer.due)
         }
