@@ -31,7 +31,6 @@ extension SpoolReader {
         trouble.passedOver.add(directory.path(of: name))
     }
 
-    /// A name is gone.
     func forgetPassedOver(_ directory: SpoolDirectory, _ name: FileName) {
         if trouble.passedOver.count > 0 { trouble.passedOver.remove(directory.path(of: name)) }
     }

@@ -8,7 +8,6 @@ struct Queue<Element> {
 
     var first: Element? { head < elements.count ? elements[head] : nil }
 
-    /// All that waits, in order.
     var values: some Sequence<Element> { elements[head...].lazy.compactMap { $0 } }
 
     mutating func append(_ element: Element) { elements.append(element) }

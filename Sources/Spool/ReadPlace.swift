@@ -75,33 +75,18 @@ public struct ReadPlace: Sendable, Hashable {
         let (one, other, star) = (Array(one.utf8), Array(other.utf8), UInt8(ascii: "*"))
         if one.first == star && other.first == UInt8(ascii: ".") { return false }
         if other.first == star && one.first == UInt8(ascii: ".") { return false }
-        // By the rests of the other part that a name can go on with once it has fitted the first part so far.
-        var rests: Set = [0]
-        func withStars(_ rests: Set<Int>) -> Set<Int> {
-            var all = rests
-            for start in rests {
-                var next = start
-                while next < other.count, other[next] == star {
-                    next += 1
-                    all.insert(next)
-                }
-            }
-            return all
-        }
-        rests = withStars(rests)
+        // By the beginnings of the other part whether a name can fit both it and what there was of the first part so far.
+        var fits = [true] + other.indices.map { index in other[...index].allSatisfy { $0 == star } }
         for byte in one {
-            rests =
-                byte == star
-                ? Set((rests.min() ?? other.count + 1)..<(other.count + 1))
-                : withStars(
-                    Set(
-                        rests.compactMap { rest in
-                            guard rest < other.count else { return nil }
-                            return other[rest] == star ? rest : other[rest] == byte ? rest + 1 : nil
-                        }))
-            if rests.isEmpty { return false }
+            var next = [byte == star && fits[0]]
+            for (index, otherByte) in other.enumerated() {
+                let isOpen = byte == star && next[index] || otherByte == star && fits[index + 1]
+                let isEmpty = byte == star && fits[index + 1] || otherByte == star && next[index]
+                next.append(isOpen || isEmpty || byte == otherByte && fits[index])
+            }
+            fits = next
         }
-        return rests.contains(other.count)
+        return fits[other.count]
     }
 
     /// Whether a file of it may be in that directory, or below it. Links that lead to the directory are followed.
@@ -155,7 +140,6 @@ public struct ReadPlace: Sendable, Hashable {
     /// Files that hold no lines as they are.
     private static let packed = [".gz", ".zst", ".xz", ".bz2", ".swp", "~"]
 
-    /// Whether a name fits a part of a pattern.
     static func fits(_ pattern: [UInt8], _ name: [UInt8]) -> Bool {
         if name.first == UInt8(ascii: "."), pattern.first == UInt8(ascii: "*") { return false }
         return name.fits(pattern)

@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Model
 
-/// A drop file that was seen.
 struct PendingDrop {
     var directory: SpoolDirectory
     var name: FileName
@@ -9,7 +8,6 @@ struct PendingDrop {
     var isComplete: Bool
 }
 
-/// A drop file that is being read.
 final class DropReading {
     let file: ClaimedFile
     let source: SpoolSource
@@ -59,11 +57,13 @@ final class DropReading {
 
     var id: FileID { file.id }
 
-    /// Gives back what only reading needs: many files may wait for their second try.
-    func letGo() {
+    /// Gives back what only reading needs, and goes on for a last time after what was taken.
+    func startOver() {
         descriptor = nil
         packed = nil
-        splitter = ObjectSplitter(longest: 0, from: taken)
+        splitter = ObjectSplitter(longest: splitter.longest, from: taken)
+        position = taken.offset
+        isSecondTry = true
     }
 }
 

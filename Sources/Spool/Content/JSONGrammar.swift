@@ -42,12 +42,10 @@ struct JSONGrammar {
     /// Whether the next byte is one of a string's, which most of them are.
     var isInString: Bool { if case .string = mode { true } else { false } }
 
-    /// Whether a byte can begin a value.
     static func begins(_ byte: UInt8) -> Bool { "{[\"-0123456789tfn".utf8.contains(byte) }
 
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
 
-    /// Takes the next byte of the value.
     mutating func take(_ byte: UInt8) -> Step {
         switch mode {
         case .string(let isKey): return inString(byte, isKey)

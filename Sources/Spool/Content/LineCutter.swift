@@ -56,18 +56,15 @@ struct LineCutter {
         return start > 0 ? lines.count : 0
     }
 
-    /// Where the first LF is.
     static func firstLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
         first(0x0A, in: bytes)
     }
 
-    /// Where the first byte of that value is.
     static func first(_ byte: Int32, in bytes: UnsafeRawBufferPointer) -> Int? {
         guard let base = bytes.baseAddress, let found = memchr(base, byte, bytes.count) else { return nil }
         return UnsafeRawPointer(found) - base
     }
 
-    /// Where the last LF is.
     static func lastLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
         var index = bytes.count
         while index > 0 {

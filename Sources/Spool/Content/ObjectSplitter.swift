@@ -4,7 +4,6 @@
 /// One rule for whatever comes: the values before the text's first fault are events, each judged by whoever takes it; from
 /// the fault on nothing is. Line breaks between tokens are left out of an event, all other bytes pass as they are.
 struct ObjectSplitter {
-    /// What was found.
     enum Find: Equatable {
         /// All bytes given were used.
         case more
@@ -27,15 +26,11 @@ struct ObjectSplitter {
             case nextLine = 2
             /// Somewhere in the outer array, between values; told by earlier versions only.
             case inArray = 3
-            /// The outer array has begun.
             case arrayStart = 8
-            /// After a comma of the outer array.
             case afterComma = 9
-            /// After a value of the outer array.
             case afterElement = 10
             /// After a value that is no outer array, on the same line.
             case afterValue = 11
-            /// The outer array has ended.
             case afterArray = 16
         }
 
@@ -58,7 +53,6 @@ struct ObjectSplitter {
     let longest: Int
     /// The event that was found, with an LF at its end; or the beginning of the one that is being read.
     private(set) var event: [UInt8] = []
-    /// Where the event began in the text.
     private(set) var eventOffset: Int64 = 0
     /// The place after the last event that was found whole, and the comma after it.
     private(set) var place: Place
@@ -95,7 +89,6 @@ struct ObjectSplitter {
         return position == 0 ? "the file is empty" : "the file holds nothing but white space"
     }
 
-    /// Whether a value is still open.
     var hasOpenEvent: Bool { value != nil }
 
     /// The bytes used so far, those of the open event included.

@@ -4,7 +4,6 @@ internal import Model
 
 /// Unpacks a drop file block by block, in bounded memory, and keeps the lines that were not taken yet.
 final class PackedLines {
-    /// How unpacking ended.
     enum End: Equatable {
         /// With the last byte of the file.
         case whole
@@ -23,7 +22,6 @@ final class PackedLines {
         }
     }
 
-    /// What comes next.
     enum Piece {
         /// So many bytes of whole lines: the first of `lines`, to be taken.
         case lines(Int)
@@ -37,7 +35,6 @@ final class PackedLines {
 
     /// Bytes that are no line for anybody.
     struct Rest {
-        /// Where they begin in the unpacked file.
         var offset: Int64
         var length: Int64
         /// The first of them, at most `ObjectSplitter.excerpt`.
@@ -78,7 +75,6 @@ final class PackedLines {
     /// How many bytes of the file were unpacked.
     var inputPosition: Int64 { position - Int64(input.count - inputStart) }
 
-    /// Takes bytes from the front.
     func take(_ taken: Int) {
         start += taken
         count -= taken
@@ -115,7 +111,6 @@ final class PackedLines {
         skipped ?? Rest(offset: offset, length: Int64(count), head: Array(lines.prefix(ObjectSplitter.excerpt)))
     }
 
-    /// Puts an LF after the last line.
     private func seal() {
         if start + count == storage.count { moveToFront() }
         guard count < storage.count else { return }

@@ -38,7 +38,6 @@ final class AppendFile {
     var end = End.open
     /// Whether a writer had closed it before the last change: the next lines are told so.
     var wasClosed = false
-    /// Whether it waits to be read.
     var isReady = false
     /// Whether the next commit has something to say about it.
     var isDirty = false
@@ -98,7 +97,6 @@ final class AppendFile {
     /// How long it was when it was last looked at, zeros at its end included.
     var length: Int64 { size + (self.padding?.length ?? 0) }
 
-    /// Whether it is there under some name.
     var hasName: Bool { naming != .none }
     /// Whether it is not under the name any more that it was written under.
     var isRotated: Bool { naming != .written }
@@ -134,10 +132,8 @@ final class AppendFile {
     /// Whether it is to be sealed: its end was not taken, or it is to be made sure that it ends with zeros.
     var isUnsealed: Bool { !isSealed && (hasUnread || self.padding != nil) }
 
-    /// Whose it is.
     var holder: Holder { directory.holder(owner) }
 
-    /// The streams that it belongs to.
     var streams: [Stream] { Stream.of(holder, origin, name) }
 
     /// What is kept of it, with whose it is.

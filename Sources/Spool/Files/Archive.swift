@@ -9,7 +9,6 @@ final class Archive {
     /// Names tried for a file whose name is taken.
     private static let attempts = 8
 
-    /// A folder that is held open.
     private final class Folder {
         let descriptor: Descriptor
         var isSynced = false

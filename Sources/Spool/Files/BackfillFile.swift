@@ -117,38 +117,37 @@ public final class BackfillFile {
     /// - Parameter limit: how many bytes of lines it may have; a single event may have more.
     /// - Throws: `SpoolError` with code `cannotRead`.
     public func next(atMost limit: Int) throws(SpoolError) -> FilePiece? {
-        if !waiting.isEmpty { return waiting.removeFirst() }
-        guard !isFinished else { return nil }
         do throws(SystemError) {
-            return isText ? try nextObjects(limit) : try nextLines(limit)
+            while waiting.isEmpty, !isFinished { try isText ? readObjects(limit) : readLines(limit) }
         } catch {
             throw SpoolError(.cannotRead, "cannot read \(path)", cause: error)
         }
+        return waiting.isEmpty ? nil : waiting.removeFirst()
     }
 
-    private func nextLines(_ limit: Int) throws(SystemError) -> FilePiece? {
-        while true {
-            let offset = packed.offset
-            switch packed.next(atMost: limit) {
-            case .more: try packed.fill(from: descriptor.raw)
-            case .lines(let count):
-                let bytes = Array(packed.lines.prefix(count))
-                packed.take(count)
-                return FilePiece(bytes: bytes, offset: offset, end: place(.lines(packed.offset)))
-            case .tooLong(let line):
-                return FilePiece(
+    private func readLines(_ limit: Int) throws(SystemError) {
+        let offset = packed.offset
+        switch packed.next(atMost: limit) {
+        case .more: try packed.fill(from: descriptor.raw)
+        case .lines(let count):
+            let bytes = Array(packed.lines.prefix(count))
+            packed.take(count)
+            waiting.append(FilePiece(bytes: bytes, offset: offset, end: place(.lines(packed.offset))))
+        case .tooLong(let line):
+            waiting.append(
+                FilePiece(
                     bytes: line.head, offset: line.offset, problem: tooLong(line.length),
-                    end: place(.lines(packed.offset)))
-            case .end(let end):
-                // What is left of an archive that ends badly cannot be read.
-                guard let (reason, detail) = end.problem else { return nil }
-                isFinished = true
-                let rest = packed.rest
-                return FilePiece(
+                    end: place(.lines(packed.offset))))
+        case .end(let end):
+            isFinished = true
+            // What is left of an archive that ends badly cannot be read.
+            guard let (reason, detail) = end.problem else { return }
+            let rest = packed.rest
+            waiting.append(
+                FilePiece(
                     bytes: rest.head, offset: rest.offset,
                     problem: FilePiece.Problem(reason: reason, detail: detail, length: rest.length),
-                    end: place(.lines(rest.offset + rest.length), isFinished: true))
-            }
+                    end: place(.lines(rest.offset + rest.length), isFinished: true)))
         }
     }
 
@@ -159,33 +158,32 @@ public final class BackfillFile {
 
     // MARK: JSON texts
 
-    private func nextObjects(_ limit: Int) throws(SystemError) -> FilePiece? {
-        var bytes: [UInt8] = []
-        var start: Int64 = 0
-        var end = splitter.place
-        func lines() -> FilePiece? {
-            bytes.isEmpty ? nil : FilePiece(bytes: bytes, offset: start, end: place(end))
+    private func readObjects(_ limit: Int) throws(SystemError) {
+        var (bytes, start, last) = ([UInt8](), Int64(0), splitter.place)
+        func end(with piece: FilePiece?) {
+            if !bytes.isEmpty { waiting.append(FilePiece(bytes: bytes, offset: start, end: place(last))) }
+            if let piece { waiting.append(piece) }
         }
         while true {
             let (find, isEnd) = try nextFind()
             switch find {
             case .event:
                 guard bytes.isEmpty || bytes.count + splitter.event.count <= limit else {
-                    return ordered(
-                        lines(),
-                        FilePiece(bytes: splitter.event, offset: splitter.eventOffset, end: place(splitter.place)))
+                    return end(
+                        with: FilePiece(
+                            bytes: splitter.event, offset: splitter.eventOffset, end: place(splitter.place)))
                 }
                 if bytes.isEmpty { start = splitter.eventOffset }
                 bytes += splitter.event
-                end = splitter.place
-            case .tooLong(let length): return ordered(lines(), excerpt(of: tooLong(length)))
+                last = splitter.place
+            case .tooLong(let length): return end(with: excerpt(of: tooLong(length)))
             case .fault(let detail):
                 isFinished = true
-                return ordered(lines(), try rest(detail))
+                return end(with: try rest(detail))
             case .more:
                 guard isEnd else { continue }
                 isFinished = true
-                return splitter.isComplete && packed.end == .whole ? lines() : ordered(lines(), endProblem())
+                return end(with: splitter.isComplete && packed.end == .whole ? nil : endProblem())
             }
         }
     }
@@ -205,13 +203,6 @@ public final class BackfillFile {
         let find = splitter.next(packed.lines, used: &used)
         packed.take(used)
         return (find, false)
-    }
-
-    /// The first piece, and the second with the next call; the second, if there is no first.
-    private func ordered(_ lines: FilePiece?, _ second: FilePiece) -> FilePiece {
-        guard let lines else { return second }
-        waiting.append(second)
-        return lines
     }
 
     private func excerpt(of problem: FilePiece.Problem) -> FilePiece {

@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Glibc
 
-/// The names in a directory, one after another.
 final class DirectoryStream {
     private let stream: OpaquePointer
 

@@ -45,7 +45,6 @@ struct FileID: Hashable {
                 + stream.bytes)
     }
 
-    /// An identity as it was kept.
     init(bytes: [UInt8]) { self = bytes.withUnsafeBytes { FileID($0) } }
 
     private init(_ bytes: UnsafeRawBufferPointer) {

@@ -12,7 +12,6 @@ enum FileKind: Equatable {
     case other
 }
 
-/// What is in a drop file.
 enum DropFormat: Equatable {
     /// One object or an array of objects: `x.json`.
     case json
@@ -29,6 +28,12 @@ struct FileName: Hashable, Comparable {
     init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
     init(_ text: String) { bytes = Array(text.utf8) }
     private init(whole: [UInt8]) { bytes = whole }
+
+    /// Of a path: the directory's; empty at the top.
+    var parent: FileName { FileName(bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)]) }
+
+    /// Of a path: what follows the directory's.
+    var last: FileName { FileName(bytes[(bytes.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...]) }
 
     /// The name as text for people; bytes that are not UTF-8 are replaced.
     var text: String { String(decoding: bytes, as: UTF8.self) }

@@ -4,12 +4,10 @@ protocol FileTableRule {
     static func key(of file: AppendFile) -> Key
 }
 
-/// Files by what they are.
 enum ByID: FileTableRule {
     static func key(of file: AppendFile) -> FileID { file.id }
 }
 
-/// Files by their names in one directory.
 enum ByName: FileTableRule {
     static func key(of file: AppendFile) -> FileName { file.name }
 }

@@ -36,10 +36,8 @@ struct Mark: Equatable {
     /// `ByteHash` of the last `window` of them.
     var hash: UInt64
 
-    /// Nothing was read.
     static let start = Mark(offset: 0, hash: ByteHash.of(UnsafeRawBufferPointer(start: nil, count: 0)))
 
-    /// How many bytes the hash covers.
     var covered: Int { Int(min(offset, Int64(Mark.window))) }
 }
 
@@ -53,19 +51,16 @@ struct Fingerprint: Hashable {
     /// `ByteHash` of them.
     var hash: UInt64
 
-    /// Of no bytes.
     static let empty = Fingerprint(length: 0, hash: 0)
 }
 
 /// What the spool keeps of a file beside its checkpoint, to know it again and to find its place in it again.
 @dynamicMemberLookup
 struct FileTrace: Equatable {
-    /// How many marks are kept at most.
     static let mostMarks = 64
 
     /// The inode number: a hint where to look for the file under a name that says nothing.
     var inode: UInt64 = 0
-    /// The file's beginning.
     var fingerprint = Fingerprint.empty
     /// The last of `marks`, and those before it: most files have one, which needs no memory of its own.
     private var lastMark: Mark?
@@ -157,7 +152,8 @@ extension FileTrace {
     var encoded: [UInt8] {
         var bytes = [FileTrace.version]
         FileTrace.put(fixed: inode, &bytes)
-        FileTrace.put(fingerprint, &bytes)
+        FileTrace.put(UInt64(fingerprint.length), &bytes)
+        FileTrace.put(fixed: fingerprint.hash, &bytes)
         FileTrace.put(told.missingSince.map { UInt64(bitPattern: max(0, $0)) &+ 1 } ?? 0, &bytes)
         bytes.append(
             (told.doneVersion == nil ? 0 : FileTrace.isDone) | (told.owner == nil ? 0 : FileTrace.hasOwner)
@@ -183,46 +179,37 @@ extension FileTrace {
     /// What was kept; nil if it is not what this version writes, whatever the bytes are.
     init?(_ bytes: [UInt8]) {
         guard bytes.count <= FileTrace.longest, bytes.first == FileTrace.version else { return nil }
-        var rest = bytes[1...]
-        guard let inode = FileTrace.fixed(&rest), let fingerprint = FileTrace.fingerprint(&rest),
-            let missing = FileTrace.number(&rest), missing <= UInt64(Int64.max),
-            let what = rest.popFirst(), what <= FileTrace.isDone | FileTrace.hasOwner | FileTrace.hasOrigin
-        else { return nil }
-        self.inode = inode
-        self.fingerprint = fingerprint
-        var told = Told()
-        told.missingSince = missing == 0 ? nil : Int64(missing - 1)
-        if what & FileTrace.isDone != 0 {
-            guard let done = FileTrace.fixed(&rest) else { return nil }
-            told.doneVersion = done
+        do throws(TraceReader.Malformed) {
+            var reader = TraceReader(rest: bytes[1...])
+            inode = try reader.fixed()
+            fingerprint = try reader.fingerprint()
+            var told = Told()
+            let missing = try reader.number(atMost: UInt64(Int64.max))
+            if missing > 0 { told.missingSince = Int64(missing - 1) }
+            let what = UInt8(
+                try reader.number(atMost: UInt64(FileTrace.isDone | FileTrace.hasOwner | FileTrace.hasOrigin)))
+            if what & FileTrace.isDone != 0 { told.doneVersion = try reader.fixed() }
+            if what & FileTrace.hasOwner != 0 { told.owner = UInt32(try reader.number(atMost: UInt64(UInt32.max))) }
+            if what & FileTrace.hasOrigin != 0 {
+                told.origin = FileName(try reader.bytes(try reader.count(upTo: .max)))
+            }
+            self.told = told
+            for _ in 0..<(try reader.count(upTo: 4)) {
+                _ = (try reader.fingerprint(), try reader.number(), try reader.fixed())
+            }
+            var marks: [Mark] = []
+            for _ in 0..<(try reader.count(upTo: FileTrace.mostMarks)) {
+                let last = marks.last?.offset ?? 0
+                let distance = Int64(try reader.number(atMost: UInt64(Int64.max - last)))
+                guard distance > 0 || marks.isEmpty else { return nil }
+                // bounded: by what is left to the largest.
+                marks.append(Mark(offset: last + distance, hash: try reader.fixed()))
+            }
+            self.marks = marks
+            guard reader.rest.isEmpty else { return nil }
+        } catch {
+            return nil
         }
-        if what & FileTrace.hasOwner != 0 {
-            guard let number = FileTrace.number(&rest), let owner = UInt32(exactly: number) else { return nil }
-            told.owner = owner
-        }
-        if what & FileTrace.hasOrigin != 0 {
-            guard let count = FileTrace.number(&rest), count <= UInt64(rest.count) else { return nil }
-            told.origin = FileName(rest.prefix(Int(count)))
-            rest.removeFirst(Int(count))
-        }
-        guard let formerCount = FileTrace.number(&rest), formerCount <= 4 else { return nil }
-        for _ in 0..<formerCount {
-            guard FileTrace.fingerprint(&rest) != nil, FileTrace.number(&rest) != nil, FileTrace.fixed(&rest) != nil
-            else { return nil }
-        }
-        guard let count = FileTrace.number(&rest), count <= UInt64(FileTrace.mostMarks) else { return nil }
-        var marks: [Mark] = []
-        var last: UInt64 = 0
-        for _ in 0..<count {
-            guard let distance = FileTrace.number(&rest), let hash = FileTrace.fixed(&rest) else { return nil }
-            let (offset, overflow) = last.addingReportingOverflow(distance)
-            guard !overflow, offset <= UInt64(Int64.max), distance > 0 || marks.isEmpty else { return nil }
-            last = offset
-            marks.append(Mark(offset: Int64(offset), hash: hash))
-        }
-        guard rest.isEmpty else { return nil }
-        self.told = told
-        self.marks = marks
     }
 
     private static func put(_ number: UInt64, _ bytes: inout [UInt8]) {
@@ -237,32 +224,39 @@ extension FileTrace {
     private static func put(fixed number: UInt64, _ bytes: inout [UInt8]) {
         withUnsafeBytes(of: number.littleEndian) { bytes += $0 }
     }
+}
 
-    private static func put(_ fingerprint: Fingerprint, _ bytes: inout [UInt8]) {
-        put(UInt64(fingerprint.length), &bytes)
-        put(fixed: fingerprint.hash, &bytes)
+/// Takes numbers from the front of what the queue kept.
+private struct TraceReader {
+    struct Malformed: Error {}
+
+    var rest: ArraySlice<UInt8>
+
+    mutating func bytes(_ count: Int) throws(Malformed) -> ArraySlice<UInt8> {
+        guard rest.count >= count else { throw Malformed() }
+        defer { rest.removeFirst(count) }
+        return rest.prefix(count)
     }
 
-    private static func fingerprint(_ bytes: inout ArraySlice<UInt8>) -> Fingerprint? {
-        guard let length = number(&bytes), length <= UInt64(Fingerprint.longest), let hash = fixed(&bytes)
-        else { return nil }
-        return Fingerprint(length: Int(length), hash: hash)
+    mutating func fixed() throws(Malformed) -> UInt64 {
+        try bytes(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    private static func number(_ bytes: inout ArraySlice<UInt8>) -> UInt64? {
+    mutating func number(atMost most: UInt64 = .max) throws(Malformed) -> UInt64 {
         var number: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 63, by: 7) {
-            guard let byte = bytes.popFirst() else { return nil }
+            guard let byte = rest.popFirst() else { break }
             number |= UInt64(byte & 0x7F) << shift
-            if byte < 0x80 { return number }
+            guard byte & 0x80 == 0 else { continue }
+            guard number <= most else { break }
+            return number
         }
-        return nil
+        throw Malformed()
     }
 
-    private static func fixed(_ bytes: inout ArraySlice<UInt8>) -> UInt64? {
-        guard bytes.count >= 8 else { return nil }
-        let number = bytes.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        bytes.removeFirst(8)
-        return number
+    mutating func count(upTo most: Int) throws(Malformed) -> Int { Int(try number(atMost: UInt64(most))) }
+
+    mutating func fingerprint() throws(Malformed) -> Fingerprint {
+        Fingerprint(length: try count(upTo: Fingerprint.longest), hash: try fixed())
     }
 }

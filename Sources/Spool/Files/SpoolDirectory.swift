@@ -34,7 +34,6 @@ final class SpoolDirectory {
     var stream: DirectoryStream?
     /// Whether it has been listed, so that what is in it is known, or cannot be.
     var wasListed = false
-    /// Whether it waits to be listed.
     var isScanQueued = false
     /// Whether something came while it was being listed that listing may have missed.
     var isScanStale = false
@@ -53,16 +52,9 @@ final class SpoolDirectory {
         isIncoming = app == nil && self.app == "incoming"
     }
 
-    /// The path of the directory that it is in; nil for the spool itself.
-    var parent: FileName? {
-        guard !path.bytes.isEmpty else { return nil }
-        return FileName(path.bytes[..<(path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
-    }
-
     /// Whose a file of a user in it is.
     func holder(_ owner: UInt32) -> Holder { Holder(top: top, owner: isIncoming ? owner : nil) }
 
-    /// The path of something in it, relative to the spool.
     func path(of name: FileName) -> FileName {
         path.bytes.isEmpty ? name : FileName(path.bytes + [UInt8(ascii: "/")] + name.bytes)
     }

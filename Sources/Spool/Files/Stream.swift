@@ -9,7 +9,6 @@ struct Holder: Hashable {
 }
 
 extension Holder {
-    /// The holder of what is at a path.
     init(of path: some Collection<UInt8>, owner: UInt32?) {
         self.init(top: path.firstIndex(of: UInt8(ascii: "/")).map { Array(path[..<$0]) } ?? [], owner: owner)
     }
@@ -48,11 +47,7 @@ struct Stream: Hashable {
 }
 
 extension Checkpoint {
-    /// The last name of its path.
-    var name: FileName {
-        let path = Array(self.path.utf8)
-        return FileName(path[((path.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...])
-    }
+    var name: FileName { FileName(path).last }
 }
 
 /// Where something is that belongs to streams: to ask about one costs what it has, however much the spool has.

@@ -10,7 +10,6 @@ struct Census {
     var drops = CountedDrops()
 }
 
-/// The drop files that a census has counted.
 struct CountedDrops {
     var files = 0
     var bytes: ByteCount = 0
@@ -22,7 +21,6 @@ struct CountedDrops {
 struct Backlog {
     /// The one that is being taken.
     var census: Census?
-    /// Whether one is on the agenda.
     var isCensusPlanned = false
     var drops = CountedDrops()
     /// When freed memory went back last, and what had been read by then.

@@ -24,7 +24,6 @@ struct Complaints {
         return Array(shown.prefix(Complaints.mostShown))
     }
 
-    /// Whether there is one about something below a path.
     func hasAny(below path: FileName) -> Bool {
         let start = path.bytes + [UInt8(ascii: "/")]
         return all.keys.contains { $0.bytes.starts(with: start) }

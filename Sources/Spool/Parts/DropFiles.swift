@@ -6,7 +6,6 @@ struct DropFiles {
     var waiting = FairQueue<PendingDrop>()
     /// Drop boxes where owners have more files than may wait; listed again when few of an owner's are left.
     var crowded: [String: [FileName: SpoolDirectory]] = [:]
-    /// The one that is read.
     var reading: DropReading?
     /// Those that are read in part and go on when it is their turn.
     var asides = FairQueue<DropReading>()

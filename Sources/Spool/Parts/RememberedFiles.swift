@@ -10,15 +10,12 @@ struct RememberedFiles {
     private static let memory = Duration.seconds(86_400)
     /// For how long at least after a start that finds a file gone: a clock that is only set then would have it forgotten.
     private static let memoryAfterStart = Duration.seconds(3600)
-    /// How many files that are gone are remembered.
     static let mostMissing = 2048
     /// How many while files wait to be compared with them: kills and quick rotations make copies faster than they can be looked
     /// at, and the oldest of them are looked at last.
     static let mostWhileWaiting = 8 * mostMissing
-    /// How many marks are kept of a file that is gone.
     private static let marksOfMissing = 8
 
-    /// The checkpoints.
     private(set) var kept: [FileID: Checkpoint]
     /// Those whose contents copies and archives may be known by.
     private(set) var streams = StreamIndex<FileID>()
@@ -26,12 +23,11 @@ struct RememberedFiles {
     var inodes: Set<UInt64>
     /// Drop files that stay and were found; only during the first listing.
     var seen: Set<FileID> = []
-    /// Files that are gone, by their holders, in the order in which they were missed.
-    private var missing: [Holder: Queue<Missed>] = [:]
-    /// How many that are.
+    /// Files that are gone, by their holders, in the order in which they were missed; for no holder those that were missed together with
+    /// their directories: when these come back, so do they.
+    private var missing: [Holder?: Queue<Missed>] = [:]
+    /// How many there are of holders.
     private var missingCount = 0
-    /// Files that were missed together with their directories: when those come back, so do they.
-    private var away = Queue<Missed>()
 
     private struct Missed {
         var id: FileID
@@ -71,7 +67,6 @@ struct RememberedFiles {
         return checkpoint
     }
 
-    /// What is remembered of some streams' contents.
     func contents(of streams: [Stream]) -> [(streams: [Stream], trace: FileTrace)] {
         Set(streams.flatMap { self.streams[$0] }).compactMap { id in
             guard let checkpoint = kept[id], let trace = FileTrace(checkpoint.state) else { return nil }
@@ -115,49 +110,37 @@ struct RememberedFiles {
             pass.keep(checkpoint, of: id)
         }
         let missed = Missed(id: id, since: since, noted: time.bootTime, isOlder: isOlder)
-        var forgotten: [FileID] = []
-        if isAway {
-            away.append(missed)
-            RememberedFiles.forget(&forgotten, in: &away, kept, at: time)
-        } else {
-            let holder = Holder(of: checkpoint.path.utf8, owner: trace?.owner).pooled
-            missing[holder, default: Queue()].append(missed)
-            missingCount += 1
-            missingCount -= RememberedFiles.forget(
-                &forgotten, in: &missing[holder, default: Queue()], kept, at: time)
-            let most = hasWaiting ? RememberedFiles.mostWhileWaiting : RememberedFiles.mostMissing
-            // Whoever has the most gives up the oldest, so that nobody makes another's copies unknown.
-            while missingCount > most, let largest = missing.max(by: { $0.value.count < $1.value.count })?.key {
-                missingCount -= RememberedFiles.forget(
-                    &forgotten, in: &missing[largest, default: Queue()], kept, at: time, atLeast: 1)
-                if missing[largest]?.isEmpty == true { missing[largest] = nil }
-            }
-        }
-        for id in forgotten {
-            remove(id)
-            pass.forget(id)
+        let holder = isAway ? nil : Holder(of: checkpoint.path.utf8, owner: trace?.owner).pooled
+        missing[holder, default: Queue()].append(missed)
+        if !isAway { missingCount += 1 }
+        forget(of: holder, at: time, in: &pass)
+        let most = hasWaiting ? RememberedFiles.mostWhileWaiting : RememberedFiles.mostMissing
+        // Whoever has the most gives up the oldest, so that nobody makes another's copies unknown.
+        while missingCount > most,
+            let largest = missing.max(by: { $0.key == nil || $0.value.count < $1.value.count && $1.key != nil })?.key
+        {
+            forget(of: largest, at: time, atLeast: 1, in: &pass)
         }
     }
 
     /// Takes out files that have been gone for long, and the oldest beyond those; what was found again is only taken out.
-    ///
-    /// - Returns: how many were taken out.
-    @discardableResult
-    private static func forget(
-        _ forgotten: inout [FileID], in gone: inout Queue<Missed>, _ kept: [FileID: Checkpoint],
-        at time: any TimeSource, atLeast least: Int = 0
-    ) -> Int {
+    private mutating func forget(
+        of holder: Holder?, at time: any TimeSource, atLeast least: Int = 0, in pass: inout Pass
+    ) {
         let (wall, boot) = (time.wallTime, time.bootTime)
         var count = 0
-        while let first = gone.first {
-            let since = kept[first.id].flatMap { missingSince($0, FileTrace($0.state)) }
+        while let first = missing[holder]?.first {
+            let since = kept[first.id].flatMap { RememberedFiles.missingSince($0, FileTrace($0.state)) }
             let isMissing = since != nil && since == first.since
-            guard !isMissing || count < least || isOld(first, at: wall, boot) else { break }
-            _ = gone.popFirst()
+            guard !isMissing || count < least || RememberedFiles.isOld(first, at: wall, boot) else { break }
+            _ = missing[holder]?.popFirst()
             count += 1
-            if isMissing { forgotten.append(first.id) }
+            guard isMissing else { continue }
+            remove(first.id)
+            pass.forget(first.id)
         }
-        return count
+        if holder != nil { missingCount -= count }
+        if missing[holder]?.isEmpty == true { missing[holder] = nil }
     }
 
     /// Whether a file has been gone for so long that nobody will ask for it.
@@ -187,7 +170,6 @@ struct RememberedFiles {
         // All that is missing is missed once more in order, what was missed before this among it.
         missing = [:]
         missingCount = 0
-        away = Queue()
         let unseen = kept.filter { !seen.contains($0.key) }.map { ($0, $1, FileTrace($1.state)) }
         seen = []
         let now = time.milliseconds

@@ -19,7 +19,6 @@ struct SpoolErrands {
     var alarm: (deadline: BootInstant, timer: EventLoop.TimerID)?
 }
 
-/// The reader's own life.
 struct SpoolReaderLife {
     enum Phase { case idle, running, stopping, stopped }
 

@@ -1,13 +1,10 @@
 internal import EventLoops
 
-/// The spool's directories.
 struct SpoolTree: ~Copyable {
-    /// The spool itself.
     var root: Descriptor
     /// Where files go that were read; nil: they are removed, or stay.
     var archive: Archive?
     private(set) var directories: [FileName: SpoolDirectory] = [:]
-    /// How many of them an app has.
     private var counts: [String: Int] = [:]
     /// Apps of which directories were refused, because they have too many.
     var crowded: Set<String> = []
@@ -18,18 +15,17 @@ struct SpoolTree: ~Copyable {
 
     mutating func add(_ directory: SpoolDirectory) {
         directories[directory.path] = directory
-        if let parent = directory.parent { directories[parent]?.children[directory.path] = directory }
+        if directory.depth > 0 { directories[directory.path.parent]?.children[directory.path] = directory }
         counts[directory.app, default: 0] += 1
     }
 
     mutating func remove(_ directory: SpoolDirectory) {
         guard directories.removeValue(forKey: directory.path) != nil else { return }
-        if let parent = directory.parent { directories[parent]?.children[directory.path] = nil }
+        directories[directory.path.parent]?.children[directory.path] = nil
         counts[directory.app, default: 1] -= 1
         if counts[directory.app] == 0 { counts[directory.app] = nil }
     }
 
-    /// How many directories of an app are known.
     func count(of app: String) -> Int { counts[app, default: 0] }
 }
 
@@ -42,10 +38,9 @@ struct SpoolWatch: ~Copyable {
     var polled: [SpoolDirectory] = []
     /// Why all of them are.
     var pollReason: String?
-    /// Files renamed in the watch's last events, by the kernel's cookie.
-    var moved: [UInt32: AppendFile] = [:]
-    /// Renames, in the watch's last events, of append files that had gone before they were looked at; and their old names.
-    var movedUnseen: [UInt32: FileName] = [:]
+    /// Append files renamed in the watch's last events, by the kernel's cookie, with their old names; of those that had gone before
+    /// they were looked at no more is known.
+    var moved: [UInt32: (file: AppendFile?, name: FileName)] = [:]
     var attention = Attention.listening
 
     /// When the kernel's changes are read.

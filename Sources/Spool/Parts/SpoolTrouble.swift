@@ -10,9 +10,7 @@ struct SpoolTrouble {
     var crowded: [Holder: [FileName: SpoolDirectory]] = [:]
     /// What was refused and logged.
     var refusals: Set<FileName> = []
-    /// Files under names that say nothing.
     var passedOver = PassedOver()
-    /// What could not be done, and is done again later.
     var secondTries = SecondTries()
     /// When the log last reported a file that was written anew and is sent again.
     var lastRepeat: BootInstant?

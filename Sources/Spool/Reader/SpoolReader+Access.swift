@@ -35,7 +35,7 @@ extension SpoolReader {
                 var stamp = DropStamp.unknown
                 stamp.linkedSince = now
                 directory.settling[name] = stamp
-                remember(.settle(directory, name), after: SpoolReader.linkTime)
+                settle(name, in: directory, after: SpoolReader.linkTime)
             }
             return false
         }
@@ -203,6 +203,8 @@ extension SpoolReader {
     func share(of directory: SpoolDirectory, _ owner: UInt32) -> String {
         directory.isIncoming ? share(of: owner) : directory.app
     }
+
+    func share(of file: AppendFile) -> String { share(of: file.directory, file.owner) }
 
     /// Users beyond the first 65,536 who have no name count as one, so many at a time: who has a range of subordinate ids, which
     /// holds as many, would have as many shares. A name that was not looked up yet is none: the lookup is paid for by a share, too.

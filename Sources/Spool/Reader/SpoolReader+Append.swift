@@ -49,7 +49,7 @@ extension SpoolReader {
         guard !drops.inHand.contains(id) else {
             // It is read as the drop file that it was: what it is now is asked once that is done.
             directory.settling[name] = directory.settling[name] ?? .unknown
-            return remember(.settle(directory, name), after: options.settleTime)
+            return settle(name, in: directory, after: options.settleTime)
         }
         let isKnownAgain = knowAgain(id, looked, status)
         let before = directory.files[name].flatMap { $0.id != id ? $0 : nil }
@@ -202,6 +202,6 @@ extension SpoolReader {
 
     /// Has a file read when it is its app's turn.
     func lineUp(_ file: AppendFile) {
-        ready.append(file, to: share(of: file.directory, file.owner))
+        ready.append(file, to: share(of: file))
     }
 }

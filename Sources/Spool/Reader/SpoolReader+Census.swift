@@ -24,7 +24,7 @@ extension SpoolReader {
     func planCensus() {
         guard !backlog.isCensusPlanned else { return }
         backlog.isCensusPlanned = true
-        remember(.census, after: SpoolReader.censusInterval)
+        remember(after: SpoolReader.censusInterval) { self.takeCensus() }
     }
 
     func takeCensus() {
@@ -40,10 +40,11 @@ extension SpoolReader {
             backlog.drops = census.drops
             publish()
             let cost = now - census.began
-            return remember(.census, after: max(SpoolReader.censusInterval, cost * SpoolReader.censusShare))
+            let wait = max(SpoolReader.censusInterval, cost * SpoolReader.censusShare)
+            return remember(after: wait) { self.takeCensus() }
         }
         backlog.census = census
-        remember(.census, after: .zero)
+        remember(after: .zero) { self.takeCensus() }
     }
 
     /// Lines of all lengths from thousands of files leave holes in malloc's memory, which it keeps: after twenty minutes under a

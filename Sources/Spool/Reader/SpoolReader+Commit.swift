@@ -2,7 +2,6 @@ internal import EventLoops
 internal import Logs
 internal import Model
 
-/// What was taken since the last commit.
 struct Pass {
     /// Bytes handed to the sink.
     var bytes = 0
@@ -14,7 +13,6 @@ struct Pass {
     private(set) var places: [FileID: Checkpoint] = [:]
     /// Files that are gone for good.
     private(set) var forgotten: Set<FileID> = []
-    /// Drop files read to the end.
     var done: [ClaimedFile] = []
     /// Records whose files are gone for good.
     var unlinked: [DoneRecord] = []
@@ -64,7 +62,6 @@ struct ClosedPass {
     var progress: SpoolProgress
     /// How far each append file will be durable.
     var files: [CoveredFile]
-    /// Drop files to remove.
     var done: [ClaimedFile]
 }
 

@@ -28,14 +28,13 @@ extension SpoolReader {
 
     /// There are none left: for a while half of those that are held open must do.
     func shedDescriptors() {
-        if !held.isShort { remember(.restoreDescriptors, after: SpoolReader.shortage) }
+        if !held.isShort { remember(after: SpoolReader.shortage) { self.fitDescriptors() } }
         held.isShort = true
         lower(
             files: min(held.mostFiles, held.files.count) / 2,
             directories: min(held.mostDirectories, held.directories.count) / 2, limit: SpoolReader.descriptorLimit)
     }
 
-    /// How many the process may have.
     private static var descriptorLimit: Int {
         var limit = rlimit()
         let isKnown = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0

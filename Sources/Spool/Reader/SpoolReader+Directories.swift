@@ -71,7 +71,6 @@ extension SpoolReader {
             path, nil, "no directory in the drop box is read: put files into it, or make an app's (spoolship app add)")
     }
 
-    /// The directory in the drop box that was told is gone.
     func forgetNested(_ path: FileName) {
         guard trouble.nested?.path == path else { return }
         trouble.nested = nil
@@ -81,8 +80,7 @@ extension SpoolReader {
     /// Whether the last name of a path is hidden: such directories are not for us, our own `.spoolship` among them; nor is what a
     /// file system keeps at its top.
     private static func isHidden(_ path: FileName) -> Bool {
-        path.bytes.elementsEqual("lost+found".utf8)
-            || FileName(path.bytes[((path.bytes.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...]).isHidden
+        path.bytes.elementsEqual("lost+found".utf8) || path.last.isHidden
     }
 
     /// Forgets a directory and all below it: it was removed or moved away. Its files are known still.
@@ -118,7 +116,7 @@ extension SpoolReader {
 
     /// While a directory is open the kernel does not tell that it was removed, but that its content was.
     func planRootCheck() {
-        if tree.rootChecksLeft == 0 { remember(.checkRoot, after: options.pollInterval) }
+        if tree.rootChecksLeft == 0 { remember(after: options.pollInterval) { self.checkRoot() } }
         tree.rootChecksLeft = SpoolReader.rootChecks
     }
 
@@ -132,7 +130,7 @@ extension SpoolReader {
             return close(directory)
         }
         tree.rootChecksLeft -= 1
-        if tree.rootChecksLeft > 0 { remember(.checkRoot, after: options.pollInterval) }
+        if tree.rootChecksLeft > 0 { remember(after: options.pollInterval) { self.checkRoot() } }
     }
 
     /// Where files are only read: leaves a directory that its path no longer leads to, and reads the one that it leads to now.
@@ -159,11 +157,10 @@ extension SpoolReader {
         }
         for child in tree.directories.values { close(child) }
         // Where files are only read, another directory may have taken its place already.
-        remember(.findRoot, after: options.place == nil ? options.pollInterval : .zero)
+        remember(after: options.place == nil ? options.pollInterval : .zero) { self.findRoot() }
         publish()
     }
 
-    /// Looks whether the spool is there again.
     func findRoot() {
         guard tree.directories[FileName("")] == nil else { return }
         do throws(SpoolError) {
@@ -178,7 +175,7 @@ extension SpoolReader {
             open(FileName(""), depth: 0)
         } catch {
             // Told when it went; it is looked for until it is back.
-            remember(.findRoot, after: options.pollInterval)
+            remember(after: options.pollInterval) { self.findRoot() }
         }
     }
 

@@ -11,7 +11,6 @@ extension SpoolReader {
     /// For how long that goes on.
     private static let batchTime = Duration.milliseconds(5)
 
-    /// Puts a drop file on the list of those to read.
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
         let line = line(of: directory, name)
         // Each owner or app has room for some, however many there are.
@@ -155,7 +154,7 @@ extension SpoolReader {
             let isReady = drop.isComplete || isClaimed
             // Not by `||`, whose right side is a closure that Swift 6.2 lets nothing of the actor's into.
             guard isReady ? true : isSettled(directory, name, seen) else {
-                return remember(.settle(directory, name), after: options.settleTime)
+                return settle(name, in: directory, after: options.settleTime)
             }
             let descriptor = try FileSystem.read(looked)
             guard isReady || !hasWriter(descriptor.raw) else {
@@ -163,7 +162,7 @@ extension SpoolReader {
                 var stamp = directory.settling[name] ?? .unknown
                 stamp.size = -1
                 directory.settling[name] = stamp
-                return remember(.settle(directory, name), after: options.settleTime)
+                return settle(name, in: directory, after: options.settleTime)
             }
             var known: ObjectSplitter.Place?
             if format != .json, !isClaimed {
@@ -173,7 +172,7 @@ extension SpoolReader {
                 case .new: break
                 case .later:
                     directory.settling[name] = directory.settling[name] ?? .unknown
-                    return remember(.settle(directory, name), after: options.settleTime)
+                    return settle(name, in: directory, after: options.settleTime)
                 case .goOn(let mark, _, _):
                     known = .lines(mark.offset)
                     log.info(
@@ -210,7 +209,7 @@ extension SpoolReader {
         case EWOULDBLOCK:
             counters.leaseWaits += 1
             directory.settling[name] = directory.settling[name] ?? .unknown
-            remember(.settle(directory, name), after: .seconds(1))
+            settle(name, in: directory, after: .seconds(1))
         case EACCES where error.call == "renameat2", EPERM where error.call == "renameat2",
             EROFS where error.call == "renameat2":
             complain(directory.path(of: name), status?.owner, SpoolReader.notRemoved(error))

@@ -123,9 +123,9 @@ extension SpoolReader {
         drops.reading = nil
         if !drop.isSecondTry, drops.cut.count < SpoolReader.mostCut {
             if let place = checkpoint(of: drop) { pass.keep(place, of: drop.id) }
-            drop.letGo()
+            drop.startOver()
             drops.cut[drop.id] = drop
-            return remember(.retryCut(drop.id), after: options.secondTry)
+            return remember(after: options.secondTry) { [id = drop.id] in self.retryCut(id) }
         }
         do {
             try quarantineRest(of: drop, .cutShort, drop.splitter.earlyEnd)
@@ -157,13 +157,8 @@ extension SpoolReader {
         do {
             let looked = try FileSystem.look(raw, file.claim)
             guard try FileID(looked, FileSystem.status(looked)) == id else { return giveUp(drop) }
-            let descriptor = try FileSystem.read(looked)
-            let again = DropReading(
-                file, source: drop.source, share: drop.share, format: drop.format, isKept: drop.isKept,
-                status: drop.status, descriptor: descriptor, longest: options.maxEventSize, from: drop.taken)
-            again.checkpointed = drop.checkpointed
-            again.isSecondTry = true
-            drops.asides.append(again, to: again.share)
+            drop.descriptor = try FileSystem.read(looked)
+            drops.asides.append(drop, to: drop.share)
             wake()
         } catch {
             giveUp(drop)

@@ -179,7 +179,7 @@ extension SpoolReader {
                 cut.gone == nil ? "file was truncated before it was read" : "file vanished before it was read",
                 ["path": cut.path.text, "offset": cut.begin, "bytes": cut.end - cut.begin])
         }
-        if let due = streams.cutOffs.plan(now) { remember(.lookForCopies, at: due) }
+        if let due = streams.cutOffs.plan(now) { remember(at: due) { self.lookForCopies() } }
     }
 }
 

@@ -21,7 +21,7 @@ extension SpoolReader {
         // An earlier check than was planned takes its place: what was current may be rotated or deleted by now.
         if let planned = file.checkAt, planned <= due { return }
         file.checkAt = due
-        remember(.check(file), at: due)
+        remember(at: due, by: share(of: file)) { self.check(file) }
     }
 
     /// How long a file must be quiet until something is to be done about it; nil if there is nothing.
@@ -38,7 +38,6 @@ extension SpoolReader {
         return file.isRotated ? options.settleTime : options.giveUpTime
     }
 
-    /// The time has come to look at a quiet file.
     func check(_ file: AppendFile) {
         guard let planned = file.checkAt, planned <= now else { return }
         file.checkAt = nil
@@ -62,36 +61,32 @@ extension SpoolReader {
             // directories are polled. Anything else is a shortage.
             return refusal != EAGAIN || !file.hasName || file.directory.isPolled ? again(file) : file.rest()
         }
+        var isGoing = false
+        defer { if isHeld, !isGoing { _ = clinux_return_lease(descriptor) } }
         // Asked once nobody can write to it any more: changes are reported late, and of a file without a name not always.
-        guard let status = try? FileStatus(of: descriptor) else {
-            if isHeld { _ = clinux_return_lease(descriptor) }
-            return again(file)
-        }
+        guard let status = try? FileStatus(of: descriptor) else { return again(file) }
         if status.size != file.length || status.modified != file.modified {
-            if isHeld { _ = clinux_return_lease(descriptor) }
             file.lastChange = now
             return makeReady(file)
         }
         // Without the capability nobody can tell whether there is a writer: an append file is kept then.
         guard isHeld else { return checkWithoutLease(file) }
-        if file.isUnsealed {
-            _ = clinux_return_lease(descriptor)
-            return seal(file)
+        if file.isUnsealed { return seal(file) }
+        // The commit that is under way asks again.
+        guard file.committed >= file.size else { return }
+        if file.hasName {
+            isGoing = beginLeaving(file, descriptor)
+        } else {
+            isGoing = true
+            leave(file)
         }
-        guard file.committed >= file.size else {
-            // The commit that is under way asks again.
-            _ = clinux_return_lease(descriptor)
-            return
-        }
-        guard file.hasName else { return leave(file) }
-        beginLeaving(file, descriptor)
     }
 
     private func again(_ file: AppendFile) {
         let isSoon = !file.hasName || file.isRotated
         let due = now + max(isSoon ? options.settleTime : min(options.giveUpTime, options.sealTime), .milliseconds(100))
         file.checkAt = due
-        remember(.check(file), at: due)
+        remember(at: due, by: share(of: file)) { self.check(file) }
     }
 
     private func checkWithoutLease(_ file: AppendFile) {
@@ -115,28 +110,26 @@ extension SpoolReader {
     // MARK: Removal
 
     /// All of the file is queued, and nobody has it open for writing: it gets a hidden name, and goes if nobody comes
-    /// for it within the time of grace. The lease is ours from here on.
-    private func beginLeaving(_ file: AppendFile, _ descriptor: Int32) {
-        guard let raw = self.descriptor(of: file.directory) else {
-            _ = clinux_return_lease(descriptor)
-            return again(file)
-        }
-        do {
+    /// for it within the time of grace. False: it does not go now, and its lease is given back.
+    private func beginLeaving(_ file: AppendFile, _ descriptor: Int32) -> Bool {
+        do throws(SystemError) {
+            guard let raw = self.descriptor(of: file.directory) else {
+                again(file)
+                return false
+            }
             let status = try FileStatus(of: descriptor)
-            guard status.size == file.length, !file.hasUnread else {
-                _ = clinux_return_lease(descriptor)
-                return makeReady(file)
+            if status.size != file.length || file.hasUnread {
+                makeReady(file)
+            } else if file.name.claimed == nil, try !claim(file, status, raw) {
+                displaced(file)
+            } else {
+                file.enter(.leaving, at: now)
+                life.tasks += 1
+                let id = file.id
+                Task(executorPreference: loop) { await self.leaveOnceDurable(id) }
+                return true
             }
-            if file.name.claimed == nil, try !claim(file, status, raw) {
-                _ = clinux_return_lease(descriptor)
-                return displaced(file)
-            }
-            file.enter(.leaving, at: now)
-            life.tasks += 1
-            let id = file.id
-            Task(executorPreference: loop) { await self.leaveOnceDurable(id) }
         } catch {
-            _ = clinux_return_lease(descriptor)
             switch error.number {
             case ENOENT, EEXIST: makeReady(file)
             case EACCES, EPERM:
@@ -147,6 +140,7 @@ extension SpoolReader {
                 tryAgain(.check(file), file.path, error)
             }
         }
+        return false
     }
 
     /// Gives a file a name of ours. False: its name is another file's by now, which keeps it.
@@ -173,7 +167,7 @@ extension SpoolReader {
             try await sink.persist()
             guard let file = streams.files[id] else { return }
             file.leavesAt = now + options.graceTime
-            remember(.grace(file), after: min(SpoolReader.graceStep, options.graceTime))
+            remember(after: min(SpoolReader.graceStep, options.graceTime), by: share(of: file)) { self.grace(file) }
         } catch {
             // The agent stops, or cannot persist: under the name that it has the file is found by the next start.
             guard let file = streams.files[id] else { return }
@@ -190,7 +184,8 @@ extension SpoolReader {
             let raw = self.descriptor(of: file.directory)
         else { return stay(file, descriptor) }
         guard now >= file.leavesAt else {
-            return remember(.grace(file), after: min(SpoolReader.graceStep, file.leavesAt - now))
+            let wait = min(SpoolReader.graceStep, file.leavesAt - now)
+            return remember(after: wait, by: share(of: file)) { self.grace(file) }
         }
         do {
             // The name is ours, so it is this file's: only files that nobody can reach are removed.
@@ -238,8 +233,7 @@ extension SpoolReader {
 
     /// Whether a path's directory is known and could be listed.
     private func isListed(_ path: String) -> Bool {
-        let bytes = Array(path.utf8)
-        let parent = FileName(bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)])
+        let parent = FileName(path).parent
         return tree.directories[parent] != nil && trouble.complaints[parent] == nil
     }
 

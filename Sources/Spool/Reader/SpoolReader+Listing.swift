@@ -20,7 +20,6 @@ extension SpoolReader {
     /// How many directories are listed at a time.
     private static let mostStreams = 32
 
-    /// Has a directory listed.
     func scan(_ directory: SpoolDirectory) {
         guard !directory.isScanQueued else {
             directory.isScanStale = true

@@ -23,7 +23,6 @@ extension SpoolReader {
 
     // MARK: Drop files
 
-    /// Removes drop files whose commit is durable.
     func remove(_ files: [ClaimedFile]) {
         for file in files {
             drops.inHand.remove(file.id)
@@ -127,8 +126,7 @@ extension SpoolReader {
         guard let root = tree.directories[FileName("")] else { return }
         for records in drops.doneBefore.values {
             for record in records {
-                let path = FileName(record.claim.prefix(upTo: record.claim.lastIndex(of: UInt8(ascii: "/")) ?? 0))
-                drops.removal.add(record, in: tree.directories[path] ?? root)
+                drops.removal.add(record, in: tree.directories[FileName(record.claim).parent] ?? root)
             }
         }
         drops.doneBefore.removeAll()
@@ -138,7 +136,7 @@ extension SpoolReader {
     private func scheduleSync() {
         guard !drops.removal.isScheduled, !drops.removal.waiting.isEmpty else { return }
         drops.removal.isScheduled = true
-        remember(.syncRemovals, after: options.syncInterval)
+        remember(after: options.syncInterval) { self.syncRemovals() }
     }
 
     /// Makes what was unlinked durable, a directory at a time, and has its records removed.
@@ -164,7 +162,7 @@ extension SpoolReader {
         pass.unlinked.append(contentsOf: entry.records)
         if !drops.removal.waiting.isEmpty {
             drops.removal.isScheduled = true
-            remember(.syncRemovals, after: .zero)
+            remember(after: .zero) { self.syncRemovals() }
         }
         wake()
     }

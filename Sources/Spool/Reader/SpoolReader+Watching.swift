@@ -87,7 +87,7 @@ extension SpoolReader {
         guard !directory.isPolled else { return }
         if watching.polled.isEmpty {
             log.warning("directories are polled", ["reason": watching.pollReason ?? "a directory cannot be read"])
-            remember(.poll, after: options.pollInterval)
+            remember(after: options.pollInterval) { self.poll() }
         }
         directory.isPolled = true
         watching.polled.append(directory)
@@ -99,7 +99,7 @@ extension SpoolReader {
             scan(directory)
             for file in directory.files.values { look(again: file) }
         }
-        if !watching.polled.isEmpty { remember(.poll, after: options.pollInterval) }
+        if !watching.polled.isEmpty { remember(after: options.pollInterval) { self.poll() } }
     }
 
     /// Has a look at a file's size where no event tells of it.
@@ -143,7 +143,6 @@ extension SpoolReader {
         }
         // A file that was renamed and has not turned up is outside of what is watched.
         watching.moved.removeAll(keepingCapacity: true)
-        watching.movedUnseen.removeAll(keepingCapacity: true)
     }
 
     /// True: the last of them is the first half of a rename.
@@ -215,21 +214,18 @@ extension SpoolReader {
         } else if mask & Int(IN_CREATE) != 0 {
             appeared(directory, name, isComplete: false)
         } else if mask & Int(IN_MOVED_TO) != 0 {
-            if let file = watching.moved.removeValue(forKey: event.cookie) {
-                renamed(file, from: file.name, to: directory, name)
-            } else if let old = watching.movedUnseen.removeValue(forKey: event.cookie), !name.isHidden,
-                !name.isUnfinished
+            if let (file, old) = watching.moved.removeValue(forKey: event.cookie),
+                file != nil || !name.isHidden && !name.isUnfinished
             {
-                renamed(nil, from: old, to: directory, name)
+                renamed(file, from: old, to: directory, name)
             } else {
                 appeared(directory, name, isComplete: true)
             }
         } else if mask & Int(IN_MOVED_FROM) != 0 {
-            if let file = directory.files[name] {
-                displaced(file)
-                watching.moved[event.cookie] = file
-            } else if kind(of: name, in: directory) == .append {
-                watching.movedUnseen[event.cookie] = name
+            let file = directory.files[name]
+            if let file { displaced(file) }
+            if file != nil || kind(of: name, in: directory) == .append {
+                watching.moved[event.cookie] = (file, name)
             } else {
                 forgetPassedOver(directory, name)
             }
@@ -266,7 +262,6 @@ extension SpoolReader {
         }
     }
 
-    /// A file's content has changed.
     private func changed(_ file: AppendFile) {
         file.lastChange = now
         if file.end != .open { file.wasClosed = true }

@@ -6,7 +6,6 @@ internal import Model
 /// Zeros in an append file. At its end they are no content: the file was made longer than what is written to it yet (mmap,
 /// fallocate), so they are waited for. Between its content they are passed over where a line begins, and counted.
 extension SpoolReader {
-    /// What zeros are.
     enum Zeros {
         /// Not known yet: there are more than are looked through at a time.
         case more
@@ -127,7 +126,6 @@ extension SpoolReader {
         return (nil, end)
     }
 
-    /// Goes on where zeros end.
     private func passOverZeros(
         of file: AppendFile, upTo end: Int64, _ descriptor: Int32
     ) throws(SystemError) {
@@ -148,7 +146,8 @@ extension SpoolReader {
         var wait = max(options.pollInterval, (now - file.lastChange) / SpoolReader.lookShare)
         if let gap = padding.gap, gap.end > file.size { wait = min(wait, gap.since + options.sealTime - now) }
         file.padding?.isLookPlanned = true
-        remember(.lookAtZeros(file), after: min(SpoolReader.longestLook, max(.milliseconds(10), wait)))
+        wait = min(SpoolReader.longestLook, max(.milliseconds(10), wait))
+        remember(after: wait, by: share(of: file)) { self.lookAtZeros(file) }
     }
 
     /// Looks whether something came in place of zeros.

@@ -35,17 +35,14 @@ public actor SpoolReader {
     var trouble = SpoolTrouble()
     var backlog = Backlog()
     var buffer: ReadBuffer
-    /// The names of the users that own files.
     var owners: [UInt32: String] = [:]
     /// The number in the name of the last claim.
     var lastClaim: UInt64
 
     // MARK: Its work
 
-    /// Whose turn it is, whatever the work.
     var shares = Shares()
     var errands = SpoolErrands()
-    /// What was taken since the last commit.
     var pass = Pass()
     var commits = SpoolCommits()
     var life = SpoolReaderLife()
@@ -260,9 +257,13 @@ public actor SpoolReader {
                 if isRested { rest(until: commits.last + options.linger) }
             }
         }
-        if buffer.rest() { remember(.releaseBuffer, after: SpoolReader.bufferRest) }
+        if buffer.rest() { remember(after: SpoolReader.bufferRest) { self.releaseBuffer() } }
         endCount()
         publish()
+    }
+
+    private func releaseBuffer() {
+        if buffer.releaseIfUnused() { remember(after: SpoolReader.bufferRest) { self.releaseBuffer() } }
     }
 
     private func windUp() {
@@ -272,7 +273,7 @@ public actor SpoolReader {
         life.phase = .stopped
         endWatching()
         if let alarm = errands.alarm { loop.cancel(alarm.timer) }
-        errands.alarm = nil
+        errands = SpoolErrands()
         for file in held.files { file.descriptor = nil }
         held.files.removeAll()
         buffer.release()

@@ -14,7 +14,6 @@ struct CutOff: Held {
     var begin: Int64
     /// So far the file was seen to reach.
     var end: Int64
-    /// When that was noticed.
     var at: BootInstant
 
     var holder: Holder { stream.holder }

@@ -2,7 +2,6 @@ internal import Model
 
 /// A content that was read, of which a copy (copy-and-truncate) or an archive may turn up: its lines must not be taken again.
 struct KnownContent {
-    /// The beginning.
     var fingerprint: Fingerprint
     /// All bytes before it were taken.
     var place: Mark
@@ -53,7 +52,6 @@ struct Inquiry {
     enum Subject {
         /// A file that may be a copy, which is read once that is known.
         case copy(AppendFile)
-        /// A packed file.
         case archive
         /// A file that is shorter than what was read of it, or holds other bytes there.
         case changed(AppendFile)

@@ -6,7 +6,6 @@ internal import Model
 /// It makes no system call: whoever has the descriptors tells it what is seen, asks it where reading goes on (`Inquiry`), and tells it
 /// what was taken. What the next commit must say goes into a `Pass`. The life of a file and what always holds: `Streams+Invariants`.
 struct Streams {
-    /// All of them.
     private(set) var files = FileTable<ByID>()
     private var index = StreamIndex<AppendFile>()
     /// Those with bytes that are not in the queue.
@@ -79,7 +78,6 @@ struct Streams {
         enter(file)
     }
 
-    /// The files of some streams.
     func files(of streams: [Stream]) -> [AppendFile] {
         let all = Set(streams.flatMap { index[$0] })
         return all.filter { $0.streams.contains(where: streams.contains) }

@@ -22,10 +22,8 @@ struct FairQueue<Element> {
     /// How many lines are not empty.
     var lineCount: Int { lines.count }
 
-    /// How many wait in a line.
     func count(of line: String) -> Int { lines[line]?.count ?? 0 }
 
-    /// All that waits, in no order.
     var values: some Sequence<Element> { lines.values.lazy.flatMap { $0.values } }
 
     mutating func append(_ element: Element, to line: String) {

@@ -42,19 +42,12 @@ public enum SpoolObstacle: String, Sendable, CaseIterable {
 struct SecondTries {
     /// What is to be done again.
     enum Task {
-        /// A directory is to be taken up.
         case open(FileName, depth: Int)
-        /// A directory is to be watched.
         case watch(SpoolDirectory)
-        /// A directory is to be listed, and what is in it looked at.
         case list(SpoolDirectory)
-        /// A name is to be looked at.
         case look(SpoolDirectory, FileName)
-        /// An append file is to be read.
         case read(AppendFile)
-        /// A file that was read is to be checked for what happens to it.
         case check(AppendFile)
-        /// Removals are to be made durable.
         case sync
         /// All is to be listed: more waits than is remembered.
         case everything
@@ -95,7 +88,6 @@ struct SecondTries {
     private var planned: BootInstant?
     private var failures: [Key: (count: Int, last: BootInstant)] = [:]
 
-    /// How many wait, by why.
     var counts: [SpoolObstacle: Int] {
         waiting.values.reduce(into: [:]) { $0[$1.obstacle, default: 0] += 1 }
     }
@@ -144,13 +136,14 @@ extension SpoolReader {
         let isFull = trouble.secondTries.waiting.count >= SecondTries.most
         let (task, path) = isFull ? (.everything, FileName("")) : (task, path)
         if case .descriptors = SpoolObstacle(error) { shedDescriptors() }
-        if let due = trouble.secondTries.add(task, path, SpoolObstacle(error), at: now) { remember(.tryAgain, at: due) }
+        let due = trouble.secondTries.add(task, path, SpoolObstacle(error), at: now)
+        if let due { remember(at: due) { self.tryNow() } }
         wake()
     }
 
     func tryNow() {
         let (tasks, next) = trouble.secondTries.popDue(now)
-        if let next { remember(.tryAgain, at: next) }
+        if let next { remember(at: next) { self.tryNow() } }
         for task in tasks { tryNow(task) }
         wake()
     }

@@ -17,10 +17,8 @@ struct Shares {
 
     func spent(by app: String) -> Int64 { max(level, spent[app] ?? 0) }
 
-    /// It is an app's turn.
     mutating func begin(_ app: String) { level = spent(by: app) }
 
-    /// An app has used the reader's time.
     mutating func charge(_ app: String, _ time: Duration) {
         let nanoseconds = max(0, time.nanosecondsClamped)
         let (sum, isTooMuch) = spent(by: app).addingReportingOverflow(nanoseconds)
