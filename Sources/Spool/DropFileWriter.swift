@@ -29,23 +29,13 @@ public enum DropFileWriter {
                 let digits = String(random.next() as UInt64, radix: 16)
                 let name = FileName("\(stem)-\(digits).json")
                 let hidden = FileName(".\(stem)-\(digits).json.tmp")
-                let file: Descriptor
                 do throws(SystemError) {
-                    file = try write(bytes, to: hidden, in: folder.descriptor.raw)
+                    let file = try write(bytes, to: hidden, in: folder.descriptor.raw, thenRenamedTo: name)
+                    try folder.sync(with: file)
+                    return name.text
                 } catch {
-                    if error.number == EEXIST { continue }
-                    throw error
+                    guard error.number == EEXIST else { throw error }
                 }
-                do throws(SystemError) {
-                    try FileSystem.rename(folder.descriptor.raw, hidden, to: name)
-                } catch {
-                    // What cannot be removed here stays hidden, and is never read.
-                    try? FileSystem.unlink(folder.descriptor.raw, hidden)
-                    if error.number == EEXIST { continue }
-                    throw error
-                }
-                try folder.sync(with: file)
-                return name.text
             }
             throw SystemError("renameat2", number: EEXIST)
         } catch {
@@ -75,19 +65,20 @@ public enum DropFileWriter {
     }
 
     private static func write(
-        _ bytes: UnsafeRawBufferPointer, to name: FileName, in directory: Int32
+        _ bytes: UnsafeRawBufferPointer, to hidden: FileName, in directory: Int32, thenRenamedTo name: FileName
     ) throws(SystemError) -> Descriptor {
         // Readable by the group, as the protocol asks, whatever the umask adds.
-        let raw = name.withCString { openat(directory, $0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o640) }
+        let raw = hidden.withCString { openat(directory, $0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o640) }
         let file = try Descriptor(checking: raw, "openat")
         do throws(SystemError) {
             guard fchmod(file.raw, 0o640) == 0 else { throw SystemError("fchmod") }
             try WholeFile.write(Array(bytes), to: file.raw)
             guard fsync(file.raw) == 0 else { throw SystemError("fsync") }
+            try FileSystem.rename(directory, hidden, to: name)
             return file
         } catch {
             // What cannot be removed here stays hidden, and is never read.
-            try? FileSystem.unlink(directory, name)
+            try? FileSystem.unlink(directory, hidden)
             throw error
         }
     }

@@ -16,7 +16,7 @@ struct FileTableTests {
         let seed = Seeds.one(5)
         var random = SplitMix64(seed: seed)
         let directory = SpoolDirectory(path: FileName(""), depth: 0, id: FileID(bytes: []), 0)
-        var table = FileTable<ByName>()
+        var table = FileTable<FileName>()
         var model: [FileName: AppendFile] = [:]
         for step in 0..<20_000 {
             // Few enough names that they come back; more in the middle, so that it grows and empties.

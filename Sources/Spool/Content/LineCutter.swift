@@ -48,12 +48,15 @@ struct LineCutter {
     private static func start(ofTextEnding lines: UnsafeRawBufferPointer) -> Int {
         var start = lines.count
         while start > 0, lines.count - start < TextHandling.mostBlockBytes {
-            let before = UnsafeRawBufferPointer(rebasing: lines[..<(start - 1)])
-            let line = (lastLineFeed(in: before) ?? -1) + 1
+            let line = self.start(ofLineEndingAt: start, in: lines)
             if lines[line] == UInt8(ascii: "{") { return start }
             start = line
         }
         return start > 0 ? lines.count : 0
+    }
+
+    static func start(ofLineEndingAt end: Int, in lines: UnsafeRawBufferPointer) -> Int {
+        (lastLineFeed(in: UnsafeRawBufferPointer(rebasing: lines[..<(end - 1)])) ?? -1) + 1
     }
 
     static func firstLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
@@ -80,8 +83,7 @@ extension LineFormat {
     func end(ofRecordsIn lines: UnsafeRawBufferPointer) -> Int {
         var end = lines.count
         while end > 0 {
-            let before = UnsafeRawBufferPointer(rebasing: lines[..<(end - 1)])
-            let start = (LineCutter.lastLineFeed(in: before) ?? -1) + 1
+            let start = LineCutter.start(ofLineEndingAt: end, in: lines)
             if isLast(UnsafeRawBufferPointer(rebasing: lines[start..<end])) { return end }
             end = start
         }

@@ -1,22 +1,21 @@
-/// By which property of theirs a table finds files.
-protocol FileTableRule {
-    associatedtype Key: Hashable
-    static func key(of file: AppendFile) -> Key
+/// What a table finds files by: a property of theirs.
+protocol FileKey: Hashable {
+    init(of file: AppendFile)
 }
 
-enum ByID: FileTableRule {
-    static func key(of file: AppendFile) -> FileID { file.id }
+extension FileID: FileKey {
+    init(of file: AppendFile) { self = file.id }
 }
 
-enum ByName: FileTableRule {
-    static func key(of file: AppendFile) -> FileName { file.name }
+extension FileName: FileKey {
+    init(of file: AppendFile) { self = file.name }
 }
 
 /// Append files, found by a key that they hold themselves: some twelve bytes a file, where a dictionary, which holds the
 /// key too, would take five times as many. With a million files that counts.
 ///
 /// A file's key must not change while it is in the table.
-struct FileTable<Rule: FileTableRule> {
+struct FileTable<Key: FileKey> {
     /// A power of two of places; a file is at the place that its key's hash tells, or at the next that was free.
     private var places: [AppendFile?] = []
     private(set) var count = 0
@@ -26,7 +25,7 @@ struct FileTable<Rule: FileTableRule> {
     /// The files, in no order. What is done to the table meanwhile does not change them.
     var values: some Sequence<AppendFile> { places.lazy.compactMap { $0 } }
 
-    subscript(key: Rule.Key) -> AppendFile? {
+    subscript(key: Key) -> AppendFile? {
         get {
             guard count > 0 else { return nil }
             return places[place(of: key)]
@@ -42,14 +41,14 @@ struct FileTable<Rule: FileTableRule> {
     }
 
     /// Where the file of a key is, or the free place where it would be.
-    private func place(of key: Rule.Key) -> Int {
+    private func place(of key: Key) -> Int {
         let mask = places.count - 1
         var place = key.hashValue & mask
-        while let file = places[place], Rule.key(of: file) != key { place = (place + 1) & mask }
+        while let file = places[place], Key(of: file) != key { place = (place + 1) & mask }
         return place
     }
 
-    private mutating func remove(_ key: Rule.Key) {
+    private mutating func remove(_ key: Key) {
         guard count > 0 else { return }
         var gap = place(of: key)
         guard places[gap] != nil else { return }
@@ -59,7 +58,7 @@ struct FileTable<Rule: FileTableRule> {
         let mask = places.count - 1
         var next = (gap + 1) & mask
         while let file = places[next] {
-            let home = Rule.key(of: file).hashValue & mask
+            let home = Key(of: file).hashValue & mask
             if (next - home) & mask >= (next - gap) & mask {
                 places[gap] = file
                 places[next] = nil
@@ -73,6 +72,6 @@ struct FileTable<Rule: FileTableRule> {
     private mutating func grow() {
         let old = places
         places = Array(repeating: nil, count: max(4, old.count * 2))
-        for case let file? in old { places[place(of: Rule.key(of: file))] = file }
+        for case let file? in old { places[place(of: Key(of: file))] = file }
     }
 }

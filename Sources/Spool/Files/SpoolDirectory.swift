@@ -23,7 +23,7 @@ final class SpoolDirectory {
     /// Open while it is used; the reader closes those that were not used for long.
     var descriptor: Descriptor?
     /// The append files that have a name here.
-    var files = FileTable<ByName>()
+    var files = FileTable<FileName>()
     /// Drop files that are still being written, as far as one can tell, and what they looked like.
     var settling: [FileName: DropStamp] = [:]
     /// Files that were refused because they had more than one name; looked at again when a name goes.

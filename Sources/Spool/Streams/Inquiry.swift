@@ -49,14 +49,6 @@ struct Sight {
 /// `next` says what must be looked at before there is an answer, and whoever has the descriptors looks and says what was seen.
 /// Losing is worse than repeating, so doubt makes a file new.
 struct Inquiry {
-    enum Subject {
-        /// A file that may be a copy, which is read once that is known.
-        case copy(AppendFile)
-        case archive
-        /// A file that is shorter than what was read of it, or holds other bytes there.
-        case changed(AppendFile)
-    }
-
     /// Whether the subject is still being made.
     enum Rest {
         case moving
@@ -83,7 +75,8 @@ struct Inquiry {
         case later(first: AppendFile?)
     }
 
-    let subject: Subject
+    /// Whether it is about a file that is shorter than what was read of it, or holds other bytes there; else about a copy or an archive.
+    private let isChanged: Bool
     let streams: [Stream]
     /// The subject's beginning: as much as a fingerprint covers, or all.
     private let head: [UInt8]
@@ -98,10 +91,10 @@ struct Inquiry {
     private var answer: Answer?
 
     init(
-        _ subject: Subject, head: [UInt8], size: Int64?, _ rest: Rest, of streams: [Stream], twins: [AppendFile],
-        contents: [KnownContent]
+        aboutChanged isChanged: Bool, head: [UInt8], size: Int64?, _ rest: Rest, of streams: [Stream],
+        twins: [AppendFile], contents: [KnownContent]
     ) {
-        (self.subject, self.head, self.size, self.rest) = (subject, head, size, rest)
+        (self.isChanged, self.head, self.size, self.rest) = (isChanged, head, size, rest)
         (self.streams, self.twins) = (streams, twins)
         for content in contents where answer == nil { consider(content) }
     }
@@ -120,8 +113,6 @@ struct Inquiry {
         guard rest == .old || rest == .quiet && !isShort else { return answer = .later(first: nil) }
         contents.append(content)
     }
-
-    private var isChanged: Bool { if case .changed = subject { true } else { false } }
 
     /// What is needed next, or the answer.
     var next: Step {

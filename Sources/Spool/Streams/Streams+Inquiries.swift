@@ -28,14 +28,15 @@ extension Streams {
             file.sharedTo = max(file.sharedTo, content.place.offset, content.carrier?.size ?? 0)
         }
         return Inquiry(
-            .copy(file), head: head, size: file.size, rest, of: streams, twins: twins, contents: contents)
+            aboutChanged: false, head: head, size: file.size, rest, of: streams, twins: twins, contents: contents)
     }
 
     /// An archive may be that of a file that was read.
     func inquiry(aboutArchiveIn directory: SpoolDirectory, of streams: [Stream], head: [UInt8]) -> Inquiry {
         let twins = files(of: streams).filter { $0.mayHoldUnread(near: directory) }
         return Inquiry(
-            .archive, head: head, size: nil, .old, of: streams, twins: twins, contents: contents(of: streams))
+            aboutChanged: false, head: head, size: nil, .old, of: streams, twins: twins, contents: contents(of: streams)
+        )
     }
 
     /// How many times the time to settle a copy may take.
@@ -51,7 +52,7 @@ extension Streams {
             fingerprint: file.trace.fingerprint, place: file.taken, marks: file.trace.marks, carrier: file,
             origin: file.origin, isOfOtherName: false)
         return Inquiry(
-            .changed(file), head: head, size: file.size, isWaiting && !isRewritten ? .moving : .quiet,
+            aboutChanged: true, head: head, size: file.size, isWaiting && !isRewritten ? .moving : .quiet,
             of: file.streams, twins: [], contents: [content])
     }
 

@@ -6,14 +6,14 @@ internal import Model
 /// It makes no system call: whoever has the descriptors tells it what is seen, asks it where reading goes on (`Inquiry`), and tells it
 /// what was taken. What the next commit must say goes into a `Pass`. The life of a file and what always holds: `Streams+Invariants`.
 struct Streams {
-    private(set) var files = FileTable<ByID>()
+    private(set) var files = FileTable<FileID>()
     private var index = StreamIndex<AppendFile>()
     /// Those with bytes that are not in the queue.
-    var unread = FileTable<ByID>()
+    var unread = FileTable<FileID>()
     /// Those that lost their name and are not read to the end.
-    private(set) var nameless = FileTable<ByID>()
+    private(set) var nameless = FileTable<FileID>()
     /// Those that may be copies and were not compared yet.
-    var suspects = FileTable<ByID>()
+    var suspects = FileTable<FileID>()
     var remembered: RememberedFiles
     var cutOffs: CutOffs
     let time: any TimeSource
