@@ -58,7 +58,7 @@ extension SpoolReader {
         } catch {
             guard error.number != ENOENT else { return }
             note(error, "cannot give a refused file its name back", path)
-            if error.number != EEXIST { tryAgain(.look(directory, claim), path, error) }
+            if error.number != EEXIST { tryAgain(at: claim, in: directory, error) }
         }
     }
 
@@ -78,19 +78,19 @@ extension SpoolReader {
     /// A name could not be looked at.
     func notOpened(_ directory: SpoolDirectory, _ name: FileName, _ error: SystemError) {
         let path = name.bytes.isEmpty ? directory.path : directory.path(of: name)
-        let again = name.bytes.isEmpty ? SecondTries.Task.list(directory) : .look(directory, name)
         switch error.number {
         case ENOENT, ENOTDIR:
             settled(path)
-            if isThere(name.bytes.isEmpty ? FileName(".") : name, in: directory) { tryAgain(again, path, error) }
+            let isThere = isThere(name.bytes.isEmpty ? FileName(".") : name, in: directory)
+            if isThere { tryAgain(at: name, in: directory, error) }
         case ELOOP: refuse(.symbolicLink, path)
         case EXDEV: refuse(.otherFileSystem, path)
         case EACCES:
             complain(path, nil, "the agent may not read it: let its group read and search the directory")
-            tryAgain(again, path, error)
+            tryAgain(at: name, in: directory, error)
         default:
             note(error, "cannot open", path)
-            tryAgain(again, path, error)
+            tryAgain(at: name, in: directory, error)
         }
     }
 
@@ -114,7 +114,8 @@ extension SpoolReader {
             streams.remove(unread)
             file = nil
         }
-        tryAgain(file.map { .read($0) } ?? .look(directory, name), directory.path(of: name), error)
+        guard let file else { return tryAgain(at: name, in: directory, error) }
+        tryAgain(.read, directory.path(of: name), error) { self.readAgain(file) }
     }
 
     /// Tells a person once what to fix; remembered until it is fixed.

@@ -23,6 +23,7 @@ extension SpoolReader {
 
     /// Has a drop file looked at again that was still being written.
     func settle(_ name: FileName, in directory: SpoolDirectory, after wait: Duration) {
+        if directory.settling[name] == nil { directory.settling[name] = .unknown }
         remember(after: wait, by: directory.app) { self.settle(directory, name) }
     }
 

@@ -48,7 +48,6 @@ extension SpoolReader {
         let id = try FileID(looked, status)
         guard !drops.inHand.contains(id) else {
             // It is read as the drop file that it was: what it is now is asked once that is done.
-            directory.settling[name] = directory.settling[name] ?? .unknown
             return settle(name, in: directory, after: options.settleTime)
         }
         let isKnownAgain = knowAgain(id, looked, status)

@@ -41,6 +41,11 @@ extension SpoolReader {
         }
     }
 
+    /// Has a file read that could not be, if it is known still.
+    func readAgain(_ file: AppendFile) {
+        if streams.files[file.id] === file { makeReady(file) }
+    }
+
     /// Has a file that the sink parked read on.
     private func resumption(of file: AppendFile) -> () -> Void {
         {
@@ -57,7 +62,7 @@ extension SpoolReader {
         case ENOENT:
             if file.hasName, isThere(file) {
                 note(error, "cannot open", file.path)
-                return tryAgain(.read(file), file.path, error)
+                return tryAgain(.read, file.path, error) { self.readAgain(file) }
             }
             displaced(file)
             guard file.descriptor == nil else { return }

@@ -48,14 +48,10 @@ extension SpoolReader {
     private func giveBack(_ claim: FileName, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32) {
         do {
             try FileSystem.rename(raw, claim, to: name)
-            lookAt(name, in: directory)
+            look(at: name, in: directory, isComplete: true)
         } catch {
             if error.number != EEXIST { note(error, "cannot give a file its name back", directory.path(of: name)) }
-            lookAt(claim, in: directory)
+            look(at: claim, in: directory, isComplete: true)
         }
-    }
-
-    private func lookAt(_ name: FileName, in directory: SpoolDirectory) {
-        if name.kind == .append { notice(directory, name) } else { offer(directory, name, isComplete: true) }
     }
 }

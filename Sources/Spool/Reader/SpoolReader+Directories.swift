@@ -43,7 +43,7 @@ extension SpoolReader {
                 if (try? FileSystem.status(tree.root.raw, path.bytes.isEmpty ? FileName(".") : path))?.isDirectory
                     == true
                 {
-                    tryAgain(.open(path, depth: depth), path, error)
+                    tryAgain(.open, path, error) { self.open(path, depth: depth) }
                 } else if let known {
                     close(known)
                 }
@@ -53,7 +53,7 @@ extension SpoolReader {
             case EXDEV: refuse(.otherFileSystem, path)
             default:
                 note(error, "cannot open directory", path)
-                tryAgain(.open(path, depth: depth), path, error)
+                tryAgain(.open, path, error) { self.open(path, depth: depth) }
             }
         }
     }
@@ -203,7 +203,7 @@ extension SpoolReader {
             case EXDEV: refuse(.otherFileSystem, directory.path)
             default:
                 note(error, "cannot open directory", directory.path)
-                tryAgain(.list(directory), directory.path, error)
+                tryAgain(at: FileName(""), in: directory, error)
             }
             throw error
         }

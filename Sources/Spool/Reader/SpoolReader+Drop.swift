@@ -45,12 +45,8 @@ extension SpoolReader {
 
     /// The time has come to look again at a drop file that was still being written.
     func settle(_ directory: SpoolDirectory, _ name: FileName) {
-        guard directory.settling[name] != nil, !directory.isGone else { return }
-        if kind(of: name, in: directory) == .append {
-            notice(directory, name)
-        } else {
-            offer(directory, name, isComplete: false)
-        }
+        guard directory.settling[name] != nil else { return }
+        look(at: name, in: directory)
         wake()
     }
 
@@ -171,7 +167,6 @@ extension SpoolReader {
                 {
                 case .new: break
                 case .later:
-                    directory.settling[name] = directory.settling[name] ?? .unknown
                     return settle(name, in: directory, after: options.settleTime)
                 case .goOn(let mark, _, _):
                     known = .lines(mark.offset)
@@ -208,12 +203,11 @@ extension SpoolReader {
         switch error.number {
         case EWOULDBLOCK:
             counters.leaseWaits += 1
-            directory.settling[name] = directory.settling[name] ?? .unknown
             settle(name, in: directory, after: .seconds(1))
         case EACCES where error.call == "renameat2", EPERM where error.call == "renameat2",
             EROFS where error.call == "renameat2":
             complain(directory.path(of: name), status?.owner, SpoolReader.notRemoved(error))
-            tryAgain(.look(directory, name), directory.path(of: name), error)
+            tryAgain(at: name, in: directory, error)
         // It was taken away, as one call says.
         case ENOENT: notOpened(directory, name, error)
         case _ where status == nil: notOpened(directory, name, error)

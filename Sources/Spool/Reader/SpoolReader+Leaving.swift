@@ -82,6 +82,11 @@ extension SpoolReader {
         }
     }
 
+    private func checkNow(_ file: AppendFile) {
+        file.checkAt = now
+        check(file)
+    }
+
     private func again(_ file: AppendFile) {
         let isSoon = !file.hasName || file.isRotated
         let due = now + max(isSoon ? options.settleTime : min(options.giveUpTime, options.sealTime), .milliseconds(100))
@@ -134,10 +139,10 @@ extension SpoolReader {
             case ENOENT, EEXIST: makeReady(file)
             case EACCES, EPERM:
                 complain(file.path, file.owner, SpoolReader.notRemoved(error))
-                tryAgain(.check(file), file.path, error)
+                tryAgain(.check, file.path, error) { self.checkNow(file) }
             default:
                 note(error, "cannot rename file", file.path)
-                tryAgain(.check(file), file.path, error)
+                tryAgain(.check, file.path, error) { self.checkNow(file) }
             }
         }
         return false

@@ -95,7 +95,7 @@ extension SpoolReader {
             let isLeft = error.number == ENOENT ? isThere(name, in: directory) : true
             if isLeft {
                 note(error, "cannot remove file", directory.path(of: name))
-                tryAgain(.look(directory, name), directory.path(of: name), error)
+                tryAgain(at: name, in: directory, error)
                 return false
             }
         }
@@ -153,7 +153,7 @@ extension SpoolReader {
             } catch  where !entry.directory.isGone {
                 note(error, "cannot sync directory", path)
                 drops.removal.waiting[path] = entry
-                return tryAgain(.sync, FileName(""), error)
+                return tryAgain(.sync, FileName(""), error) { self.syncRemovals() }
             } catch {
                 // It went just now.
             }

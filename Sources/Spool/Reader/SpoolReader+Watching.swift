@@ -49,12 +49,12 @@ extension SpoolReader {
         let error = SystemError("inotify_add_watch")
         if error.number == EACCES {
             complain(directory.path, nil, "the directory cannot be read: let the agent's group read and search it")
-            tryAgain(.watch(directory), directory.path, error)
+            tryAgain(.watch, directory.path, error) { self.watchAgain(directory) }
         } else if error.number == ENOSPC {
             watching.pollReason = "no more inotify watches: raise fs.inotify.max_user_watches"
         } else {
             watching.pollReason = error.description
-            tryAgain(.watch(directory), directory.path, error)
+            tryAgain(.watch, directory.path, error) { self.watchAgain(directory) }
         }
         beginPolling(directory)
     }
@@ -68,12 +68,12 @@ extension SpoolReader {
     }
 
     /// Has a directory watched that could not be.
-    func watchAgain(_ directory: SpoolDirectory) {
+    private func watchAgain(_ directory: SpoolDirectory) {
         guard !directory.isGone, directory.watch == nil, descriptor(of: directory) != nil else { return }
         do {
             watch(directory, try FileSystem.openDirectory(tree.root.raw, directory.path))
         } catch {
-            return tryAgain(.watch(directory), directory.path, error)
+            return tryAgain(.watch, directory.path, error) { self.watchAgain(directory) }
         }
         guard directory.watch != nil, !directory.isPolled || !FileSystem.isRemote(tree.root.raw) else { return }
         directory.isPolled = false

@@ -278,6 +278,7 @@ public actor SpoolReader {
         held.files.removeAll()
         buffer.release()
         publish()
+        trouble.secondTries = SecondTries()
         for waiter in life.stopWaiters { waiter.resume() }
         life.stopWaiters.removeAll()
     }

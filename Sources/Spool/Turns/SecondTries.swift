@@ -41,37 +41,18 @@ public enum SpoolObstacle: String, Sendable, CaseIterable {
 /// What could not be done because a system call failed, and is done again later: no error but those that mean it is final.
 struct SecondTries {
     /// What is to be done again.
-    enum Task {
-        case open(FileName, depth: Int)
-        case watch(SpoolDirectory)
-        case list(SpoolDirectory)
-        case look(SpoolDirectory, FileName)
-        case read(AppendFile)
-        case check(AppendFile)
-        case sync
+    enum Kind {
+        case open, watch, list, look, read, check, sync
         /// All is to be listed: more waits than is remembered.
         case everything
 
-        /// The kinds of those that are about what is at their path.
-        static let kinds = 0...5
-
-        var kind: Int {
-            switch self {
-            case .open: 0
-            case .watch: 1
-            case .list: 2
-            case .look: 3
-            case .read: 4
-            case .check: 5
-            case .sync: 6
-            case .everything: 7
-            }
-        }
+        /// Those that are about what is at their path.
+        static let ofPaths: [Kind] = [.open, .watch, .list, .look, .read, .check]
     }
 
     struct Key: Hashable {
         var path: FileName
-        var kind: Int
+        var kind: Kind
     }
 
     /// How many are remembered; beyond that everything is listed again.
@@ -83,7 +64,7 @@ struct SecondTries {
     /// How many are tried before other work gets its turn.
     private static let atATime = 32
 
-    private(set) var waiting: [Key: (task: Task, obstacle: SpoolObstacle, due: BootInstant)] = [:]
+    private(set) var waiting: [Key: (task: () -> Void, obstacle: SpoolObstacle, due: BootInstant)] = [:]
     /// When the agenda comes back to them: it has one entry for all, whatever is forgotten and put on the list again.
     private var planned: BootInstant?
     private var failures: [Key: (count: Int, last: BootInstant)] = [:]
@@ -94,9 +75,9 @@ struct SecondTries {
 
     /// Puts one on the list. When the agenda is to come back, if that is earlier than it does.
     mutating func add(
-        _ task: Task, _ path: FileName, _ obstacle: SpoolObstacle, at now: BootInstant
+        _ kind: Kind, _ path: FileName, _ obstacle: SpoolObstacle, at now: BootInstant, _ task: @escaping () -> Void
     ) -> BootInstant? {
-        let key = Key(path: path, kind: task.kind)
+        let key = Key(path: path, kind: kind)
         guard waiting[key] == nil else { return nil }
         let before = failures[key].map { now - $0.last < SecondTries.memory ? $0.count : 0 } ?? 0
         if failures.count >= 4 * SecondTries.most { failures.removeAll() }
@@ -111,7 +92,7 @@ struct SecondTries {
     }
 
     /// Takes some that are due, and says when the agenda is to come back.
-    mutating func popDue(_ now: BootInstant) -> (tasks: [Task], next: BootInstant?) {
+    mutating func popDue(_ now: BootInstant) -> (tasks: [() -> Void], next: BootInstant?) {
         // An entry that an earlier one has made superfluous.
         if let planned, planned > now { return ([], nil) }
         let due = waiting.filter { $0.value.due <= now }.prefix(SecondTries.atATime)
@@ -123,7 +104,7 @@ struct SecondTries {
     /// What is there was reached, or is gone.
     mutating func forget(_ path: FileName) {
         guard !waiting.isEmpty else { return }
-        for kind in Task.kinds {
+        for kind in Kind.ofPaths {
             let key = Key(path: path, kind: kind)
             if waiting.removeValue(forKey: key) != nil { failures[key] = nil }
         }
@@ -132,39 +113,47 @@ struct SecondTries {
 
 extension SpoolReader {
     /// A system call has failed: what it was for is tried again, with growing waits. Counted until then.
-    func tryAgain(_ task: SecondTries.Task, _ path: FileName, _ error: SystemError) {
+    func tryAgain(
+        _ kind: SecondTries.Kind, _ path: FileName, _ error: SystemError, _ task: @escaping () -> Void
+    ) {
+        let obstacle = SpoolObstacle(error)
         let isFull = trouble.secondTries.waiting.count >= SecondTries.most
-        let (task, path) = isFull ? (.everything, FileName("")) : (task, path)
-        if case .descriptors = SpoolObstacle(error) { shedDescriptors() }
-        let due = trouble.secondTries.add(task, path, SpoolObstacle(error), at: now)
+        if case .descriptors = obstacle { shedDescriptors() }
+        let due =
+            isFull
+            ? trouble.secondTries.add(.everything, FileName(""), obstacle, at: now, lookThroughAll)
+            : trouble.secondTries.add(kind, path, obstacle, at: now, task)
         if let due { remember(at: due) { self.tryNow() } }
         wake()
+    }
+
+    /// The same for a name that could not be looked at; for a whole directory if it is empty.
+    func tryAgain(at name: FileName, in directory: SpoolDirectory, _ error: SystemError) {
+        if name.bytes.isEmpty {
+            tryAgain(.list, directory.path, error) { self.lookThrough(directory) }
+        } else {
+            tryAgain(.look, directory.path(of: name), error) { self.look(at: name, in: directory) }
+        }
     }
 
     func tryNow() {
         let (tasks, next) = trouble.secondTries.popDue(now)
         if let next { remember(at: next) { self.tryNow() } }
-        for task in tasks { tryNow(task) }
+        for task in tasks { task() }
         wake()
     }
 
-    private func tryNow(_ task: SecondTries.Task) {
-        switch task {
-        case .open(let path, let depth): open(path, depth: depth)
-        case .watch(let directory): watchAgain(directory)
-        case .list(let directory): lookThrough(directory)
-        case .look(let directory, let name):
-            guard !directory.isGone else { break }
-            if case .drop = name.kind { offer(directory, name, isComplete: false) } else { notice(directory, name) }
-        case .read(let file):
-            if streams.files[file.id] === file { makeReady(file) }
-        case .check(let file):
-            file.checkAt = now
-            check(file)
-        case .sync: syncRemovals()
-        case .everything: for directory in tree.directories.values { lookThrough(directory) }
+    /// Has a look at what is under a name now.
+    func look(at name: FileName, in directory: SpoolDirectory, isComplete: Bool = false) {
+        guard !directory.isGone else { return }
+        if case .drop = kind(of: name, in: directory) {
+            offer(directory, name, isComplete: isComplete)
+        } else {
+            notice(directory, name)
         }
     }
+
+    private func lookThroughAll() { for directory in tree.directories.values { lookThrough(directory) } }
 
     private func lookThrough(_ directory: SpoolDirectory) {
         guard !directory.isGone else { return }
