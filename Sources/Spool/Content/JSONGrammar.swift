@@ -149,37 +149,26 @@ struct JSONGrammar {
     // MARK: Numbers
 
     private mutating func inNumber(_ byte: UInt8) -> Step {
-        let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-        switch mode {
-        case .minus:
-            guard isDigit else { return .fault("expected a digit") }
-            mode = byte == UInt8(ascii: "0") ? .zero : .whole
-            return .inside
-        case .point, .exponentSign:
-            guard isDigit else { return .fault("expected a digit") }
-            if case .point = mode { mode = .fraction } else { mode = .power }
-            return .inside
-        case .exponent:
-            guard isDigit || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") else {
-                return .fault("expected a digit")
-            }
-            mode = isDigit ? .power : .exponentSign
-            return .inside
-        case .whole where isDigit, .fraction where isDigit, .power where isDigit: return .inside
-        case .zero where byte == UInt8(ascii: "."), .whole where byte == UInt8(ascii: "."):
-            mode = .point
-            return .inside
-        case .power: break
+        let digit = UInt8(ascii: "0")...UInt8(ascii: "9")
+        let isPower = byte | 0x20 == UInt8(ascii: "e")
+        switch (mode, byte) {
+        case (.whole, digit), (.fraction, digit), (.power, digit): break
+        case (.minus, UInt8(ascii: "0")): mode = .zero
+        case (.minus, digit): mode = .whole
+        case (.point, digit): mode = .fraction
+        case (.exponent, digit), (.exponentSign, digit): mode = .power
+        case (.exponent, UInt8(ascii: "+")), (.exponent, UInt8(ascii: "-")): mode = .exponentSign
+        case (.minus, _), (.point, _), (.exponent, _), (.exponentSign, _): return .fault("expected a digit")
+        case (.zero, UInt8(ascii: ".")), (.whole, UInt8(ascii: ".")): mode = .point
+        case (.zero, _) where isPower, (.whole, _) where isPower, (.fraction, _) where isPower: mode = .exponent
         default:
-            guard byte | 0x20 != UInt8(ascii: "e") else {
-                mode = .exponent
-                return .inside
+            // `01`, `1.2.3`, `1-2`: one number that is none, rather than two.
+            guard !"0123456789.-+eE".utf8.contains(byte) else {
+                return .fault("a number is not written as JSON's are")
             }
+            mode = .commaOrEnd
+            return depth > 0 ? take(byte) : .after
         }
-        // `01`, `1.2.3`, `1-2`: one number that is none, rather than two.
-        guard !"0123456789.-+eE".utf8.contains(byte) else { return .fault("a number is not written as JSON's are") }
-        mode = .commaOrEnd
-        guard depth > 0 else { return .after }
-        return take(byte)
+        return .inside
     }
 }
