@@ -25,8 +25,9 @@ public struct StoredQueue: Sendable, Equatable {
     ///
     /// Where the agent runs, or ended in the middle of something, changes are in the WAL: it is read too, which needs
     /// the file's owner. Takes no lock that an agent would meet.
-    /// - Returns: nil when there is no queue, or it cannot be read: the start will say why.
-    public static func look(in stateDirectory: String) -> StoredQueue? {
+    /// - Returns: nil when there is no queue, or others own it and may read it.
+    /// - Throws: why it cannot be read; `corrupt` where a start would save what can be.
+    public static func look(in stateDirectory: String) throws(QueueError) -> StoredQueue? {
         let path = "\(stateDirectory)/queue.sqlite"
         var status = stat()
         guard stat(path, &status) == 0, access(path, R_OK) == 0 else { return nil }
@@ -37,10 +38,10 @@ public struct StoredQueue: Sendable, Equatable {
         guard !hasWAL || owner == geteuid() else { return nil }
         // Immutable: no lock is taken, and no file is made beside it.
         let name = "file:\(escaped(path))?\(hasWAL ? "mode=ro" : "immutable=1")"
-        return try? look(into: Database(path: name, vfs: nil, readOnly: true), path)
+        return try look(into: Database(path: name, vfs: nil, readOnly: true), path)
     }
 
-    private static func look(into database: Database, _ path: String) throws(QueueError) -> StoredQueue? {
+    private static func look(into database: Database, _ path: String) throws(QueueError) -> StoredQueue {
         var found = StoredQueue()
         let version = try database.integer("PRAGMA user_version") ?? 0
         let application = try database.integer("PRAGMA application_id") ?? 0
@@ -48,9 +49,10 @@ public struct StoredQueue: Sendable, Equatable {
         guard version != 0 || application != 0 || tables != 0 else { return found }
         found.refusal = Schema.refusal(version: version, application: application, path: path)
         guard found.refusal == nil else {
-            // The start saves what is in such a file.
             let columns = try Schema.columns(of: database)
-            return try Schema.isDamaged(version: version, application: application, columns) ? nil : found
+            let isDamaged = try Schema.isDamaged(version: version, application: application, columns)
+            if isDamaged { throw QueueError(.corrupt, "\(path) is damaged (its head)") }
+            return found
         }
         found.isOlder = version < Schema.version
         found.storedBytes = try database.integer("SELECT stored_bytes FROM total")

@@ -82,6 +82,14 @@ struct StartupCheckTests {
         }
     }
 
+    @Test("a queue that cannot be read is told, and that the start saves what can be")
+    func unreadableQueue() throws {
+        try WholeFile.replace("\(root)/state/queue.sqlite", with: Array(repeating: 0xA5, count: 9_000), mode: 0o600)
+        let told = try problems("").filter { $0.message.contains("has a queue that cannot be read") }
+        #expect(told.count == 1 && told.allSatisfy { $0.severity == .warning }, "\(told.map(\.text))")
+        #expect(told.allSatisfy { $0.message.contains("a start saves what can be read") }, "\(told.map(\.text))")
+    }
+
     @Test("fault22: directories that are not there, are none, or may not be entered, with what to do")
     func fault22_directories() throws {
         let missing = try Settings.read([

@@ -126,16 +126,16 @@ struct QueueCapTests {
         try await store.apply(smaller)
         #expect(store.snapshot.maxSize == 60_000)
         await store.close()
-        #expect(StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 50_128)
+        #expect(try StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 50_128)
         let again = try fixture.open { $0.maxSize = 24 << 10 }
         #expect(again.snapshot.maxSize == 60_000 && again.snapshot.refusedMaxSize == 24 << 10)
         let (bounds, options) = (await again.bounds, await again.options)
         #expect(bounds == FileBounds(options))
         #expect(fixture.log.messages.contains { $0.text.hasPrefix("queue.max_size is below what is stored") })
         // While it runs the answer is the same.
-        #expect(StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 50_128)
+        #expect(try StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 50_128)
         #expect(try await again.store(maker.commit(5, size: 1_000)) == .stored(refused: 0))
-        #expect(StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 55_256)
+        #expect(try StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 55_256)
         await again.close()
         let reopened = try fixture.open { $0.maxSize = 60_000 }
         #expect(reopened.snapshot.refusedMaxSize == nil)

@@ -171,7 +171,12 @@ struct QueueDamageTests {
         let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
         try database.execute("PRAGMA \(change)")
         database.close()
-        #expect((StoredQueue.look(in: fixture.options.stateDirectory)?.refusal == nil) == isDamage)
+        if isDamage {
+            let error = #expect(throws: QueueError.self) { try StoredQueue.look(in: fixture.options.stateDirectory) }
+            #expect(error?.code == .corrupt)
+        } else {
+            #expect(try StoredQueue.look(in: fixture.options.stateDirectory)?.refusal != nil)
+        }
         guard isDamage else {
             #expect(throws: QueueError.self) { try fixture.open() }
             return

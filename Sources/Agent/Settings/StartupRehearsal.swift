@@ -48,7 +48,14 @@ public struct StartupRehearsal: Sendable {
                 found.append(Refusal(setting: "destination.\(destination.name).\(key)", message: message))
             }
         }
-        let queue = StoredQueue.look(in: settings.agent.stateDirectory)
+        var queue: StoredQueue?
+        do throws(QueueError) {
+            queue = try StoredQueue.look(in: settings.agent.stateDirectory)
+        } catch {
+            let more = error.code == .corrupt ? "; a start saves what can be read" : ""
+            let message = "has a queue that cannot be read: \(error.message)\(more)"
+            found.append(Refusal(setting: "agent.state_directory", message: message, endsStart: false))
+        }
         if let refusal = queue?.refusal {
             found.append(Refusal(setting: "agent.state_directory", message: "cannot be used: \(refusal)"))
         }
@@ -112,10 +119,10 @@ public struct StartupRehearsal: Sendable {
 
     /// Destinations that the settings do not name and events wait for: renamed, or taken out too early.
     ///
-    /// - Returns: each with how many events wait; empty where the queue cannot be looked at.
+    /// - Returns: each with how many events wait; empty where the queue cannot be read, which `refusals` tell.
     public var orphans: [(name: String, events: Int)] {
         let known = Set(settings.destinations.map(\.name))
-        return (StoredQueue.look(in: settings.agent.stateDirectory)?.waiting ?? []).filter {
+        return ((try? StoredQueue.look(in: settings.agent.stateDirectory))?.waiting ?? []).filter {
             $0.deliveries > 0 && !known.contains($0.destination.text)
         }.map { ($0.destination.text, $0.deliveries) }
     }

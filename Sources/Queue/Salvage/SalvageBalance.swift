@@ -31,6 +31,10 @@ struct SalvageBalance {
         for entry in copy?.entries ?? [] {
             let insert = try target.statement("INSERT OR IGNORE INTO destination (id, name) VALUES (?, ?)")
             try insert.run(entry.lane.destination, entry.name)
+            // Of a name in which a bit has changed there are two: the configuration tells which is right.
+            guard options.destinations.contains(where: { $0.text == entry.name }) else { continue }
+            let name = try target.statement("UPDATE OR IGNORE destination SET name = ? WHERE id = ?")
+            try name.run(entry.name, entry.lane.destination)
         }
         try nameTheOnlyDestination()
         try database.execute(

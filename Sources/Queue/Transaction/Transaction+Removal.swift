@@ -53,7 +53,9 @@ extension Transaction {
     /// Gives up a chunk whose frame is damaged, for all destinations that wait for it; batches that had a part of it are dissolved.
     ///
     /// A batch in flight was read before the damage: it keeps its part.
+    /// - Throws: `corrupt` if there is no such chunk: it may be on a page that is not where it belongs, which a salvage finds.
     mutating func lose(chunk: Int64) throws(QueueError) {
+        guard try file.chunkFacts(chunk) != nil else { throw file.database.damage("a chunk that is missing") }
         var lost = 0
         for lane in state.figures.lanes.indices {
             // Read anew each time: dissolving a batch changes other rows of the chunk.
