@@ -49,18 +49,10 @@ public final class CertificateAuthority {
     public init(now: Timestamp, commonName: String = "Spoolship development") throws(ReceiverError) {
         let request = Request(
             commonName: commonName, names: [], notBefore: now - .seconds(3600), notAfter: now + .seconds(3650 * 86_400))
-        let key = try CertificateAuthority.newKey()
-        let made: OpaquePointer
-        do {
-            made = try CertificateAuthority.sign(request, key: key, issuer: nil, issuerKey: key)
-        } catch {
-            EVP_PKEY_free(key)
-            throw error
-        }
-        keyHandle = key
-        certificateHandle = made
-        certificate = CertificateAuthority.text { PEM_write_bio_X509($0, made) }
-        self.key = CertificateAuthority.text { PEM_write_bio_PrivateKey($0, key, nil, nil, 0, nil, nil) }
+        let made = try CertificateAuthority.make(request, issuer: nil)
+        (certificateHandle, keyHandle) = made
+        let own = CertificateAuthority.identity(made)
+        (certificate, key) = (own.certificate, own.key)
     }
 
     deinit {
@@ -72,26 +64,28 @@ public final class CertificateAuthority {
     ///
     /// - Throws: `ReceiverError` with code `certificate`, for example for a name that is none.
     public func issue(_ request: Request) throws(ReceiverError) -> Identity {
-        let key = try CertificateAuthority.newKey()
-        defer { EVP_PKEY_free(key) }
-        let made = try CertificateAuthority.sign(request, key: key, issuer: certificateHandle, issuerKey: keyHandle)
-        defer { X509_free(made) }
-        return Identity(
-            certificate: CertificateAuthority.text { PEM_write_bio_X509($0, made) },
-            key: CertificateAuthority.text { PEM_write_bio_PrivateKey($0, key, nil, nil, 0, nil, nil) })
+        let made = try CertificateAuthority.make(request, issuer: (certificateHandle, keyHandle))
+        defer {
+            X509_free(made.certificate)
+            EVP_PKEY_free(made.key)
+        }
+        return CertificateAuthority.identity(made)
     }
 
-    private static func newKey() throws(ReceiverError) -> OpaquePointer {
+    /// A certificate and its key, which the library has.
+    private typealias Handles = (certificate: OpaquePointer, key: OpaquePointer)
+
+    /// - Parameter issuer: who signs it; nil: its own key does.
+    private static func make(_ request: Request, issuer: Handles?) throws(ReceiverError) -> Handles {
         guard let key = shim_openssl_new_key() else { throw failure("make a key") }
-        return key
-    }
-
-    private static func sign(
-        _ request: Request, key: OpaquePointer, issuer: OpaquePointer?, issuerKey: OpaquePointer
-    ) throws(ReceiverError) -> OpaquePointer {
         guard let certificate = X509_new() else { throw failure("make a certificate") }
         var isMade = false
-        defer { if !isMade { X509_free(certificate) } }
+        defer {
+            if !isMade {
+                X509_free(certificate)
+                EVP_PKEY_free(key)
+            }
+        }
         X509_set_version(certificate, 2)
         // 63 random bits: no two certificates of an authority share a serial number.
         ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), UInt64.random(in: 1...UInt64(Int64.max)))
@@ -102,7 +96,8 @@ public final class CertificateAuthority {
         guard X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC | 0x1000, request.commonName, -1, -1, 0) == 1 else {
             throw failure("name a certificate \(request.commonName)")
         }
-        X509_set_issuer_name(certificate, issuer.map { X509_get_subject_name($0) } ?? name)
+        let issuing = issuer?.certificate ?? certificate
+        X509_set_issuer_name(certificate, X509_get_subject_name(issuing))
         var extensions: [(Int32, String)] =
             issuer == nil
             ? [(NID_basic_constraints, "critical,CA:TRUE"), (NID_key_usage, "critical,keyCertSign,cRLSign")]
@@ -115,13 +110,18 @@ public final class CertificateAuthority {
         if !request.names.isEmpty {
             extensions.append((NID_subject_alt_name, request.names.joined(separator: ",")))
         }
-        for (id, value) in extensions
-        where shim_openssl_add_extension(certificate, issuer ?? certificate, id, value) != 1 {
+        for (id, value) in extensions where shim_openssl_add_extension(certificate, issuing, id, value) != 1 {
             throw failure("certify \(value)")
         }
-        guard X509_sign(certificate, issuerKey, EVP_sha256()) > 0 else { throw failure("sign a certificate") }
+        guard X509_sign(certificate, issuer?.key ?? key, EVP_sha256()) > 0 else { throw failure("sign a certificate") }
         isMade = true
-        return certificate
+        return (certificate, key)
+    }
+
+    private static func identity(_ made: Handles) -> Identity {
+        Identity(
+            certificate: text { PEM_write_bio_X509($0, made.certificate) },
+            key: text { PEM_write_bio_PrivateKey($0, made.key, nil, nil, 0, nil, nil) })
     }
 
     private static func text(_ write: (OpaquePointer) -> Int32) -> String {

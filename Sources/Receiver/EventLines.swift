@@ -1,5 +1,4 @@
 internal import Events
-internal import Glibc
 
 /// Finds the events of an unpacked body, whatever its form: a JSON object a line, one JSON array, or one object.
 ///
@@ -14,34 +13,15 @@ enum EventLines {
     }
 
     private static func lines(of body: [UInt8]) -> (lines: [UInt8], count: Int)? {
+        let lines = body.split(separator: 0x0A).filter { $0.count > 1 || $0.first != 0x0D }
+        guard lines.allSatisfy({ $0.first == UInt8(ascii: "{") }) else { return nil }
         var kept: [UInt8] = []
-        var count = 0
-        var hasEmpty = false
-        let isFine = body.withUnsafeBytes { raw in
-            guard let base = raw.baseAddress else { return true }
-            var start = 0
-            while start < raw.count {
-                let feed = memchr(base + start, 0x0A, raw.count - start)
-                let end = feed.map { UnsafeRawPointer($0) - base } ?? raw.count
-                if end == start || (end == start + 1 && raw[start] == 0x0D) {
-                    if !hasEmpty { kept = Array(raw[..<start]) }
-                    hasEmpty = true
-                } else {
-                    guard raw[start] == UInt8(ascii: "{") else { return false }
-                    count += 1
-                    if hasEmpty {
-                        kept.append(contentsOf: raw[start..<end])
-                        kept.append(0x0A)
-                    }
-                }
-                start = end + 1
-            }
-            return true
+        kept.reserveCapacity(body.count + 1)
+        for line in lines {
+            kept += line
+            kept.append(0x0A)
         }
-        guard isFine else { return nil }
-        if !hasEmpty { kept = body }
-        if kept.last != 0x0A && !kept.isEmpty { kept.append(0x0A) }
-        return (kept, count)
+        return (kept, lines.count)
     }
 
     /// The elements of an array, each on a line; line breaks between tokens become spaces.

@@ -85,13 +85,12 @@ final class ReceiverDesk: Sendable {
             exchange.verdict = decide(exchange, connection)
             if exchange.kind == .events, suspend(connection) { return true }
         }
-        guard case .answer(let status, let body, let retryAfter)? = exchange.verdict else {
+        guard case .answer(let status, var body, let retryAfter)? = exchange.verdict else {
             state.withLock { $0.stats.cuts += 1 }
             return false
         }
         if exchange.kind == .events { state.withLock { $0.stats.answers[status, default: 0] += 1 } }
-        let response = body.utf8.withContiguousStorageIfAvailable { shim_mhd_response($0.baseAddress, $0.count) }
-        guard let response = response ?? nil else { return false }
+        guard let response = body.withUTF8({ shim_mhd_response($0.baseAddress, $0.count) }) else { return false }
         shim_mhd_add_header(response, "Content-Type", "application/json")
         if let retryAfter { shim_mhd_add_header(response, "Retry-After", String(retryAfter)) }
         return shim_mhd_respond(connection, UInt32(clamping: status), response) == 1
