@@ -22,13 +22,11 @@ public actor FileOutput: MeasuredOutput {
     /// The file that is written to now.
     private final class OpenFile {
         let descriptor: Descriptor
-        let device: UInt64
-        let inode: UInt64
+        let status: FileStatus
 
-        init(_ descriptor: consuming Descriptor, _ status: stat) {
+        init(_ descriptor: consuming Descriptor, _ status: FileStatus) {
             self.descriptor = descriptor
-            device = UInt64(status.st_dev)
-            inode = UInt64(status.st_ino)
+            self.status = status
         }
     }
 
@@ -36,6 +34,11 @@ public actor FileOutput: MeasuredOutput {
     private struct WriteError: Error {
         let number: Int32
         let step: String
+
+        init(_ step: String, number: Int32 = errno) {
+            self.step = step
+            self.number = number
+        }
     }
 
     /// Opens nothing yet.
@@ -80,41 +83,43 @@ public actor FileOutput: MeasuredOutput {
     private func append(_ lines: [UInt8]) throws(WriteError) {
         let file = try current()
         let size = lseek(file.descriptor.raw, 0, SEEK_END)
-        guard size >= 0 else { throw WriteError(number: errno, step: "look at") }
-        var written = 0
-        while written < lines.count {
-            let count = lines[written...].withUnsafeBytes { write(file.descriptor.raw, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            guard count > 0 else {
-                let number = count < 0 ? errno : EIO
-                // Nothing of it may stay: the batch goes again as a whole. Should even that fail, the line that was cut
-                // is ended when the file is opened again.
-                _ = ftruncate(file.descriptor.raw, size)
-                throw WriteError(number: number, step: "write to")
-            }
-            written += count
-        }
-        guard fdatasync(file.descriptor.raw) == 0 else {
-            let number = errno
+        guard size >= 0 else { throw WriteError("look at") }
+        do throws(WriteError) {
+            try write(lines, to: file.descriptor.raw)
+            guard fdatasync(file.descriptor.raw) == 0 else { throw WriteError("sync") }
+        } catch {
+            // Nothing of it may stay: the batch goes again as a whole. Should even that fail, the line that was cut is ended when
+            // the file is opened again.
             _ = ftruncate(file.descriptor.raw, size)
-            throw WriteError(number: number, step: "sync")
+            throw error
+        }
+    }
+
+    private func write(_ bytes: [UInt8], to raw: Int32) throws(WriteError) {
+        try relaying(try WholeFile.write(bytes, to: raw)) { (error: SystemError) in
+            WriteError("write to", number: error.number)
         }
     }
 
     /// The file of that name as it is now: opened again if it was renamed or deleted since.
     private func current() throws(WriteError) -> OpenFile {
-        var status = stat()
-        let isThere = stat(path, &status) == 0
-        if let file, isThere, UInt64(status.st_dev) == file.device, UInt64(status.st_ino) == file.inode { return file }
+        let there = FileStatus(path)
+        if let file, let there, (there.device, there.inode) == (file.status.device, file.status.inode) { return file }
         let raw = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o640)
-        guard raw >= 0 else { throw WriteError(number: errno, step: "open") }
+        guard raw >= 0 else { throw WriteError("open") }
         let descriptor = Descriptor(raw)
-        guard fstat(descriptor.raw, &status) == 0 else { throw WriteError(number: errno, step: "look at") }
+        let status = try relaying(try FileStatus(of: raw)) { (error: SystemError) in
+            WriteError("look at", number: error.number)
+        }
         // A pipe or a device keeps nothing that could be acknowledged.
-        guard status.st_mode & S_IFMT == S_IFREG else { throw WriteError(number: EINVAL, step: "use") }
-        if !isThere { try syncDirectory() }
+        guard status.isRegular else { throw WriteError("use", number: EINVAL) }
+        if there == nil { try syncDirectory() }
+        // What a crash has cut must not spoil the line after it.
+        var last: UInt8 = 0
         // bounded: used with one byte less, if it is more than 0.
-        try endCutLine(descriptor.raw, size: status.st_size)
+        if status.size > 0, pread(raw, &last, 1, off_t(status.size - 1)) == 1, last != UInt8(ascii: "\n") {
+            try write([UInt8(ascii: "\n")], to: raw)
+        }
         let opened = OpenFile(descriptor, status)
         file = opened
         return opened
@@ -124,16 +129,8 @@ public actor FileOutput: MeasuredOutput {
     private func syncDirectory() throws(WriteError) {
         let parent = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
         let raw = open(parent.isEmpty ? "/" : parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard raw >= 0 else { throw WriteError(number: errno, step: "open the directory of") }
+        guard raw >= 0 else { throw WriteError("open the directory of") }
         let directory = Descriptor(raw)
-        guard fsync(directory.raw) == 0 else { throw WriteError(number: errno, step: "sync the directory of") }
-    }
-
-    /// What a crash has cut must not spoil the line after it.
-    private func endCutLine(_ raw: Int32, size: off_t) throws(WriteError) {
-        var last: UInt8 = 0
-        guard size > 0, pread(raw, &last, 1, size - 1) == 1, last != UInt8(ascii: "\n") else { return }
-        let feed = [UInt8(ascii: "\n")]
-        guard write(raw, feed, 1) == 1 else { throw WriteError(number: errno, step: "write to") }
+        guard fsync(directory.raw) == 0 else { throw WriteError("sync the directory of") }
     }
 }

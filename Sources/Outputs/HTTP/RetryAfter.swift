@@ -1,3 +1,4 @@
+internal import CCurl
 internal import EventLoops
 
 /// When a destination wants to be asked again.
@@ -17,8 +18,14 @@ enum RetryAfter {
         }
         guard let retryAfter else { return nil }
         if let count = number(retryAfter) { return clamp(.seconds(count)) }
-        guard let until = HTTPDate.parse(retryAfter) else { return nil }
-        return clamp(until - (date.flatMap(HTTPDate.parse) ?? now))
+        guard let until = point(retryAfter) else { return nil }
+        return clamp(until - (date.flatMap(point) ?? now))
+    }
+
+    /// A date of HTTP in any of its three forms; nil for nonsense. Source: RFC 9110, section 5.6.7.
+    private static func point(_ text: String) -> Timestamp? {
+        let seconds = curl_getdate(text, nil)
+        return seconds < 0 ? nil : Timestamp(seconds: seconds, nanoseconds: 0)
     }
 
     private static func clamp(_ wait: Duration) -> Duration {

@@ -19,24 +19,21 @@ enum S3Answer {
         func retry(_ hint: String? = nil) -> Outcome {
             answer.wait(at: now).map { .retryAfter($0, failure(hint)) } ?? .retry(failure(hint))
         }
-        switch answer.status {
+        switch (answer.status, code) {
         // `If-None-Match: *`: an earlier attempt has written this very object.
-        case 200...299, 412: return .acknowledged
-        case let status where status == 413 || code == "EntityTooLarge":
+        case (200...299, _), (412, _): return .acknowledged
+        case (413, _), (_, "EntityTooLarge"):
             return .tooLarge(wireBytes: wireBytes, failure("the object is too large"))
-        default: break
-        }
-        if let code, let hint = held[code] { return .held(failure(hint)) }
-        if let code, passing.contains(code) { return retry() }
-        switch answer.status {
-        case 401: return .held(failure("the credentials are missing or wrong"))
-        case 403: return .held(failure(held["AccessDenied"]))
-        case 501: return .held(failure(held["NotImplemented"]))
-        case 307, 408, 409, 425, 429: return retry()
-        case 505: return .held(failure())
-        case 500...599: return retry()
-        case 301, 302, 308: return .held(failure("a redirect, which is not followed; set region and endpoint"))
-        case 404: return .held(failure("nothing is at this address; check bucket, endpoint and path_style"))
+        case (_, let code?) where held[code] != nil: return .held(failure(held[code]))
+        case (_, let code?) where passing.contains(code): return retry()
+        case (401, _): return .held(failure("the credentials are missing or wrong"))
+        case (403, _): return .held(failure(held["AccessDenied"]))
+        case (404, _): return .held(failure("nothing is at this address; check bucket, endpoint and path_style"))
+        case (501, _): return .held(failure(held["NotImplemented"]))
+        case (301, _), (302, _), (308, _):
+            return .held(failure("a redirect, which is not followed; set region and endpoint"))
+        case (505, _): return .held(failure())
+        case (307, _), (408, _), (409, _), (425, _), (429, _), (500...599, _): return retry()
         default: return .held(failure())
         }
     }
