@@ -22,8 +22,8 @@ extension AgentService {
         for destination in settings.destinations {
             let name = DestinationName(destination.name)
             do {
-                let (output, known) = try maker.output(for: destination)
-                certificates[name] = known()
+                let output = try maker.output(for: destination)
+                certificates[name] = output.firstCertificates
                 senders[name] = MeasuredSender(name: name, output: output, figures: sending, time: time)
             } catch let error as AgentError {
                 throw error

@@ -18,6 +18,17 @@ public enum Outcome: Sendable, Equatable {
     case held(Failure)
     /// There is no route to the destination: no attempt was made, nothing counts.
     case offline
+
+    /// What the destination said against the batch, or first against one of its events.
+    package var failure: Failure? {
+        switch self {
+        case .acknowledged, .offline: nil
+        case .partial(let rejected, _): rejected.first?.failure
+        case .acknowledgedWithLoss(_, let failure), .retry(let failure), .retryAfter(_, let failure),
+            .tooLarge(_, let failure), .rejected(let failure), .held(let failure):
+            failure
+        }
+    }
 }
 
 /// An event that its destination rejected by itself.

@@ -1,15 +1,24 @@
 public import EventLoops
 package import Model
 
-/// What every kind of destination reports besides the outcome of a batch.
+/// What every kind of destination does and reports besides sending a batch.
 package protocol MeasuredOutput: BatchSender, Actor {
     /// What was told of since the last attempt, and what is known of certificates.
     var measures: OutputMeasures { get set }
+
+    /// When certificates expired when this was made; nil where there can be none.
+    nonisolated var firstCertificates: OutputCertificates? { get }
+
+    /// Connects and authenticates as sending would, and sends no event.
+    ///
+    /// - Returns: what failed, in words that say what to do; nil when nothing did, and where there is nobody to connect to.
+    func probe() async -> Failure?
 }
 
 extension MeasuredOutput {
-    /// When certificates expire, as of the last look.
-    package var certificates: OutputCertificates { measures.certificates }
+    package nonisolated var firstCertificates: OutputCertificates? { nil }
+
+    package func probe() async -> Failure? { nil }
 
     /// One attempt, with what it took: one call to the output's actor.
     package func sendMeasured(_ batch: Batch) async -> (outcome: Outcome, measures: OutputMeasures) {

@@ -16,8 +16,9 @@ struct TicketReport: Sendable {
 }
 
 /// Some messages or records on their way, from the call that brings them to its return. Lives on its client's loop.
-class Ticket {
+class Ticket<Item> {
     let id: UInt64
+    let items: [Item]
     private let continuation: CheckedContinuation<TicketReport, Never>
     private var outcomes: [Outcome?]
     /// How many have an outcome.
@@ -27,11 +28,14 @@ class Ticket {
     var timer: EventLoop.TimerID?
     var sentBytes = 0
 
-    init(_ id: UInt64, count: Int, _ continuation: CheckedContinuation<TicketReport, Never>) {
+    init(_ id: UInt64, _ items: [Item], _ continuation: CheckedContinuation<TicketReport, Never>) {
         self.id = id
+        self.items = items
         self.continuation = continuation
-        outcomes = Array(repeating: nil, count: count)
+        outcomes = Array(repeating: nil, count: items.count)
     }
+
+    var isSettled: Bool { settled == items.count }
 
     /// Notes what happened to one.
     func settle(_ index: Int, _ outcome: Outcome) {

@@ -65,24 +65,25 @@ struct ClickHouseTests {
     func columns() async throws {
         let stage = try await Stage()
         try await stage.make("events")
-        func probe(_ query: String, password: String = "secret") throws -> ClickHouseProbe.Result {
-            var options = HTTPOptions(url: "http://127.0.0.1:\(stage.server.port)/?query=\(query)")
-            options.settings.logIn("me", .inline(Secret(password)))
-            return try ClickHouseProbe.attempt(options, members: ["name", "timestamp", "n", "id"])
+        func probe(_ query: String, password: String = "secret") async throws -> TableComparison {
+            let output = try stage.bench.output(to: "http://127.0.0.1:\(stage.server.port)/?query=\(query)") {
+                $0.logIn("me", .inline(Secret(password)))
+            }
+            return await output.compareTable(with: ["name", "timestamp", "n", "id"])
         }
         let insert = "INSERT%20INTO%20events%20FORMAT%20JSONEachRow"
-        #expect(try probe(insert) == .columns(table: "events", missing: ["timestamp", "id"], isRefused: true))
+        #expect(try await probe(insert) == .columns(table: "events", missing: ["timestamp", "id"], isRefused: true))
         #expect(
-            try probe("insert+into+table+events+format+JSONEachRow&input_format_skip_unknown_fields=1")
+            try await probe("insert+into+table+events+format+JSONEachRow&input_format_skip_unknown_fields=1")
                 == .columns(table: "events", missing: ["timestamp", "id"], isRefused: false))
         for other in [
             "SELECT%201", "INSERT%20INTO%20events%20(name)%20FORMAT%20JSONEachRow",
             "INSERT%20INTO%20a;b%20FORMAT%20JSONEachRow",
         ] {
-            #expect(try probe(other) == .notClickHouse, "\(other)")
+            #expect(try await probe(other) == .notClickHouse, "\(other)")
         }
         for (query, password) in [(insert, "wrong"), ("INSERT%20INTO%20none%20FORMAT%20JSONEachRow", "secret")] {
-            guard case .failed(let failure) = try probe(query, password: password) else {
+            guard case .failed(let failure) = try await probe(query, password: password) else {
                 Issue.record("\(query)")
                 continue
             }

@@ -130,15 +130,16 @@ struct S3Tests {
     func probe() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
-        func probe(_ bucket: String = "events", secret: String = "secret/with+signs=") throws -> Failure? {
+        func probe(_ bucket: String = "events", secret: String = "secret/with+signs=") async throws -> Failure? {
             var options = options(server)
             options.settings.s3.bucket = bucket
             options.settings.s3.aws.secret.inline = Secret(secret)
-            return try S3Probe.attempt(options, log: Log(bench.log))
+            let output = try S3Output("check", options, installID: "check", on: bench.loop, log: Log(bench.log))
+            return await output.probe()
         }
-        #expect(try probe() == nil)
-        #expect(try probe("nowhere")?.message.contains("there is no such bucket") == true)
-        #expect(try probe(secret: "wrong")?.message.contains("the secret key is wrong") == true)
+        #expect(try await probe() == nil)
+        #expect(try await probe("nowhere")?.message.contains("there is no such bucket") == true)
+        #expect(try await probe(secret: "wrong")?.message.contains("the secret key is wrong") == true)
         #expect(try await server.objects().isEmpty)
     }
 

@@ -154,6 +154,9 @@ final class Seen: Sendable {
 }
 
 extension MeasuredOutput {
+    /// When certificates expire, as of the last look.
+    var certificates: OutputCertificates { measures.certificates }
+
     /// The bytes that were handed over since this was last asked.
     func takeSentBytes() -> Int {
         defer { measures.sentBytes = 0 }

@@ -11,7 +11,9 @@ extension ContainerKeeper {
     func fetcher(of settings: ContainerSettings) -> DocumentFetcher? {
         guard let url = settings.url else { return nil }
         do throws(OutputError) {
-            return try DocumentFetcher(fetchOptions(url.text, settings), on: loop, time: time)
+            return try DocumentFetcher(
+                url.text, caFile: settings.caFile, largest: SignedDocument.largest, userAgent: userAgent, on: loop,
+                time: time)
         } catch {
             log.error("container cannot be fetched", ["container": settings.id, "hint": error.message])
             return nil
@@ -55,12 +57,11 @@ extension ContainerKeeper {
     /// Fetches what a person's link leads to, as the container's own documents are fetched, but within a few seconds.
     func fetched(_ link: String, for slot: ContainerSlot) async throws(ControlRefusal) -> [UInt8] {
         guard isNetworkOn() else { throw .notFetched("the network is switched off (`spoolship network on`)") }
-        var options = fetchOptions(link, slot.settings)
-        options.connectTimeout = .seconds(4)
-        options.timeout = .seconds(8)
         let fetcher: DocumentFetcher
         do throws(OutputError) {
-            fetcher = try DocumentFetcher(options, on: loop)
+            fetcher = try DocumentFetcher(
+                link, caFile: slot.settings.caFile, largest: SignedDocument.largest, userAgent: userAgent,
+                connectTimeout: .seconds(4), timeout: .seconds(8), on: loop)
         } catch {
             throw .notFetched(error.message)
         }
@@ -71,14 +72,6 @@ extension ContainerKeeper {
         case .tooLarge: throw .notFetched("it is larger than \(SignedDocument.largest) bytes")
         case .failed(let failure): throw .notFetched(failure.message)
         }
-    }
-
-    private func fetchOptions(_ url: String, _ settings: ContainerSettings) -> FetchOptions {
-        var options = FetchOptions(url: url)
-        options.caFile = settings.caFile
-        options.largest = SignedDocument.largest
-        options.userAgent = userAgent
-        return options
     }
 
     private static func hint(_ status: Int) -> String {

@@ -19,37 +19,30 @@ struct OutputMaker {
     let log: Log
     let time: any TimeSource
 
-    /// One sender, with a look at its certificates that its loop may take.
+    /// One sender.
     ///
     /// - Throws: `AgentError` for settings that lack something, `OutputError` for what they or the files that they name hold.
-    func output(
-        for destination: DestinationSettings
-    ) throws -> (output: any MeasuredOutput, certificates: () -> OutputCertificates?) {
+    func output(for destination: DestinationSettings) throws -> any MeasuredOutput {
         let name = DestinationName(destination.name)
         let options = HTTPOptions(destination, userAgent: "spoolship/\(version)")
         try destination.checkComplete()
         switch destination.kind {
         case .http:
             let encoder = try destination.encoder(installID: installID, hostName: hostName, version: version, log: log)
-            let http = try HTTPOutput(
+            return try HTTPOutput(
                 name, options, format: encoder, installID: installID, on: loop, log: log, time: time)
-            return (http, { http.assumeIsolated { $0.certificates } })
         case .s3:
             guard let installID else { throw AgentError(.configuration, "destination \(name) needs an install id") }
-            let s3 = try S3Output(name, options, installID: installID, on: loop, log: log)
-            return (s3, { s3.assumeIsolated { $0.certificates } })
+            return try S3Output(name, options, installID: installID, on: loop, log: log)
         case .nats:
-            let nats = try NATSOutput(name, destination, version: version, on: loop, log: log)
-            return (nats, { nats.assumeIsolated { $0.certificates } })
+            return try NATSOutput(name, destination, version: version, on: loop, log: log)
         case .kafka:
             // The library makes its threads, and reads certificates, on the thread that calls it.
-            let kafka = try KafkaOutput(name, KafkaOptions(destination), on: try writingLoop(destination), log: log)
-            return (kafka, { kafka.firstCertificates })
+            return try KafkaOutput(name, KafkaOptions(destination), on: try writingLoop(destination), log: log)
         case .file:
-            return (try FileOutput(path: destination.path ?? "", on: try writingLoop(destination)), { nil })
+            return try FileOutput(path: destination.path ?? "", on: try writingLoop(destination))
         case .stdout:
-            let loop = try writingLoop(destination)
-            return (try StandardOutput(timeout: destination.requestTimeout, on: loop), { nil })
+            return try StandardOutput(timeout: destination.requestTimeout, on: try writingLoop(destination))
         }
     }
 }

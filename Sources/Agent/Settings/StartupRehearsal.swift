@@ -133,28 +133,39 @@ public struct StartupRehearsal: Sendable {
     /// - Returns: what failed and what to do; nil when it came about.
     public func connect(to destination: DestinationSettings) -> String? {
         let http = HTTPOptions(destination, userAgent: "spoolship/\(version)")
-        let log = Log(NoLog())
         do {
             try destination.checkComplete()
-            switch destination.kind {
-            case .http:
-                return try (HTTPHandshake.attempt(http) ?? AuthorizationProbe.attempt(http, log: log))?.message
-            case .s3:
-                do throws(OutputError) { return try S3Probe.attempt(http, log: log)?.message } catch {
-                    // A systemd credential is there for the service alone.
-                    guard error.code == .unreadable else { throw error }
-                    return try HTTPHandshake.attempt(try http.ofBucket())?.message
-                }
-            case .nats: return try NATSOutput.probe(destination, version: version, log: log)?.message
-            case .kafka: return try KafkaOutput.probe(KafkaOptions(destination), log: log)?.message
-            // They have nobody to connect to.
-            case .file, .stdout: return nil
+            if destination.kind == .http, let failure = try HTTPHandshake.attempt(http) { return failure.message }
+            do {
+                return try ask(destination) { await $0.probe() }?.message
+            } catch let error as OutputError where destination.kind == .s3 && error.code == .unreadable {
+                // A systemd credential is there for the service alone.
+                return try HTTPHandshake.attempt(try http.ofBucket())?.message
             }
-        } catch let error as OutputError {
-            return error.message
         } catch {
             return "\(error)"
         }
+    }
+
+    /// Makes what sends to a destination, and asks it something.
+    ///
+    /// - Throws: `AgentError` or `OutputError` where it cannot be made.
+    private func ask<Answer: Sendable>(
+        _ destination: DestinationSettings, _ question: @escaping @Sendable (any MeasuredOutput) async -> Answer
+    ) throws -> Answer {
+        try EventLoop.runProgram(name: "check") { loop -> Result<Answer, any Error> in
+            do { return .success(await question(try output(for: destination, on: loop))) } catch {
+                return .failure(error)
+            }
+        }.get()
+    }
+
+    private func output(for destination: DestinationSettings, on loop: EventLoop) throws -> any MeasuredOutput {
+        // The install id is made at the start; any will do here.
+        try OutputMaker(
+            version: version, installID: "check", hostName: "check", loop: loop, writingLoop: { _ in loop },
+            log: Log(NoLog()), time: SystemTime()
+        ).output(for: destination)
     }
 
     /// What a destination lacks that can be reached: a ClickHouse table by `DESCRIBE TABLE`, a stream of NATS by `STREAM.INFO`. The
@@ -166,10 +177,10 @@ public struct StartupRehearsal: Sendable {
         switch destination.kind {
         case .http where destination.format == .ndjson: return tableComplaint(of: destination)
         case .nats:
-            do throws(OutputError) {
-                return try NATSOutput.streamComplaint(of: destination, version: version, log: Log(NoLog()))
+            do {
+                return try ask(destination) { await ($0 as? NATSOutput)?.streamComplaint() }
             } catch {
-                return ("its stream cannot be looked at: \(error.message)", false)
+                return ("its stream cannot be looked at: \(error)", false)
             }
         case .http where destination.format == .elasticsearch && destination.isByEvent:
             return ("events fill in its index: whether they may write to each cannot be looked at", false)
@@ -188,9 +199,8 @@ public struct StartupRehearsal: Sendable {
             + (settings.device.properties.isEmpty ? [] : ["device"])
             + (settings.places.isEmpty && settings.journals.isEmpty ? [] : ["host_name"])
         do {
-            let options = HTTPOptions(destination, userAgent: "spoolship/\(version)")
-            switch try ClickHouseProbe.attempt(options, members: members) {
-            case .notClickHouse, .columns(_, [], _): return nil
+            switch try ask(destination, { await ($0 as? HTTPOutput)?.compareTable(with: members) }) {
+            case nil, .notClickHouse, .columns(_, [], _): return nil
             case .failed(let failure): return ("its table cannot be looked at: \(failure.message)", false)
             case .columns(let table, let missing, let isRefused):
                 let names = missing.joined(separator: ", ")
@@ -216,12 +226,7 @@ public struct StartupRehearsal: Sendable {
                 try KafkaOutput.rehearse(DestinationName(destination.name), options, log: Log(NoLog()))
                 return nil
             }
-            let loop = try EventLoop(name: "check")
-            // The install id is made at the start; any will do here.
-            _ = try OutputMaker(
-                version: version, installID: "check", hostName: "check", loop: loop, writingLoop: { _ in loop },
-                log: Log(NoLog()), time: SystemTime()
-            ).output(for: destination)
+            _ = try output(for: destination, on: try EventLoop(name: "check"))
             return nil
         } catch let error as OutputError {
             // What is wrong with files, `check` tells with their own settings.

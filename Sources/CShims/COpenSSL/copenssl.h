@@ -52,9 +52,9 @@ static inline void shim_openssl_forbid_renegotiation(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
 }
 
-/// Adds a certificate to the chain that a context shows, which then owns it; 0 when it cannot be.
+/// Adds a certificate to the chain that a context shows; 0 when it cannot be.
 static inline long shim_openssl_add_to_chain(SSL_CTX *context, X509 *certificate) {
-    return SSL_CTX_add0_chain_cert(context, certificate);
+    return SSL_CTX_add1_chain_cert(context, certificate);
 }
 
 /// The name that the server is asked for by; 0 when it cannot be.

@@ -260,16 +260,3 @@ extension DestinationMachine {
         effects.append(.note(name, .held(failure, probeIn: wait)))
     }
 }
-
-extension Outcome {
-    /// What the destination said against the batch, or first against one of its events.
-    fileprivate var failure: Failure? {
-        switch self {
-        case .acknowledged, .offline: nil
-        case .partial(let rejected, _): rejected.first?.failure
-        case .acknowledgedWithLoss(_, let failure), .retry(let failure), .retryAfter(_, let failure),
-            .tooLarge(_, let failure), .rejected(let failure), .held(let failure):
-            failure
-        }
-    }
-}

@@ -7,7 +7,8 @@ internal import Model
 final class AWSSigner: RequestAuthorizer {
     private let settings: AWSSettings
     private let scope: String
-    private let source: (any AWSCredentialSource)?
+    /// Fetches credentials that end; nil where they are given.
+    private let source: (() async throws(CredentialFailure) -> AWSCredentials)?
     private let tokenService: SecurityTokenService?
     private var given: AWSCredentials?
     private let temporary = Temporary<AWSCredentials>()
@@ -48,17 +49,19 @@ final class AWSSigner: RequestAuthorizer {
                 sessionToken: variable("AWS_SESSION_TOKEN").map { Secret($0) })
         case .instance:
             let endpoint = variable("AWS_EC2_METADATA_SERVICE_ENDPOINT") ?? "http://169.254.169.254"
-            source = try InstanceMetadata(endpoint: endpoint, on: loop)
+            source = try InstanceMetadata(endpoint: endpoint, on: loop).credentials
         case .container:
             let token =
                 variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE").map { SecretSource.file($0) }
                 ?? variable("AWS_CONTAINER_AUTHORIZATION_TOKEN").map { .inline(Secret($0)) }
             let near = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI").map { "http://169.254.170.2\($0)" }
             let url = if let near { near } else { try require("AWS_CONTAINER_CREDENTIALS_FULL_URI") }
-            source = try ContainerCredentials(url: url, token: token, on: loop)
+            source = try ContainerCredentials(url: url, token: token, on: loop).credentials
         case .webIdentity:
             let (role, file) = (try require("AWS_ROLE_ARN"), try require("AWS_WEB_IDENTITY_TOKEN_FILE"))
-            source = tokenService.map { WebIdentity(service: $0, role: role, tokenFile: file) }
+            source = tokenService.map { service in
+                { () async throws(CredentialFailure) in try await service.exchange(tokenOf: file, for: role) }
+            }
         }
     }
 
@@ -84,7 +87,7 @@ final class AWSSigner: RequestAuthorizer {
     }
 
     private func renewed() async throws(CredentialFailure) -> AWSCredentials {
-        let base = if let source { try await source.credentials() } else { try base() }
+        let base = if let source { try await source() } else { try base() }
         guard let role = settings.assumeRole, let tokenService else { return base }
         return try await tokenService.assume(role, externalID: settings.externalID, with: base)
     }

@@ -1,19 +1,13 @@
 internal import EventLoops
 internal import Model
 
-/// Where credentials come from that end.
-protocol AWSCredentialSource {
-    /// The credentials as they are now.
-    func credentials() async throws(CredentialFailure) -> AWSCredentials
-}
-
 /// Asks the instance metadata service for the credentials of the machine's role.
 ///
 /// A session token first (IMDSv2), then the role's name, then its credentials: three small requests, which take
 /// milliseconds where there is such a service and end within seconds where there is none.
 ///
 /// Source: Amazon EC2 User Guide, "Use the Instance Metadata Service to access instance metadata".
-struct InstanceMetadata: AWSCredentialSource {
+struct InstanceMetadata {
     private static let path = "/latest/meta-data/iam/security-credentials/"
 
     private let service: CredentialService
@@ -34,29 +28,27 @@ struct InstanceMetadata: AWSCredentialSource {
             throw CredentialFailure(
                 kind: .protocolViolation, "the instance metadata service names no role; give the machine one")
         }
-        let body = try await service.ask("the role's credentials", .get, InstanceMetadata.path + role, headers)
-        guard let credentials = AWSCredentials(document: body) else { throw service.nonsense("a role's credentials") }
-        return credentials
+        return try await service.ask(
+            "the role's credentials", .get, InstanceMetadata.path + role, headers, read: AWSCredentials.init(document:))
     }
 
     private func text(
         _ what: String, _ method: HTTPRequest.Method, _ path: String, _ headers: [String] = []
     ) async throws(CredentialFailure) -> String {
-        let body = try await service.ask(what, method, path, headers)
-        // It becomes part of the next request.
-        guard (1...4096).contains(body.count), body.allSatisfy({ $0 >= 0x20 && $0 < 0x7F || $0 == 0x0A }) else {
-            throw service.nonsense(what)
+        try await service.ask(what, method, path, headers) { body in
+            // It becomes part of the next request.
+            (1...4096).contains(body.count) && body.allSatisfy { $0 >= 0x20 && $0 < 0x7F || $0 == 0x0A }
+                ? String(decoding: body, as: UTF8.self) : nil
         }
-        return String(decoding: body, as: UTF8.self)
     }
 }
 
 /// Asks the agent of a container's host for the credentials of the container's role (ECS, EKS Pod Identity).
 ///
 /// Source: AWS SDKs and Tools Reference Guide, "Container credential provider".
-struct ContainerCredentials: AWSCredentialSource {
+struct ContainerCredentials {
     private let service: CredentialService
-    private let token: SecretProvider?
+    private let token: SecretSource?
 
     /// - Throws: `OutputError`: the address is none, or leaves the machine in plain text.
     init(url: String, token: SecretSource?, on loop: EventLoop) throws(OutputError) {
@@ -65,18 +57,16 @@ struct ContainerCredentials: AWSCredentialSource {
                 .invalidSetting, "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor an address of this machine")
         }
         service = try CredentialService("the container's credential service", nearby: url, on: loop)
-        self.token = try token.map { source throws(OutputError) in try SecretProvider(source) }
+        self.token = token
     }
 
     func credentials() async throws(CredentialFailure) -> AWSCredentials {
-        var token = token
-        do throws(OutputError) { try token?.refresh() } catch {
-            throw CredentialFailure(kind: .local, "no credentials: \(error.message)")
+        var headers: [String] = []
+        if let source = token, let token = try relaying(try SecretProvider(source).current, CredentialFailure.init) {
+            headers.append("Authorization: \(token.revealed)")
         }
-        let headers = (token?.current).map { ["Authorization: \($0.revealed)"] } ?? []
-        let body = try await service.ask("the role's credentials", .get, "", headers)
-        guard let credentials = AWSCredentials(document: body) else { throw service.nonsense("a role's credentials") }
-        return credentials
+        return try await service.ask(
+            "the role's credentials", .get, "", headers, read: AWSCredentials.init(document:))
     }
 
     private static func isNear(_ address: HTTPAddress) -> Bool {

@@ -37,8 +37,11 @@ struct SecurityTokenService {
     }
 
     /// The credentials of a role that a token of an identity provider stands for, as Kubernetes has it in a file.
-    func exchange(_ token: String, for role: String) async throws(CredentialFailure) -> AWSCredentials {
-        try await ask("AssumeRoleWithWebIdentity", of: role, [(name: "WebIdentityToken", value: token)])
+    func exchange(tokenOf file: String, for role: String) async throws(CredentialFailure) -> AWSCredentials {
+        // It is replaced every few hours, and read when it is needed.
+        let token = try relaying(try SecretProvider(.file(file)).current, CredentialFailure.init)
+        return try await ask(
+            "AssumeRoleWithWebIdentity", of: role, [(name: "WebIdentityToken", value: token?.revealed ?? "")])
     }
 
     private func ask(
@@ -47,32 +50,8 @@ struct SecurityTokenService {
     ) async throws(CredentialFailure) -> AWSCredentials {
         let form =
             [("Action", action), ("Version", "2011-06-15"), ("RoleArn", role), ("RoleSessionName", session)] + arguments
-        let body = try await service.ask(
+        return try await service.ask(
             "the credentials of \(role)", .post, "/", headers, form: form, signature: signature,
-            words: S3Answer.errorCode)
-        guard let credentials = AWSCredentials(tokenService: body) else {
-            throw service.nonsense("a role's credentials")
-        }
-        return credentials
-    }
-}
-
-/// Exchanges the token that Kubernetes keeps in a file for the credentials of a role.
-struct WebIdentity: AWSCredentialSource {
-    let service: SecurityTokenService
-    let role: String
-    let tokenFile: String
-
-    func credentials() async throws(CredentialFailure) -> AWSCredentials {
-        let token: String
-        do throws(OutputError) {
-            // It is replaced every few hours, and read when it is needed.
-            var provider = try SecretProvider(.file(tokenFile))
-            try provider.refresh()
-            token = provider.current?.revealed ?? ""
-        } catch {
-            throw CredentialFailure(kind: .local, "no credentials: \(error.message)")
-        }
-        return try await service.exchange(token, for: role)
+            words: S3Answer.errorCode, read: AWSCredentials.init(tokenService:))
     }
 }

@@ -17,8 +17,6 @@ package struct FormatTraits: Sendable {
     var arguments = ""
     /// Headers of the format's own, besides `Content-Type`.
     var headers: [(name: String, value: String)] = []
-    /// Whether a batch may take several requests; then `requests` says which.
-    var boundsRequests = false
     /// Whether the format may have no place for a value of an event; then `leftOut` counts them.
     var mayLeaveOut = false
 
@@ -34,14 +32,6 @@ package protocol BatchEncoder: Sendable {
 
     /// What events fill in; nil where the format has no such place.
     var templates: EventTemplates? { get }
-
-    /// Which events go into which request, as places in the batch: each in one, in their order.
-    func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]]
-
-    /// Which events the format can never carry, and why: they are not sent, and become dead letters.
-    ///
-    /// - Parameter now: the time of day.
-    func refusals(_ lines: [UInt8], of header: BatchHeader, at now: Timestamp) throws(OutputError) -> [RejectedEvent]
 
     /// How many values of the events the format has no place for, or has to change; asked once they are acknowledged.
     func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int
@@ -71,6 +61,17 @@ package protocol BatchEncoder: Sendable {
     ) -> Outcome?
 }
 
+/// A format that bounds requests: a batch may take several.
+package protocol PiecewiseEncoder: BatchEncoder {
+    /// Which events go into which request, as places in the batch: each in one, in their order.
+    func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]]
+
+    /// Which events the format can never carry, and why: they are not sent, and become dead letters.
+    ///
+    /// - Parameter now: the time of day.
+    func refusals(_ lines: [UInt8], of header: BatchHeader, at now: Timestamp) throws(OutputError) -> [RejectedEvent]
+}
+
 /// A question that is repeated until the destination confirms that it has a batch for good.
 package struct Confirmation: Sendable {
     let url: String
@@ -82,16 +83,7 @@ package struct Confirmation: Sendable {
 extension BatchEncoder {
     package var templates: EventTemplates? { nil }
 
-    package func refusals(
-        _ lines: [UInt8], of header: BatchHeader, at now: Timestamp
-    ) throws(OutputError) -> [RejectedEvent] { [] }
-
     package func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int { 0 }
-
-    /// All in one.
-    package func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]] {
-        [Array(0..<lines.count { $0 == UInt8(ascii: "\n") })]
-    }
 
     package func confirmation(ofAnswer answer: HTTPAnswer, url: String) -> Confirmation? { nil }
 

@@ -103,15 +103,9 @@ struct EventView {
     ///
     /// - Throws: `OutputError` with code `badBatch` when a line is no object.
     static func all(_ lines: [UInt8]) throws(OutputError) -> [EventView] {
-        var events: [EventView] = []
-        var rest = lines[...]
-        while let feed = rest.firstIndex(of: 0x0A) {
-            guard let event = EventView(rest[..<feed]) else {
-                throw OutputError(.badBatch, "event \(events.count) of a stored batch is no JSON object")
-            }
-            events.append(event)
-            rest = rest[(feed + 1)...]
+        try lines.split(separator: 0x0A).enumerated().map { place, line throws(OutputError) in
+            if let event = EventView(line) { return event }
+            throw OutputError(.badBatch, "event \(place) of a stored batch is no JSON object")
         }
-        return events
     }
 }

@@ -33,6 +33,16 @@ struct JSONText {
         string(value)
     }
 
-    /// Takes the last byte back: the comma after the last of several.
-    mutating func dropLast() { bytes.removeLast() }
+    /// Appends a member of an object whose value is a string, and a comma.
+    mutating func member(_ name: String, _ value: String) {
+        string(name)
+        raw(":", string: value)
+        raw(",")
+    }
+
+    /// Appends what ends objects and lists; the comma behind the last of their parts is taken back.
+    mutating func close(_ end: StaticString) {
+        if bytes.last == UInt8(ascii: ",") { bytes.removeLast() }
+        raw(end)
+    }
 }

@@ -15,9 +15,9 @@ struct AnswerReader: Sendable {
     ) -> Outcome {
         let status = answer.status
         // A configured outcome overrides the format's, the format's the engine's, and the engine's the table's.
-        let isOverridden = table.isOverridden(status)
+        let override = table.override(of: status)
         let engine = answer.clickHouseCode.map(ClickHouseError.init)
-        if !isOverridden {
+        if override == nil {
             if (200...299).contains(status), AnswerReader.isWebPage(answer.body) {
                 return .held(
                     Failure(
@@ -40,7 +40,7 @@ struct AnswerReader: Sendable {
                 excerpt: answer.excerpt)
         }
         let meaning = table.meaning(of: status)
-        switch isOverridden ? meaning : engine?.meaning(beside: meaning) ?? meaning {
+        switch override ?? engine?.meaning(beside: meaning) ?? meaning {
         case .acknowledge: return .acknowledged
         case .split: return .tooLarge(wireBytes: wireBytes, failure())
         case .bisect: return .rejected(failure())

@@ -11,10 +11,8 @@ public struct AnswerTable: Sendable, Equatable {
     /// The table, with exceptions.
     public init(_ outcomes: [String: AnswerMeaning] = [:]) { self.outcomes = outcomes }
 
-    /// Whether the settings say what a status means: it takes precedence over all else then.
-    func isOverridden(_ status: Int) -> Bool { override(of: status) != nil }
-
-    private func override(of status: Int) -> AnswerMeaning? {
+    /// What the settings say that a status means: it takes precedence over all else.
+    func override(of status: Int) -> AnswerMeaning? {
         outcomes.isEmpty ? nil : outcomes["\(status)"] ?? outcomes["\(status / 100)xx"]
     }
 

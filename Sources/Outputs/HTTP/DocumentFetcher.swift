@@ -2,24 +2,6 @@ public import EventLoops
 internal import Glibc
 public import Model
 
-/// How a document is fetched.
-public struct FetchOptions: Sendable, Equatable {
-    /// Where it is: `https://…`; plain `http://` only on loopback.
-    public var url: String
-    /// The certificates that are trusted, in PEM; nil for the system's. Read again when the file changes.
-    public var caFile: String?
-    /// The largest document, in bytes; a larger one is not taken. Default 1 MiB.
-    public var largest = 1 << 20
-    /// The longest wait for a connection; default 10 s.
-    public var connectTimeout = Duration.seconds(10)
-    /// The longest time for all of it; default 30 s.
-    public var timeout = Duration.seconds(30)
-    /// How the agent names itself.
-    public var userAgent = "spoolship"
-
-    package init(url: String) { self.url = url }
-}
-
 /// The result of a fetch.
 public enum FetchResult: Sendable, Equatable {
     /// A document, whole, with the tag that the server gave it.
@@ -42,33 +24,40 @@ public actor DocumentFetcher {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let loop: EventLoop
-    private let options: FetchOptions
-    private let http: HTTPOptions
+    private let options: HTTPOptions
+    private let largest: Int
     private let client: HTTPClient
     private var material: TLSMaterial
     private let time: any TimeSource
 
     /// Sets the fetcher up; reads `caFile` for the first time. Connects to nothing.
     ///
+    /// - Parameters:
+    ///   - url: `https://…`; plain `http://` only on loopback.
+    ///   - caFile: the certificates that are trusted, in PEM; nil for the system's. Read again when the file changes.
+    ///   - largest: the largest document, in bytes; a larger one is not taken.
+    ///   - userAgent: how the agent names itself.
+    ///   - connectTimeout: the longest wait for a connection.
+    ///   - timeout: the longest time for all of it.
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
     public init(
-        _ options: FetchOptions, on loop: EventLoop, time: any TimeSource = SystemTime()
+        _ url: String, caFile: String?, largest: Int, userAgent: String, connectTimeout: Duration = .seconds(10),
+        timeout: Duration = .seconds(30), on loop: EventLoop, time: any TimeSource = SystemTime()
     ) throws(OutputError) {
-        self.time = time
-        var http = HTTPOptions(url: options.url)
-        http.settings.tls.caFile = options.caFile
-        http.settings.connectTimeout = options.connectTimeout
-        http.settings.requestTimeout = options.timeout
-        http.userAgent = options.userAgent
+        var options = HTTPOptions(url: url)
+        options.userAgent = userAgent
+        options.settings.tls.caFile = caFile
+        options.settings.connectTimeout = connectTimeout
+        options.settings.requestTimeout = timeout
         // Two fetches are hours apart: no connection is worth keeping.
-        http.settings.maxConnectionAge = .seconds(60)
-        try http.check()
+        options.settings.maxConnectionAge = .seconds(60)
+        try options.check()
         self.options = options
-        self.http = http
+        self.largest = largest
         self.loop = loop
-        material = try TLSMaterial(http.settings.tls)
-        try material.refresh()
-        client = try HTTPClient(on: loop, settings: TransferSettings(options: http, tls: material.contents))
+        self.time = time
+        material = try TLSMaterial(options.settings.tls)
+        client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: material.contents))
     }
 
     /// Fetches the document, if it is another one than that of the tag.
@@ -78,7 +67,7 @@ public actor DocumentFetcher {
         if material.hasChanged {
             do throws(OutputError) {
                 try material.refresh()
-                await client.use(TransferSettings(options: http, tls: material.contents))
+                await client.use(TransferSettings(options: options, tls: material.contents))
             } catch {
                 return .failed(error.failure)
             }
@@ -86,7 +75,7 @@ public actor DocumentFetcher {
         var headers = ["Accept: application/json, */*"]
         if let etag { headers.append("If-None-Match: \(etag)") }
         let request = HTTPRequest(
-            method: .get, url: options.url, headers: headers, body: [], answerLimit: options.largest + 1)
+            method: .get, url: options.url, headers: headers, answerLimit: largest + 1)
         switch await client.perform(request) {
         case .failed(let failure), .noRoute(let failure): return .failed(failure)
         case .answered(let answer):
@@ -94,7 +83,7 @@ public actor DocumentFetcher {
             guard answer.status == 200 else {
                 return .status(answer.status, retryAfter: answer.wait(at: time.wallTime))
             }
-            guard answer.body.count <= options.largest else { return .tooLarge }
+            guard answer.body.count <= largest else { return .tooLarge }
             guard answer.extent == .whole else {
                 return .failed(Failure(kind: .connection, message: "the document broke off; it is tried again"))
             }

@@ -38,25 +38,12 @@ struct HTTPAddress: Equatable {
 
     /// A text as an argument's value. Source: RFC 3986, section 2.3.
     static func escape(_ text: String) -> String {
-        let digits = Array("0123456789ABCDEF".unicodeScalars)
-        var escaped = ""
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"):
-                escaped.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                escaped.unicodeScalars.append("%")
-                escaped.unicodeScalars.append(digits[Int(byte >> 4)])
-                escaped.unicodeScalars.append(digits[Int(byte & 15)])
-            }
+        guard let escaped = curl_easy_escape(nil, text, Int32(clamping: text.utf8.count)) else {
+            preconditionFailure("no memory for an address")
         }
-        return escaped
+        defer { curl_free(escaped) }
+        return String(cString: escaped)
     }
-
-    /// Whether the host is a number: IPv6 in brackets, or four parts of IPv4.
-    var isNumber: Bool { host.isHostNumber }
 
     /// Whether the host is this machine, by name or by number: nothing leaves it.
     var isLoopback: Bool { host.isLoopbackHost }

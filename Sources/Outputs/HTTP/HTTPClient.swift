@@ -117,25 +117,8 @@ actor HTTPClient {
         return nil
     }
 
-    /// Makes a connection, through the proxy if there is one, and hands it over. Ends within `connectTimeout`.
-    ///
-    /// - Parameter url: `http://host:port/`; plain, whatever is to be spoken over it.
-    func connect(to url: String) async -> Reached<Int32> {
-        guard let transfer = settings.makeTransfer(generation: generation) else {
-            return .failed(Failure(kind: .local, message: "no memory for a connection"))
-        }
-        transfer.prepareConnection(to: url)
-        return await withCheckedContinuation { continuation in
-            transfer.connection = continuation
-            if let failure = begin(transfer) { continuation.resume(returning: .failed(failure)) }
-        }
-    }
-
-    /// What happened to a connection. To be asked while the library still has it: it closes its own end when it lets go.
-    private func connectResult(of transfer: Transfer, _ result: CURLcode) -> Reached<Int32> {
-        var options = settings.options
-        options.settings.url = EndpointURL(transfer.url)
-        guard result == CURLE_OK else { return TransferFailure.result(result, transfer, options) }
+    /// Hands over a connection that was made. To be asked while the library still has it: it closes its own end when it lets go.
+    private func connection(of transfer: Transfer) -> HTTPResult {
         let socket = shim_curl_active_socket(transfer.easy)
         // The kernel keeps a watch for as long as any descriptor of the connection is open.
         if socket >= 0 { loop.forget(socket) }
@@ -144,7 +127,7 @@ actor HTTPClient {
             return .failed(
                 Failure(kind: .local, message: "no descriptor for a connection: \(SystemError.message(errno))"))
         }
-        return .answered(copy)
+        return .answered(HTTPAnswer(status: 0, socket: copy))
     }
 
     private func cancel(_ id: UInt64) {
@@ -159,7 +142,7 @@ actor HTTPClient {
         active[transfer.easy] = nil
         transfer.continuation?.resume(returning: result)
         transfer.continuation = nil
-        if transfer.generation == generation, idle.count < 8 { idle.append(transfer) }
+        if transfer.generation == generation, transfer.method != .connect, idle.count < 8 { idle.append(transfer) }
     }
 
     // MARK: What the library asks for (inside its calls)
@@ -212,14 +195,6 @@ actor HTTPClient {
         while let message = curl_multi_info_read(multi, &left) {
             guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
             let result = shim_curl_result(message)
-            if let transfer = active[easy], let waiter = transfer.connection {
-                let connected = connectResult(of: transfer, result)
-                curl_multi_remove_handle(multi, easy)
-                active[easy] = nil
-                transfer.connection = nil
-                waiter.resume(returning: connected)
-                continue
-            }
             if result == CURLE_OPERATION_TIMEDOUT { leaveConnection(of: easy) }
             if let transfer = active[easy] { end(transfer, outcome(of: transfer, result)) }
         }
@@ -259,7 +234,9 @@ actor HTTPClient {
     }
 
     private func outcome(of transfer: Transfer, _ result: CURLcode) -> HTTPResult {
-        answer(to: transfer, wholly: result == CURLE_OK) ?? TransferFailure.result(result, transfer, settings.options)
+        if transfer.method == .connect, result == CURLE_OK { return connection(of: transfer) }
+        return answer(to: transfer, wholly: result == CURLE_OK)
+            ?? TransferFailure.result(result, transfer, settings.options)
     }
 
     /// A status that has come counts, even if the rest of the answer does not come: the destination has decided. But nobody can

@@ -4,18 +4,23 @@ internal import Model
 /// One request, ready to be sent.
 struct HTTPRequest {
     /// What is asked.
-    enum Method { case post, get, put }
+    enum Method {
+        case post
+        /// It has no body.
+        case get
+        case put
+        /// Nothing: only a connection is made, plain, for what is to be spoken over it instead of HTTP.
+        case connect
+    }
 
-    /// What is asked; a GET has no body.
     var method = Method.post
     /// Where it goes.
     var url: String
     /// `Name: value`, one each.
-    var headers: [String]
-    /// The whole body.
-    var body: [UInt8]
+    var headers: [String] = []
+    var body: [UInt8] = []
     /// How much of the answer's body is kept, in bytes.
-    var answerLimit: Int
+    var answerLimit = 0
     /// What the request is signed with; nil: it is not.
     var signature: AWSSignature?
     /// Which of the credentials it carries that a service gives for a time; nil: none of these.
@@ -26,25 +31,20 @@ struct HTTPRequest {
 struct AWSSignature: Equatable {
     /// `aws:amz:REGION:SERVICE`, as libcurl has it.
     var scope: String
-    /// The id of the key.
     var accessKeyID: String
-    /// The key itself.
     var secret: Secret
 }
 
 /// The head of an answer, and the beginning of its body. Hostile.
 package struct HTTPAnswer: Sendable, Equatable {
-    /// The final status.
     var status: Int
     /// The body, as far as the request's limit goes.
     var body: [UInt8] = []
     /// How much of it `body` is.
     var extent = Extent.whole
-    /// `Retry-After`.
     var retryAfter: String?
     /// `x-ms-retry-after-ms`.
     var retryAfterMilliseconds: String?
-    /// `Date`.
     var date: String?
     /// `ETag`, of answers to a GET.
     var etag: String?
@@ -52,6 +52,8 @@ package struct HTTPAnswer: Sendable, Equatable {
     var contentRange: String?
     /// `X-ClickHouse-Exception-Code`.
     var clickHouseCode: String?
+    /// Of a `connect`: an open descriptor that does not block, and belongs to the caller.
+    var socket: Int32 = -1
 
     /// How much of an answer's body was kept.
     package enum Extent: Sendable {
@@ -72,14 +74,12 @@ package struct HTTPAnswer: Sendable, Equatable {
     }
 }
 
-/// What happened to a request, or to a connection that was only to be made.
-enum Reached<Value: Sendable>: Sendable {
-    /// It came about: an answer, at least its head; or an open descriptor that does not block, and belongs to the caller.
-    case answered(Value)
-    /// It did not.
+/// What happened to a request.
+enum HTTPResult: Sendable {
+    /// There is an answer, at least its head.
+    case answered(HTTPAnswer)
+    /// There is none.
     case failed(Failure)
     /// The kernel knows no way to the address: nothing left this machine.
     case noRoute(Failure)
 }
-
-typealias HTTPResult = Reached<HTTPAnswer>

@@ -13,9 +13,7 @@ public enum HTTPHandshake {
     /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
     public static func attempt(_ options: HTTPOptions) throws(OutputError) -> Failure? {
         try options.check()
-        var material = try TLSMaterial(options.settings.tls)
-        try material.refresh()
-        let settings = TransferSettings(options: options, tls: material.contents)
+        let settings = TransferSettings(options: options, tls: try TLSMaterial(options.settings.tls).contents)
         guard shim_curl_global_init() == CURLE_OK, let transfer = settings.makeTransfer(generation: 0) else {
             throw OutputError(.library, "libcurl could not be set up: no memory")
         }

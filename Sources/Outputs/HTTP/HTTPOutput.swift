@@ -1,7 +1,7 @@
 internal import Digests
-public import EventLoops
+package import EventLoops
 internal import Glibc
-public import Logs
+package import Logs
 public import Model
 
 /// Sends batches to one HTTP destination, one batch a request (more only where a format bounds requests otherwise).
@@ -14,18 +14,19 @@ public actor HTTPOutput: MeasuredOutput {
     package var measures = OutputMeasures()
 
     private let loop: EventLoop
-    private let options: HTTPOptions
-    private let name: DestinationName
-    private let log: Log
+    let options: HTTPOptions
     private let time: any TimeSource
     private let encoder: any BatchEncoder
+    /// The same, where it bounds requests.
+    private let piecewise: (any PiecewiseEncoder)?
     private let reader: AnswerReader
     private let builder: BodyBuilder
-    private let client: HTTPClient
+    let client: HTTPClient
     private let staticHeaders: [String]
     private var files: FollowedFiles
     private var credential: Credential?
     private let authorizer: (any RequestAuthorizer)?
+    package nonisolated let firstCertificates: OutputCertificates?
     /// Whether a token, key or certificate is in a file.
     public nonisolated let followsFiles: Bool
     private var pauses: [UInt64: CheckedContinuation<Void, Never>] = [:]
@@ -45,16 +46,16 @@ public actor HTTPOutput: MeasuredOutput {
         try options.check()
         self.loop = loop
         self.options = options
-        self.name = name
-        self.log = log
         self.time = time
         encoder = format
+        piecewise = format as? any PiecewiseEncoder
         reader = AnswerReader(table: AnswerTable(options.settings.outcomes), encoder: format)
         builder = try BodyBuilder(format, options.settings.compression)
-        let secret = try options.settings.login?.secret.map { source throws(OutputError) in try SecretProvider(source) }
-        let files = try FollowedFiles(name, options.settings.tls, secret: secret, log: log, at: time.bootTime)
+        let files = try FollowedFiles(
+            name, options.settings.tls, secret: options.settings.login?.secret, log: log, at: time.bootTime)
         self.files = files
-        files.note(in: &measures.certificates)
+        firstCertificates = files.certificates
+        measures.certificates = files.certificates
         credential = try options.credential(files.secret, in: format.traits.tokenPlace)
         let authorizer = try options.authorizer(installID: installID, on: loop)
         self.authorizer = authorizer
@@ -71,10 +72,10 @@ public actor HTTPOutput: MeasuredOutput {
         if lookAtFiles().hasCertificates { await useCertificates() }
         do throws(OutputError) {
             let outcome: Outcome
-            if encoder.traits.boundsRequests {
-                outcome = try await sendInPieces(batch)
+            if let piecewise {
+                outcome = try await sendInPieces(batch, by: piecewise)
             } else {
-                outcome = await send(try builder.body(of: batch), of: batch, key: "\(batch.header.id)")
+                outcome = try await send(try builder.body(of: batch), of: batch, key: "\(batch.header.id)", reader)
             }
             if let templates = encoder.templates { measures.templates.add(templates.takeCounts()) }
             if encoder.traits.mayLeaveOut, outcome == .acknowledged {
@@ -96,7 +97,9 @@ public actor HTTPOutput: MeasuredOutput {
     /// Sends a batch as several requests, one after the other, until one does not succeed.
     ///
     /// When nothing of it was taken, the batch shares the fate of the first; else what is left goes again.
-    private func sendInPieces(_ batch: Batch) async throws(OutputError) -> Outcome {
+    private func sendInPieces(
+        _ batch: Batch, by encoder: any PiecewiseEncoder
+    ) async throws(OutputError) -> Outcome {
         let lines = try builder.lines(of: batch)
         var rejected = try encoder.refusals(lines, of: batch.header, at: time.wallTime)
         let refused = Set(rejected.map(\.index))
@@ -108,7 +111,7 @@ public actor HTTPOutput: MeasuredOutput {
             let key =
                 events.count == batch.header.events
                 ? "\(batch.header.id)" : "\(batch.header.id)-\(HTTPOutput.name(of: events))"
-            switch await send(try builder.body(of: piece), of: piece, key: key) {
+            switch try await send(try builder.body(of: piece), of: piece, key: key, reader) {
             case .acknowledged, .acknowledgedWithLoss:
                 continue
             case .partial(let some, let again):
@@ -136,29 +139,21 @@ public actor HTTPOutput: MeasuredOutput {
         return "\(first)-\(last)"
     }
 
-    /// One request: all of a batch, or a piece of it.
-    private func send(_ body: [UInt8], of batch: Batch, key: String) async -> Outcome {
+    /// One request: all of a batch, or a piece of it. Once more, in another form, where the answer asks for that: seldom.
+    private func send(
+        _ body: [UInt8], of batch: Batch, key: String, _ reader: AnswerReader
+    ) async throws(OutputError) -> Outcome {
         var request = request(body, of: batch, key: key)
         if authorizer != nil, let failure = await authorize(&request) { return failure.outcome }
         let result = await client.perform(request)
-        if case .answered(let answer) = result, !reader.table.isOverridden(answer.status),
-            let other = encoder.alternative(afterAnswer: answer)
+        if case .answered(let answer) = result, reader.table.override(of: answer.status) == nil,
+            let other = reader.encoder.alternative(afterAnswer: answer)
         {
-            return await send(batch, as: other, key: "\(key)-late")
+            let body = try BodyBuilder(other, options.settings.compression).body(of: batch)
+            return try await send(
+                body, of: batch, key: "\(key)-late", AnswerReader(table: reader.table, encoder: other))
         }
         return await judge(result, of: request, reader, of: batch)
-    }
-
-    /// The same events in another form, which an answer asks for: seldom.
-    private func send(_ batch: Batch, as form: any BatchEncoder, key: String) async -> Outcome {
-        let body: [UInt8]
-        do throws(OutputError) { body = try BodyBuilder(form, options.settings.compression).body(of: batch) } catch {
-            return error.failure.outcome
-        }
-        var request = request(body, of: batch, key: key)
-        if let failure = await authorize(&request) { return failure.outcome }
-        let result = await client.perform(request)
-        return await judge(result, of: request, AnswerReader(table: reader.table, encoder: form), of: batch)
     }
 
     /// Adds what shows that the agent may write, where that is fetched or computed.
@@ -221,9 +216,7 @@ public actor HTTPOutput: MeasuredOutput {
     private func confirm(_ question: Confirmation) async -> Outcome {
         let deadline = time.bootTime + options.settings.requestTimeout
         var wait = Duration.milliseconds(250)
-        // The question is never packed, and has no batch's id of its own.
-        var headers = staticHeaders.filter { !$0.hasPrefix("Content-Encoding:") }
-        if case .header(let line) = credential { headers.append(line) }
+        let headers = questionHeaders
         while time.bootTime < deadline, await pause(wait) {
             var request = HTTPRequest(
                 url: question.url, headers: headers, body: question.body,
@@ -238,6 +231,19 @@ public actor HTTPOutput: MeasuredOutput {
         }
         return .retry(
             Failure(kind: .timeout, message: "the destination took the batch and did not confirm it in time"))
+    }
+
+    /// The headers of a question: it is never packed, and has no batch's id of its own.
+    var questionHeaders: [String] {
+        var headers = staticHeaders.filter { !$0.hasPrefix("Content-Encoding:") }
+        if case .header(let line) = credential { headers.append(line) }
+        return headers
+    }
+
+    /// Fetches the credentials that authorise the agent, if they are fetched, and sends nothing to the destination.
+    package func probe() async -> Failure? {
+        var request = HTTPRequest(url: options.url)
+        return await authorize(&request)?.failure
     }
 
     /// Lets time pass; false when the task was cancelled meanwhile.
@@ -270,27 +276,5 @@ public actor HTTPOutput: MeasuredOutput {
 
     private func useCertificates() async {
         await client.use(TransferSettings(options: options, tls: files.tls))
-    }
-}
-
-/// Fetches the credentials that authorise the agent, if they are fetched, and sends nothing to the destination.
-public enum AuthorizationProbe {
-    /// One attempt. Blocks, for the options' `requestTimeout` at most.
-    ///
-    /// - Returns: what failed, in words that say what to do; nil when it was given, or nothing is to be fetched.
-    /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
-    public static func attempt(_ options: HTTPOptions, log: Log) throws(OutputError) -> Failure? {
-        try ConnectionProbe.run { loop throws(OutputError) in
-            let output = try HTTPOutput(
-                "check", options, format: NDJSONEncoder(), installID: "check", on: loop, log: log, time: SystemTime())
-            return { await output.probeAuthorization() }
-        } ?? nil
-    }
-}
-
-extension HTTPOutput {
-    fileprivate func probeAuthorization() async -> Failure? {
-        var request = HTTPRequest(url: options.url, headers: [], body: [], answerLimit: 0)
-        return await authorize(&request)?.failure
     }
 }

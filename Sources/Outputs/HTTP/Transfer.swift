@@ -1,5 +1,4 @@
 internal import CCurl
-internal import COpenSSL
 internal import EventLoops
 internal import Glibc
 internal import Model
@@ -21,8 +20,6 @@ final class Transfer {
     /// Which request has been given time to end by itself; see `HTTPClient.endEarlyAnswers`.
     var graceFor: UInt64 = 0
     var continuation: CheckedContinuation<HTTPResult, Never>?
-    /// Takes the place of `continuation` where only a connection is wanted.
-    var connection: CheckedContinuation<Reached<Int32>, Never>?
 
     /// What it is sent over; -1 before that is known. The library itself tells it only once it is done.
     var socket: Int32 = -1
@@ -40,7 +37,7 @@ final class Transfer {
     private var sent = 0
     private(set) var url = ""
     private let urlParts = curl_url()
-    private var method = HTTPRequest.Method.post
+    private(set) var method = HTTPRequest.Method.post
     private var signature: AWSSignature?
     private var headers: UnsafeMutablePointer<curl_slist>?
     /// What the list holds; empty where some of it is missing.
@@ -115,21 +112,18 @@ final class Transfer {
         }
     }
 
-    /// Takes up the making of a connection to `http://host:port/`, and nothing more.
-    func prepareConnection(to url: String) {
-        shim_curl_set_long(easy, CURLOPT_CONNECT_ONLY, 1)
-        // A proxy is not spoken to as if all were HTTP.
-        shim_curl_set_long(easy, CURLOPT_HTTPPROXYTUNNEL, 1)
-        shim_curl_set_string(easy, CURLOPT_URL, url)
-        self.url = url
-    }
-
     private func setMethod(_ wanted: HTTPRequest.Method) {
         guard wanted != method else { return }
+        method = wanted
+        guard wanted != .connect else {
+            shim_curl_set_long(easy, CURLOPT_CONNECT_ONLY, 1)
+            // A proxy is not spoken to as if all were HTTP.
+            shim_curl_set_long(easy, CURLOPT_HTTPPROXYTUNNEL, 1)
+            return
+        }
         shim_curl_set_long(easy, wanted == .get ? CURLOPT_HTTPGET : CURLOPT_POST, 1)
         // To the library a PUT from memory is a POST by another name.
         shim_curl_set_string(easy, CURLOPT_CUSTOMREQUEST, wanted == .put ? "PUT" : nil)
-        method = wanted
     }
 
     private func setSignature(_ wanted: AWSSignature?) {
@@ -185,18 +179,11 @@ final class Transfer {
             hasHead = true
             noteUnreceived()
             // The connection's TLS is at hand only inside the library's calls, and new with the connection.
-            if shim_curl_info_long(easy, CURLINFO_NUM_CONNECTS) > 0 { serverExpiry = peerExpiry() }
+            if shim_curl_info_long(easy, CURLINFO_NUM_CONNECTS) > 0 {
+                serverExpiry = OpaquePointer(shim_curl_tls(easy)).flatMap(CertificateFile.peerEnd)
+            }
         }
         return headBytes <= Transfer.largestHead
-    }
-
-    /// When the certificate of the other side of this connection ends; nil without TLS.
-    private func peerExpiry() -> Timestamp? {
-        guard let tls = OpaquePointer(shim_curl_tls(easy)), let certificate = SSL_get1_peer_certificate(tls) else {
-            return nil
-        }
-        defer { X509_free(certificate) }
-        return CertificateFile.end(of: certificate)
     }
 
     /// Keeps a piece of the answer's body; false ends the transfer.

@@ -7,10 +7,8 @@ internal import Model
 /// Puts what libcurl says of a failed transfer into words that say what to do.
 enum TransferFailure {
     /// What happened to a transfer without an answer.
-    static func result<Value>(
-        _ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions
-    ) -> Reached<Value> {
-        let failure = describe(code, transfer, url: options.url)
+    static func result(_ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions) -> HTTPResult {
+        let failure = describe(code, transfer, url: transfer.url)
         return lacksRoute(code, transfer, options) ? .noRoute(failure) : .failed(failure)
     }
 
@@ -80,26 +78,21 @@ enum TransferFailure {
     /// With TLS 1.3 the server judges our certificate after our side is done: its alert, or only the end of the connection,
     /// comes when the request is on its way.
     static func refusedByServer(_ said: String, _ host: String) -> String? {
-        let alerts = [
-            (
-                "certificate required",
-                "the server wants a client certificate, and \(host) got none: see tls.certificate_file and tls.key_file"
-            ),
-            (
-                "alert unknown ca",
-                "\(host) does not know the CA of our client certificate (unknown ca): use one that it trusts"
-            ),
-            ("alert bad certificate", "\(host) does not take our client certificate (bad certificate)"),
-            ("alert certificate expired", "\(host) says that our client certificate has expired: renew it"),
-            ("alert certificate revoked", "\(host) says that our client certificate was revoked"),
-            (
-                "alert handshake failure",
+        let alerts: KeyValuePairs = [
+            "certificate required":
+                "the server wants a client certificate, and \(host) got none: see tls.certificate_file and tls.key_file",
+            "alert unknown ca":
+                "\(host) does not know the CA of our client certificate (unknown ca): use one that it trusts",
+            "alert bad certificate": "\(host) does not take our client certificate (bad certificate)",
+            "alert certificate expired": "\(host) says that our client certificate has expired: renew it",
+            "alert certificate revoked": "\(host) says that our client certificate was revoked",
+            "alert handshake failure":
                 "\(host) agrees to no way of encrypting, or wants a client certificate (handshake failure):"
-                    + " see tls.certificate_file and tls.minimum_version"
-            ),
-            ("alert protocol version", "\(host) speaks no TLS version that is allowed here: see tls.minimum_version"),
+                + " see tls.certificate_file and tls.minimum_version",
+            "alert protocol version":
+                "\(host) speaks no TLS version that is allowed here: see tls.minimum_version",
         ]
-        if let alert = alerts.first(where: { strstr(said, $0.0) != nil }) { return alert.1 }
+        if let alert = alerts.first(where: { strstr(said, $0.key) != nil }) { return alert.value }
         // The library looks who is at the other end and finds that nobody is: its words hide why.
         guard strstr(said, "getpeername() failed") != nil else { return nil }
         return "\(host) closed the connection right after the TLS handshake: it may want a client certificate, or not"
@@ -111,7 +104,7 @@ enum TransferFailure {
     /// Told of numbers only: of a name's several addresses the last one that failed is known, and it may be one of a kind
     /// that this machine never has a way to.
     static func lacksRoute(_ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions) -> Bool {
-        guard code == CURLE_COULDNT_CONNECT, let address = HTTPAddress(options.url), address.isNumber else {
+        guard code == CURLE_COULDNT_CONNECT, let address = HTTPAddress(transfer.url), address.host.isHostNumber else {
             return false
         }
         let number = Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_OS_ERRNO))

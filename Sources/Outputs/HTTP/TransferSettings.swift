@@ -10,8 +10,6 @@ struct TransferSettings: Sendable, Equatable {
     /// Where the system's certificates are: a directory with names by hash, of which only those needed are read.
     var systemAuthorities = SystemAuthorities.find()
 
-    var url: String { options.url }
-
     /// - Returns: nil for want of memory.
     func makeTransfer(generation: Int) -> Transfer? {
         guard let transfer = Transfer(generation: generation) else { return nil }

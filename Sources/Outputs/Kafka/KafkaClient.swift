@@ -61,7 +61,9 @@ actor KafkaClient {
         let loop = loop
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                begin(KafkaTicket(id, records, headers, continuation), token)
+                let ticket = KafkaTicket(id, records, continuation)
+                ticket.headers = headers
+                begin(ticket, token)
             }
         } onCancel: {
             // Runs after `begin`, which does not leave the loop.
@@ -141,9 +143,9 @@ actor KafkaClient {
     /// Hands over as many as the library takes.
     private func pump(_ ticket: KafkaTicket) {
         guard let producer = ticket.producer, producer.isOpen else { return }
-        while ticket.next < ticket.records.count {
+        while ticket.next < ticket.items.count {
             let index = ticket.next
-            let record = ticket.records[index]
+            let record = ticket.items[index]
             let code = producer.produce(record, headers: ticket.headers, mark: ticket.mark(index))
             if code == KafkaCode.queueFull, isAwaiting(producer) { return }
             ticket.next += 1
@@ -155,7 +157,7 @@ actor KafkaClient {
                     index, KafkaAnswer.outcome(of: code, wireBytes: record.size, isOwnTopic: record.topic != nil))
             }
         }
-        if ticket.settled == ticket.records.count { finish(ticket.id, nil) }
+        if ticket.isSettled { finish(ticket.id, nil) }
     }
 
     /// Whether reports will come, after which there is room again.
@@ -177,14 +179,14 @@ actor KafkaClient {
         }
         // There may be room again.
         for id in producer.tickets.sorted() {
-            if let ticket = tickets[id], ticket.next < ticket.records.count || ticket.open == 0 { pump(ticket) }
+            if let ticket = tickets[id], ticket.next < ticket.items.count || ticket.open == 0 { pump(ticket) }
         }
     }
 
     private func settle(_ mark: UInt, _ code: Int32, _ producer: KafkaProducer) {
         let (id, index) = KafkaTicket.place(mark)
         // Late: its call has ended.
-        guard let ticket = tickets[id], ticket.records.indices.contains(index) else { return }
+        guard let ticket = tickets[id], ticket.items.indices.contains(index) else { return }
         if code == KafkaCode.none {
             if let timer = producer.searchTimer { loop.cancel(timer) }
             producer.searchTimer = nil
@@ -193,7 +195,7 @@ actor KafkaClient {
         // Why it came too late is known better than that it did.
         let isLate = KafkaAnswer.find(code).kind == .timeout
         let reason: (code: Int32, words: String) = isLate ? producer.lastError ?? (code, "") : (code, "")
-        let record = ticket.records[index]
+        let record = ticket.items[index]
         ticket.settle(
             index,
             KafkaAnswer.outcome(
@@ -278,7 +280,7 @@ actor KafkaClient {
     private func finish(_ id: UInt64, _ rest: Outcome?) {
         guard let ticket = tickets.removeValue(forKey: id) else { return }
         for timer in [ticket.timer, ticket.questionTimer] { timer.map { loop.cancel($0) } }
-        let isWhole = ticket.settled == ticket.records.count
+        let isWhole = ticket.isSettled
         ticket.finish(rest)
         guard let producer = ticket.producer else { return }
         producer.tickets.remove(id)

@@ -10,8 +10,7 @@ public import Model
 /// for milliseconds.
 public actor KafkaOutput: MeasuredOutput {
     package var measures = OutputMeasures()
-    /// When certificates expired when this was made.
-    public nonisolated let firstCertificates: OutputCertificates
+    package nonisolated let firstCertificates: OutputCertificates?
     /// Whether a secret or certificate is in a file.
     public nonisolated let followsFiles: Bool
 
@@ -42,10 +41,8 @@ public actor KafkaOutput: MeasuredOutput {
         self.files = files
         topics = EventTemplates(
             [options.settings.kafka.topic], options.settings.templateScope(log: log, time: time))
-        var known = OutputCertificates()
-        files.note(in: &known)
-        firstCertificates = known
-        measures.certificates = known
+        firstCertificates = files.certificates
+        measures.certificates = files.certificates
         followsFiles = files.areAny
         client = try KafkaClient(options, files, on: loop, time: time)
     }
@@ -62,8 +59,8 @@ public actor KafkaOutput: MeasuredOutput {
     ) throws(OutputError) -> FollowedFiles {
         try options.check()
         try KafkaLibrary.load()
-        let secret = try options.settings.login?.secret.map { source throws(OutputError) in try SecretProvider(source) }
-        let files = try FollowedFiles(name, options.settings.tls, secret: secret, log: log, at: now)
+        let files = try FollowedFiles(
+            name, options.settings.tls, secret: options.settings.login?.secret, log: log, at: now)
         try KafkaProperties(
             options, authorities: files.tls.authorities, secret: files.secret, connects: false
         ).rehearse()
@@ -85,24 +82,8 @@ public actor KafkaOutput: MeasuredOutput {
         return Outcome(of: report.outcomes)
     }
 
-    /// Connects as sending would, authenticates, asks for the topic, and writes nothing. Blocks, for the options'
-    /// `connectTimeout` at most.
-    ///
-    /// - Returns: what failed, in words that say what to do; nil when the brokers take us and have the topic.
-    /// - Throws: `OutputError` for settings without meaning, files that cannot be read, and a missing library.
-    public static func probe(_ options: KafkaOptions, log: Log) throws(OutputError) -> Failure? {
-        try ConnectionProbe.run { loop throws(OutputError) in
-            let output = try KafkaOutput("check", options, on: loop, log: log)
-            return { await output.connect() }
-        } ?? nil
-    }
-
-    func connect() async -> Failure? {
-        switch await client.look() {
-        case .held(let failure), .retry(let failure), .rejected(let failure), .tooLarge(_, let failure): failure
-        default: nil
-        }
-    }
+    /// Whether the brokers take us and have the topic. Ends within `connectTimeout`.
+    package func probe() async -> Failure? { await client.look().failure }
 
     /// Whether the library has threads now.
     var isAwake: Bool { get async { await client.isAwake } }

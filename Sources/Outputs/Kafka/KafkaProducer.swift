@@ -9,9 +9,7 @@ struct KafkaRecord {
     var topic: String?
     /// What partitions are chosen by; nil: any.
     var key: [UInt8]?
-    /// The event as it is.
     var value: ArraySlice<UInt8>
-    /// The event's id.
     var eventID: String
 }
 
@@ -140,10 +138,10 @@ final class KafkaProducer {
     func produce(_ record: KafkaRecord, headers: [(name: String, value: String)], mark: UInt) -> Int32 {
         guard let handle else { return KafkaCode.destroyed }
         for (name, value) in headers + [("event_id", record.eventID)] {
-            guard
-                value.utf8.withContiguousStorageIfAvailable({ ckafka_header(handle, name, $0.baseAddress, $0.count) })
-                    ?? Array(value.utf8).withUnsafeBytes({ ckafka_header(handle, name, $0.baseAddress, $0.count) })
-            else { return KafkaCode.noMemory }
+            var value = value
+            guard value.withUTF8({ ckafka_header(handle, name, $0.baseAddress, $0.count) }) else {
+                return KafkaCode.noMemory
+            }
         }
         return record.value.withUnsafeBytes { value in
             guard let key = record.key else {

@@ -7,7 +7,7 @@ struct KafkaProperties {
     /// The largest answer of a broker that is read, in bytes.
     static let largestAnswer = 8 << 20
 
-    private let pairs: [(name: String, value: String)]
+    let pairs: [(name: String, value: String)]
     /// Nil where events name theirs.
     private let topic: String?
     private let staysHere: Bool
@@ -72,9 +72,6 @@ struct KafkaProperties {
         case (true, true): "sasl_ssl"
         }
     }
-
-    /// The value of a property; nil when the library's default is left.
-    subscript(_ name: String) -> String? { pairs.last { $0.name == name }?.value }
 
     /// Makes a producer.
     ///

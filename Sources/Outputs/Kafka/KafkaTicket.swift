@@ -2,10 +2,9 @@ internal import EventLoops
 internal import Model
 
 /// Some records on their way.
-final class KafkaTicket: Ticket {
-    let records: [KafkaRecord]
+final class KafkaTicket: Ticket<KafkaRecord> {
     /// Those that every record has.
-    let headers: [(name: String, value: String)]
+    var headers: [(name: String, value: String)] = []
     /// Ends the wait for reports without a question.
     var questionTimer: EventLoop.TimerID?
     /// Where they were handed over.
@@ -13,15 +12,6 @@ final class KafkaTicket: Ticket {
 
     /// A report's mark has so many bits for the record's place: more than a batch can hold.
     private static let placeBits: UInt = 28
-
-    init(
-        _ id: UInt64, _ records: [KafkaRecord], _ headers: [(name: String, value: String)],
-        _ continuation: CheckedContinuation<TicketReport, Never>
-    ) {
-        self.records = records
-        self.headers = headers
-        super.init(id, count: records.count, continuation)
-    }
 
     /// Names a record in its report.
     func mark(_ index: Int) -> UInt { UInt(id) << KafkaTicket.placeBits | UInt(index) }

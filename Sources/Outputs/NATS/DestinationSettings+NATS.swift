@@ -26,12 +26,8 @@ extension DestinationSettings {
         return servers
     }
 
-    /// Where the secret is that authenticates the agent; nil without one. A credentials file has several lines.
-    func natsSecret() throws(OutputError) -> SecretProvider? {
-        if let file = nats.credentials.source { return try SecretProvider(file, hasLines: true) }
-        guard let source = nats.nkey.source ?? login?.secret else { return nil }
-        return try SecretProvider(source)
-    }
+    /// Where the secret is that authenticates the agent; nil without one.
+    var natsSecret: SecretSource? { nats.credentials.source ?? nats.nkey.source ?? login?.secret }
 
     /// How connections to NATS are made, in HTTP's terms: only names, routes, the proxy and the wait matter.
     var natsConnection: HTTPOptions {

@@ -17,50 +17,34 @@ struct NATSAddress: Hashable, Sendable {
     /// The server of `nats://host:port` or `tls://host:port`.
     ///
     /// - Throws: `OutputError` with code `invalidSetting`.
-    init(url: String) throws(OutputError) {
-        let schemes = ["nats://": false, "tls://": true]
-        let (scheme, isTLS) = schemes.first { url.lowercased().hasPrefix($0.key) } ?? ("", false)
-        var rest = url.dropFirst(scheme.count)
-        if rest.hasSuffix("/") { rest.removeLast() }
+    init(url text: String) throws(OutputError) {
+        let url = EndpointURL(text)
         try require(
-            scheme.isEmpty || !rest.contains("@"),
-            "the url holds a user or password; give them as settings of their own")
-        guard !scheme.isEmpty, let address = NATSAddress(authority: String(rest), usualPort: 4222) else {
+            url?.hasCredentials != true, "the url holds a user or password; give them as settings of their own")
+        guard let url, ["nats", "tls"].contains(url.scheme), ["", "/"].contains(url.path),
+            let address = NATSAddress(
+                authority: String(text.dropFirst("\(url.scheme)://".count).prefix { $0 != "/" }), usualPort: 4222)
+        else {
             throw OutputError(.invalidSetting, "the url is no address of the form nats://host:4222 or tls://host:4222")
         }
         self = address
-        self.isTLS = isTLS
+        isTLS = url.scheme == "tls"
     }
 
-    /// The server of `host:port`, as servers tell of each other.
+    /// The server of `host:port`, as servers tell of each other: hostile.
     ///
     /// - Parameter usualPort: the port where none is written; nil: there must be one.
     init?(authority: String, usualPort: UInt16? = nil) {
-        guard authority.utf8.count <= 270 else { return nil }
-        let host: Substring
-        let rest: Substring
-        if authority.hasPrefix("[") {
-            guard let end = authority.firstIndex(of: "]") else { return nil }
-            host = authority[authority.index(after: authority.startIndex)..<end]
-            rest = authority[authority.index(after: end)...]
-            guard host.contains(":"), host.allSatisfy({ $0.isHexDigit && $0.isASCII || $0 == ":" || $0 == "." }) else {
-                return nil
-            }
-        } else {
-            host = authority.prefix { $0 != ":" }
-            rest = authority[host.endIndex...]
-            guard host.hasOnlyLettersDigits(and: "-._"), !host.hasPrefix("-") else { return nil }
-        }
-        guard (1...253).contains(host.utf8.count) else { return nil }
-        if rest.isEmpty, let usualPort {
-            port = usualPort
-        } else {
-            guard rest.hasPrefix(":"), rest.dropFirst().utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-                let number = UInt16(rest.dropFirst()), number > 0
-            else { return nil }
-            port = number
-        }
-        self.host = host.lowercased()
+        guard let url = EndpointURL("nats://\(authority)"), url.host.utf8.count <= 253,
+            let port = url.port.map({ UInt16($0) }) ?? usualPort
+        else { return nil }
+        host = url.host
+        self.port = port
+        // It is these two and nothing else: no user, no path, no port with a sign.
+        let written = url.port == nil ? "\(authority):\(port)" : authority
+        guard host.hasOnlyLettersDigits(and: host.contains(":") ? ":." : "-._"), !host.hasPrefix("-"),
+            written.lowercased() == self.authority
+        else { return nil }
     }
 
     /// `host:port`, with brackets where they are needed.

@@ -28,17 +28,14 @@ extension NATSClient {
         }
         isOpening = false
         let refusal = NATSClient.combined(refusals)
-        if current == nil { lastRefusal = refusal.flatMap(NATSClient.failure) }
+        if current == nil { lastRefusal = refusal?.failure }
         opened(current, or: refusal)
     }
 
     /// The configured servers, beginning with the one whose turn it is, then those that they told of.
     private var candidates: [NATSAddress] {
         let configured = Array(servers[firstServer...] + servers[..<firstServer])
-        return configured
-            + learned.filter { other in
-                !configured.contains { $0.host == other.host && $0.port == other.port }
-            }
+        return configured + learned.filter { other in !configured.contains { $0.authority == other.authority } }
     }
 
     /// What several servers' refusals mean together: only if all of them want a person to look, one must.
@@ -46,26 +43,19 @@ extension NATSClient {
         let held = refusals.first { if case .held = $0 { true } else { false } }
         let others = refusals.filter { if case .held = $0 { false } else { true } }
         guard let other = others.first else { return held }
-        if let held, let failure = failure(held) { return .retry(failure) }
+        if let failure = held?.failure { return .retry(failure) }
         return others.first { $0 != .offline } ?? other
-    }
-
-    static func failure(_ outcome: Outcome) -> Failure? {
-        switch outcome {
-        case .held(let failure), .retry(let failure): failure
-        default: nil
-        }
     }
 
     /// One server: connection, TLS, authentication, and its consent.
     private func attempt(_ address: NATSAddress) async -> (NATSLink?, Outcome?) {
-        switch await http.connect(to: "http://\(address.authority)/") {
+        switch await http.perform(HTTPRequest(method: .connect, url: "http://\(address.authority)/")) {
         case .noRoute: return (nil, .offline)
         case .failed(let failure): return (nil, failure.outcome)
-        case .answered(let socket):
+        case .answered(let answer):
             nextLink += 1
             let link = NATSLink(
-                nextLink, to: address, socket: socket, generation: generation, on: loop, at: time.bootTime)
+                nextLink, to: address, socket: answer.socket, generation: generation, on: loop, at: time.bootTime)
             links[link.id] = link
             if let refusal = await opened(link) { return (nil, refusal) }
             return (link, nil)
@@ -76,26 +66,22 @@ extension NATSClient {
     private func opened(_ link: NATSLink) async -> Outcome? {
         await withCheckedContinuation { continuation in
             link.opening = continuation
-            greet(link)
+            let id = link.id
+            link.openingTimer = loop.after(settings.connectTimeout) { [weak self] in
+                self?.assumeIsolated { $0.giveUpOpening(id) }
+            }
+            if settings.nats.tlsFirst { beginTLS(link) }
+            flush(link)
         }
-    }
-
-    private func greet(_ link: NATSLink) {
-        let id = link.id
-        link.openingTimer = loop.after(settings.connectTimeout) { [weak self] in
-            self?.assumeIsolated { $0.giveUpOpening(id) }
-        }
-        if settings.nats.tlsFirst { beginTLS(link) }
-        if link.isOpen { flush(link) }
     }
 
     private func giveUpOpening(_ id: UInt64) {
         guard let link = links[id], link.opening != nil else { return }
         link.openingTimer = nil
-        let message =
+        fail(
+            link, .timeout,
             "\(link.address.host) accepted the connection but did not answer in time (connect_timeout):"
-            + (link.phase == .greeting ? " is it a NATS server, does it want tls_first?" : " does it hang?")
-        fail(link, .retry(Failure(kind: .timeout, message: message)))
+                + (link.phase == .greeting ? " is it a NATS server, does it want tls_first?" : " does it hang?"))
     }
 
     // MARK: Events
@@ -124,8 +110,7 @@ extension NATSClient {
                 handle(operation, from: link)
             }
         } catch {
-            let message = "what \(link.address.host) says is no NATS: \(error.message)"
-            fail(link, .retry(Failure(kind: .protocolViolation, message: message)))
+            fail(link, .protocolViolation, "what \(link.address.host) says is no NATS: \(error.message)")
         }
     }
 
@@ -133,8 +118,10 @@ extension NATSClient {
         switch operation {
         case .info(let json): takeInfo(json, from: link)
         case .ping: say("PONG\r\n", over: link)
-        case .pong: if link.phase == .welcoming { becomeReady(link) }
-        case .ok: break
+        case .pong where link.phase == .welcoming:
+            link.phase = .ready
+            endOpening(of: link, nil)
+        case .pong, .ok: break
         case .message(let subject, let headers, let payload):
             take(headers, payload, subject: subject, from: link)
         case .error(let text):
@@ -151,9 +138,9 @@ extension NATSClient {
 
     private func takeInfo(_ json: [UInt8], from link: NATSLink) {
         guard let info = NATSInfo(json) else {
-            let message = "what \(link.address.host) says of itself cannot be read: is it a NATS server?"
-            fail(link, .retry(Failure(kind: .protocolViolation, message: message)))
-            return
+            return fail(
+                link, .protocolViolation,
+                "what \(link.address.host) says of itself cannot be read: is it a NATS server?")
         }
         link.info = info
         if settings.nats.followCluster { learn(info.otherServers, from: link) }
@@ -164,13 +151,10 @@ extension NATSClient {
         let wantsTLS = address.isTLS || info.requiresTLS || !address.isLoopback && !settings.allowPlainHTTP
         guard wantsTLS, !link.isEncrypted else { return introduce(link) }
         guard info.requiresTLS || info.offersTLS else {
-            hold(link, "it offers no TLS, and nothing is sent there without it")
-            return
+            return hold(link, "it offers no TLS, and nothing is sent there without it")
         }
         guard !link.hasUnread else {
-            let message = "\(address.host) went on in clear text where TLS was to begin"
-            fail(link, .retry(Failure(kind: .protocolViolation, message: message)))
-            return
+            return fail(link, .protocolViolation, "\(address.host) went on in clear text where TLS was to begin")
         }
         beginTLS(link)
     }
@@ -225,27 +209,17 @@ extension NATSClient {
 
     private func introduce(_ link: NATSLink) {
         guard let own = identity.members(nonce: link.info?.nonce) else {
-            hold(link, "it gave nothing to sign: it has no users with nkeys or JWTs")
-            return
+            return hold(link, "it gave nothing to sign: it has no users with nkeys or JWTs")
         }
         var json = JSONText()
-        json.raw("{\"verbose\":false,\"pedantic\":false,\"protocol\":1,\"headers\":true,\"no_responders\":true,")
-        json.raw("\"echo\":false,\"lang\":\"swift\",\"name\":\"spoolship\"")
-        json.raw(",\"version\":", string: version)
-        json.raw(",\"tls_required\":")
-        json.raw(link.isEncrypted ? "true" : "false")
-        for (name, value) in own {
-            json.raw(",", string: name)
-            json.raw(":", string: value)
-        }
-        json.raw("}")
+        json.raw(#"{"verbose":false,"pedantic":false,"protocol":1,"headers":true,"no_responders":true,"echo":false,"#)
+        json.raw(#""lang":"swift","name":"spoolship","tls_required":"#)
+        json.raw(link.isEncrypted ? "true," : "false,")
+        json.member("version", version)
+        for (name, value) in own { json.member(name, value) }
+        json.close("}")
         link.phase = .welcoming
         say("CONNECT \(String(decoding: json.bytes, as: UTF8.self))\r\nSUB \(inboxSubject) 1\r\nPING\r\n", over: link)
-    }
-
-    private func becomeReady(_ link: NATSLink) {
-        link.phase = .ready
-        endOpening(of: link, nil)
     }
 
     private func endOpening(of link: NATSLink, _ refusal: Outcome?) {
@@ -286,14 +260,18 @@ extension NATSClient {
         if link.awaited.isEmpty { drop(link) }
     }
 
-    /// Ends a connection that broke or is of no use.
+    private func fail(_ link: NATSLink, _ kind: Failure.Kind, _ message: String) {
+        fail(link, .retry(Failure(kind: kind, message: message)))
+    }
+
+    /// Ends a connection that broke or is of no use: what was on its way may be stored or not.
     func fail(_ link: NATSLink, _ outcome: Outcome) {
         guard links[link.id] != nil else { return }
         drop(link)
         if let index = servers.firstIndex(of: link.address), link.phase == .ready {
             firstServer = (index + 1) % servers.count
         }
-        abandon(link, outcome)
+        for id in Set(link.awaited.values) { finish(id, outcome) }
         endOpening(of: link, outcome)
     }
 

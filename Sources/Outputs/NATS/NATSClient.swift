@@ -16,7 +16,6 @@ actor NATSClient {
     let version: String
     let time: any TimeSource
     let http: HTTPClient
-    /// The configured servers.
     let servers: [NATSAddress]
     var tls: TLSMaterial.Contents
     var identity: NATSIdentity
@@ -141,9 +140,9 @@ actor NATSClient {
     private func pump(_ ticket: NATSTicket) {
         guard let link = ticket.link, link.isOpen else { return }
         let limit = link.info?.maxPayload ?? NATSInfo.usualPayload
-        while ticket.next < ticket.messages.count, ticket.awaited.count < NATSClient.window {
+        while ticket.next < ticket.items.count, ticket.awaited.count < NATSClient.window {
             let index = ticket.next
-            let message = ticket.messages[index]
+            let message = ticket.items[index]
             ticket.next += 1
             guard message.size <= limit else {
                 let failure = Failure(
@@ -164,7 +163,7 @@ actor NATSClient {
             bytes.append(contentsOf: "\r\n".utf8)
             if let failure = link.say(bytes) { return fail(link, .retry(failure)) }
         }
-        if ticket.settled == ticket.messages.count { finish(ticket.id, nil) }
+        if ticket.isSettled { finish(ticket.id, nil) }
         flush(link)
     }
 
@@ -176,7 +175,7 @@ actor NATSClient {
             let id = link.awaited.removeValue(forKey: token), let ticket = tickets[id],
             let index = ticket.awaited.removeValue(forKey: token)
         else { return }  // Late: its call has ended.
-        let message = ticket.messages[index]
+        let message = ticket.items[index]
         if message.isQuestion {
             ticket.answer = payload
             ticket.settle(index, .acknowledged)
@@ -192,9 +191,8 @@ actor NATSClient {
     /// The server does not let us publish: nothing of what is on its way will be answered.
     func refuse(_ outcome: Outcome, over link: NATSLink) {
         for id in Set(link.awaited.values) {
-            guard let ticket = tickets[id] else { continue }
             // They were not stored.
-            ticket.awaited.removeAll()
+            tickets[id]?.awaited.removeAll()
             finish(id, outcome)
         }
         link.awaited.removeAll()
@@ -204,11 +202,8 @@ actor NATSClient {
         guard let ticket = tickets[id] else { return }
         ticket.timer = nil
         guard let link = ticket.link else {
-            let failure =
-                lastRefusal
-                ?? Failure(kind: .timeout, message: "no connection came about in time (request_timeout)")
-            finish(id, .retry(failure))
-            return
+            let late = Failure(kind: .timeout, message: "no connection came about in time (request_timeout)")
+            return finish(id, .retry(lastRefusal ?? late))
         }
         let failure = Failure(
             kind: .timeout, message: "no acknowledgement from \(link.address.host) in time (request_timeout)")
@@ -227,12 +222,6 @@ actor NATSClient {
         for token in ticket.awaited.keys { ticket.link?.awaited[token] = nil }
         ticket.finish(rest)
         if let link = ticket.link, link.isLeaving, link.awaited.isEmpty { drop(link) }
-    }
-
-    /// A connection is over: what was on its way may be stored or not.
-    func abandon(_ link: NATSLink, _ outcome: Outcome) {
-        for id in Set(link.awaited.values) { finish(id, outcome) }
-        link.awaited.removeAll()
     }
 
     /// The subject that acknowledgements come to.

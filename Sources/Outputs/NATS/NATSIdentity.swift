@@ -35,16 +35,15 @@ enum NATSIdentity: Sendable {
     ///
     /// - Returns: nil when there is nothing to sign, or no memory.
     func members(nonce: String?) -> [(String, String)]? {
-        switch self {
-        case .none: return []
-        case .token(let token): return [("auth_token", token.revealed)]
-        case .user(let name, let password): return [("user", name), ("pass", password.revealed)]
-        case .nkey(let key):
-            guard let nonce, let signature = key.signature(of: nonce) else { return nil }
-            return [("nkey", key.publicName), ("sig", signature)]
-        case .credentials(let jwt, let key):
-            guard let nonce, let signature = key.signature(of: nonce) else { return nil }
-            return [("jwt", jwt.revealed), ("sig", signature)]
+        func signed(by key: NKey, _ name: String, _ value: String) -> [(String, String)]? {
+            nonce.flatMap(key.signature).map { [(name, value), ("sig", $0)] }
+        }
+        return switch self {
+        case .none: []
+        case .token(let token): [("auth_token", token.revealed)]
+        case .user(let name, let password): [("user", name), ("pass", password.revealed)]
+        case .nkey(let key): signed(by: key, "nkey", key.publicName)
+        case .credentials(let jwt, let key): signed(by: key, "jwt", jwt.revealed)
         }
     }
 

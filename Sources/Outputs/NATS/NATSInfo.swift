@@ -3,17 +3,17 @@ struct NATSInfo: Equatable {
     /// The largest message that it takes, headers included, in bytes.
     var maxPayload = NATSInfo.usualPayload
     /// What clients with a key must sign.
-    var nonce: String?
+    let nonce: String?
     /// Whether it speaks TLS only, after this line.
-    var requiresTLS = false
+    let requiresTLS: Bool
     /// Whether it offers TLS.
-    var offersTLS = false
+    let offersTLS: Bool
     /// Whether it knows headers; without them there is no `Nats-Msg-Id`.
-    var hasHeaders = false
+    let hasHeaders: Bool
     /// Whether it is about to stop, and wants its clients to go elsewhere.
-    var isLeaving = false
+    let isLeaving: Bool
     /// Other servers of its cluster, `host:port` each; no more than `mostServers`.
-    var otherServers: [String] = []
+    let otherServers: [String]
 
     /// The server's default.
     static let usualPayload = 1 << 20
@@ -24,24 +24,19 @@ struct NATSInfo: Equatable {
 
     /// - Returns: nil when it is not JSON object.
     init?(_ json: [UInt8]) {
-        guard let document = JSONSlice(json[...]), let members = document.members else { return nil }
-        for (key, value) in members {
-            switch key {
-            case "max_payload":
-                guard let size = value.integer, size > 0 else { continue }
-                maxPayload = Int(min(size, Int64(NATSInfo.largestPayload)))
-            case "nonce":
-                nonce = value.string.flatMap { text in
-                    (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? text : nil
-                }
-            case "tls_required": requiresTLS = value.boolean ?? false
-            case "tls_available": offersTLS = value.boolean ?? false
-            case "headers": hasHeaders = value.boolean ?? false
-            case "ldm": isLeaving = value.boolean ?? false
-            case "connect_urls":
-                otherServers = (value.elements ?? []).prefix(NATSInfo.mostServers).compactMap(\.string)
-            default: break
-            }
+        guard let all = JSONSlice(json[...])?.members else { return nil }
+        let members = Dictionary(all.map { ($0.key, $0.value) }) { _, last in last }
+        func flag(_ name: String) -> Bool { members[name]?.boolean ?? false }
+        if let size = members["max_payload"]?.integer, size > 0 {
+            maxPayload = Int(min(size, Int64(NATSInfo.largestPayload)))
         }
+        nonce = members["nonce"]?.string.flatMap { text in
+            (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? text : nil
+        }
+        requiresTLS = flag("tls_required")
+        offersTLS = flag("tls_available")
+        hasHeaders = flag("headers")
+        isLeaving = flag("ldm")
+        otherServers = (members["connect_urls"]?.elements ?? []).prefix(NATSInfo.mostServers).compactMap(\.string)
     }
 }

@@ -76,7 +76,7 @@ final class NATSLink {
     /// When the server's certificate ends.
     var peerExpiry: Timestamp? { tls?.peerExpiry }
     /// Whether the server has said more than was read: in clear text, before TLS, that is an attack.
-    var hasUnread: Bool { !parser.isEmpty }
+    var hasUnread: Bool { parser.keptBytes > 0 }
 
     func close() {
         guard socket >= 0 else { return }
@@ -89,7 +89,7 @@ final class NATSLink {
     ///
     /// - Returns: the failure when the kernel has no memory for it.
     func watch(_ handler: @escaping (EventLoop.Readiness) -> Void) -> Failure? {
-        let wanted: EventLoop.Readiness = sent < outgoing.count ? [.readable, .writable] : .readable
+        let wanted: EventLoop.Readiness = hasUnsent ? [.readable, .writable] : .readable
         guard isOpen, wanted != watched else { return nil }
         do throws(SystemError) {
             try loop.watch(socket, for: wanted, handler)

@@ -1,6 +1,5 @@
-public import EventLoops
-public import Logs
-public import Model
+internal import EventLoops
+internal import Model
 
 extension Template {
     /// A subject with `*` for each word that has a placeholder.
@@ -10,21 +9,10 @@ extension Template {
 }
 
 extension NATSOutput {
-    /// Asks JetStream which stream takes the subject, and what it does with messages; stores nothing. Blocks, for the settings'
-    /// `requestTimeout` at most.
+    /// Asks JetStream which stream takes the subject, and what it does with messages; stores nothing. Ends within `requestTimeout`.
     ///
     /// - Returns: what to know, and whether no message would be acknowledged; nil where there is nothing to say.
-    /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
-    public static func streamComplaint(
-        of settings: DestinationSettings, version: String = "", log: Log
-    ) throws(OutputError) -> (message: String, isRefused: Bool)? {
-        try ConnectionProbe.run { loop throws(OutputError) in
-            let output = try NATSOutput("check", settings, version: version, on: loop, log: log)
-            return { await output.streamComplaint() }
-        } ?? nil
-    }
-
-    private func streamComplaint() async -> (message: String, isRefused: Bool)? {
+    package func streamComplaint() async -> (message: String, isRefused: Bool)? {
         let subject = settings.nats.subject.pattern
         let question = JSONValue.object([.init("subject", .string(subject))]).description
         guard let answer = await ask("STREAM.NAMES", question) else {

@@ -10,6 +10,7 @@ public import Model
 /// Lives on the loop that it is given.
 public actor NATSOutput: MeasuredOutput {
     package var measures = OutputMeasures()
+    package nonisolated let firstCertificates: OutputCertificates?
     /// Whether a secret or certificate is in a file.
     public nonisolated let followsFiles: Bool
 
@@ -49,9 +50,12 @@ public actor NATSOutput: MeasuredOutput {
         builder = try BodyBuilder(NDJSONEncoder(), settings.nats.message == .batch ? settings.compression : .none)
         let servers = try settings.checkNATS()
         let files = try FollowedFiles(
-            name, settings.tls, secret: try settings.natsSecret(), log: log, at: time.bootTime)
+            name, settings.tls, secret: settings.natsSecret, hasLines: settings.nats.credentials.source != nil,
+            log: log,
+            at: time.bootTime)
         self.files = files
-        files.note(in: &measures.certificates)
+        firstCertificates = files.certificates
+        measures.certificates = files.certificates
         let identity = try NATSIdentity(settings, files.secret)
         self.identity = identity
         followsFiles = files.areAny
@@ -90,27 +94,10 @@ public actor NATSOutput: MeasuredOutput {
         return outcome
     }
 
-    /// Connects as sending would, authenticates, closes again, and publishes nothing. Blocks, for the options'
-    /// `requestTimeout` at most.
-    ///
-    /// - Returns: what failed, in words that say what to do; nil when a server takes us.
-    /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
-    public static func probe(
-        _ settings: DestinationSettings, version: String = "", log: Log
-    ) throws(OutputError) -> Failure? {
-        try ConnectionProbe.run { loop throws(OutputError) in
-            let output = try NATSOutput("check", settings, version: version, on: loop, log: log)
-            return { await output.connect() }
-        } ?? nil
-    }
-
-    func connect() async -> Failure? {
-        switch await client.publish([]).refusal {
-        case nil: nil
-        case .held(let failure), .retry(let failure): failure
-        case .offline: Failure(kind: .connect, message: "there is no route to the server")
-        default: Failure(kind: .connection, message: "the server did not take the connection")
-        }
+    /// Whether a server takes us. Ends within `requestTimeout`.
+    package func probe() async -> Failure? {
+        guard let refusal = await client.publish([]).refusal else { return nil }
+        return refusal.failure ?? Failure(kind: .connect, message: "there is no route to the server")
     }
 
     // MARK: Messages

@@ -46,10 +46,7 @@ struct NATSParser {
     private var awaited: Awaited?
     private var failure: NATSProtocolError?
 
-    /// Whether nothing is left that was not read.
-    var isEmpty: Bool { position == buffer.count }
-
-    /// The bytes that are kept.
+    /// How many bytes are kept that were not read.
     var keptBytes: Int { buffer.count - position }
 
     /// Takes what came. To be followed by `next` until it returns nil.

@@ -3,13 +3,11 @@ internal import Model
 
 /// One message, ready to be sent.
 struct NATSMessage {
-    /// Where it goes.
     var subject: String
     /// Whether it is a question whose answer is wanted, and not to be stored.
     var isQuestion = false
     /// The header block, its blank line included.
     var headers: [UInt8]
-    /// What it holds.
     var payload: [UInt8]
 
     /// Its size as servers measure it.
@@ -17,8 +15,7 @@ struct NATSMessage {
 }
 
 /// Some messages on their way.
-final class NATSTicket: Ticket {
-    let messages: [NATSMessage]
+final class NATSTicket: Ticket<NATSMessage> {
     /// The messages that an acknowledgement is awaited for, by the last word of its subject.
     var awaited: [UInt64: Int] = [:]
     /// The connection that they were sent over.
@@ -26,11 +23,6 @@ final class NATSTicket: Ticket {
     var lastSent: BootInstant?
     /// What came back for a question.
     var answer: [UInt8]?
-
-    init(_ id: UInt64, _ messages: [NATSMessage], _ continuation: CheckedContinuation<TicketReport, Never>) {
-        self.messages = messages
-        super.init(id, count: messages.count, continuation)
-    }
 
     override func report(or rest: Outcome?) -> TicketReport {
         var report = super.report(or: rest)

@@ -21,6 +21,7 @@ public actor S3Output: MeasuredOutput {
     private let staticHeaders: [String]
     private var files: FollowedFiles
     private let signer: AWSSigner
+    package nonisolated let firstCertificates: OutputCertificates?
     /// Whether a key or certificate is in a file.
     public nonisolated let followsFiles: Bool
 
@@ -53,11 +54,11 @@ public actor S3Output: MeasuredOutput {
         let signer = try AWSSigner(
             aws, service: "s3", installID: installID, options, on: loop, environment: environment ?? AWSSigner.variable)
         self.signer = signer
-        let source = aws.credentials == .key ? aws.secret.source : nil
-        let secret = try source.map { source throws(OutputError) in try SecretProvider(source) }
-        let files = try FollowedFiles(name, settings.tls, secret: secret, log: log, at: time.bootTime)
+        let files = try FollowedFiles(
+            name, settings.tls, secret: aws.credentials == .key ? aws.secret.source : nil, log: log, at: time.bootTime)
         self.files = files
-        files.note(in: &measures.certificates)
+        firstCertificates = files.certificates
+        measures.certificates = files.certificates
         if let secret = files.secret { signer.use(secret) }
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: files.tls))
         staticHeaders = settings.objectHeaders
@@ -129,7 +130,7 @@ public actor S3Output: MeasuredOutput {
     /// show whether writing is allowed.
     ///
     /// - Returns: what is wrong; nil where the store knows of no such object, or does not let us know.
-    func probe() async -> Failure? {
+    package func probe() async -> Failure? {
         let result: HTTPResult
         do throws(CredentialFailure) {
             result = await client.perform(try await signed(question(options.url + "spoolship-check")))
@@ -142,10 +143,7 @@ public actor S3Output: MeasuredOutput {
             if answer.status < 300 || ["NoSuchKey", "AccessDenied"].contains(S3Answer.errorCode(in: answer.body)) {
                 return nil
             }
-            switch S3Answer.outcome(of: answer, wireBytes: 0, now: time.wallTime) {
-            case .held(let failure), .retry(let failure), .retryAfter(_, let failure): return failure
-            default: return nil
-            }
+            return S3Answer.outcome(of: answer, wireBytes: 0, now: time.wallTime).failure
         }
     }
 
@@ -173,7 +171,7 @@ public actor S3Output: MeasuredOutput {
 
     /// A request that writes nothing.
     private func question(_ url: String, _ headers: String...) -> HTTPRequest {
-        HTTPRequest(method: .get, url: url, headers: headers, body: [], answerLimit: S3Output.answerLimit)
+        HTTPRequest(method: .get, url: url, headers: headers, answerLimit: S3Output.answerLimit)
     }
 
     private func upload(
@@ -204,20 +202,6 @@ public actor S3Output: MeasuredOutput {
         let changes = files.readChanged(at: time.bootTime, &measures.certificates) { secret in signer.use(secret) }
         if changes.hasCertificates { await client.use(TransferSettings(options: options, tls: files.tls)) }
         return changes.areAny
-    }
-}
-
-/// Sends an object store a request with the credentials, as a delivery would, but writes nothing.
-public enum S3Probe {
-    /// One attempt. Blocks, for the options' `requestTimeout` at most.
-    ///
-    /// - Returns: what failed, in words that say what to do; nil when address, bucket, region and key are right.
-    /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
-    public static func attempt(_ options: HTTPOptions, log: Log) throws(OutputError) -> Failure? {
-        try ConnectionProbe.run { loop throws(OutputError) in
-            let output = try S3Output("check", options, installID: "check", on: loop, log: log)
-            return { await output.probe() }
-        } ?? nil
     }
 }
 

@@ -19,10 +19,10 @@ struct CredentialService {
         options.settings.connectTimeout = min(options.settings.connectTimeout, .seconds(5))
         options.settings.requestTimeout = min(options.settings.requestTimeout, .seconds(10))
         options.settings.maxConnectionAge = .seconds(10)
-        var material = try TLSMaterial(options.settings.tls)
+        let material: TLSMaterial
         do throws(OutputError) {
             try options.check()
-            try material.refresh()
+            material = try TLSMaterial(options.settings.tls)
         } catch {
             throw OutputError(error.code, "\(name): \(error.message)")
         }
@@ -43,18 +43,18 @@ struct CredentialService {
         try self.init(name, options, on: loop)
     }
 
-    /// What it answers.
+    /// What it answers, as `read` takes it; nil from that is nonsense.
     ///
     /// - Parameters:
     ///   - what: what is asked for, for messages: `a session token`.
     ///   - path: what is added to the address.
     ///   - form: the fields of a form that is sent; without any the body is empty.
     ///   - words: finds in an answer what its error is called, if that is a known word: others may quote a secret.
-    func ask(
+    func ask<Value>(
         _ what: String, _ method: HTTPRequest.Method, _ path: String = "", _ headers: [String] = [],
         form: [(name: String, value: String)] = [], signature: AWSSignature? = nil,
-        words: ([UInt8]) -> String? = { _ in nil }
-    ) async throws(CredentialFailure) -> [UInt8] {
+        words: ([UInt8]) -> String? = { _ in nil }, read: ([UInt8]) -> Value?
+    ) async throws(CredentialFailure) -> Value {
         let body = form.map { "\($0.name)=\(HTTPAddress.escape($0.value))" }.joined(separator: "&")
         let type = form.isEmpty ? [] : ["Content-Type: application/x-www-form-urlencoded"]
         let request = HTTPRequest(
@@ -71,13 +71,10 @@ struct CredentialService {
                     kind: .status, status: answer.status,
                     "no credentials: \(name) answered \(answer.status)\(word) when asked for \(what)")
             }
-            return answer.body
+            if let value = read(answer.body) { return value }
+            throw CredentialFailure(
+                kind: .protocolViolation, "no credentials: what \(name) answered is not \(what)")
         }
-    }
-
-    /// What it says when an answer is not what was asked for.
-    func nonsense(_ what: String) -> CredentialFailure {
-        CredentialFailure(kind: .protocolViolation, "no credentials: what \(name) answered is not \(what)")
     }
 }
 
@@ -88,6 +85,9 @@ struct CredentialFailure: Error {
     init(kind: Failure.Kind, status: Int? = nil, _ message: String) {
         failure = Failure(kind: kind, status: status, message: message)
     }
+
+    /// What they would be asked for with cannot be read.
+    init(_ error: OutputError) { self.init(kind: .local, "no credentials: \(error.message)") }
 
     /// What happens to the batch: a service that refuses needs a person, all else passes.
     var outcome: Outcome {

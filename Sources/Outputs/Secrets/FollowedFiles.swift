@@ -22,14 +22,14 @@ struct FollowedFiles {
 
     /// Reads them for the first time.
     ///
+    /// - Parameter hasLines: whether the secret is a text of several lines.
     /// - Throws: `OutputError`: a file that cannot be read or used.
     init(
-        _ name: DestinationName, _ tls: TLSOptions, secret: SecretProvider?, log: Log, at now: BootInstant
+        _ name: DestinationName, _ tls: TLSOptions, secret: SecretSource?, hasLines: Bool = false, log: Log,
+        at now: BootInstant
     ) throws(OutputError) {
         material = try TLSMaterial(tls)
-        try material.refresh()
-        provider = secret
-        try provider?.refresh()
+        provider = try secret.map { source throws(OutputError) in try SecretProvider(source, hasLines: hasLines) }
         self.name = name
         self.log = log
         nextLook = now + .seconds(1)
@@ -42,10 +42,9 @@ struct FollowedFiles {
     /// Whether anything is in a file.
     var areAny: Bool { material.hasFiles || provider?.hasFile ?? false }
 
-    /// Says when the certificates expire.
-    func note(in certificates: inout OutputCertificates) {
-        certificates.ownExpiry = material.certificateExpiry
-        certificates.authorityExpiry = material.authorityExpiry
+    /// When the certificates in use expire.
+    var certificates: OutputCertificates {
+        OutputCertificates(ownExpiry: material.certificateExpiry, authorityExpiry: material.authorityExpiry)
     }
 
     /// Reads what has changed.
@@ -63,7 +62,8 @@ struct FollowedFiles {
         do throws(OutputError) {
             if material.hasChanged {
                 try material.refresh()
-                note(in: &certificates)
+                certificates.ownExpiry = material.certificateExpiry
+                certificates.authorityExpiry = material.authorityExpiry
                 log.info("certificates read again", ["destination": name])
                 changes.hasCertificates = true
             }

@@ -63,13 +63,14 @@ final class OAuth2Client: RequestAuthorizer {
         var form = [(name: "grant_type", value: "client_credentials")]
         if let scope = settings.scope { form.append(("scope", scope)) }
         if let audience = settings.audience { form.append(("audience", audience)) }
-        let answer = try await service.ask(
-            "an access token", .post, "",
+        return try await service.ask(
+            "a bearer token", .post, "",
             ["Authorization: Basic \(Base64.encode(Array(user.utf8)))", "Accept: application/json"], form: form,
-            words: OAuth2Client.error)
-        // Its life began when it was asked for, if not later.
-        guard let token = AccessToken(answer: answer, at: now) else { throw service.nonsense("a bearer token") }
-        return token
+            words: OAuth2Client.error
+        ) {
+            // Its life began when it was asked for, if not later.
+            AccessToken(answer: $0, at: now)
+        }
     }
 
     /// The errors that a token endpoint may name. Source: RFC 6749, section 5.2.

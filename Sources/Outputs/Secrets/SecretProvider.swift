@@ -4,14 +4,15 @@ internal import Model
 
 /// A secret from wherever it is kept, read again when its file changes; the last good one is kept.
 struct SecretProvider {
-    /// What it would be without the file: the inline one.
-    private let inline: Secret?
+    /// The last good secret.
+    private(set) var current: Secret?
     private var file: WatchedFile?
-    private var last: Secret?
     private let hasLines: Bool
 
+    /// Reads it for the first time.
+    ///
     /// - Parameter hasLines: whether the secret is a text of several lines.
-    /// - Throws: `OutputError` when there is no credentials directory, or a credential's name is a path.
+    /// - Throws: `OutputError` when there is no credentials directory, a credential's name is a path, or as `refresh`.
     init(
         _ source: SecretSource, hasLines: Bool = false,
         credentialsDirectory: String? = SecretProvider.systemdDirectory
@@ -19,12 +20,10 @@ struct SecretProvider {
         self.hasLines = hasLines
         switch source {
         case .inline(let secret):
-            inline = secret
+            current = secret
         case .file(let path):
-            inline = nil
             file = WatchedFile(path: path, limit: 65_536)
         case .credential(let name):
-            inline = nil
             guard let credentialsDirectory else {
                 throw OutputError(
                     .unreadable,
@@ -35,6 +34,7 @@ struct SecretProvider {
             }
             file = WatchedFile(path: "\(credentialsDirectory)/\(name)", limit: 65_536)
         }
+        try refresh()
     }
 
     /// Where systemd puts a service's credentials; nil when it runs otherwise.
@@ -45,19 +45,15 @@ struct SecretProvider {
     /// Whether it is in a file.
     var hasFile: Bool { file != nil }
 
-    /// Whether the file was changed since it was read, or was never read.
+    /// Whether the file was changed since it was read.
     var hasChanged: Bool { file?.hasChanged ?? false }
-
-    /// The last good secret; nil before the first reading.
-    var current: Secret? { inline ?? last }
 
     /// Reads the file again.
     ///
     /// - Throws: `OutputError` when it cannot be read, is empty or holds control characters; the last good one stays.
     mutating func refresh() throws(OutputError) {
-        guard var file else { return }
-        try file.read()
-        self.file = file
+        try file?.read()
+        guard let file else { return }
         var bytes = file.content[...]
         if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
@@ -72,6 +68,6 @@ struct SecretProvider {
                     ? "\(file.path) is no text"
                     : "\(file.path) holds more than one line of text; it should hold a secret alone")
         }
-        last = Secret(text)
+        current = Secret(text)
     }
 }

@@ -24,6 +24,9 @@ struct TLSMaterial {
     private var certificate: WatchedFile?
     private var key: WatchedFile?
 
+    /// Reads the files for the first time.
+    ///
+    /// - Throws: `OutputError`: a key without a certificate, or as `refresh`.
     init(_ options: TLSOptions) throws(OutputError) {
         guard options.keyFile == nil || options.certificateFile != nil else {
             throw OutputError(.invalidSetting, "key_file without certificate_file; give both")
@@ -31,15 +34,14 @@ struct TLSMaterial {
         authorities = options.caFile.map { WatchedFile(path: $0, limit: 4 << 20) }
         certificate = options.certificateFile.map { WatchedFile(path: $0) }
         key = options.keyFile.map { WatchedFile(path: $0) }
+        try refresh()
     }
 
     /// Whether anything is read from files.
     var hasFiles: Bool { authorities != nil || certificate != nil }
 
-    /// Whether a file was changed since it was read, or was never read.
-    var hasChanged: Bool {
-        authorities?.hasChanged ?? false || certificate?.hasChanged ?? false || key?.hasChanged ?? false
-    }
+    /// Whether a file was changed since it was read.
+    var hasChanged: Bool { [authorities, certificate, key].contains { $0?.hasChanged ?? false } }
 
     /// Reads all files again and checks that they are what they should be.
     ///

@@ -19,7 +19,6 @@ final class TLSSession {
         case failed(Failure)
     }
 
-    private let context: OpaquePointer
     private let tls: OpaquePointer
     // Both belong to `tls`.
     private let incoming: OpaquePointer
@@ -35,13 +34,15 @@ final class TLSSession {
     ) throws(OutputError) {
         ERR_clear_error()
         guard let context = SSL_CTX_new(TLS_client_method()) else { throw TLSSession.noMemory }
-        guard let tls = try TLSSession.make(context, contents, options, authorities) else {
+        // The session keeps it for as long as it needs it.
+        defer {
             SSL_CTX_free(context)
-            throw TLSSession.noMemory
+            ERR_clear_error()
         }
+        try TLSSession.prepare(context, contents, options, authorities)
+        guard let tls = SSL_new(context) else { throw TLSSession.noMemory }
         guard let incoming = BIO_new(BIO_s_mem()), let outgoing = BIO_new(BIO_s_mem()) else {
             SSL_free(tls)
-            SSL_CTX_free(context)
             throw TLSSession.noMemory
         }
         SSL_set_bio(tls, incoming, outgoing)
@@ -53,7 +54,6 @@ final class TLSSession {
             SSL_set1_host(tls, host)
             _ = shim_openssl_set_server_name(tls, host)
         }
-        self.context = context
         self.tls = tls
         self.incoming = incoming
         self.outgoing = outgoing
@@ -63,69 +63,28 @@ final class TLSSession {
 
     deinit {
         SSL_free(tls)
-        SSL_CTX_free(context)
         ERR_clear_error()
     }
 
-    private static let noMemory = OutputError(.library, "OpenSSL could not be set up: no memory")
+    static let noMemory = OutputError(.library, "OpenSSL could not be set up: no memory")
 
-    private static func make(
+    private static func prepare(
         _ context: OpaquePointer, _ contents: TLSMaterial.Contents, _ options: TLSOptions,
         _ authorities: SystemAuthorities
-    ) throws(OutputError) -> OpaquePointer? {
-        do throws(OutputError) {
-            let version = options.minimumVersion == .tls13 ? TLS1_3_VERSION : TLS1_2_VERSION
-            guard shim_openssl_set_minimum(context, version) == 1 else { throw noMemory }
-            shim_openssl_forbid_renegotiation(context)
-            SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
-            if !contents.authorities.isEmpty {
-                try trust(contents.authorities, in: context)
-            } else if case .directory(let path) = authorities {
-                SSL_CTX_load_verify_dir(context, path)
-            } else {
-                SSL_CTX_set_default_verify_paths(context)
-            }
-            if !contents.certificate.isEmpty { try show(contents, in: context) }
-            ERR_clear_error()
-            return SSL_new(context)
-        } catch {
-            SSL_CTX_free(context)
-            ERR_clear_error()
-            throw error
+    ) throws(OutputError) {
+        let version = options.minimumVersion == .tls13 ? TLS1_3_VERSION : TLS1_2_VERSION
+        guard shim_openssl_set_minimum(context, version) == 1 else { throw noMemory }
+        shim_openssl_forbid_renegotiation(context)
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+        if !contents.authorities.isEmpty {
+            try CertificateFile(pem: contents.authorities, path: "ca_file").trust(in: context)
+        } else if case .directory(let path) = authorities {
+            SSL_CTX_load_verify_dir(context, path)
+        } else {
+            SSL_CTX_set_default_verify_paths(context)
         }
-    }
-
-    private static func trust(_ pem: [UInt8], in context: OpaquePointer) throws(OutputError) {
-        let memory = shim_openssl_copy(pem, pem.count)
-        defer { BIO_free(memory) }
-        while let certificate = PEM_read_bio_X509(memory, nil, nil, nil) {
-            let added = X509_STORE_add_cert(SSL_CTX_get_cert_store(context), certificate)
-            X509_free(certificate)
-            guard added == 1 else { throw noMemory }
-        }
-    }
-
-    private static func show(_ contents: TLSMaterial.Contents, in context: OpaquePointer) throws(OutputError) {
-        let mistake = OutputError(.badFile, "the client's certificate and key cannot be used")
-        let memory = shim_openssl_copy(contents.certificate, contents.certificate.count)
-        let keyMemory = shim_openssl_copy(contents.key, contents.key.count)
-        defer {
-            BIO_free(memory)
-            BIO_free(keyMemory)
-        }
-        guard let leaf = PEM_read_bio_X509(memory, nil, nil, nil) else { throw mistake }
-        let used = SSL_CTX_use_certificate(context, leaf)
-        X509_free(leaf)
-        guard used == 1 else { throw mistake }
-        while let next = PEM_read_bio_X509(memory, nil, nil, nil) {
-            guard shim_openssl_add_to_chain(context, next) == 1 else {
-                X509_free(next)
-                throw mistake
-            }
-        }
-        let key = PEM_read_bio_PrivateKey(keyMemory, nil, { _, _, _, _ in -1 }, nil)
-        defer { EVP_PKEY_free(key) }
-        guard let key, SSL_CTX_use_PrivateKey(context, key) == 1 else { throw mistake }
+        guard !contents.certificate.isEmpty else { return }
+        try CertificateFile(pem: contents.certificate, path: "certificate_file").present(in: context, key: contents.key)
     }
 
     /// Takes bytes of the network.
@@ -196,11 +155,7 @@ final class TLSSession {
     }
 
     /// When the other side's certificate ends; nil before the handshake.
-    var peerExpiry: Timestamp? {
-        guard let certificate = SSL_get1_peer_certificate(tls) else { return nil }
-        defer { X509_free(certificate) }
-        return CertificateFile.end(of: certificate)
-    }
+    var peerExpiry: Timestamp? { CertificateFile.peerEnd(of: tls) }
 
     private var isPinned: Bool {
         guard !pinnedKeys.isEmpty else { return true }

@@ -4,6 +4,11 @@ import Testing
 
 @testable import Outputs
 
+extension KafkaProperties {
+    /// The value of a property; nil when the library's default is left.
+    fileprivate subscript(_ name: String) -> String? { pairs.last { $0.name == name }?.value }
+}
+
 @Suite("What Kafka's errors mean")
 struct KafkaAnswerTests {
     private static let rows: [(codes: [Int32], action: KafkaAnswer.Action)] = [

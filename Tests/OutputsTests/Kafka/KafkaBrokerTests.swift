@@ -127,7 +127,7 @@ struct KafkaBrokerTests {
         #expect(rejected.allSatisfy { $0.failure.message.contains("create the topic") && !$0.isFinal })
         let records = try await stage.records(6)
         #expect(records.compactMap(\.number) == [0, 4, 1, 5, 2, 6])
-        #expect(await stage.output.connect() == nil)
+        #expect(await stage.output.probe() == nil)
         #expect(await stage.output.measures.templates == EventTemplates.Counts(missing: 2, beyond: 0))
     }
 
@@ -187,10 +187,10 @@ struct KafkaBrokerTests {
         try stage.brokers.say("topic-error events \(code)")
         let message = held(await stage.output.send(batch(0..<3)))
         #expect(message?.contains(hint) == true, "\(message ?? "not held")")
-        #expect(await stage.output.connect()?.message.contains(hint) == true)
+        #expect(await stage.output.probe()?.message.contains(hint) == true)
         try stage.brokers.say("topic-error events 0")
         #expect(await deliver(batch(0..<3), stage.output))
-        #expect(await stage.output.connect() == nil)
+        #expect(await stage.output.probe() == nil)
     }
 
     @Test("an event alone that is larger than message.max.bytes is told as too large, the others are stored")
@@ -229,7 +229,7 @@ struct KafkaBrokerTests {
         let failure = retried(await stage.output.send(batch(0..<10)))
         #expect(failure?.message.contains("check kafka.brokers") == true, "\(String(describing: failure))")
         #expect(await eventually { await !stage.output.isAwake }, "the producer that found nobody is kept")
-        #expect(await stage.output.connect()?.message.contains("check kafka.brokers") == true)
+        #expect(await stage.output.probe()?.message.contains("check kafka.brokers") == true)
         try stage.brokers.say("up 0")
         #expect(await deliver(batch(0..<10), stage.output))
         #expect(try await stage.records(10).count == 10)
@@ -313,7 +313,7 @@ struct KafkaBrokerTests {
         }
         #expect(failure.message.contains("refuse these credentials") && !failure.message.contains("no such user"))
         #expect(failure.words?.contains("no such user or password") == true, "\(failure.excerpt)")
-        #expect(await output.connect()?.message.contains("refuse these credentials") == true)
+        #expect(await output.probe()?.message.contains("refuse these credentials") == true)
     }
 
     @Test("without TLS a broker's word that the topic is on another machine leads nowhere")

@@ -70,7 +70,7 @@ struct KafkaSecureTests {
             let start = ContinuousClock.now
             var said: [String] = []
             let isNamed = try await eventually {
-                said.append(await (try connection(.seconds(60))).connect()?.message ?? "")
+                said.append(await (try connection(.seconds(60))).probe()?.message ?? "")
                 return said.last?.contains("TLS failed") == true
             }
             #expect(isNamed, "\(said), \(clients)")
@@ -85,7 +85,7 @@ struct KafkaSecureTests {
     func scram(mechanism: KafkaMechanism) async throws {
         let stage = try await Stage()
         let output = try stage.output(0, mechanism)
-        #expect(await eventually { await output.connect() == nil })
+        #expect(await eventually { await output.probe() == nil })
         #expect(await eventually { await output.send((try? Sample.batch(200)) ?? Sample.batch([])) == .acknowledged })
         #expect(await eventually { stage.records.count == 200 })
         #expect(stage.clients.contains(#""mechanism": "\#(mechanism.rawValue)""#))
@@ -106,7 +106,7 @@ struct KafkaSecureTests {
                 continue
             }
             #expect(failure.message.contains(words) && !failure.message.contains("wrong"), "\(failure.message)")
-            #expect(await eventually { await output.connect()?.message.contains(words) == true })
+            #expect(await eventually { await output.probe()?.message.contains(words) == true })
         }
         #expect(stage.records.isEmpty)
     }
@@ -143,7 +143,7 @@ struct KafkaSecureTests {
             $0.tls.certificateFile = "\(path)/client.pem"
             $0.tls.keyFile = "\(path)/client.key"
         }
-        #expect(await eventually { await shown.connect() == nil }, "\(stage.clients)")
+        #expect(await eventually { await shown.probe() == nil }, "\(stage.clients)")
         let port = stage.server.ports[2]
         #expect(await eventually { stage.clients.contains(#""port": \#(port), "name""#) }, "\(stage.clients)")
         let outcome = await (try stage.output(2)).send(try Sample.batch(3))
@@ -191,7 +191,7 @@ struct KafkaSecureTests {
         let room = try await TokenStage()
         try await room.steer("lifetime", "10")
         let output = try room.output(idleTime: .seconds(600))
-        #expect(await eventually { await output.connect() == nil })
+        #expect(await eventually { await output.probe() == nil })
         #expect(await room.stage.takes(output, try Sample.batch(100)))
         #expect(try await room.tokenRequests() == 1)
         #expect(room.stage.clients.contains(#""mechanism": "OAUTHBEARER""#))
@@ -223,7 +223,7 @@ struct KafkaSecureTests {
         let output = try room.output(secret: "wrong", idleTime: .zero)
         let failure = try #require(held(await output.send(try Sample.batch(1))))
         #expect(failure.message.contains("the token endpoint answered 401 invalid_client"), "\(failure.message)")
-        #expect(await output.connect() == failure)
+        #expect(await output.probe() == failure)
         #expect(!room.stage.clients.contains("OAUTHBEARER"))
     }
 

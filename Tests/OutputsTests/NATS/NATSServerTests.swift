@@ -469,29 +469,29 @@ struct NATSServerTests {
         let reader = try NATSReader(server)
         func complaint(
             _ subject: String, _ change: (inout DestinationSettings) -> Void = { _ in }
-        ) throws -> (message: String, isRefused: Bool)? {
+        ) async throws -> (message: String, isRefused: Bool)? {
             var settings = DestinationSettings(nats: [server.url])
             settings.nats.subject = try Template(subject, for: .subject)
             change(&settings)
-            return try NATSOutput.streamComplaint(of: settings, log: Log(bench.log))
+            return await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log))).streamComplaint()
         }
         try reader.makeStream()
         try reader.makeStream("SHORT", "short", ",\"duplicate_window\":1000000000")
         try reader.makeStream("DEAF", "deaf", ",\"no_ack\":true")
-        #expect(try complaint("events.web") == nil)
-        #expect(try complaint("events.web") { $0.nats.stream = "EVENTS" } == nil)
-        let other = try complaint("events.web") { $0.nats.stream = "OTHER" }
+        #expect(try await complaint("events.web") == nil)
+        #expect(try await complaint("events.web") { $0.nats.stream = "EVENTS" } == nil)
+        let other = try await complaint("events.web") { $0.nats.stream = "OTHER" }
         #expect(other?.message.contains("EVENTS takes events.web") == true && other?.isRefused == true)
-        let none = try complaint("nowhere")
+        let none = try await complaint("nowhere")
         #expect(none?.message.contains("no stream takes nowhere") == true && none?.isRefused == true)
-        let short = try complaint("short")
+        let short = try await complaint("short")
         #expect(short?.message.contains("for 1 s only") == true && short?.isRefused == false)
         // Events fill it in: what they may become has to be asked for.
         try reader.makeStream("WIDE", "wide.*.log")
-        #expect(try complaint("wide.a{app}-{level}.log") == nil)
-        #expect(try complaint("events.{app}")?.message.contains("takes only some of events.*") == true)
-        #expect(try complaint("nowhere.{app}.{name}")?.message.contains("no stream takes nowhere.*.*") == true)
-        let deaf = try complaint("deaf")
+        #expect(try await complaint("wide.a{app}-{level}.log") == nil)
+        #expect(try await complaint("events.{app}")?.message.contains("takes only some of events.*") == true)
+        #expect(try await complaint("nowhere.{app}.{name}")?.message.contains("no stream takes nowhere.*.*") == true)
+        let deaf = try await complaint("deaf")
         #expect(deaf?.message.contains("no_ack") == true && deaf?.isRefused == true)
         #expect(try reader.count() == 0)
     }
@@ -509,7 +509,7 @@ struct NATSServerTests {
         settings.user = "a"
         settings.password.inline = Secret("b")
         settings.requestTimeout = .seconds(5)
-        let complaint = try NATSOutput.streamComplaint(of: settings, log: Log(bench.log))
+        let complaint = await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log))).streamComplaint()
         #expect(complaint?.message.contains("may not ask") == true && complaint?.isRefused == false)
     }
 
@@ -517,13 +517,13 @@ struct NATSServerTests {
     func probe() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench, "authorization { token: right }")
-        func probe(_ token: String, _ url: String) throws -> String? {
+        func probe(_ token: String, _ url: String) async throws -> String? {
             var settings = DestinationSettings(nats: [url])
             settings.token.inline = Secret(token)
-            return try NATSOutput.probe(settings, log: Log(bench.log))?.message
+            return await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log))).probe()?.message
         }
-        #expect(try probe("right", server.url) == nil)
-        #expect(try probe("wrong", server.url)?.contains("refuses these credentials") == true)
-        #expect(try probe("right", "nats://127.0.0.1:1")?.contains("is it running") == true)
+        #expect(try await probe("right", server.url) == nil)
+        #expect(try await probe("wrong", server.url)?.contains("refuses these credentials") == true)
+        #expect(try await probe("right", "nats://127.0.0.1:1")?.contains("is it running") == true)
     }
 }

@@ -37,8 +37,7 @@ package struct AppCenterEncoder: BatchEncoder {
             write(event, of: header, at: index, to: &text)
             text.raw(",")
         }
-        if !events.isEmpty { text.dropLast() }
-        text.raw("]}")
+        text.close("]}")
         return text.bytes
     }
 
@@ -78,18 +77,18 @@ package struct AppCenterEncoder: BatchEncoder {
     }
 
     private func writeProperties(of event: EventView, to text: inout JSONText) {
-        var isFirst = true
-        for property in event.values {
-            guard let (type, value) = AppCenterEncoder.typed(property.value) else { continue }
-            text.raw(isFirst ? #","typedProperties":[{"type":"# : #",{"type":"#)
-            isFirst = false
-            text.string(type)
-            text.raw(#","name":"#, string: property.key)
-            text.raw(#","value":"#)
+        let typed = event.values.compactMap { name, value in AppCenterEncoder.typed(value).map { (name, $0) } }
+        guard !typed.isEmpty else { return }
+        text.raw(#","typedProperties":["#)
+        for (name, (type, value)) in typed {
+            text.raw("{")
+            text.member("type", type)
+            text.member("name", name)
+            text.raw(#""value":"#)
             text.raw(value)
-            text.raw("}")
+            text.raw("},")
         }
-        if !isFirst { text.raw("]") }
+        text.close("]")
     }
 
     /// A value with its type; nil for what has none.
@@ -113,20 +112,19 @@ package struct AppCenterEncoder: BatchEncoder {
     private func writeDevice(of event: EventView, to text: inout JSONText) {
         let members = event.device?.members ?? []
         text.raw(#","device":{"#)
-        var isFirst = true
         for (own, theirs, placeholder) in AppCenterEncoder.device {
             let value = members.last { $0.key == own }?.value
             guard value != nil || placeholder != nil else { continue }
-            text.raw(isFirst ? "\"" : ",\"")
+            text.raw("\"")
             text.raw(theirs)
             text.raw("\":")
             if let value { text.raw(value.bytes) } else if let placeholder { text.raw(placeholder) }
-            isFirst = false
+            text.raw(",")
         }
         if let country = event["country"], country.kind == .string {
-            text.raw(isFirst ? #""carrierCountry":"# : #","carrierCountry":"#)
+            text.raw(#""carrierCountry":"#)
             text.raw(country.bytes)
         }
-        text.raw("}")
+        text.close("}")
     }
 }

@@ -30,12 +30,9 @@ package struct ElasticsearchEncoder: BatchEncoder {
         var text = JSONText(capacity: lines.count + events.count * 128)
         for (place, event) in events.enumerated() {
             text.raw(#"{"create":{"#)
-            if let index {
-                text.raw(#""_index":"#, string: index[place][0])
-                text.raw(",")
-            }
-            text.raw(#""_id":"#, string: event.stableID(in: header.id, at: place))
-            text.raw("}}\n")
+            if let index { text.member("_index", index[place][0]) }
+            text.member("_id", event.stableID(in: header.id, at: place))
+            text.close("}}\n")
             write(event, to: &text)
             text.raw("\n")
         }
@@ -70,20 +67,32 @@ package struct ElasticsearchEncoder: BatchEncoder {
         guard let given = body["items"] else { return hasErrors ? unreadable(answer) : .acknowledged }
         guard let items = given.elements, items.count == header.events else { return unreadable(answer) }
         guard hasErrors else { return .acknowledged }
-        var tally = ItemTally()
-        for (place, item) in items.enumerated() {
-            // {"create": {"status": 400, "error": {"type": …, "reason": …}}}
-            let result = item.members?.first?.value
-            let status = result?["status"]?.integer.map { Int(clamping: $0) } ?? 500
-            let error = result?["error"]
-            let reason = error?["reason"]?.string ?? error?.string ?? ""
-            // An index that an event names and that is not there is nobody else's trouble.
-            tally.add(
-                place, status: status == 409 ? 200 : status,
-                isOfEvent: status == 404 && templates?.areOfEvents == true, type: error?["type"]?.string ?? "",
-                reason: reason)
+        let outcomes = items.map(outcome)
+        // Nothing of it was settled, and a person must look: at an index that is missing, read-only, or not allowed.
+        let isOpen = outcomes.allSatisfy {
+            if case .held = $0 { true } else if case .retry = $0 { true } else { false }
         }
-        return tally.outcome(of: header.events)
+        let held = outcomes.first { if case .held = $0 { true } else { false } }
+        return isOpen ? held ?? Outcome(of: outcomes) : Outcome(of: outcomes)
+    }
+
+    /// What happened to one event, by the table of statuses: `{"create": {"status": 400, "error": {"type": …, "reason": …}}}`.
+    private func outcome(of item: JSONSlice) -> Outcome {
+        let result = item.members?.first?.value
+        let status = result?["status"]?.integer.map { Int(clamping: $0) } ?? 500
+        let error = result?["error"]
+        let word = error?["type"]?.scalar.map { ": \(ErrorWords.known($0))" } ?? ""
+        let failure = Failure(
+            kind: .status, status: status, message: "an event was answered \(status)\(word)",
+            excerpt: AnswerReader.excerpt(Array((error?["reason"]?.string ?? error?.string ?? "").utf8)))
+        switch AnswerTable().meaning(of: status) {
+        case _ where status == 409, .acknowledge: return .acknowledged
+        // An index that an event names and that is not there is nobody else's trouble.
+        case .hold where status == 404 && templates?.areOfEvents == true, .bisect, .split:
+            return .partial(rejected: [RejectedEvent(index: 0, failure: failure)], retry: [])
+        case .retry: return .retry(failure)
+        case .hold: return .held(failure)
+        }
     }
 
     private func unreadable(_ answer: HTTPAnswer) -> Outcome {

@@ -8,7 +8,7 @@ package import Model
 /// letter, at most 40 characters. The protocol acknowledges everything: only its own debug view shows what it does with
 /// an event.
 /// Source: Google Analytics developer guides, "Measurement Protocol": "Sending events", "Limitations".
-package struct GA4Encoder: BatchEncoder {
+package struct GA4Encoder: PiecewiseEncoder {
     /// The most events that a request may hold.
     package static let eventsInRequest = 25
     /// The most parameters that an event may have, those that are added included.
@@ -26,7 +26,7 @@ package struct GA4Encoder: BatchEncoder {
     package var traits: FormatTraits {
         FormatTraits(
             tokenPlace: .argument("api_secret"), arguments: "measurement_id=\(HTTPAddress.escape(measurementID))",
-            boundsRequests: true, mayLeaveOut: true)
+            mayLeaveOut: true)
     }
 
     /// A request for each 25 events or 130 kB of a client, in the order of their first events.
@@ -81,17 +81,15 @@ package struct GA4Encoder: BatchEncoder {
         guard let first = events.first else { return [] }
         let client = Client(first)
         var text = JSONText(capacity: lines.count * 2)
-        text.raw(#"{"client_id":"#, string: client.id)
-        if let user = client.user {
-            text.raw(#","user_id":"#, string: user)
-        }
-        text.raw(#","events":["#)
+        text.raw("{")
+        text.member("client_id", client.id)
+        if let user = client.user { text.member("user_id", user) }
+        text.raw(#""events":["#)
         for event in events {
             _ = GA4Encoder.write(event, at: event.time ?? header.acceptedAt, to: &text)
             text.raw(",")
         }
-        text.dropLast()
-        text.raw("]}")
+        text.close("]}")
         return text.bytes
     }
 

@@ -98,11 +98,9 @@ package struct LokiEncoder: BatchEncoder {
             write(labels.isEmpty ? ["job": "spoolship"] : labels, to: &text)
             text.raw(#","values":["#)
             for place in places { write(events[place], at: place, of: header, to: &text) }
-            text.dropLast()
-            text.raw("]},")
+            text.close("]},")
         }
-        if !streams.isEmpty { text.dropLast() }
-        text.raw("]}")
+        text.close("]}")
         return text.bytes
     }
 
@@ -131,12 +129,7 @@ package struct LokiEncoder: BatchEncoder {
 
     private func write(_ members: [String: String], to text: inout JSONText) {
         text.raw("{")
-        for (name, value) in members.sorted(by: { $0.key < $1.key }) {
-            text.string(name)
-            text.raw(":", string: value)
-            text.raw(",")
-        }
-        text.dropLast()
-        text.raw("}")
+        for (name, value) in members.sorted(by: { $0.key < $1.key }) { text.member(name, value) }
+        text.close("}")
     }
 }

@@ -1,17 +1,6 @@
 internal import Events
 internal import Model
 
-/// A record's severity. Source: OpenTelemetry, "Logs Data Model", fields `SeverityNumber` and `SeverityText`.
-struct OTLPSeverity {
-    /// From 1 (trace) to 24 (fatal).
-    let number: Int
-    /// The event's own word; empty without one.
-    var text = ""
-
-    static let info = OTLPSeverity(number: 9)
-    static let fatal = OTLPSeverity(number: 21)
-}
-
 /// The members and properties of an event, from which the fields of a record are taken: what is taken is no attribute.
 struct OTLPFields {
     private(set) var members: [(key: String, value: JSONSlice)]
@@ -32,21 +21,24 @@ struct OTLPFields {
         } ?? []
     }
 
-    /// How serious it is. A word is the record's text then, and no attribute; a number stays one.
-    mutating func severity(_ event: EventView) -> OTLPSeverity? {
+    /// How serious it is, from 1 (trace) to 24 (fatal), and the event's own word for that; empty without one. A word is no
+    /// attribute then; a number stays one.
+    ///
+    /// Source: OpenTelemetry, "Logs Data Model", fields `SeverityNumber` and `SeverityText`.
+    mutating func severity(_ event: EventView) -> (number: Int, text: String) {
         if let (value, path, text) = event.severity {
             if text != nil { members.removeAll { $0.key == path } }
-            return OTLPSeverity(number: value.number, text: text ?? value.level.rawValue.uppercased())
+            return (value.number, text ?? value.level.rawValue.uppercased())
         }
         for name in ["severity", "level"] {
             let found = take(name) { value in
                 Severity(text: value.string ?? value.text, in: Severity.scale(of: name)).map {
-                    OTLPSeverity(number: $0.number, text: value.string ?? "")
+                    ($0.number, value.string ?? "")
                 }
             }
             if let found { return found }
         }
-        return nil
+        return (event["type"]?.string == "crash" ? 21 : 9, "")
     }
 
     mutating func message() -> String? {

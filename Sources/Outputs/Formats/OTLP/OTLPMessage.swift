@@ -32,8 +32,8 @@ struct OTLPMessage {
 
     func write(to text: inout JSONText) {
         text.raw("{")
-        for (place, field) in fields.enumerated() {
-            text.raw(place > 0 ? ",\"" : "\"")
+        for field in fields {
+            text.raw("\"")
             text.raw(field.name)
             text.raw("\":")
             switch field.value {
@@ -51,11 +51,11 @@ struct OTLPMessage {
                     message.write(to: &text)
                     text.raw(",")
                 }
-                if !messages.isEmpty { text.dropLast() }
-                text.raw("]")
+                text.close("]")
             }
+            text.raw(",")
         }
-        text.raw("}")
+        text.close("}")
     }
 
     // MARK: Protocol buffers

@@ -1,39 +1,27 @@
 internal import EventLoops
 internal import Model
 
-/// A name and its value.
-struct OTLPAttribute {
-    let key: String
-    let value: OTLPMessage
-
-    init(_ key: String, _ value: OTLPMessage) {
-        self.key = key
-        self.value = value
-    }
-
-    init(_ key: String, _ text: String) { self.init(key, .text(text)) }
-}
-
-extension [OTLPAttribute] {
-    /// Of each key the last value, in the place of its first: keys must be unique.
-    var messages: [OTLPMessage] {
-        var places: [String: Int] = [:]
-        var unique: [OTLPMessage] = []
-        for attribute in self {
-            let message = OTLPMessage((1, "key", .text(attribute.key)), (2, "value", .message(attribute.value)))
-            if let place = places[attribute.key] {
-                unique[place] = message
-            } else {
-                places[attribute.key] = unique.count
-                unique.append(message)
-            }
-        }
-        return unique
-    }
-}
+/// Names and their values.
+typealias OTLPAttributes = [(key: String, value: OTLPMessage)]
 
 extension OTLPMessage {
     static func text(_ text: String) -> OTLPMessage { OTLPMessage((1, "stringValue", .text(text))) }
+
+    /// Of each key the last value, in the place of its first: keys must be unique.
+    private static func unique(_ attributes: OTLPAttributes) -> Value {
+        var places: [String: Int] = [:]
+        var unique: [OTLPMessage] = []
+        for (key, value) in attributes {
+            let message = OTLPMessage((1, "key", .text(key)), (2, "value", .message(value)))
+            if let place = places[key] {
+                unique[place] = message
+            } else {
+                places[key] = unique.count
+                unique.append(message)
+            }
+        }
+        return .messages(unique)
+    }
 
     /// A value of an attribute.
     ///
@@ -51,8 +39,8 @@ extension OTLPMessage {
             let values = (json.elements ?? []).map { value($0, depth: depth - 1) }
             return OTLPMessage((5, "arrayValue", .message(OTLPMessage((1, "values", .messages(values))))))
         case .object where depth > 0:
-            let members = (json.members ?? []).map { OTLPAttribute($0.key, value($0.value, depth: depth - 1)) }
-            return OTLPMessage((6, "kvlistValue", .message(OTLPMessage((1, "values", .messages(members.messages))))))
+            let members = (json.members ?? []).map { ($0.key, value($0.value, depth: depth - 1)) }
+            return OTLPMessage((6, "kvlistValue", .message(OTLPMessage((1, "values", unique(members))))))
         case .array, .object: return .text(json.text)
         }
     }
@@ -63,26 +51,26 @@ extension OTLPMessage {
     /// come first and win; a property of the same name is called `property.NAME`; a member of the event's own that a property
     /// or one of the agent's is called like is `member.NAME`.
     static func record(_ event: EventView, in batch: BatchHeader, at index: Int) -> OTLPMessage {
-        let type = event["type"]?.string
         var fields = OTLPFields(event)
         let traceID = fields.identifier("trace_id", bytes: 16)
         let spanID = traceID.isEmpty ? [] : fields.identifier("span_id", bytes: 8)
-        let severity = fields.severity(event) ?? (type == "crash" ? .fatal : .info)
+        let severity = fields.severity(event)
         let body = fields.message() ?? event.name
-        var attributes = [OTLPAttribute("log.record.uid", event.stableID(in: batch.id, at: index))]
-        if let session = event.sessionID { attributes.append(OTLPAttribute("session.id", session)) }
-        if let country = event["country"]?.string { attributes.append(OTLPAttribute("geo.country.iso_code", country)) }
-        if let type { attributes.append(OTLPAttribute("event.type", type)) }
-        let reserved: Set<String> = ["log.record.uid", "session.id", "geo.country.iso_code", "event.type"]
+        let own = [
+            ("log.record.uid", event.stableID(in: batch.id, at: index)), ("session.id", event.sessionID),
+            ("geo.country.iso_code", event["country"]?.string), ("event.type", event["type"]?.string),
+        ]
+        var attributes: OTLPAttributes = own.compactMap { name, text in text.map { (name, .text($0)) } }
+        let reserved = Set(own.map(\.0))
         var keys = reserved
         for property in fields.properties {
             let key = reserved.contains(property.key) ? "property.\(property.key)" : property.key
             keys.insert(key)
-            attributes.append(OTLPAttribute(key, value(property.value)))
+            attributes.append((key, value(property.value)))
         }
         for member in fields.members where !EventView.placed.contains(member.key) {
             let key = keys.contains(member.key) ? "member.\(member.key)" : member.key
-            attributes.append(OTLPAttribute(key, value(member.value)))
+            attributes.append((key, value(member.value)))
         }
         func nanoseconds(_ time: Timestamp?) -> Value {
             .fixed(UInt64(clamping: (time ?? batch.acceptedAt).nanoseconds))
@@ -91,7 +79,7 @@ extension OTLPMessage {
             (1, "timeUnixNano", nanoseconds(event.time)), (2, "severityNumber", .number(severity.number)))
         if !severity.text.isEmpty { record.add(3, "severityText", .text(severity.text)) }
         record.add(5, "body", .message(.text(body)))
-        record.add(6, "attributes", .messages(attributes.messages))
+        record.add(6, "attributes", unique(attributes))
         if !traceID.isEmpty { record.add(9, "traceId", .identifier(traceID)) }
         if !spanID.isEmpty { record.add(10, "spanId", .identifier(spanID)) }
         record.add(11, "observedTimeUnixNano", nanoseconds(event.observedAt))
@@ -129,12 +117,12 @@ extension OTLPMessage {
     }
 
     private static func resource(of event: EventView) -> OTLPMessage {
-        var attributes: [OTLPAttribute] = []
-        if let app = event["app"]?.string { attributes.append(OTLPAttribute("service.name", app)) }
+        var attributes: OTLPAttributes = []
+        if let app = event["app"]?.string { attributes.append(("service.name", .text(app))) }
         for member in event.device?.members ?? [] {
-            attributes.append(OTLPAttribute(names[member.key] ?? "device.\(member.key)", value(member.value)))
+            attributes.append((names[member.key] ?? "device.\(member.key)", value(member.value)))
         }
-        if let host = event["host_name"]?.string { attributes.append(OTLPAttribute("host.name", host)) }
-        return OTLPMessage((1, "attributes", .messages(attributes.messages)))
+        if let host = event["host_name"]?.string { attributes.append(("host.name", .text(host))) }
+        return OTLPMessage((1, "attributes", unique(attributes)))
     }
 }

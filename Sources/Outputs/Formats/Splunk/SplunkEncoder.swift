@@ -44,10 +44,7 @@ package struct SplunkEncoder: BatchEncoder {
         for (name, value) in [
             ("host", settings.host), ("source", settings.source), ("sourcetype", settings.sourcetype),
         ] {
-            guard let value, !value.isEmpty else { continue }
-            text.string(name)
-            text.raw(":", string: value)
-            text.raw(",")
+            if let value, !value.isEmpty { text.member(name, value) }
         }
         self.metadata = text.bytes
     }
@@ -71,14 +68,8 @@ package struct SplunkEncoder: BatchEncoder {
                 text.raw(",")
             }
             text.raw(metadata)
-            if let index {
-                text.raw(#""index":"#, string: index[place][0])
-                text.raw(",")
-            }
-            if let host, event.isFrom(host) {
-                text.raw(#""host":"#, string: host)
-                text.raw(",")
-            }
+            if let index { text.member("index", index[place][0]) }
+            if let host, event.isFrom(host) { text.member("host", host) }
             text.raw(#""event":"#)
             text.raw(event.line)
             if let severity = event.severity?.value {
