@@ -17,8 +17,8 @@ final class AppState {
     /// The name as JSON text.
     let quotedName: [UInt8]
     private(set) var settings = AppSettings()
-    /// The default name as JSON text.
-    private(set) var quotedDefaultName: [UInt8] = []
+    /// The default name as the member `name`.
+    private(set) var defaultNameMember: [UInt8] = []
     /// Where a record's name, time and severity are looked for.
     private(set) var nameCandidates = Candidates.none
     private(set) var timeCandidates = Candidates.none
@@ -62,7 +62,7 @@ final class AppState {
 
     func configure(_ options: EventOptions, _ watched: WatchedNames) {
         settings = options.apps[name] ?? options.defaults
-        quotedDefaultName = JSONText.quoted(settings.defaultEventName)
+        defaultNameMember = Array("\"name\":".utf8) + JSONText.quoted(settings.defaultEventName)
         nameCandidates = Candidates(settings.nameMembers, watched)
         timeCandidates = Candidates(settings.timeMembers, watched)
         levelCandidates = Candidates(settings.levelMembers, watched)

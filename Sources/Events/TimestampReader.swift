@@ -2,11 +2,9 @@ internal import EventLoops
 
 /// Reads the times of events, most of which fall on the same day as the one before.
 ///
-/// A text such as `2026-11-20T10:00:00.123Z`, which nearly all events have, is read eight bytes at a time, and its date only
-/// where that is another than the last. Any other text goes to `TimestampText.parse`. Both say the same.
+/// A text such as `2026-11-20T10:00:00.123Z`, which nearly all events have, or with six or nine digits behind the point, is read eight
+/// bytes at a time, and its date only where that is another than the last. Any other text goes to `TimestampText.parse`. Both say the same.
 struct TimestampReader {
-    /// The length of such a text.
-    private static let length = 24
     static let day: Int64 = 86_400_000_000_000
 
     /// The text of the last date, up to the `T`; zero, which no JSON string can hold, for none.
@@ -18,12 +16,13 @@ struct TimestampReader {
     /// As `TimestampText.parse`.
     @inline(__always)
     mutating func parse(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {
-        guard text.count == TimestampReader.length, let start = text.baseAddress else {
+        let length = text.count
+        guard length == 24 || length == 27 || length == 30, let start = text.baseAddress else {
             return TimestampText.parse(text)
         }
         let p = UnsafeRawPointer(start)
         guard TimestampReader.word(p, 0) == dateStart, TimestampReader.word(p, 3) == dateEnd,
-            let nanoseconds = TimestampReader.timeOfDay(p)
+            let nanoseconds = TimestampReader.timeOfDay(p, length)
         else { return another(text) }
         return Timestamp(nanoseconds: midnight &+ nanoseconds)
     }
@@ -32,7 +31,9 @@ struct TimestampReader {
     @inline(never)
     private mutating func another(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {
         guard let time = TimestampText.parse(text) else { return nil }
-        guard let p = UnsafeRawPointer(text.baseAddress), let ofDay = TimestampReader.timeOfDay(p) else { return time }
+        guard let p = UnsafeRawPointer(text.baseAddress), let ofDay = TimestampReader.timeOfDay(p, text.count) else {
+            return time
+        }
         let midnight = time.nanoseconds.subtractingReportingOverflow(ofDay)
         // Where the day is not within what a time can say, each of its times is looked at by itself.
         guard !midnight.overflow, midnight.partialValue % TimestampReader.day == 0,
@@ -44,16 +45,18 @@ struct TimestampReader {
         return time
     }
 
-    /// The nanoseconds since midnight that `HH:MM:SS.mmmZ` says, from the twelfth byte on; nil for another form, and for a
-    /// leap second.
+    /// The nanoseconds since midnight that `HH:MM:SS.mmmZ` says, from the twelfth byte on, or the same with more digits before the `Z`;
+    /// nil for another form, and for a leap second.
     @inline(__always)
-    private static func timeOfDay(_ p: UnsafeRawPointer) -> Int64? {
+    private static func timeOfDay(_ p: UnsafeRawPointer, _ length: Int) -> Int64? {
         // Each byte becomes the value of its digit, those between the digits become zero; the lowest byte is the first.
         let clock = word(p, 11) ^ 0x3030_3A30_303A_3030  // 00:00:00
-        let end = word(p, 16) ^ 0x5A30_3030_2E30_303A  // :00.000Z
+        let end = word(p, 16) & 0x00FF_FFFF_FFFF_FFFF ^ 0x0030_3030_2E30_303A  // :00.000
         let clockExcess = (clock &+ 0x0606_0006_0600_0606) & 0xF0F0_00F0_F000_F0F0 | clock & 0xF0F0_FFF0_F0FF_F0F0
         let endExcess = (end &+ 0x0006_0606_0006_0600) & 0x00F0_F0F0_00F0_F000 | end & 0xFFF0_F0F0_FFF0_F0FF
-        guard clockExcess | endExcess == 0 else { return nil }
+        guard clockExcess | endExcess == 0,
+            p.load(fromByteOffset: length - 1, as: UInt8.self) == UInt8(ascii: "Z")
+        else { return nil }
         let pairs = clock &* 10 &+ clock &>> 8
         let hour = pairs & 0xFF
         let minute = pairs &>> 24 & 0xFF
@@ -61,7 +64,15 @@ struct TimestampReader {
         guard hour <= 23, minute <= 59, second <= 59 else { return nil }
         let millisecond = (end &>> 32 & 0xFF) &* 100 &+ (end &>> 40 & 0xFF) &* 10 &+ (end &>> 48 & 0xFF)
         let total = ((hour &* 60 &+ minute) &* 60 &+ second) &* 1000 &+ millisecond
-        return Int64(truncatingIfNeeded: total &* 1_000_000)
+        var rest: UInt64 = 0
+        var place = 23
+        while place < length &- 1 {
+            let digit = p.load(fromByteOffset: place, as: UInt8.self) &- UInt8(ascii: "0")
+            guard digit < 10 else { return nil }
+            rest = rest &* 10 &+ UInt64(digit)
+            place &+= 1
+        }
+        return Int64(truncatingIfNeeded: total &* 1_000_000 &+ (length == 27 ? rest &* 1000 : rest))
     }
 
     @inline(__always)

@@ -119,27 +119,6 @@ public enum TimestampText {
         return Timestamp(nanoseconds: whole.multipliedSaturating(by: unit).addingSaturating(fraction))
     }
 
-    /// Appends a time as RFC 3339 text in UTC, with as many digits as it has: three, six or nine after the point.
-    package static func append(_ time: Timestamp, to bytes: inout [UInt8]) {
-        bytes.append(contentsOf: repeatElement(0, count: Timestamp.textLength))
-        bytes.withUnsafeMutableBufferPointer { buffer in
-            guard let end = buffer.baseAddress.map({ $0 + buffer.count }) else { return }
-            time.write(to: end - Timestamp.textLength)
-        }
-        // bounded: less than a million.
-        var rest = Int(time.nanoseconds.floored(by: 1_000_000).remainder)
-        guard rest > 0 else { return }
-        bytes.removeLast()
-        let isInMicroseconds = rest % 1000 == 0
-        if isInMicroseconds { rest /= 1000 }
-        var unit = isInMicroseconds ? 100 : 100_000
-        while unit > 0 {
-            bytes.append(UInt8(ascii: "0") + UInt8(rest / unit % 10))
-            unit /= 10
-        }
-        bytes.append(UInt8(ascii: "Z"))
-    }
-
     // MARK: The calendar
 
     @inline(__always)

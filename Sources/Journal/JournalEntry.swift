@@ -4,31 +4,48 @@ internal import Glibc
 internal import Model
 
 /// The fields of one entry, and the line that they become. Its buffers are used again for the next entry.
-struct JournalEntry {
-    /// A field of the entry that is taken.
+///
+/// Most fields say what they said in entries before: the unit, the host, the boot. Their texts are kept, each with the member that it
+/// becomes, and what is found again, byte for byte, is not looked into again.
+struct JournalEntry: ~Copyable {
+    /// A field, `NAME=value`. Where its parts are in `bytes`.
     private struct Part {
-        /// Which of `fields`; nil: one of those that nobody named, whose name is in `bytes`.
+        /// Which of `fields`; nil: one that nobody named.
         var field: Int?
-        var name: Range<Int>
-        var value: Range<Int>
+        /// Whether it becomes a member: nobody may have asked for it but the filter.
+        var isTaken = false
+        var name = 0..<0
+        var value = 0..<0
+        /// The member, behind a comma; empty where it is not made yet.
+        var member = 0..<0
+        var findings: JournalFilter.Findings = []
     }
 
+    private let filter: JournalFilter
     private let fields: [JournalField]
-    /// Their names, one after the other, and where each is: each field of each entry is looked for in them.
-    private let names: [UInt8]
-    private let places: [(start: Int, count: Int)]
     /// The entry in which each field was last taken, and this one's number.
     private var lastTaken: [Int]
     private var number = 0
     private let takesAll: Bool
-    private let looksAtUnits: Bool
     private var check = ObjectCheck()
+    private var timeWriter = TimestampWriter()
 
-    /// What the parts say, one after the other.
+    /// The texts that are kept, one after the other, then what else this entry says.
     private var bytes: [UInt8] = []
+    /// How many of the bytes are kept.
+    private var kept = 0
+    /// The texts that are kept, each at a place that its address in the library's memory gives: a text that is stored once is read there
+    /// again and again. Whatever is there, it is compared.
+    private var known = [Part](repeating: Part(), count: JournalEntry.mostKnown)
     private var parts: [Part] = []
-    /// What the filter looks at.
-    private(set) var subject = JournalFilter.Subject()
+    private var findings: JournalFilter.Findings = []
+    private var line = LineBuffer()
+
+    private static let mostKnown = 512
+    /// Longer texts are hardly ever the same.
+    private static let longestKnown = 256
+    /// With more than this all texts are forgotten.
+    private static let mostKept = 64 << 10
 
     /// The message is the first field, its priority the second.
     init(_ options: JournalOptions) {
@@ -37,77 +54,107 @@ struct JournalEntry {
         let wanted = takesAll ? JournalField.withOtherNames : options.fields
         for name in wanted where !names.contains(name) { names.append(name) }
         fields = names.map { JournalField($0) }
-        var all: [UInt8] = []
-        places = fields.map { field in
-            defer { all += field.name }
-            return (all.count, field.name.count)
-        }
-        self.names = all
         lastTaken = Array(repeating: 0, count: fields.count)
-        looksAtUnits = !options.units.isEmpty
+        filter = JournalFilter(options)
     }
 
     /// Forgets the entry before.
     mutating func begin() {
-        bytes.removeAll(keepingCapacity: true)
+        if kept > JournalEntry.mostKept {
+            kept = 0
+            for index in known.indices { known[index] = Part() }
+        }
+        bytes.removeLast(bytes.count - kept)
         parts.removeAll(keepingCapacity: true)
         number += 1
-        subject = JournalFilter.Subject()
+        findings = []
     }
+
+    /// Whether the entry is to be read.
+    var passes: Bool { filter.passes(findings) }
 
     /// Takes a field as the journal has it, `NAME=value`. Of several of one name the first counts.
     mutating func take(_ text: UnsafeBufferPointer<UInt8>) {
-        guard let base = text.baseAddress, let found = memchr(base, Int32(UInt8(ascii: "=")), text.count) else {
-            return
+        guard let base = text.baseAddress, !text.isEmpty else { return }
+        let place = Int(bitPattern: base) >> 3 & (JournalEntry.mostKnown - 1)
+        let start = known[place].name.lowerBound
+        if known[place].value.upperBound - start == text.count,
+            bytes.withUnsafeBytes({ memcmp($0.baseAddress.unsafelyUnwrapped + start, base, text.count) == 0 })
+        {
+            return add(known[place])
         }
+        guard let part = read(text, base) else { return }
+        // Of messages hardly one is like the one before.
+        if part.field != 0, text.count <= JournalEntry.longestKnown {
+            known[place] = part
+            kept = bytes.count
+        }
+        add(part)
+    }
+
+    private mutating func add(_ part: Part) {
+        if let field = part.field {
+            guard lastTaken[field] != number else { return }
+            lastTaken[field] = number
+        }
+        findings.formUnion(part.findings)
+        if part.isTaken, part.field != nil || !parts.contains(where: { bytes[$0.name] == bytes[part.name] }) {
+            parts.append(part)
+        }
+    }
+
+    /// Looks into a field and keeps its text; nil for what is none.
+    private mutating func read(_ text: UnsafeBufferPointer<UInt8>, _ base: UnsafePointer<UInt8>) -> Part? {
+        guard let found = memchr(base, Int32(UInt8(ascii: "=")), text.count) else { return nil }
         let length = UnsafeRawPointer(found) - UnsafeRawPointer(base)
         let name = UnsafeBufferPointer(start: base, count: length)
         let value = UnsafeBufferPointer(start: base + length + 1, count: text.count - length - 1)
-        if looksAtUnits { lookAtUnit(name, value) }
-        if let field = field(base, length) {
-            guard lastTaken[field] != number else { return }
-            lastTaken[field] = number
-            if field == 1, value.count == 1, (0x30...0x37).contains(value[0]) {
-                subject.priority = Int(value[0]) - 0x30
-            }
-            parts.append(Part(field: field, name: 0..<0, value: keep(value)))
-        } else if takesAll, name.allSatisfy(JournalEntry.isNameByte),
-            !parts.contains(where: { $0.field == nil && bytes[$0.name].elementsEqual(name) })
-        {
-            parts.append(Part(field: nil, name: keep(name), value: keep(value)))
+        let field = fields.indices.first {
+            fields[$0].name.count == length && memcmp(fields[$0].name, base, length) == 0
         }
-    }
-
-    private func field(_ name: UnsafePointer<UInt8>, _ length: Int) -> Int? {
-        names.withUnsafeBufferPointer { names in
-            guard let base = names.baseAddress else { return nil }
-            for (index, place) in places.enumerated()
-            where place.count == length && memcmp(base + place.start, name, length) == 0 { return index }
-            return nil
-        }
-    }
-
-    /// Whether journald would take it in a field's name: capital letters, digits, underscores.
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        (0x41...0x5A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "_")
-    }
-
-    private mutating func keep(_ text: UnsafeBufferPointer<UInt8>) -> Range<Int> {
+        var part = Part(field: field, findings: filter.findings(name, value))
+        // What journald would take in a name: capital letters, digits, underscores.
+        part.isTaken =
+            field != nil || takesAll && name.allSatisfy { 0x41...0x5A ~= $0 || 0x30...0x39 ~= $0 || $0 == 0x5F }
+        guard part.isTaken || text.count <= JournalEntry.longestKnown else { return part }
         let start = bytes.count
         bytes.append(contentsOf: text)
+        part.name = start..<start + length
+        part.value = start + length + 1..<bytes.count
+        // A message may be an object.
+        if part.isTaken, field != 0 || value.first != UInt8(ascii: "{") { part.member = makeMember(part, value) }
+        return part
+    }
+
+    // MARK: Members
+
+    /// Makes the member of a part that has this value.
+    private mutating func makeMember(_ part: Part, _ value: UnsafeBufferPointer<UInt8>) -> Range<Int> {
+        let start = bytes.count
+        bytes += part.field.map { fields[$0].opening } ?? JournalField.opening(bytes[part.name])
+        if let field = part.field, fields[field].isNumber, JournalEntry.isNumber(value) {
+            bytes.append(contentsOf: value)
+        } else {
+            JSONString.append(value, to: &bytes)
+        }
         return start..<bytes.count
     }
 
-    private mutating func lookAtUnit(_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) {
-        switch name.count {
-        case 4 where name.elementsEqual("UNIT".utf8): subject.managedUnit = Array(value)
-        case 4 where name.elementsEqual("_PID".utf8): subject.isManager = value.elementsEqual("1".utf8)
-        case 4 where name.elementsEqual("_UID".utf8): subject.isRoot = value.elementsEqual("0".utf8)
-        case 13 where name.elementsEqual("_SYSTEMD_UNIT".utf8): subject.unit = Array(value)
-        case 13 where name.elementsEqual("COREDUMP_UNIT".utf8): subject.coredumpUnit = Array(value)
-        case 19 where name.elementsEqual("OBJECT_SYSTEMD_UNIT".utf8): subject.objectUnit = Array(value)
-        default: break
-        }
+    /// Makes the member of a part whose value is another now, or was left as it is.
+    private mutating func remake(_ part: Int) {
+        parts[part].member = Array(bytes[parts[part].value]).withUnsafeBufferPointer { makeMember(parts[part], $0) }
+    }
+
+    /// Whether a text is a whole number as JSON writes it, of at most 18 digits.
+    private static func isNumber(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard (1...18).contains(text.count), text.count == 1 || text[0] != 0x30 else { return false }
+        for byte in text where byte < 0x30 || byte > 0x39 { return false }
+        return true
+    }
+
+    /// The name of a part's member: only capital letters, digits and underscores where journald's name is kept.
+    private func memberName(_ part: Part) -> ArraySlice<UInt8> {
+        part.field.map { fields[$0].member[...] } ?? bytes[part.name]
     }
 
     // MARK: The line
@@ -123,28 +170,21 @@ struct JournalEntry {
     ///   - limit: the longest line in bytes, its line feed not counted.
     /// - Returns: whether it was cut.
     mutating func write(into lines: inout [UInt8], time: Timestamp, limit: Int) -> Bool {
-        let start = lines.count
-        // Its members may be in any order; what is looked for is the message.
-        if let message = parts.firstIndex(where: { $0.field == 0 }), appendObject(message, to: &lines) {
-            appendMembers(to: &lines, behind: start..<lines.count)
-            append("__REALTIME_TIMESTAMP", number: time.nanoseconds / 1000, to: &lines)
-            end(&lines)
-            if lines.count - start <= limit + 1 { return false }
-            lines.removeSubrange(start...)
-        }
-        appendText(to: &lines, time, cut: nil)
         var cut: (part: Int, bytes: Int)?
-        while lines.count - start > limit + 1 {
-            // Each byte of a value is at least one of the line.
-            guard let longest = parts.indices.max(by: { parts[$0].value.count < parts[$1].value.count }),
-                !parts[longest].value.isEmpty
-            else { break }
-            let before = parts[longest].value.count
-            shorten(longest, by: lines.count - start - limit - 1 + (cut == nil ? JournalEntry.markBytes : 0))
-            cut = (cut?.part ?? longest, (cut?.bytes ?? 0) + before - parts[longest].value.count)
-            lines.removeSubrange(start...)
-            appendText(to: &lines, time, cut: cut)
+        if !writeObject(time, limit: limit) {
+            writeText(time, cut: nil)
+            while line.count > limit + 1 {
+                // Each byte of a value is at least one of the line.
+                guard let longest = parts.indices.max(by: { parts[$0].value.count < parts[$1].value.count }),
+                    !parts[longest].value.isEmpty
+                else { break }
+                let before = parts[longest].value.count
+                shorten(longest, by: line.count - limit - 1 + (cut == nil ? JournalEntry.markBytes : 0))
+                cut = (cut?.part ?? longest, (cut?.bytes ?? 0) + before - parts[longest].value.count)
+                writeText(time, cut: cut)
+            }
         }
+        lines.append(contentsOf: line.bytes.bindMemory(to: UInt8.self))
         return cut != nil
     }
 
@@ -157,104 +197,70 @@ struct JournalEntry {
         var end = max(value.lowerBound, value.upperBound - count)
         while end > value.lowerBound, bytes[end] & 0xC0 == 0x80 { end -= 1 }
         parts[part].value = value.lowerBound..<end
+        remake(part)
     }
 
-    /// Appends the message if it is a JSON object, without its closing bracket.
-    private mutating func appendObject(_ message: Int, to lines: inout [UInt8]) -> Bool {
-        let value = parts[message].value
-        guard bytes[value].first == UInt8(ascii: "{") else { return false }
-        let start = lines.count
-        lines.append(contentsOf: bytes[value])
-        lines.append(UInt8(ascii: "\n"))
-        guard let close = check.end(of: lines, from: start) else {
-            lines.removeSubrange(start...)
-            return false
-        }
-        lines.removeSubrange(close...)
-        // Line breaks are white space between its tokens: within a string there can be none.
-        for index in start..<lines.count where lines[index] == 0x0A || lines[index] == 0x0D { lines[index] = 0x20 }
-        return true
-    }
-
-    private func appendText(to lines: inout [UInt8], _ time: Timestamp, cut: (part: Int, bytes: Int)?) {
-        lines.append(UInt8(ascii: "{"))
-        lines.append(contentsOf: "\"timestamp\":\"".utf8)
-        TimestampText.append(time, to: &lines)
-        lines.append(contentsOf: "\",".utf8)
-        appendMembers(to: &lines, behind: nil)
-        if let cut {
-            append("truncated_bytes", number: Int64(cut.bytes), to: &lines)
-            append("truncated_member", text: String(decoding: member(parts[cut.part]), as: UTF8.self), to: &lines)
-        }
-        end(&lines)
-    }
-
-    /// The closing bracket in place of the comma after the last member.
-    private func end(_ lines: inout [UInt8]) {
-        if lines.last == UInt8(ascii: ",") { lines.removeLast() }
-        lines.append(contentsOf: "}\n".utf8)
-    }
-
-    /// Appends the parts, each followed by a comma.
+    /// Writes the line of an entry whose message is a JSON object.
     ///
-    /// - Parameter object: where the message is that is the line's beginning: it is left out, and so is what has the name of one
-    ///   of its members, or might have.
-    private func appendMembers(to lines: inout [UInt8], behind object: Range<Int>?) {
-        if let object, lines[object].last != UInt8(ascii: "{") { lines.append(UInt8(ascii: ",")) }
-        bytes.withUnsafeBufferPointer { bytes in
-            for part in parts {
-                if let object {
-                    guard part.field != 0, !JournalEntry.has(lines[object], quoted: member(part)) else { continue }
-                }
-                if let field = part.field {
-                    lines.append(contentsOf: fields[field].opening)
-                } else {
-                    lines.append(UInt8(ascii: "\""))
-                    lines.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[part.name]))
-                    lines.append(contentsOf: "\":".utf8)
-                }
-                let value = UnsafeBufferPointer(rebasing: bytes[part.value])
-                if let field = part.field, fields[field].isNumber, JournalEntry.isNumber(value) {
-                    lines.append(contentsOf: value)
-                } else {
-                    JSONString.append(value, to: &lines)
-                }
-                lines.append(UInt8(ascii: ","))
+    /// - Returns: false for any other message, and where the line would be too long.
+    private mutating func writeObject(_ time: Timestamp, limit: Int) -> Bool {
+        // A message that may be one has no member yet.
+        guard let message = parts.firstIndex(where: { $0.member.isEmpty }) else { return false }
+        line.removeAll()
+        line.append(bytes[parts[message].value])
+        line.append("\n")
+        if let close = check.end(of: line.bytes) {
+            // Line breaks are white space between its tokens: within a string there can be none.
+            let object = line.bytes[..<close].map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }
+            line.removeAll()
+            line.append(object[...])
+            var isEmpty = object.last { $0 != 0x20 && $0 != 0x09 } == UInt8(ascii: "{")
+            for part in parts where part.field != 0 && !JournalEntry.has(object, quoted: memberName(part)) {
+                line.append(bytes[part.member].dropFirst(isEmpty ? 1 : 0))
+                isEmpty = false
             }
+            let microseconds = "\(isEmpty ? "" : ",")\"__REALTIME_TIMESTAMP\":\(time.nanoseconds / 1000)}\n"
+            line.append(Array(microseconds.utf8)[...])
+            if line.count <= limit + 1 { return true }
         }
-    }
-
-    /// Whether a text is a whole number as JSON writes it, of at most 18 digits.
-    private static func isNumber(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard (1...18).contains(text.count), text.count == 1 || text[0] != 0x30 else { return false }
-        for byte in text where byte < 0x30 || byte > 0x39 { return false }
-        return true
-    }
-
-    /// A part's member: only capital letters, digits and underscores where journald's name is kept.
-    private func member(_ part: Part) -> ArraySlice<UInt8> {
-        if let field = part.field { return fields[field].member[...] }
-        return bytes[part.name]
-    }
-
-    private static func has(_ object: ArraySlice<UInt8>, quoted name: ArraySlice<UInt8>) -> Bool {
-        object.withUnsafeBytes { object in name.withUnsafeBytes { contains(object, quoted: $0) } }
-    }
-
-    private static func contains(_ text: UnsafeRawBufferPointer, quoted name: UnsafeRawBufferPointer) -> Bool {
-        guard text.count >= name.count + 2 else { return false }
-        for start in 0...(text.count - name.count - 2)
-        where text[start] == UInt8(ascii: "\"") && text[start + name.count + 1] == UInt8(ascii: "\"") {
-            if text[(start + 1)...].starts(with: name) { return true }
-        }
+        remake(message)
         return false
     }
 
-    private func append(_ name: StaticString, text: String, to lines: inout [UInt8]) {
-        lines.append(contentsOf: "\"\(name)\":\"\(text)\",".utf8)
+    private mutating func writeText(_ time: Timestamp, cut: (part: Int, bytes: Int)?) {
+        line.removeAll()
+        line.append("{\"timestamp\":\"")
+        line.append(timeWriter.text(of: time))
+        line.append("\"")
+        JournalEntry.append(parts, of: bytes, to: &line)
+        if let cut {
+            let name = String(decoding: memberName(parts[cut.part]), as: UTF8.self)
+            let marks = ",\"truncated_bytes\":\(cut.bytes),\"truncated_member\":\"\(name)\""
+            line.append(Array(marks.utf8)[...])
+        }
+        line.append("}\n")
     }
 
-    private func append(_ name: StaticString, number: Int64, to lines: inout [UInt8]) {
-        lines.append(contentsOf: "\"\(name)\":\(number),".utf8)
+    /// Static, because what is part of an entry may not be reached while another part of it is in use.
+    private static func append(_ parts: [Part], of bytes: [UInt8], to line: inout LineBuffer) {
+        bytes.withUnsafeBytes { bytes in
+            for part in parts { line.append(UnsafeRawBufferPointer(rebasing: bytes[part.member])) }
+        }
+    }
+
+    /// Whether an object has a member of that name, or might have: the name in quotes is somewhere in it.
+    private static func has(_ object: [UInt8], quoted name: ArraySlice<UInt8>) -> Bool {
+        let quoted = Array(JournalField.opening(name)[1..<name.count + 3])
+        return object.withUnsafeBytes { object in
+            guard var from = object.baseAddress else { return false }
+            let end = from + object.count
+            while let quote = memchr(from, Int32(UInt8(ascii: "\"")), end - from) {
+                if end - UnsafeRawPointer(quote) >= quoted.count, memcmp(quote, quoted, quoted.count) == 0 {
+                    return true
+                }
+                from = UnsafeRawPointer(quote) + 1
+            }
+            return false
+        }
     }
 }

@@ -7,7 +7,7 @@ struct JournalField: Sendable, Equatable {
     let name: [UInt8]
     /// The member's.
     let member: [UInt8]
-    /// What goes before its value: the member with its quotes and colon.
+    /// What goes before its value: a comma, and the member with its quotes and colon.
     let opening: [UInt8]
     /// Whether digits become a number.
     let isNumber: Bool
@@ -16,9 +16,11 @@ struct JournalField: Sendable, Equatable {
         let known = JournalField.known[name]
         self.name = Array(name.utf8)
         member = Array((known?.member ?? name).utf8)
-        opening = [UInt8(ascii: "\"")] + member + Array("\":".utf8)
+        opening = JournalField.opening(member[...])
         isNumber = known?.isNumber ?? false
     }
+
+    static func opening(_ member: ArraySlice<UInt8>) -> [UInt8] { Array(",\"".utf8) + member + Array("\":".utf8) }
 
     /// The fields of each entry that has them, besides its message and its time.
     static let usual = [

@@ -32,27 +32,45 @@ struct JournalFilter: Sendable {
         }
     }
 
-    /// What the filter looks at in an entry.
-    struct Subject {
-        var unit: [UInt8]?
-        var objectUnit: [UInt8]?
-        var managedUnit: [UInt8]?
-        var coredumpUnit: [UInt8]?
-        var isManager = false
-        var isRoot = false
-        var priority: Int?
+    /// What a field of an entry says to the filter; those of all its fields together decide.
+    struct Findings: OptionSet {
+        let rawValue: UInt8
+
+        static let hasPriority = Findings(rawValue: 1)
+        static let isSevere = Findings(rawValue: 2)
+        /// A unit that is read: the entry is about it if it was written by the unit itself, by the manager, or by a privileged process.
+        static let unit = Findings(rawValue: 4)
+        static let managedUnit = Findings(rawValue: 8)
+        static let objectUnit = Findings(rawValue: 16)
+        static let isManager = Findings(rawValue: 32)
+        static let isRoot = Findings(rawValue: 64)
+    }
+
+    func findings(
+        _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>
+    ) -> Findings {
+        func isRead(_ finding: Findings) -> Findings {
+            units.contains { Array(value).fits($0, hasMarks: true) } ? finding : []
+        }
+        func isNamed(_ other: String) -> Bool { name.elementsEqual(other.utf8) }
+        switch name.count {
+        case 8 where value.count == 1 && (0x30...0x37).contains(value[0]) && isNamed("PRIORITY"):
+            return Int(value[0]) - 0x30 <= priority ? [.hasPriority, .isSevere] : .hasPriority
+        case _ where units.isEmpty: return []
+        case 4 where isNamed("UNIT"): return isRead(.managedUnit)
+        case 4 where isNamed("_PID"): return value.elementsEqual("1".utf8) ? .isManager : []
+        case 4 where isNamed("_UID"): return value.elementsEqual("0".utf8) ? .isRoot : []
+        case 13 where isNamed("_SYSTEMD_UNIT"): return isRead(.unit)
+        case 13 where isNamed("COREDUMP_UNIT"): return isRead(.objectUnit)
+        case 19 where isNamed("OBJECT_SYSTEMD_UNIT"): return isRead(.objectUnit)
+        default: return []
+        }
     }
 
     /// Whether an entry passes.
-    func passes(_ subject: Subject) -> Bool {
-        guard subject.priority ?? 6 <= priority else { return false }
-        guard !units.isEmpty else { return true }
-        let names = [
-            subject.unit, subject.isManager ? subject.managedUnit : nil, subject.isRoot ? subject.objectUnit : nil,
-            subject.isRoot ? subject.coredumpUnit : nil,
-        ]
-        return names.contains { name in
-            name.map { name in units.contains { name.fits($0, hasMarks: true) } } ?? false
-        }
+    func passes(_ findings: Findings) -> Bool {
+        guard findings.contains(.isSevere) || !findings.contains(.hasPriority) && priority >= 6 else { return false }
+        return units.isEmpty || findings.contains(.unit) || findings.isSuperset(of: [.isManager, .managedUnit])
+            || findings.isSuperset(of: [.isRoot, .objectUnit])
     }
 }

@@ -14,6 +14,8 @@ public struct JournalOptions: Sendable, Equatable {
     public var fields: [String]
     /// The longest line, in bytes: an entry that is longer is cut in its longest field.
     public var maxEventSize: Int
+    /// How many bytes of lines are read for one commit, an entry excepted.
+    public var pieceBytes = 1 << 20
 
     package init(
         directory: String?, units: [String], priority: Int, since: JournalStart, fields: [String], maxEventSize: Int

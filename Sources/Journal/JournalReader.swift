@@ -12,18 +12,17 @@ public actor JournalReader {
     /// The executor is the loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// How many bytes of lines a piece has at most, one entry excepted, and how many entries are looked at for it.
-    private static let pieceBytes = 256 << 10
+    /// How many entries are looked at for a piece.
     private static let pieceEntries = 8192
     /// How long a journal that cannot be read is left alone, at first and at most.
     private static let patience = (first: Duration.seconds(1), most: Duration.seconds(300))
 
     let loop: EventLoop
     let options: JournalOptions
-    private let filter: JournalFilter
+    private let matches: [[String]]
     let log: Log
-    /// Its buffers; nil while a piece is read: then they are a local's, whose uses nobody has to check.
-    private var entry: JournalEntry?
+    /// What is read of an entry. Nobody else has it: that is not checked at each field.
+    @exclusivity(unchecked) private var entry: JournalEntry
     private var place: JournalPlace?
     var open: Open?
     var wakeUp: CheckedContinuation<Void, Never>?
@@ -56,7 +55,8 @@ public actor JournalReader {
         self.options = options
         self.log = log
         self.place = place
-        filter = JournalFilter(options)
+        matches = JournalFilter(options).matches
+        entry = JournalEntry(options)
     }
 
     /// Ends waiting, and each later call.
@@ -88,7 +88,7 @@ public actor JournalReader {
     public func place(after entries: Int, from place: JournalPlace) -> JournalPlace? {
         do throws(JournalError) {
             let handle = try JournalHandle(directory: options.directory, longest: options.maxEventSize + 64)
-            try handle.match(filter.matches)
+            try handle.match(matches)
             try go(to: place, handle)
             var entry = JournalEntry(options)
             var found = JournalPlace(cursor: place.cursor, seenUntil: place.seenUntil)
@@ -96,7 +96,7 @@ public actor JournalReader {
             while left > 0, try handle.next() {
                 entry.begin()
                 handle.forEachField { entry.take($0) }
-                guard filter.passes(entry.subject) else { continue }
+                guard entry.passes else { continue }
                 left -= 1
                 guard left == 0, let cursor = handle.cursor else { continue }
                 found = JournalPlace(cursor: cursor, seenUntil: max(place.seenUntil, handle.time ?? place.seenUntil))
@@ -125,17 +125,14 @@ public actor JournalReader {
             piece.gap = gap(open.handle, before)
             open.hasOtherFiles = false
         }
-        var entry = self.entry.take() ?? JournalEntry(options)
-        defer { self.entry = entry }
         var looked = 0
         var last: Timestamp?
-        while piece.lines.count < JournalReader.pieceBytes, looked < JournalReader.pieceEntries, try open.handle.next()
-        {
+        while piece.lines.count < options.pieceBytes, looked < JournalReader.pieceEntries, try open.handle.next() {
             looked += 1
             last = open.handle.time ?? last
             entry.begin()
             open.handle.forEachField { entry.take($0) }
-            guard filter.passes(entry.subject) else { continue }
+            guard entry.passes else { continue }
             piece.entries += 1
             if entry.write(into: &piece.lines, time: last ?? before.seenUntil, limit: options.maxEventSize) {
                 piece.cut += 1
@@ -147,7 +144,7 @@ public actor JournalReader {
         } else if let times = open.handle.times {
             piece.place.seenUntil = max(before.seenUntil, times.until)
         }
-        piece.isFull = piece.lines.count >= JournalReader.pieceBytes || looked == JournalReader.pieceEntries
+        piece.isFull = piece.lines.count >= options.pieceBytes || looked == JournalReader.pieceEntries
         place = piece.place
         note(piece, looked: looked)
         return piece.entries > 0 || piece.gap != nil || looked == JournalReader.pieceEntries ? piece : nil
@@ -158,7 +155,7 @@ public actor JournalReader {
         if let open { return open }
         // One byte more than fits shows that a field was longer.
         let handle = try JournalHandle(directory: options.directory, longest: options.maxEventSize + 64)
-        try handle.match(filter.matches)
+        try handle.match(matches)
         let made = try Open(handle)
         try reportFiles()
         if let place { try go(to: place, made.handle) }

@@ -50,6 +50,9 @@ struct JournalEntryTests {
             line([("MESSAGE", "{\n \"a\": 1,\n \"b\": 2 }"), ("_PID", "1")])
                 == #"{  "a": 1,  "b": 2 ,"process.pid":1,"__REALTIME_TIMESTAMP":1795168800123000}"#)
         #expect(line([("MESSAGE", "{}")]) == #"{"__REALTIME_TIMESTAMP":1795168800123000}"#)
+        #expect(
+            line([("MESSAGE", "{ \n }"), ("_PID", "1")])
+                == #"{   "process.pid":1,"__REALTIME_TIMESTAMP":1795168800123000}"#)
     }
 
     @Test(
@@ -84,6 +87,45 @@ struct JournalEntryTests {
         var lines: [UInt8] = []
         #expect(!entry.write(into: &lines, time: time, limit: 1000))
         #expect(lines.contains(0xFF) && lines.suffix(10).elementsEqual("\\u0000A\"}\n".utf8))
+    }
+
+    @Test("what is known from entries before, at the same address or another, changes no line")
+    func known() {
+        let seed = Seeds.one(7)
+        var random = SplitMix64(seed: seed)
+        let options = JournalOptions(
+            directory: nil, units: [], priority: 5, since: .now, fields: ["*"], maxEventSize: 400)
+        var used = JournalEntry(options)
+        // As the library's memory: the same texts at the same places, or others there.
+        let memory = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 1 << 14)
+        defer { memory.deallocate() }
+        for round in 0..<3000 {
+            let texts = (0..<8).map { _ -> [UInt8] in
+                let name = ["MESSAGE", "PRIORITY", "_PID", "UNIT", "A", "AB", "é"].randomElement(using: &random) ?? ""
+                let value = ["{}", "{", "4", "7", "a\"b", "=", "", "x\(round)"].randomElement(using: &random) ?? ""
+                let isLong = Int.random(in: 0..<20, using: &random) == 0
+                return Array("\(name)=\(value)\(isLong ? String(repeating: "é", count: 150) : "")".utf8)
+            }
+            var fresh = JournalEntry(options)
+            used.begin()
+            fresh.begin()
+            for text in texts {
+                let start = 256 * Int.random(in: 0..<32, using: &random)
+                let place = UnsafeMutableBufferPointer(rebasing: memory[start..<start + text.count])
+                _ = place.update(fromContentsOf: text)
+                used.take(UnsafeBufferPointer(place))
+                fresh.take(UnsafeBufferPointer(place))
+            }
+            let time = Timestamp(nanoseconds: Int64.random(in: 0...3_000_000_000, using: &random) / 1000 * 1000)
+            var (line, expected): ([UInt8], [UInt8]) = ([], [])
+            let areCut = (
+                used.write(into: &line, time: time, limit: 400), fresh.write(into: &expected, time: time, limit: 400)
+            )
+            guard line == expected, areCut.0 == areCut.1, used.passes == fresh.passes else {
+                Issue.record("\(String(decoding: line, as: UTF8.self)), \(Seeds.again(seed))")
+                return
+            }
+        }
     }
 
     @Test("an entry that is too long is cut in its longest field, and says so; whatever it holds, it fits")

@@ -19,7 +19,7 @@ struct JSONValueTests {
         func text(_ random: inout SplitMix64) -> String {
             let characters: [Unicode.Scalar] = ["a", "\"", "\\", "\n", "\0", "é", "😀", "\u{7F}", "/", "\u{FFFF}"]
             var text = String.UnicodeScalarView()
-            for _ in 0..<Int.random(in: 0...6, using: &random) {
+            for _ in 0..<Int.random(in: 0...40, using: &random) {
                 text.append(characters[Int.random(in: 0..<characters.count, using: &random)])
             }
             return String(text)

@@ -50,14 +50,14 @@ extension Settings {
     /// The journals that are read, by app.
     var journals: [(app: String, options: JournalOptions)] {
         apps.sorted { $0.key < $1.key }.filter { $0.value.journal == true }.map { app, section in
-            return (
-                app,
-                JournalOptions(
-                    directory: section.journalDirectory, units: section.journalUnits ?? [],
-                    priority: JournalPriority.allCases.firstIndex(of: section.journalPriority ?? .debug) ?? 7,
-                    since: section.journalSince ?? .now, fields: section.journalFields ?? [],
-                    maxEventSize: spool.maxEventSize)
-            )
+            var options = JournalOptions(
+                directory: section.journalDirectory, units: section.journalUnits ?? [],
+                priority: JournalPriority.allCases.firstIndex(of: section.journalPriority ?? .debug) ?? 7,
+                since: section.journalSince ?? .now, fields: section.journalFields ?? [],
+                maxEventSize: spool.maxEventSize)
+            // What a commit of a small queue has no room for is read from the journal again.
+            options.pieceBytes = min(options.pieceBytes, max(4096, queue.maxSize / 16))
+            return (app, options)
         }
     }
 

@@ -83,16 +83,12 @@ struct Tail: ~Copyable {
 
     private mutating func add(_ name: StaticString, _ value: [UInt8], isText: Bool) -> Int {
         guard !value.isEmpty else { return count }
-        put(",\"")
-        put(name)
-        put(isText ? "\":\"" : "\":")
-        value.withUnsafeBytes { text.append($0) }
-        if isText { put("\"") }
+        text.append(",\"")
+        text.append(name)
+        text.append(isText ? "\":\"" : "\":")
+        text.append(value[...])
+        if isText { text.append("\"") }
         return count
-    }
-
-    private mutating func put(_ word: StaticString) {
-        text.append(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
 
     /// Writes the members that are wanted; the id is not one of them here.
@@ -213,10 +209,7 @@ extension EventPass {
 
     /// Adds the time that was found elsewhere.
     mutating func addTimestamp(_ time: Timestamp) {
-        addFront("timestamp") { text in
-            text.append(.quote)
-            TimestampText.append(time, to: &text)
-            text.append(.quote)
-        }
+        let text = timeWriter.text(of: time)
+        addFront("timestamp") { $0 += [.quote] + text + [.quote] }
     }
 }

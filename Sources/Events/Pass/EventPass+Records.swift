@@ -18,7 +18,7 @@ extension EventPass {
         isRecord = true
         hasOwnID = false
         guard let state else { return verdict(.quarantined, next) }
-        if state.settings.isJournal, isWithheldEntry() { return withhold(next) }
+        if state.settings.isJournal, withheld != .none, isWithheldEntry() { return withhold(next) }
         counts.records += 1
         if !scanner.replaced.isEmpty { removeReplacedAddresses() }
         wanted = [.app, .country, .device, .observedAt, .id]
@@ -45,7 +45,7 @@ extension EventPass {
     }
 
     /// Whether the message of a journal's entry is a text that may not leave.
-    private func isWithheldEntry() -> Bool {
+    private mutating func isWithheldEntry() -> Bool {
         let entry = scanner.open..<scanner.close + 1
         func text(_ name: StaticString) -> [UInt8] {
             guard let value = member(Array("\(name)".utf8), of: entry), base[value.lowerBound] == .quote else {
@@ -55,7 +55,7 @@ extension EventPass {
                 UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2))
         }
         // An entry whose message was an object has this member.
-        guard withheld != .none, member(Array("__REALTIME_TIMESTAMP".utf8), of: entry) == nil else { return false }
+        guard member(Array("__REALTIME_TIMESTAMP".utf8), of: entry) == nil else { return false }
         let isPiece = text("_LINE_BREAK") == Array("line-max".utf8) || !text("truncated_member").isEmpty
         return text("message").withUnsafeBufferPointer { withheld.include($0, isPiece: isPiece) }
     }
@@ -82,21 +82,23 @@ extension EventPass {
     // MARK: The name
 
     private mutating func recordName(_ state: AppState) -> UnsafeBufferPointer<UInt8> {
-        for path in state.nameCandidates.paths {
-            guard let value = value(of: path), base[value.lowerBound] == .quote, value.count > 2,
-                value.count <= EventPass.mostNameBytes
+        for index in state.nameCandidates.paths.indices {
+            guard let value = value(at: index, of: state.nameCandidates), base[value.lowerBound] == .quote,
+                value.count > 2, value.count <= EventPass.mostNameBytes
             else { continue }
             addName(value)
             let text = UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2)
-            return text.contains(.backslash) ? keptName(JSONString.decoded(text)) : text
+            return text.contains(.backslash) ? keptName(JSONString.decoded(text)[...]) : text
         }
         let member = scanner.member(.name)
         if kind == .event, scanner.has(.name), !isNull(member) { counts[.unusableName] += 1 }
         if !scanner.has(.name) || isNull(member) {
             if scanner.has(.name) { remove(member) }
-            addFront("name") { $0 += state.quotedDefaultName }
+            if !front.isEmpty { front.append(.comma) }
+            front += state.defaultNameMember
         }
-        return keptName(Array(state.quotedDefaultName[1..<state.quotedDefaultName.count - 1]))
+        // Without `"name":` and its quotes.
+        return keptName(state.defaultNameMember[8..<state.defaultNameMember.count - 1])
     }
 
     /// Adds the name found elsewhere, unless the record has one, which is data.
@@ -129,9 +131,7 @@ extension EventPass {
             addTimestamp(time)
         } else if !isUsual, place.lowerBound == timestamp.value {
             // The same instant, as every receiver reads it.
-            var text: [UInt8] = [.quote]
-            TimestampText.append(time, to: &text)
-            replace(place, with: text + [.quote])
+            replace(place, with: [.quote] + timeWriter.text(of: time) + [.quote])
         }
         return time
     }
@@ -154,9 +154,9 @@ extension EventPass {
     private mutating func foundTime(
         _ state: AppState
     ) -> (time: Timestamp, place: Range<Int>, isUsual: Bool, candidate: Int)? {
-        for (index, path) in state.timeCandidates.paths.enumerated()
-        where scanner.present & (1 << UInt64(path.slot)) != 0 {
-            guard let value = value(of: path), let (time, isUsual) = time(at: value, state.zone),
+        let candidates = state.timeCandidates
+        for index in candidates.paths.indices {
+            guard let value = value(at: index, of: candidates), let (time, isUsual) = time(at: value, state),
                 time >= EventPass.earliest, time <= newest
             else { continue }
             return (time, value, isUsual, index)
@@ -164,20 +164,20 @@ extension EventPass {
         return nil
     }
 
-    private mutating func time(at value: Range<Int>, _ zone: TimeZoneRules) -> (Timestamp, isUsual: Bool)? {
+    private mutating func time(at value: Range<Int>, _ state: AppState) -> (Timestamp, isUsual: Bool)? {
         let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
         switch text[0] {
         case .quote:
             let inner = UnsafeBufferPointer(rebasing: text[1..<text.count - 1])
             if let time = times.parse(inner) { return (time, true) }
-            if let time = TimestampText.parseNumber(inner) ?? TimestampText.parseLoosely(inner, in: zone) {
+            if let time = TimestampText.parseNumber(inner) ?? TimestampText.parseLoosely(inner, in: state.zone) {
                 return (time, false)
             }
         case .openBrace:
             // MongoDB's extended JSON.
             for name in ["$date", "$numberLong"] {
                 if let below = member([UInt8](name.utf8), of: value) {
-                    return time(at: below, zone).map { ($0.0, false) }
+                    return time(at: below, state).map { ($0.0, false) }
                 }
             }
         default:
@@ -192,11 +192,12 @@ extension EventPass {
     mutating func severity(_ state: AppState) -> Severity? { foundSeverity(state)?.severity }
 
     private mutating func foundSeverity(_ state: AppState) -> (severity: Severity, candidate: Int)? {
-        for (index, path) in state.levelCandidates.paths.enumerated()
-        where scanner.present & (1 << UInt64(path.slot)) != 0 {
-            guard let value = value(of: path), value.count <= 34 else { continue }
+        for index in state.levelCandidates.paths.indices {
+            guard let value = value(at: index, of: state.levelCandidates), value.count <= 34 else { continue }
             let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
-            let scale = state.settings.levelScale == .auto ? path.scale : state.settings.levelScale
+            let scale =
+                state.settings.levelScale == .auto
+                ? state.levelCandidates.paths[index].scale : state.settings.levelScale
             let inner = text[0] == .quote ? UnsafeBufferPointer(rebasing: text[1..<text.count - 1]) : text
             if let found = Severity(text: String(decoding: inner, as: UTF8.self), in: scale) {
                 return (found, index)
@@ -218,19 +219,22 @@ extension EventPass {
 
     // MARK: Paths
 
-    /// Where the value is that a path leads to.
-    private mutating func value(of path: Candidates.Path) -> Range<Int>? {
-        guard scanner.present & (1 << UInt64(path.slot)) != 0 else { return nil }
-        let found = scanner.members[path.slot]
+    /// Where the value is that a path leads to. By its index: a path that is handed on is copied, and its texts are counted.
+    @inline(__always)
+    private mutating func value(at index: Int, of candidates: Candidates) -> Range<Int>? {
+        let slot = candidates.paths[index].slot
+        guard scanner.present & (1 << UInt64(slot)) != 0 else { return nil }
+        let found = scanner.members[slot]
         var value = found.value..<found.end
-        for name in path.below {
+        guard !candidates.paths[index].below.isEmpty else { return value }
+        for name in candidates.paths[index].below {
             guard let below = member(name, of: value) else { return nil }
             value = below
         }
         return value
     }
 
-    private func member(_ name: [UInt8], of object: Range<Int>) -> Range<Int>? {
+    private mutating func member(_ name: [UInt8], of object: Range<Int>) -> Range<Int>? {
         RawWalk.find(name, in: base, from: object.lowerBound, to: object.upperBound)?.value
     }
 

@@ -127,7 +127,7 @@ extension EventPass {
             }
         }
         guard member.isEscaped else { return text }
-        return keptName(JSONString.decoded(text))
+        return keptName(JSONString.decoded(text)[...])
     }
 
     /// The name of an event whose type is known.
@@ -136,12 +136,12 @@ extension EventPass {
         let name = Array((type == .startSession ? "start_session" : "crash").utf8)
         if scanner.has(.name) { remove(scanner.member(.name)) }
         addFront("name") { $0 += [.quote] + name + [.quote] }
-        return keptName(name)
+        return keptName(name[...])
     }
 
-    mutating func keptName(_ name: [UInt8]) -> UnsafeBufferPointer<UInt8> {
+    mutating func keptName(_ name: ArraySlice<UInt8>) -> UnsafeBufferPointer<UInt8> {
         nameText.removeAll()
-        name.withUnsafeBytes { nameText.append($0) }
+        nameText.append(name)
         return UnsafeBufferPointer(start: nameText.start, count: nameText.count)
     }
 }

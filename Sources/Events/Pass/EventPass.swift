@@ -84,6 +84,7 @@ public struct EventPass: ~Copyable {
     var hasAddressProperty = false
 
     var times = TimestampReader()
+    var timeWriter = TimestampWriter()
 
     // What is added.
     var ids = EventIDs()
@@ -247,8 +248,8 @@ public struct EventPass: ~Copyable {
         return judge(next)
     }
 
-    /// How long the object is that was read last, in bytes.
-    public var length: Int { scanner.close - scanner.open + 1 }
+    /// How long the object is that was read last, in bytes. Mutating, or each use would copy the whole pass: see `JSONScanner`.
+    public var length: Int { mutating get { scanner.close - scanner.open + 1 } }
 
     /// Appends the event that was read last, as one line.
     ///
@@ -317,7 +318,7 @@ public struct EventPass: ~Copyable {
     public var maxAddition: Int {
         // The session's id may be replaced by a longer one, and the offset of the time zone by one of more digits.
         max(tail.count + Sessions.maxIDLength, recordTail.count) + Tail.idLength + 64
-            + max(state?.quotedDefaultName.count ?? 0, EventPass.mostNameBytes) + EventPass.frontBytes
+            + max(state?.defaultNameMember.count ?? 0, EventPass.mostNameBytes) + EventPass.frontBytes
             + pod.count
     }
 }

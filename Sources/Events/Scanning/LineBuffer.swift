@@ -45,6 +45,12 @@ public struct LineBuffer: ~Copyable {
         count += bytes.count
     }
 
+    package mutating func append(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { append($0) } }
+
+    package mutating func append(_ word: StaticString) {
+        append(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
+    }
+
     /// Makes room for so many bytes more.
     @inline(__always)
     mutating func reserve(_ more: Int) {

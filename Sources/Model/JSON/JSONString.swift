@@ -7,11 +7,12 @@ public enum JSONString {
         json.append(UInt8(ascii: "\""))
         // What needs no escape is copied in runs.
         var start = 0
-        for (index, byte) in text.enumerated() {
-            let isControl = byte < 0x20
-            guard isControl || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
+        while true {
+            let index = firstEscaped(in: text, from: start)
             json.append(contentsOf: UnsafeBufferPointer(rebasing: text[start..<index]))
-            if isControl {
+            guard index < text.count else { break }
+            let byte = text[index]
+            if byte < 0x20 {
                 json.append(contentsOf: "\\u00".utf8)
                 json.append(digits[Int(byte >> 4)])
                 json.append(digits[Int(byte & 15)])
@@ -21,8 +22,20 @@ public enum JSONString {
             }
             start = index + 1
         }
-        json.append(contentsOf: UnsafeBufferPointer(rebasing: text[start...]))
         json.append(UInt8(ascii: "\""))
+    }
+
+    /// Where the first quote, backslash or control character is, from `start` on; the end where there is none.
+    private static func firstEscaped(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
+        let bytes = UnsafeRawBufferPointer(text)
+        var index = start
+        while index + 16 <= bytes.count {
+            let block = bytes.loadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
+            if any(block .< 0x20 .| block .== UInt8(ascii: "\"") .| block .== UInt8(ascii: "\\")) { break }
+            index += 16
+        }
+        return bytes[index...].firstIndex { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }
+            ?? bytes.count
     }
 
     /// What the text between the quotes of a string means: its escapes resolved.
