@@ -59,7 +59,7 @@ extension QueueStore {
                 + " restart it")
     }
 
-    /// Tries to write, and restores the ballast before reading resumes.
+    /// Tries to write, and restores the ballast, as far as there is room, before reading resumes.
     func tryWriting(_ file: QueueFile) {
         do throws(QueueError) {
             try refuseMoved(file)

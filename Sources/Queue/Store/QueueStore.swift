@@ -81,10 +81,13 @@ public actor QueueStore: BatchStore, CommitStore {
                 lastChunk: Int64(opened.figures.totals.lastChunk)))
         state.noteAgreement(with: opened.file)
         health.recoveries = opened.recoveries
-        ballast = Ballast(path: "\(options.stateDirectory)/ballast", size: state.bounds.wal + (1 << 20))
-        if options.opener == .agent, !ballast.restore() {
-            log.warning("no room for the queue's ballast", ["path": ballast.path, "bytes": ballast.size])
+        let ballast = Ballast(path: "\(options.stateDirectory)/ballast", size: state.bounds.wal + (1 << 20))
+        if options.opener == .agent, !ballast.restore() || ballast.held < ballast.size {
+            log.warning(
+                "little room for the queue's ballast",
+                ["path": ballast.path, "bytes": ballast.held, "wanted": ballast.size])
         }
+        self.ballast = ballast
         file = opened.file
         self.loop = loop
         self.time = time
