@@ -113,7 +113,7 @@ extension AgentService {
         var routes = ControlRoutes()
         routes.addStatus { await status.status() }
         routes.addSwitches(of: self)
-        routes.addSending(driver, keeper)
+        routes.addSending(driver, queue, keeper)
         routes.addRecords(records)
         routes.addTap(tap)
         routes.addBackfill(backfill)

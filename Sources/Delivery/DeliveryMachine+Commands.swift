@@ -29,10 +29,14 @@ extension DeliveryMachine {
         effects.append(.finish(id, .cancelled))
     }
 
-    /// The deadline stops new requests; those in flight end (ga06).
+    /// The deadline stops new requests; those in flight end (ga06), and are counted as waiting where that takes too long.
     mutating func expireCommands(at now: Moment) {
-        for (id, command) in commands where !command.isTimedOut {
-            guard let deadline = command.deadline, deadline <= now.boot else { continue }
+        for (id, command) in commands {
+            guard let due = command.due, due <= now.boot else { continue }
+            guard !command.isTimedOut else {
+                commands[id]?.open = []
+                continue
+            }
             commands[id]?.isTimedOut = true
             for name in command.open { stopPushUnlessShared(name, except: id) }
         }

@@ -23,8 +23,14 @@ struct DeliveryMachine: Sendable {
         var reasons: [DestinationName: DestinationStateName] = [:]
         /// Those that had at least one request.
         var requested: Set<DestinationName> = []
-        /// Its time is over; what is in flight ends.
+        /// Its time is over; what is in flight ends, unless that takes longer than `grace`.
         var isTimedOut = false
+
+        /// How long a drain waits for what is in flight when its time is over: less than its caller waits for the answer.
+        private static let grace = Duration.seconds(8)
+
+        /// When something is to be done about its time; nil for a dispatch.
+        var due: BootInstant? { deadline.map { isTimedOut ? $0 + Command.grace : $0 } }
     }
 
     struct Stop: Sendable {
@@ -176,7 +182,7 @@ struct DeliveryMachine: Sendable {
         var next = NextPoint(after: now.boot)
         next.take(pauses.nextExpiry)
         next.take(stop?.deadline)
-        for command in commands.values where !command.isTimedOut { next.take(command.deadline) }
+        for command in commands.values { next.take(command.due) }
         destinations.forEach { name, destination in next.take(destination.wakeAt(gate(name), at: now)) }
         return next.point
     }

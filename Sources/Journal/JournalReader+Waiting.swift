@@ -7,30 +7,52 @@ internal import Synchronization
 extension JournalReader {
     // MARK: Waiting
 
-    /// Returns once journald has written, or removed files, or the reader is to stop.
+    /// A directory, as the kernel tells it from others.
+    struct DirectoryID: Equatable {
+        let device: UInt
+        let file: UInt
+    }
+
+    /// What the paths of the directories lead to now; nil: to none.
+    var directoryIDs: [DirectoryID?] {
+        JournalReader.directories(options.directory).map { path in
+            var found = stat()
+            return stat(path, &found) == 0 ? DirectoryID(device: found.st_dev, file: found.st_ino) : nil
+        }
+    }
+
+    /// Returns once journald has written, or removed files, or the reader is to stop, and after `look`.
     func waitForNews() async throws(JournalError) {
         guard let open, !isStopping else { return }
-        let timer = open.handle.patience.map { patience in loop.after(patience) { self.assumeIsolated { $0.wake() } } }
+        guard !open.isLeft else { return close() }
+        let timer = loop.after(min(open.handle.patience ?? look, look)) { self.assumeIsolated { $0.wake() } }
         do throws(SystemError) {
             try loop.watch(open.descriptor, for: .readable) { _ in self.assumeIsolated { $0.wake() } }
         } catch {
             throw JournalError(.failed, "changes of the journal cannot be watched: \(error)")
         }
         await withCheckedContinuation { wakeUp = $0 }
-        if let timer { loop.cancel(timer) }
+        loop.cancel(timer)
         guard let open = self.open else { return }
         loop.forget(open.descriptor)
         guard !isStopping else { return }
         // With other files there may be other directories, which the library looks for only when it opens a journal: one that moves to the disk
         // begins /var/log/journal.
-        if try open.handle.process() { self.open = nil }
+        if try open.handle.process() { return self.open = nil }
+        open.isLeft = open.directories != directoryIDs
     }
 
+    /// Lets time pass, or less where the paths lead elsewhere by then.
     func pause(_ wait: Duration) async {
-        guard !isStopping else { return }
-        let timer = loop.after(wait) { self.assumeIsolated { $0.wake() } }
-        await withCheckedContinuation { wakeUp = $0 }
-        loop.cancel(timer)
+        let directories = directoryIDs
+        var left = wait
+        while left > .zero, !isStopping, directories == directoryIDs {
+            let part = min(left, look)
+            left -= part
+            let timer = loop.after(part) { self.assumeIsolated { $0.wake() } }
+            await withCheckedContinuation { wakeUp = $0 }
+            loop.cancel(timer)
+        }
     }
 
     func wake() {

@@ -17,6 +17,9 @@ public actor JournalReader {
     /// How long a journal that cannot be read is left alone, at first and at most.
     private static let patience = (first: Duration.seconds(1), most: Duration.seconds(300))
 
+    /// How often is looked whether the paths of the directories still lead to them: of a link that is turned, a parent that is replaced
+    /// or a mount, no watch would tell.
+    let look: Duration
     let loop: EventLoop
     let options: JournalOptions
     private let matches: [[String]]
@@ -34,11 +37,17 @@ public actor JournalReader {
     final class Open {
         let handle: JournalHandle
         let descriptor: Int32
+        /// What the paths of the directories led to.
+        let directories: [DirectoryID?]
         /// Whether files have come or gone since the place was last compared with what is left.
         var hasOtherFiles = true
-        init(_ handle: consuming JournalHandle) throws(JournalError) {
+        /// Whether the paths lead elsewhere by now: it is read to its end and then left.
+        var isLeft = false
+
+        init(_ handle: consuming JournalHandle, _ directories: [DirectoryID?]) throws(JournalError) {
             descriptor = try handle.descriptor()
             self.handle = handle
+            self.directories = directories
         }
     }
 
@@ -50,8 +59,13 @@ public actor JournalReader {
     /// - Parameters:
     ///   - place: where reading ended; nil: it begins as `options.since` says.
     ///   - loop: may be held up by a slow disk.
-    public init(_ options: JournalOptions, from place: JournalPlace?, on loop: EventLoop, log: Log) {
+    ///   - look: how often the paths of the directories are followed.
+    public init(
+        _ options: JournalOptions, from place: JournalPlace?, on loop: EventLoop, log: Log,
+        look: Duration = .seconds(10)
+    ) {
         self.loop = loop
+        self.look = look
         self.options = options
         self.log = log
         self.place = place
@@ -153,10 +167,12 @@ public actor JournalReader {
     /// Opens the journal and goes to the place.
     private func opened() throws(JournalError) -> Open {
         if let open { return open }
+        // Before it is opened: what changes after that is seen at the next look.
+        let directories = directoryIDs
         // One byte more than fits shows that a field was longer.
         let handle = try JournalHandle(directory: options.directory, longest: options.maxEventSize + 64)
         try handle.match(matches)
-        let made = try Open(handle)
+        let made = try Open(handle, directories)
         try reportFiles()
         if let place { try go(to: place, made.handle) }
         open = made

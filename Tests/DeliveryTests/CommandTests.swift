@@ -146,6 +146,22 @@ struct CommandTests {
     }
 
     @Test(
+        "ga06: a drain whose time is over answers though a receiver hangs; what is in flight waits, and ends"
+    )
+    func ga06_hangingReceiver() {
+        var world = World(options(interval: .off) { $0.parallelBatches = 1 })
+        world.answer = { _, _ in (.seconds(40), .acknowledged) }
+        world.accept(100)
+        world.input(.drain(first, nil, timeout: .seconds(3)))
+        world.run(.seconds(10))
+        #expect(world.results[first] == nil)
+        world.run(.seconds(2))
+        #expect(world.results[first] == .timedOut(waiting: 100))
+        world.run(.seconds(60))
+        #expect(world.store.queued == 0)
+    }
+
+    @Test(
         "ga06: an error or something that cannot go ends it with 75 and the reason; empty is 0 unless collection is disabled"
     )
     func ga06_stuck() {

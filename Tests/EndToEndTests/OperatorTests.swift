@@ -151,6 +151,8 @@ extension EndToEnd {
             #expect(try bench.command("check").text.contains(command))
             #expect(try bench.command("reload").text.contains(command))
             #expect(try bench.command("status").text.contains(command))
+            let drained = try bench.command("drain")
+            #expect(drained.code == 75 && drained.text.contains("main: orphaned"), "\(drained)")
             let wrong = try run(
                 spoolship, Array(words.dropLast()) + ["nowhere", "--config", bench.configuration])
             #expect(wrong.code == 65 && wrong.text.contains("there is no destination nowhere"), "\(wrong)")

@@ -74,7 +74,7 @@ extension IntakeRuleTests {
                 String(String.UnicodeScalarView(one.unicodeScalars.prefix(count)))
             }
             let place = Int.random(in: 0...cut, using: &random)
-            switch Int.random(in: 0..<9, using: &random) {
+            switch Int.random(in: 0..<11, using: &random) {
             case 0: return [beginning(place) + two]
             case 1: return [one + pick("", " ", ", ") + two]
             case 2: return ["[\(one),\(two)]"]
@@ -83,6 +83,11 @@ extension IntakeRuleTests {
             case 5: return [pick("INFO got ", "x=", "[1] ") + one + pick("", " end", ";")]
             case 6: return [beginning(place)]
             case 7: return [end(place)]
+            case 8:
+                let value = secret().joined()
+                let before = pick("saved (", "x ", "data=", "row|", "} ", "[1] ")
+                return [before + #""email": "# + value + pick(")", "|", "")]
+            case 9: return [object().map { "\u{1B}[1;39m\($0)\u{1B}[0m" }.joined()]
             default:
                 var lines = [""]
                 for token in object() {
@@ -90,7 +95,8 @@ extension IntakeRuleTests {
                     lines[lines.count - 1] += token
                     if "{[,".contains(token) { lines.append("") }
                 }
-                return lines.map { "  \($0)" }
+                let colour = pick("", "", "\u{1B}[34;1m", "\u{1B}(B")
+                return lines.map { "  \(colour)\($0)\(colour)" }
             }
         }
 
@@ -160,9 +166,14 @@ extension IntakeRuleTests {
             #"127.0.0.1 - - [25/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 612 "-" "curl/8.5""#,
             "Saved Order{id=5, email='x'}", #"[INFO] Get "https://example.com": dial tcp: timeout"#,
             #"level=info msg="said \"hello\"" took=5ms"#, #"Running ["nginx", "-g", "daemon off;"]"#,
-            #"  File "a.py", line 1, in <module>"#, "KeyError: {'email': 'x'}", "}", "just text",
+            #"  File "a.py", line 1, in <module>"#, #"open "a.txt": no such file"#, "KeyError: {'email': 'x'}", "}",
+            "just text",
         ]
-        let doubtful = [#"got {"email":"SECRET"} from x"#, #"[{"email":"SECRET"}]"#, #"x={\"email\":\"SECRET\"}"#]
+        let doubtful = [
+            #"got {"email":"SECRET"} from x"#, #"[{"email":"SECRET"}]"#, #"x={\"email\":\"SECRET\"}"#,
+            #"saved ("email":"SECRET")"#, #"row|"email": 77|"#,
+            "{\u{1B}[34;1m\"email\"\u{1B}[0m\u{1B}[1;39m:\"SECRET\"\u{1B}[1;39m}\u{1B}[0m",
+        ]
         try await withHost(events: Self.textOptions) { host in
             try await host.publish(Self.hiding)
             // A closing bracket alone ends an object that is spread over lines.

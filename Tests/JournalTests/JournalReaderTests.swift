@@ -20,12 +20,12 @@ struct JournalReaderTests {
 
     private func reader(
         _ directory: String, since: JournalStart = .beginning, from place: JournalPlace? = nil,
-        _ change: (inout JournalOptions) -> Void = { _ in }
+        look: Duration = .seconds(10), _ change: (inout JournalOptions) -> Void = { _ in }
     ) -> JournalReader {
         var options = JournalOptions(
             directory: directory, units: [], priority: 7, since: since, fields: [], maxEventSize: 65_536)
         change(&options)
-        return JournalReader(options, from: place, on: loop, log: Log(log))
+        return JournalReader(options, from: place, on: loop, log: Log(log), look: look)
     }
 
     /// The messages of a piece that the tests wrote, not journald itself.
@@ -249,6 +249,29 @@ struct JournalReaderTests {
         #expect(try await read(1, reader).messages == ["whole"])
         #expect(reader.figures.unreadableFiles == 1)
         #expect(log.messages.contains { "\($0)".contains(archived) })
+        await reader.stop()
+    }
+
+    @Test("a directory that is renamed and made anew, and a link that is turned, are followed once the old one is read")
+    func followsThePath() async throws {
+        let directory = try TemporaryDirectory()
+        let (first, second, link) = ("\(directory.path)/1", "\(directory.path)/2", "\(directory.path)/link")
+        for path in [first, second] { #expect(mkdir(path, 0o755) == 0) }
+        #expect(symlink(first, link) == 0)
+        try JournalDaemon.makeFile("\(first)/a.journal", [(43_200, "first")])
+        let reader = reader(link, look: .milliseconds(50))
+        #expect(try await read(1, reader).messages == ["first"])
+        try JournalDaemon.makeFile("\(second)/b.journal", [(43_260, "second")])
+        #expect(symlink(second, link + ".new") == 0 && rename(link + ".new", link) == 0)
+        #expect(try await read(1, reader).messages == ["second"])
+        // In place of the directory there is none for a while.
+        #expect(rename(second, second + ".old") == 0)
+        async let third = read(1, reader)
+        #expect(await eventually { reader.figures.problem?.code == .missing })
+        #expect(mkdir(second, 0o755) == 0)
+        try JournalDaemon.makeFile("\(second)/c.journal", [(43_320, "third")])
+        #expect(try await third.messages == ["third"])
+        #expect(reader.figures.problem == nil && reader.figures.gaps == 0)
         await reader.stop()
     }
 

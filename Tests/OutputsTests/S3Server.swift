@@ -46,6 +46,9 @@ final class S3Server: Sendable {
     /// What happens to the next uploads, one each, as JSON.
     func fault(_ faults: String) async throws { _ = try await ask(.put, "faults", faults) }
 
+    /// What happens to the next requests for an object, one each, as JSON.
+    func readFault(_ faults: String) async throws { _ = try await ask(.put, "read-faults", faults) }
+
     /// What the metadata service answers, as JSON.
     func metadata(_ answers: String) async throws { _ = try await ask(.put, "metadata", answers) }
 

@@ -205,6 +205,21 @@ struct S3Tests {
         #expect(bench.log.messages.count { $0.text.contains("of another size") } == 1)
     }
 
+    @Test("where the size cannot be asked now the batch goes again; a store that knows no ranges tells it too")
+    func sizeNotKnown() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let (batch, other) = (try Sample.batch(10), try Sample.batch(9))
+        let output = try output(bench, server)
+        #expect(await output.send(Batch(header: batch.header, parts: other.parts)) == .acknowledged)
+        try await server.readFault(#"[{"status": 503, "code": "SlowDown"}, "cut", "ignore-range"]"#)
+        #expect(retried(await output.send(batch))?.status == 503)
+        #expect(retried(await output.send(batch))?.kind == .connection)
+        #expect(await output.send(batch) == .acknowledged)
+        #expect(try await server.log().map(\.status) == [200, 412, 503, 412, 0, 412, 200, 200])
+        #expect(bench.log.messages.count { $0.text.contains("of another size") } == 1)
+    }
+
     @Test("without the condition a repeat writes the same object again")
     func overwriting() async throws {
         let bench = try Bench()

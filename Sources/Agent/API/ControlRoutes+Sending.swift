@@ -2,10 +2,11 @@ internal import Configuration
 internal import Control
 internal import Delivery
 internal import Model
+internal import Queue
 
 /// What goes out, and when.
 extension ControlRoutes {
-    mutating func addSending(_ driver: DeliveryDriver, _ containers: ContainerKeeper) {
+    mutating func addSending(_ driver: DeliveryDriver, _ queue: QueueStore, _ containers: ContainerKeeper) {
         answer("POST", "/v1/dispatch", takes: ["destination", "wait"]) { _, body in
             let destination = try body.destination()
             guard try body.flag("wait") else {
@@ -21,7 +22,11 @@ extension ControlRoutes {
             let timeout = try body.duration("timeout_ms") ?? .seconds(30)
             return .stream { stream in
                 await ControlRoutes.follow(stream) {
-                    try await driver.drain(timeout: timeout, to: destination, report: $0)
+                    let result = try await driver.drain(timeout: timeout, to: destination, report: $0)
+                    let orphans = destination == nil ? queue.snapshot.orphans : []
+                    guard result == .done, !orphans.isEmpty else { return result }
+                    // What waits for destinations that are no more configured is nobody's to send.
+                    return .stuck(Dictionary(uniqueKeysWithValues: orphans.map { ($0.name, .orphaned) }))
                 }
             }
         }

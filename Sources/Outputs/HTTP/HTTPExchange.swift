@@ -50,6 +50,8 @@ package struct HTTPAnswer: Sendable, Equatable {
     var etag: String?
     /// `Content-Range`, of answers to a GET.
     var contentRange: String?
+    /// `Content-Length`, of answers to a GET.
+    var contentLength: String?
     /// `X-ClickHouse-Exception-Code`.
     var clickHouseCode: String?
     /// Of a `connect`: an open descriptor that does not block, and belongs to the caller.
@@ -63,6 +65,16 @@ package struct HTTPAnswer: Sendable, Equatable {
         case cutHere
         /// What came before the connection broke, or time was over.
         case brokenOff
+    }
+
+    /// How large the object is that a part of was asked for; nil where that is not said.
+    var objectSize: Int? {
+        switch status {
+        case 206, 416: contentRange?.split(separator: "/").last.flatMap { Int($0) }
+        // Ranges are not heeded there.
+        case 200: contentLength.flatMap { Int($0) }
+        default: nil
+        }
     }
 
     /// The beginning of the body as text, at most 1 KiB, without control characters.

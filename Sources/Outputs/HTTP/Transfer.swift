@@ -226,7 +226,11 @@ final class Transfer {
         let status = shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
         let extent: HTTPAnswer.Extent = answerWasCut ? .cutHere : wholly ? .whole : .brokenOff
         var result = HTTPAnswer(status: status, body: answer, extent: extent)
-        if method == .get { (result.etag, result.contentRange) = (header("ETag"), header("Content-Range")) }
+        if method == .get {
+            result.etag = header("ETag")
+            result.contentRange = header("Content-Range")
+            result.contentLength = header("Content-Length")
+        }
         // Of good answers too: an error is none.
         result.clickHouseCode = header("X-ClickHouse-Exception-Code")
         // Only failures say when to come back; looking costs nothing worth mentioning, but most answers are good.

@@ -92,15 +92,18 @@ public actor S3Output: MeasuredOutput {
         do throws(CredentialFailure) {
             var request = try await signed(upload(body, checksum, to: url), checksum)
             var result = await client.perform(request)
-            if case .answered(let answer) = result, answer.status == 412, let size = try await storedSize(at: url),
-                size != body.count
-            {
-                // Nothing else has this batch's key: the object is a part of the batch, or another program's.
-                log.warning(
-                    "an object of another size had a batch's key, and is replaced",
-                    ["destination": name, "batch": batch, "bytes": size, "expected_bytes": body.count])
-                request = try await signed(upload(body, checksum, to: url, isReplacing: true), checksum)
-                result = await client.perform(request)
+            if case .answered(let answer) = result, answer.status == 412 {
+                switch try await storedSize(at: url) {
+                case .bytes(body.count), .hidden: break
+                case .unknown(let outcome): return outcome
+                case .bytes(let size):
+                    // Nothing else has this batch's key: the object is a part of the batch, or another program's.
+                    log.warning(
+                        "an object of another size had a batch's key, and is replaced",
+                        ["destination": name, "batch": batch, "bytes": size, "expected_bytes": body.count])
+                    request = try await signed(upload(body, checksum, to: url, isReplacing: true), checksum)
+                    result = await client.perform(request)
+                }
             }
             return judge(result, of: request)
         } catch {
@@ -147,14 +150,25 @@ public actor S3Output: MeasuredOutput {
         }
     }
 
-    /// How large an object is; nil where the store does not let us know.
-    private func storedSize(at url: String) async throws(CredentialFailure) -> Int? {
+    /// What a store says of an object's size.
+    private enum StoredSize {
+        case bytes(Int)
+        /// The store does not let us know.
+        case hidden
+        /// It could not be asked now, as an upload could not be made.
+        case unknown(Outcome)
+    }
+
+    private func storedSize(at url: String) async throws(CredentialFailure) -> StoredSize {
         let question = try await signed(question(url, "Range: bytes=0-0"))
-        guard case .answered(let answer) = await client.perform(question),
-            answer.status == 206 || answer.status == 416, let range = answer.contentRange,
-            let slash = range.lastIndex(of: "/")
-        else { return nil }
-        return Int(range[range.index(after: slash)...])
+        let result = await client.perform(question)
+        if case .answered(let answer) = result, let size = answer.objectSize { return .bytes(size) }
+        switch judge(result, of: question) {
+        case .offline: return .unknown(.offline)
+        case .retry(let failure): return .unknown(.retry(failure))
+        case .retryAfter(let wait, let failure): return .unknown(.retryAfter(wait, failure))
+        default: return .hidden
+        }
     }
 
     /// The address of an object: its key with its ending, percent-encoded but for slashes.

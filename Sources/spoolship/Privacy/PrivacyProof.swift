@@ -104,6 +104,8 @@ struct PrivacyProof {
             let broken = [
                 behind + "\"half\":\"\\ud83d\"}", behind + "\"cut\":\"of" + good, good + good, "[\(good)]",
                 "got \(good)",
+                "(" + behind.dropFirst().dropLast() + ")",
+                good.replacingAll("\":", with: "\"\u{1B}[0m\u{1B}[1;39m:") + "\u{1B}[0m",
                 behind,
             ]
             // Of another stream: a line between two pieces.

@@ -7,6 +7,7 @@ anything that is signed for the service es. Requests to /_test/… steer it:
 
   PUT  /_test/faults      a JSON list; each PUT of an object takes the next: null, "lose-answer", "cut", or
                           {"status": 503, "code": "SlowDown", "headers": {}}
+  PUT  /_test/read-faults the same for each GET of an object; "ignore-range": all of it is sent, whatever part is asked for
   PUT  /_test/metadata    what the metadata service, and the container's service at /container, answer: {"role", "document", "status"}
   GET  /_test/log         each request to the store: method, path, status, headers
   GET  /_test/objects     {key: {"body": Base64, "headers": {}}}
@@ -42,7 +43,7 @@ REGION = "eu-central-1"
 class Gate:
     def __init__(self):
         self.moto = DomainDispatcherApplication(create_backend_app)
-        self.faults, self.log, self.metadata = [], [], {}
+        self.faults, self.read_faults, self.log, self.metadata = [], [], [], {}
         self.lock = threading.Lock()
 
     def __call__(self, environ, start_response):
@@ -61,6 +62,10 @@ class Gate:
             return self.answer(environ, path, 403 if code else 200, code, start_response)
         with self.lock:
             fault = self.faults.pop(0) if self.faults and environ["REQUEST_METHOD"] == "PUT" else None
+            if self.read_faults and environ["REQUEST_METHOD"] == "GET":
+                fault = self.read_faults.pop(0)
+        if fault == "ignore-range":
+            environ.pop("HTTP_RANGE", None)
         if isinstance(fault, dict):
             return self.answer(environ, path, fault["status"], fault.get("code"), start_response, fault.get("headers", {}))
         if fault == "cut":
@@ -173,6 +178,8 @@ class Gate:
         with self.lock:
             if what == "faults":
                 self.faults = json.loads(body)
+            elif what == "read-faults":
+                self.read_faults = json.loads(body)
             elif what == "metadata":
                 self.metadata = json.loads(body)
         answer = {"log": lambda: self.log, "objects": self.objects}.get(what, dict)()
