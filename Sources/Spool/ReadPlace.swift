@@ -10,7 +10,8 @@ public struct ReadPlace: Sendable, Hashable {
     /// The parts below it, of each pattern; a `*` fits any run of bytes within a part, but no full stop at its beginning.
     public private(set) var patterns: [[String]]
 
-    /// The places of an app's patterns, one for each directory. Patterns that meet belong to one place, so that a file is read once.
+    /// The places of an app's patterns, one for each directory. Patterns that meet belong to one place, so that a file is read once;
+    /// and so do a directory and one in it, because rotation moves files there (logrotate's `olddir`).
     ///
     /// - Returns: nil for a pattern that is no absolute path of a file.
     public static func of(app: String, _ patterns: [String]) -> [ReadPlace]? {
@@ -24,7 +25,7 @@ public struct ReadPlace: Sendable, Hashable {
             let root = "/" + parts[..<first].joined(separator: "/")
             var place = ReadPlace(app: app, root: root, patterns: [Array(parts[first...])])
             // Where two meet, the one root is the other's or lies above it.
-            while let known = places.firstIndex(where: { $0.root == place.root || $0.meets(place) }) {
+            while let known = places.firstIndex(where: { $0.isBeside(place) || $0.meets(place) }) {
                 place = places.remove(at: known).joined(with: place)
             }
             places.append(place)
@@ -37,6 +38,12 @@ public struct ReadPlace: Sendable, Hashable {
         patterns.first { pattern in ReadPlace.packed.contains { pattern.last?.hasSuffix($0) == true } }.map {
             "\(root)/\($0.joined(separator: "/"))"
         }
+    }
+
+    /// Whether the roots are one directory, or one is in the other: what is listed then is listed anyway.
+    private func isBeside(_ other: ReadPlace) -> Bool {
+        func parent(_ path: String) -> Substring { path[..<(path.lastIndex(of: "/") ?? path.startIndex)] }
+        return root == other.root || root == parent(other.root) || other.root == parent(root)
     }
 
     /// Both as one place, below the root that lies above the other's.

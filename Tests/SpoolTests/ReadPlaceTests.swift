@@ -63,7 +63,9 @@ struct ReadPlaceTests {
         let rotated = try #require(ReadPlace.of(app: "d", ["/var/log/x.log.1"])?.first)
         #expect(rotated.meets(third))
         #expect(ReadPlace.of(app: "d", ["/l/*.log.gz"])?.first?.neverRead == "/l/*.log.gz" && third.neverRead == nil)
-        // Patterns of one app that meet are one place.
+        // Patterns of one app that meet are one place, and those of a directory and one in it.
+        let old = try #require(ReadPlace.of(app: "d", ["/l/old/*", "/l/*.log", "/l/a/b/*.log"]))
+        #expect(old.map(\.root) == ["/l", "/l/a/b"] && old[0].patterns == [["*.log"], ["old", "*"]])
         let joined = try #require(
             ReadPlace.of(app: "e", ["/l/web/*.log", "/l/*/*.log", "/l/x/y/*.log", "/l/web/a.log"]))
         #expect(
@@ -180,6 +182,24 @@ struct ReadPlaceTests {
         await spool.untilLines(old + old + ["{\"a\":3}"])
         #expect(spool.log.messages.count { $0.text.contains("was replaced by one that begins with") } == 1)
         await reader.stop()
+    }
+
+    @Test("a file that rotation moves to a directory of another pattern is read once", arguments: [true, false])
+    func movedAside(isWatching: Bool) async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("old")
+        spool.write("1\n2\n", to: "app.log")
+        let reader = try await start(spool, ["old/*", "*.log"], isWatching: isWatching)
+        await spool.untilLines(["1", "2"])
+        spool.append("3\n", to: "app.log")
+        spool.rename("app.log", to: "old/app.log.1")
+        spool.write("4\n", to: "app.log")
+        await spool.untilLines(["1", "2", "3", "4"])
+        await reader.stop()
+        let again = try await start(spool, ["*.log", "old/*"], isWatching: isWatching)
+        spool.append("5\n", to: "app.log")
+        await spool.untilLines(["1", "2", "3", "4", "5"])
+        await again.stop()
     }
 
     @Test("a .json file that grows is read line by line where files lie")
