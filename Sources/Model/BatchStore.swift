@@ -49,12 +49,15 @@ public struct LeaseRequest: Sendable, Equatable {
     public var urgentBefore: Timestamp?
     /// Only events that the deadline of this name concerns because of their app are urgent; nil: those of any app.
     public var urgentFor: String?
+    /// Whether nothing may pass an older event. Otherwise small chunks are joined past full ones between them.
+    public var inOrder: Bool
     /// Free batches to leave alone: the caller keeps their waits and asks for each by its id.
     public var except: Set<BatchID>
 
     package init(
         destination: DestinationName, priority: Priority, maxEvents: Int, maxBytes: Int,
-        urgentBefore: Timestamp? = nil, urgentFor: String? = nil, except: Set<BatchID> = []
+        urgentBefore: Timestamp? = nil, urgentFor: String? = nil, inOrder: Bool = false,
+        except: Set<BatchID> = []
     ) {
         self.destination = destination
         self.priority = priority
@@ -62,6 +65,7 @@ public struct LeaseRequest: Sendable, Equatable {
         self.maxBytes = maxBytes
         self.urgentBefore = urgentBefore
         self.urgentFor = urgentFor
+        self.inOrder = inOrder
         self.except = except
     }
 }

@@ -58,6 +58,37 @@ struct QueueOwnSettingsTests {
         await store.close()
     }
 
+    @Test(
+        "a destination in order gets nothing before what is older, whatever chunks wait and however often it starts",
+        arguments: 1...8)
+    func inOrder(seed: Int) async throws {
+        var random = SplitMix64(seed: UInt64(seed))
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        var store = try fixture.open()
+        var taken: [Int] = []
+        for _ in 0..<60 {
+            for _ in 0..<Int.random(in: 1...6, using: &random) {
+                let isFull = Bool.random(using: &random)
+                let commit = maker.commit(isFull ? 50 : Int.random(in: 1...40, using: &random), full: isFull)
+                #expect(try await store.store(commit) == .stored(refused: 0))
+            }
+            var wanted = request(events: Int.random(in: 50...300, using: &random))
+            wanted.inOrder = true
+            let batch = try #require(try await store.leaseNext(wanted))
+            guard Int.random(in: 0..<3, using: &random) > 0 else {
+                // In flight when the agent dies.
+                await store.close()
+                store = try fixture.open()
+                continue
+            }
+            taken += numbers(batch)
+            _ = try await store.settle(.acknowledged(batch.header))
+        }
+        #expect(taken == Array(0..<taken.count))
+        await store.close()
+    }
+
     @Test("a batch joins two thousand chunks of one event each, and no more")
     func joinsManyChunks() async throws {
         let fixture = try QueueFixture()

@@ -277,7 +277,8 @@ extension DestinationMachine {
         let urgent = options.deadlines.urgent(in: lanes[priority], at: now.wall)
         return LeaseRequest(
             destination: name, priority: priority, maxEvents: most ?? options.mostEvents, maxBytes: maxBytes,
-            urgentBefore: urgent?.before, urgentFor: urgent?.deadline, except: known)
+            urgentBefore: urgent?.before, urgentFor: urgent?.deadline,
+            inOrder: options.order != .free, except: known)
     }
 
     // MARK: Waking

@@ -46,7 +46,7 @@ extension QueueState {
             if let urgentBefore, row.firstTime >= urgentBefore || !row.concerns(request.urgentFor) { return true }
             if row.isFormed { return true }
             if let id = row.batch {
-                guard rows.isEmpty else { return true }
+                guard rows.isEmpty else { return !request.inOrder }
                 let fits = row.events <= request.maxEvents && (row.bytes <= request.maxBytes || row.events == 1)
                 let mayHaveBeenSent = row.chunk <= surroundings.lastChunkAtOpen && start.allows(row)
                 if isToBeSifted(row, in: lane) {
