@@ -195,7 +195,9 @@ struct AgentStatus: Sendable {
         }
         spool.lagBytes = Int(figures.unreadBytes.value)
         spool.lagSeconds = figures.oldestUnread.map { max(0, Int((time.wallTime - $0) / .seconds(1))) } ?? 0
-        spool.files = figures.appendFiles + figures.waitingDropFiles
+        // Those that are read in place are beside their places.
+        let own = reader.spool.figures
+        spool.files = own.appendFiles + own.waitingDropFiles
         if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
         spool.complaints = figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
         if let clock = MachineCollector.clockComplaint { spool.complaints.append(clock) }

@@ -33,6 +33,7 @@ extension SpoolReader {
                     "an app has at most \(options.mostDirectories) directories: those beyond them are not read")
             }
             tree.add(directory)
+            trouble.complaints.remove(path)
             // Watch first, list then: what comes between is reported twice, never missed.
             watch(directory, descriptor)
             keep(consume descriptor, of: directory)
@@ -50,7 +51,10 @@ extension SpoolReader {
             case ELOOP:
                 refuse(.symbolicLink, path)
                 if let known { close(known) }
-            case EXDEV: refuse(.otherFileSystem, path)
+            case EXDEV:
+                refuse(.otherFileSystem, path)
+                let instead = options.place == nil ? "mount it elsewhere" : "name it in `read`, without a * above it"
+                complain(path, nil, "another file system is mounted here, which is not read: \(instead)")
             default:
                 note(error, "cannot open directory", path)
                 tryAgain(.open, path, error) { self.open(path, depth: depth) }

@@ -159,7 +159,7 @@ extension Invocation {
     fileprivate func followSending(
         _ path: String, _ body: JSONValue, silence: Duration? = nil
     ) throws(CommandFailure) {
-        var code = ExitCode.software
+        var end: ExitCode?
         try lines("POST", path, body: body, silence: silence) { text throws(CommandFailure) in
             let line = try orFail(.software, about: "the agent's answer", try JSONValue(parsing: text))
             if line["error"]?["message"] != nil { throw Invocation.refusal(line) }
@@ -168,7 +168,8 @@ extension Invocation {
                 if !has("json") { try console.print(Invocation.report(line)) }
                 return true
             }
-            code = ExitCode(rawValue: Int32(clamping: number)) ?? .temporaryFailure
+            let code = ExitCode(rawValue: Int32(clamping: number)) ?? .temporaryFailure
+            end = code
             guard !has("json") else { return true }
             for obstacle in line["obstacles"]?.members ?? [] {
                 console.printError("\(obstacle.key): \(obstacle.value.string ?? "cannot go")")
@@ -179,7 +180,10 @@ extension Invocation {
             }
             return true
         }
-        try end(code)
+        guard let end else {
+            throw CommandFailure(.unreachable, "the agent ended before the command did; what was not sent is kept")
+        }
+        try self.end(end)
     }
 
     private static func report(_ line: JSONValue) -> String {

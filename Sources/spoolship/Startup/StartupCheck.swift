@@ -119,6 +119,17 @@ struct StartupCheck {
 
     /// Looks whether another agent has the state directory, in the kernel's list: a lock of our own, if only for a moment,
     /// could stop an agent that is just starting.
+    /// How the kernel names a file in its list of locks: `fe:00:262146`.
+    private static func lockName(of file: FileStatus) -> String {
+        func hexadecimal(_ number: UInt64) -> String {
+            (number < 16 ? "0" : "") + String(number, radix: 16)
+        }
+        // As glibc's `major` and `minor` take a device apart.
+        let major = file.device >> 8 & 0xFFF | file.device >> 32 & ~0xFFF
+        let minor = file.device & 0xFF | file.device >> 12 & ~0xFF
+        return "\(hexadecimal(major)):\(hexadecimal(minor)):\(file.inode)"
+    }
+
     private mutating func checkOwner() {
         let path = settings.agent.stateDirectory
         guard let status = FileStatus(path), !StartupCheck.answers(settings.control.socket),
@@ -128,7 +139,7 @@ struct StartupCheck {
         for line in locks.split(separator: UInt8(ascii: "\n")) {
             let words = String(decoding: line, as: UTF8.self).split(separator: " ")
             guard words.count > 5, words[1] == "FLOCK", words[3] == "WRITE",
-                words[5].split(separator: ":").last == "\(status.inode)"[...]
+                words[5] == StartupCheck.lockName(of: status)
             else { continue }
             add(
                 "agent.state_directory",
