@@ -113,7 +113,7 @@ let package = Package(
         tests("Spool", ["CLinux", "EventLoops", "Frames", "Logs", "Model", "TestKit"], fixtures: true),
 
         // Events
-        module("TimeZones", ["EventLoops"]),
+        module("TimeZones", ["EventLoops", "Model"]),
         tests("TimeZones", ["EventLoops", "TestKit"]),
         shim("CScan"),
         module("Events", ["CScan", "EventLoops", "Model", "TimeZones"]),

@@ -31,8 +31,7 @@ public struct EventOptions: Sendable, Equatable {
 
 /// How one app's lines are read.
 public struct AppSettings: Sendable, Equatable {
-    /// What its lines are.
-    public var kind = LineKind.event
+    package var kind = LineKind.event
     /// Whether they are entries of a journal, whose message may be text.
     public var isJournal = false
     /// What they are wrapped in; nil for nothing.

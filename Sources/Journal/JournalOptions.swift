@@ -1,4 +1,4 @@
-public import Model
+package import Model
 
 /// Which entries of which journal are read, and what of them.
 public struct JournalOptions: Sendable, Equatable {
@@ -8,8 +8,7 @@ public struct JournalOptions: Sendable, Equatable {
     public var units: [String]
     /// The least severe priority that is read, 0 (emergency) to 7 (debug). An entry without one counts as 6 (information).
     public var priority: Int
-    /// Where reading begins.
-    public var since: JournalStart
+    package var since: JournalStart
     /// Fields beside the usual ones, by journald's names; `*` for all.
     public var fields: [String]
     /// The longest line, in bytes: an entry that is longer is cut in its longest field.

@@ -1,6 +1,6 @@
 /// Bytes as hexadecimal digits, lower case.
 public enum Hexadecimal {
-    private static let digits = Array("0123456789abcdef".utf8)
+    static let digits = Array("0123456789abcdef".utf8)
 
     /// Whether a character is such a digit.
     public static func isDigit(_ byte: UInt8) -> Bool { digits.contains(byte) }

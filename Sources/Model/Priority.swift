@@ -19,11 +19,8 @@ public enum Priority: UInt8, Sendable, CaseIterable, Comparable {
 
     /// The priority of that name; nil for any other word.
     public init?(name: some StringProtocol) {
-        switch name {
-        case "normal": self = .normal
-        case "critical": self = .critical
-        default: return nil
-        }
+        guard let found = Priority.allCases.first(where: { $0.name == name }) else { return nil }
+        self = found
     }
 
     /// Whether the left one matters less.

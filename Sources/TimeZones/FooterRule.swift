@@ -60,12 +60,12 @@ struct FooterRule: Sendable, Equatable {
         guard !parser.isAtEnd else { return }
         guard parser.name() else { return nil }
         var offset = standard + 3600
-        if !parser.isAtEnd, parser.peek != .comma {
+        if !parser.isAtEnd, parser.peek != UInt8(ascii: ",") {
             guard let west = parser.offset(maxHours: 24) else { return nil }
             offset = -west
         }
         // Without dates POSIX leaves them open; zone files always write them.
-        guard parser.take(.comma), let start = parser.change(), parser.take(.comma), let end = parser.change(),
+        guard parser.take(","), let start = parser.change(), parser.take(","), let end = parser.change(),
             parser.isAtEnd
         else { return nil }
         daylight = Daylight(offset: offset, start: start, end: end)
@@ -86,17 +86,17 @@ struct FooterRule: Sendable, Equatable {
         var isAtEnd: Bool { index >= text.count }
         var peek: UInt8 { index < text.count ? text[index] : 0 }
 
-        mutating func take(_ c: UInt8) -> Bool {
-            guard peek == c, !isAtEnd else { return false }
+        mutating func take(_ character: Unicode.Scalar) -> Bool {
+            guard peek == UInt8(ascii: character), !isAtEnd else { return false }
             index += 1
             return true
         }
 
         mutating func name() -> Bool {
             let start = index
-            if take(UInt8(ascii: "<")) {
+            if take("<") {
                 while !isAtEnd, peek != UInt8(ascii: ">") { index += 1 }
-                return index > start + 1 && take(UInt8(ascii: ">"))
+                return index > start + 1 && take(">")
             }
             while (peek | 0x20) >= UInt8(ascii: "a"), (peek | 0x20) <= UInt8(ascii: "z") { index += 1 }
             return index - start >= 3
@@ -115,9 +115,9 @@ struct FooterRule: Sendable, Equatable {
         /// `[+-]hh[:mm[:ss]]` in seconds.
         mutating func offset(maxHours: Int) -> Int? {
             var sign = 1
-            if take(UInt8(ascii: "-")) { sign = -1 } else { _ = take(UInt8(ascii: "+")) }
+            if take("-") { sign = -1 } else { _ = take("+") }
             guard var seconds = number(maxHours).map({ $0 * 3600 }) else { return nil }
-            for unit in [60, 1] where take(UInt8(ascii: ":")) {
+            for unit in [60, 1] where take(":") {
                 guard let part = number(59) else { return nil }
                 seconds += part * unit
             }
@@ -126,27 +126,23 @@ struct FooterRule: Sendable, Equatable {
 
         mutating func change() -> Change? {
             var change: Change
-            if take(UInt8(ascii: "M")) {
-                guard let month = number(12), month >= 1, take(UInt8(ascii: ".")), let week = number(5), week >= 1,
-                    take(UInt8(ascii: ".")), let day = number(6)
+            if take("M") {
+                guard let month = number(12), month >= 1, take("."), let week = number(5), week >= 1, take("."),
+                    let day = number(6)
                 else { return nil }
                 change = Change(day: .weekday(month: month, week: week, day: day))
-            } else if take(UInt8(ascii: "J")) {
+            } else if take("J") {
                 guard let day = number(365), day >= 1 else { return nil }
                 change = Change(day: .julian(day))
             } else {
                 guard let day = number(365) else { return nil }
                 change = Change(day: .ordinal(day))
             }
-            if take(UInt8(ascii: "/")) {
+            if take("/") {
                 guard let time = offset(maxHours: 167) else { return nil }
                 change.time = time
             }
             return change
         }
     }
-}
-
-extension UInt8 {
-    static var comma: UInt8 { UInt8(ascii: ",") }
 }

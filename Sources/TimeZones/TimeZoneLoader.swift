@@ -1,5 +1,6 @@
 public import EventLoops
 internal import Glibc
+internal import Model
 
 /// Reads zone files of the system (package `tzdata`).
 public struct TimeZoneLoader: Sendable {
@@ -15,15 +16,7 @@ public struct TimeZoneLoader: Sendable {
     /// - Throws: `TimeZoneError`: the name is none, there is no such zone, or its file is damaged.
     public func load(_ name: String) throws(TimeZoneError) -> TimeZoneRules {
         guard name != "UTC" else { return .utc }
-        let parts = name.split(separator: "/", omittingEmptySubsequences: false)
-        let isName = parts.allSatisfy { part in
-            !part.isEmpty && !part.hasPrefix(".")
-                && part.utf8.allSatisfy { c in
-                    (c | 0x20 >= UInt8(ascii: "a") && c | 0x20 <= UInt8(ascii: "z"))
-                        || (c >= UInt8(ascii: "0") && c <= UInt8(ascii: "9")) || "_+-".utf8.contains(c)
-                }
-        }
-        guard isName, name.utf8.count <= 64 else {
+        guard name.isTimeZoneName else {
             throw TimeZoneError(.badName, "\"\(name)\" is no name of a time zone; write one such as \"Europe/Rome\"")
         }
         let bytes: [UInt8]

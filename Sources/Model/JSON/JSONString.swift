@@ -1,7 +1,5 @@
 /// The text of JSON strings, as bytes of UTF-8.
 public enum JSONString {
-    private static let digits = Array("0123456789abcdef".utf8)
-
     /// Appends a text as a JSON string, in quotes. Quotes, backslashes and control characters are escaped, nothing else.
     public static func append(_ text: UnsafeBufferPointer<UInt8>, to json: inout [UInt8]) {
         json.append(UInt8(ascii: "\""))
@@ -14,8 +12,8 @@ public enum JSONString {
             let byte = text[index]
             if byte < 0x20 {
                 json.append(contentsOf: "\\u00".utf8)
-                json.append(digits[Int(byte >> 4)])
-                json.append(digits[Int(byte & 15)])
+                json.append(Hexadecimal.digits[Int(byte >> 4)])
+                json.append(Hexadecimal.digits[Int(byte & 15)])
             } else {
                 json.append(UInt8(ascii: "\\"))
                 json.append(byte)

@@ -93,38 +93,12 @@ extension JSONValue {
         default: false
         }
     }
-
-    /// Hashes what `==` compares.
-    public func hash(into hasher: inout Hasher) {
-        switch self {
-        case .null: hasher.combine(0)
-        case .bool(let value): hasher.combine(value)
-        case .integer(let number): hasher.combine(number)
-        case .double(let number): hasher.combine(number)
-        case .string(let text): text.hashBytes(into: &hasher)
-        case .array(let elements): hasher.combine(elements)
-        case .object(let members): hasher.combine(members)
-        }
-    }
 }
 
 extension JSONValue.Member {
     /// Whether key, byte by byte, and value are the same.
     public static func == (left: JSONValue.Member, right: JSONValue.Member) -> Bool {
         left.key.utf8.elementsEqual(right.key.utf8) && left.value == right.value
-    }
-
-    /// Hashes what `==` compares.
-    public func hash(into hasher: inout Hasher) {
-        key.hashBytes(into: &hasher)
-        hasher.combine(value)
-    }
-}
-
-extension String {
-    fileprivate func hashBytes(into hasher: inout Hasher) {
-        for byte in utf8 { hasher.combine(byte) }
-        hasher.combine(UInt8(0xFF))
     }
 }
 

@@ -1,16 +1,9 @@
 /// How requests to AWS are signed: `[destination.aws]`, and part of `[destination.s3]`.
 public struct AWSSettings: Sendable, Equatable {
-    /// Where credentials come from.
-    public enum Credentials: String, Sendable, CaseIterable {
-        /// From these settings.
-        case key
-        /// From the agent's environment.
-        case environment
-        /// From the machine's role.
-        case instance
-        /// From the container's role.
-        case container
-        /// From a token that a role is given for.
+    /// Where credentials come from: these settings, the agent's environment, the machine's or the container's role, or a token for
+    /// which a role is given.
+    package enum Credentials: String, Sendable, CaseIterable {
+        case key, environment, instance, container
         case webIdentity = "web_identity"
     }
 

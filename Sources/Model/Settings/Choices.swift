@@ -1,11 +1,9 @@
 // What settings choose between and modules act on: each is said here once, with its word in the configuration.
 
 /// What the lines of an app are.
-public enum LineKind: String, Sendable, CaseIterable {
-    /// An object whose `name` is a text is an event, any other object a record.
-    case event
-    /// Each line is a record.
-    case log
+package enum LineKind: String, Sendable, CaseIterable {
+    /// An object whose `name` is a text is an event, any other object a record; with `log` each line is a record.
+    case event, log
 }
 
 /// How serious an event or a record is: one of OpenTelemetry's six ranges.
@@ -65,15 +63,8 @@ public enum WhenFull: String, Sendable, CaseIterable {
     case evict
 }
 
-/// Where the reading of a journal begins when nothing was read yet.
-public enum JournalStart: String, Sendable, CaseIterable {
-    /// With the newest boot.
-    case boot
-    /// With the oldest entry that the journal has.
-    case beginning
-    /// With what is written from now on.
-    case now
-}
+/// Where the reading of a journal begins when nothing was read yet: with the newest boot, the oldest entry, or what is written from now on.
+package enum JournalStart: String, Sendable, CaseIterable { case boot, beginning, now }
 
 /// What is served of a container until the network has answered.
 public enum ContainerOpening: String, Sendable, CaseIterable {
@@ -107,13 +98,8 @@ public enum AnswerMeaning: String, Sendable, CaseIterable {
     case hold
 }
 
-/// How OpenTelemetry's records are written.
-public enum OTLPEncoding: String, Sendable, CaseIterable {
-    /// `application/x-protobuf`, which every receiver reads.
-    case protobuf
-    /// `application/json`, where it is wanted.
-    case json
-}
+/// How OpenTelemetry's records are written; every receiver reads Protobuf.
+package enum OTLPEncoding: String, Sendable, CaseIterable { case protobuf, json }
 
 /// Encryption by S3, if the bucket's default is not enough.
 public enum S3Encryption: String, Sendable, CaseIterable {
@@ -124,20 +110,12 @@ public enum S3Encryption: String, Sendable, CaseIterable {
     case keyManagement = "aws:kms"
 }
 
-/// What one message to NATS holds.
-public enum NATSContent: String, Sendable, CaseIterable {
-    /// A batch of lines, packed as the destination's compression says.
-    case batch
-    /// One event, as it is.
-    case event
-}
+/// What one message to NATS holds: a batch of lines, packed as the destination's compression says, or one event, as it is.
+package enum NATSContent: String, Sendable, CaseIterable { case batch, event }
 
 /// How Kafka's brokers verify a password.
-public enum KafkaMechanism: String, Sendable, CaseIterable {
-    /// The password itself.
+package enum KafkaMechanism: String, Sendable, CaseIterable {
     case plain = "PLAIN"
-    /// A salted hash by SHA-256.
     case scramSHA256 = "SCRAM-SHA-256"
-    /// A salted hash by SHA-512.
     case scramSHA512 = "SCRAM-SHA-512"
 }

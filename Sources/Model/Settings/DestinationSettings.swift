@@ -1,46 +1,28 @@
 /// `[[destination]]`: where events go. The table of settings says what each is for, and within which bounds.
 public struct DestinationSettings: Sendable, Equatable {
     /// How a destination is reached.
-    public enum Kind: String, Sendable, CaseIterable {
-        /// By HTTP, in one of the formats.
-        case http
-        /// Objects in a bucket.
-        case s3
-        /// NATS JetStream.
-        case nats
-        /// Apache Kafka and compatible brokers.
-        case kafka
-        /// A file on this machine.
-        case file
-        /// The agent's standard output.
-        case stdout
-    }
+    package enum Kind: String, Sendable, CaseIterable { case http, s3, nats, kafka, file, stdout }
 
     /// How a batch is written into a request.
-    public enum Format: String, Sendable, CaseIterable {
+    package enum Format: String, Sendable, CaseIterable {
         /// One event a line.
         case ndjson
-        /// One JSON array.
+        /// One array.
         case json
         /// `_bulk` of Elasticsearch, OpenSearch, Quickwit, ZincSearch.
         case elasticsearch
         /// Grafana Loki's push API.
         case loki
-        /// OpenTelemetry logs.
         case otlp
-        /// Splunk's HTTP event collector.
         case splunkHEC = "splunk_hec"
         /// Google Analytics 4 Measurement Protocol.
         case ga4
-        /// App Center's ingestion envelope.
         case appCenter = "app_center"
     }
 
-    /// The version of HTTP.
-    public enum HTTPVersion: String, Sendable, CaseIterable {
-        /// HTTP/1.1, which costs less for one request at a time.
+    /// The version of HTTP. 1.1 costs less for one request at a time.
+    package enum HTTPVersion: String, Sendable, CaseIterable {
         case http1 = "1.1"
-        /// HTTP/2 where the server offers it.
         case http2 = "2"
     }
 

@@ -34,6 +34,14 @@ extension StringProtocol {
         ].contains(lowercased())
     }
 
+    /// Whether it can be a zone's name of the tz database.
+    public var isTimeZoneName: Bool {
+        utf8.count <= 64
+            && split(separator: "/", omittingEmptySubsequences: false).allSatisfy { part in
+                !part.isEmpty && !part.hasPrefix(".") && part.hasOnlyLettersDigits(and: "_-+")
+            }
+    }
+
     /// Whether it is the Base64 of 32 bytes: of a key, or of a SHA-256.
     public var isBase64OfHash: Bool {
         utf8.count == 44 && hasSuffix("=") && dropLast().hasOnlyLettersDigits(and: "+/")

@@ -1,10 +1,8 @@
 /// How the agent verifies a destination, and how it authenticates to it.
 public struct TLSOptions: Sendable, Equatable {
     /// The lowest version that is accepted.
-    public enum Version: String, Sendable, CaseIterable {
-        /// TLS 1.2; 1.3 is spoken where it is offered.
+    package enum Version: String, Sendable, CaseIterable {
         case tls12 = "1.2"
-        /// TLS 1.3 alone.
         case tls13 = "1.3"
     }
 
@@ -17,8 +15,8 @@ public struct TLSOptions: Sendable, Equatable {
     /// The public keys that the destination may have, as `sha256//` and the Base64 of the SHA-256 of the key in DER;
     /// empty accepts any that the certificates vouch for. More than one makes a change of keys possible.
     public var pinnedKeys: [String] = []
-    /// The least version that is spoken; default 1.2.
-    public var minimumVersion = Version.tls12
+    /// The least version that is spoken; 1.3 is spoken where it is offered.
+    package var minimumVersion = Version.tls12
 
     package init() {}
 }

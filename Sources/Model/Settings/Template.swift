@@ -3,45 +3,18 @@
 /// Parsed once, where the settings are read. What an event says is made safe for the place before it takes a placeholder's.
 public struct Template: Sendable, Hashable, ExpressibleByStringLiteral {
     /// What comes of a template, which says what it may hold.
-    public enum Place: Sendable, CaseIterable {
-        /// An index of Elasticsearch or Splunk.
-        case index
-        /// A topic of Kafka.
-        case topic
-        /// A subject of NATS.
-        case subject
-        /// The value of a label of Loki.
-        case label
-        /// The key of an object in a bucket.
-        case key
-    }
+    package enum Place: Sendable, CaseIterable { case index, topic, subject, label, key }
 
     /// What a placeholder stands for.
-    public enum Field: Sendable, Hashable {
-        /// The event's app.
-        case app
-        /// How serious the event is: `error`.
-        case level
-        /// The event's name.
-        case name
+    package enum Field: Sendable, Hashable {
+        case app, level, name
         /// A member of the event: its name, or a path with dots.
         case member(String)
-        /// The day of the event's own time, in UTC: `2026-11-22`.
-        case date
-        /// The hour of that time: `07`.
-        case hour
-        /// The day on which the oldest event of the batch was accepted, in UTC.
-        case batchDate
-        /// The hour of that time.
-        case batchHour
-        /// The batch's priority: `normal` or `critical`.
-        case priority
-        /// The destination's name.
-        case destination
-        /// The installation's id.
-        case installID
-        /// The batch's id.
-        case batchID
+        /// The day, `2026-11-22`, and the hour, `07`, of the event's own time, in UTC.
+        case date, hour
+        /// Those of the time at which the oldest event of the batch was accepted.
+        case batchDate, batchHour
+        case priority, destination, installID, batchID
     }
 
     package enum Piece: Sendable, Hashable {
