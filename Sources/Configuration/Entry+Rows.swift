@@ -4,17 +4,13 @@ extension Entry {
         _ name: String, _ place: any WritableKeyPath<Owner, Value> & Sendable, _ type: ValueType<Value>, _ why: String,
         example: String? = nil, restart: Bool = false
     ) -> Entry where Owner: SettingsSection {
-        let standard = type.print(Owner()[keyPath: place])
         let description = SettingDescription(
-            name: name, type: type.name, range: type.range, defaultValue: standard, example: example, why: why,
-            needsRestart: restart)
+            name: name, type: type.name, range: type.range, defaultValue: type.print(Owner()[keyPath: place]),
+            example: example, why: why, needsRestart: restart)
         return Entry(description: .setting(description)) { node, path, owner, context in
-            do throws(ValueMistake) {
-                owner[keyPath: place] = try type.parse(node)
-                context.note(path, at: node.position)
-            } catch {
-                // A value that was refused counts as set: nothing more is said of it.
-                context.note(path, at: node.position)
+            // A value that is refused counts as set: nothing more is said of it.
+            context.note(path, at: node.position)
+            do throws(ValueMistake) { owner[keyPath: place] = try type.parse(node) } catch {
                 // What a variable holds may be a secret that was put in the wrong place.
                 let message =
                     node.isFromEnvironment
@@ -23,10 +19,8 @@ extension Entry {
                 context.add(error.code, "\(path) \(message)", at: error.position ?? node.position)
             }
         } list: { owner, section in
-            [
-                EffectiveSetting(
-                    name: name, section: section, value: type.print(owner[keyPath: place]), needsRestart: restart)
-            ]
+            let value = type.print(owner[keyPath: place])
+            return [EffectiveSetting(name: name, section: section, value: value, needsRestart: restart)]
         }
     }
 
@@ -66,8 +60,7 @@ extension Entry {
             }
             for node in nodes {
                 var section = Section()
-                let number = owner[keyPath: place].count + 1
-                var elementPath = "\(path).\(number)"
+                var elementPath = "\(path).\(owner[keyPath: place].count + 1)"
                 // A name that is refused names nothing: such an element goes by its number.
                 if let named = node[key], let text = try? type.parse(named) {
                     elementPath = "\(path).\(SettingValue.key(text))"

@@ -45,7 +45,7 @@ public struct SettingDescription: Sendable {
     /// What is allowed: `1s to 1d`; empty when the type says it all.
     public let range: String
     /// The default; nil when it is not set.
-    public let defaultValue: SettingValue?
+    package let defaultValue: SettingValue?
     /// A value to show where there is no default.
     public let example: String?
     /// What it is for and why one would change it, in one line.
@@ -83,16 +83,10 @@ public struct SectionPlace: Sendable, Hashable {
     /// How TOML begins it: `[queue]`, `[[destination]]`, `[destination.tls]`.
     public var heading: String { isList ? "[[\(dotted)]]" : "[\(dotted)]" }
 
-    private let dotted: String
-    private let isList: Bool
+    let dotted: String
+    let isList: Bool
 
     static let root = SectionPlace(path: "", dotted: "", isList: false)
-
-    private init(path: String, dotted: String, isList: Bool) {
-        self.path = path
-        self.dotted = dotted
-        self.isList = isList
-    }
 
     /// The section of that name in this one.
     func section(_ name: String) -> SectionPlace {
@@ -119,7 +113,7 @@ public struct EffectiveSetting: Sendable, Equatable {
     /// The section it stands in.
     public let section: SectionPlace
     /// The value in force; nil when it is not set and has no default.
-    public let value: SettingValue?
+    package let value: SettingValue?
     /// Whether a reload cannot apply it.
     public let needsRestart: Bool
     /// Which destinations have it, and whether it can change their answers; without meaning in other sections.
@@ -140,14 +134,8 @@ struct ReadContext {
     static let mostListed = 100
 
     /// How many problems of each severity there are beyond those that are listed, and the first of them.
-    private var unlisted: [Problem.Severity: (count: Int, code: Problem.Code, position: Position?)] = [:]
-    private var listed: [Problem.Severity: Int] = [:]
-
-    init(problems: [Problem] = [], origins: [String: Origin] = [:], origin: Origin = .standard) {
-        self.problems = problems
-        self.origins = origins
-        self.origin = origin
-    }
+    var unlisted: [Problem.Severity: (count: Int, code: Problem.Code, position: Position?)] = [:]
+    var listed: [Problem.Severity: Int] = [:]
 
     mutating func add(
         _ code: Problem.Code, _ message: @autoclosure () -> String, at position: Position?,
@@ -171,7 +159,6 @@ struct ReadContext {
                     rest.code, "and \(rest.count) more \(what)\(rest.count == 1 ? "" : "s") from here on, not listed",
                     at: rest.position, severity: severity))
         }
-        unlisted = [:]
     }
 
     mutating func note(_ path: String, at position: Position?) {
@@ -203,7 +190,7 @@ extension SettingsSection {
         for member in members where member.key != TOMLText.unreadableSection {
             guard let entry = entries.first(where: { $0.name == member.key }) else {
                 context.add(
-                    .unknownKey, unknownKeyMessage(member.key, path: path, known: entries.map(\.name)),
+                    .unknownKey, unknownKey(member.key, path: path, known: entries.map(\.name)),
                     at: member.keyPosition)
                 continue
             }
@@ -223,28 +210,27 @@ extension SettingsSection {
     }
 }
 
-private func unknownKeyMessage(_ key: String, path: String, known: [String]) -> String {
-    let place = path.isEmpty ? "" : " in [\(path)]"
-    return "no setting \(key)\(place)\(unknownKeyHint(key, path: path, known: known))"
-}
-
-/// What may have been meant by a key that does not exist: one of this section, or one of another.
-private func unknownKeyHint(_ key: String, path: String, known: [String]) -> String {
-    if let near = nearestName(to: key, among: known) { return "; did you mean \(near)?" }
-    for case .section(let section) in Settings.entries.map(\.description) where section.name != path {
-        if section.entries.contains(where: { $0.name == key }) { return "; it belongs in \(section.heading)" }
+/// Says that a key does not exist, and what may have been meant: one of this section, or one of another.
+private func unknownKey(_ key: String, path: String, known: [String]) -> String {
+    let message = "no setting \(key)\(path.isEmpty ? "" : " in [\(path)]"); "
+    if let near = nearestName(to: key, among: known) { return "\(message)did you mean \(near)?" }
+    let others = Settings.description.filter { $0.name != path }
+    if let other = others.first(where: { $0.entries.contains { $0.name == key } }) {
+        return "\(message)it belongs in \(other.heading())"
     }
-    if path.isEmpty { return "; sections are \(known.joined(separator: ", "))" }
-    return "; `spoolship help configuration` lists all"
+    if path.isEmpty { return "\(message)sections are \(known.joined(separator: ", "))" }
+    return "\(message)`spoolship help configuration` lists all"
 }
 
 extension SectionDescription {
     /// How the section is begun: `[queue]`, `[[destination]]`, `[apps.NAME]`.
-    public var heading: String {
+    ///
+    /// - Parameter prefix: the sections that it stands in, as in `destination.`.
+    func heading(prefix: String = "") -> String {
         switch kind {
-        case .once: "[\(name)]"
-        case .list: "[[\(name)]]"
-        case .named: "[\(name).NAME]"
+        case .once: "[\(prefix)\(name)]"
+        case .list: "[[\(prefix)\(name)]]"
+        case .named: "[\(prefix)\(name).NAME]"
         }
     }
 }

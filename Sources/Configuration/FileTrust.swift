@@ -6,11 +6,6 @@ internal import Glibc
 /// The configuration is trusted (it names destinations, tokens and programs), so it must be out of others' reach: a start, a
 /// reload and `check` read through here and agree.
 enum FileTrust {
-    /// What is wrong with the write permissions of an opened file.
-    static func problem(file path: String, status: stat) -> Problem? {
-        judge(path, status.st_mode, group: status.st_gid, fix: "chmod go-w \(path)")
-    }
-
     /// What is wrong with the permissions to add, rename or remove entries in a directory, or in one above it.
     ///
     /// - Parameter directory: its path; relative ones are taken from the working directory.
@@ -19,28 +14,25 @@ enum FileTrust {
         defer { free(resolved) }
         let whole = String(cString: resolved)
         var problems: [Problem] = []
-        var path = ""
         let parts = whole.split(separator: "/")
-        for (index, part) in ([""] + parts).enumerated() {
-            path = index == 0 ? "/" : (path == "/" ? "/\(part)" : "\(path)/\(part)")
-            var status = stat()
+        for count in 0...parts.count {
+            let path = "/" + parts.prefix(count).joined(separator: "/")
             // In a sticky directory only owners rename and remove.
-            guard stat(path, &status) == 0, status.st_mode & S_ISVTX == 0 else { continue }
-            let found = judge(path, status.st_mode, group: status.st_gid, fix: "chmod go-w \(path)")
+            guard let status = FileStatus(path), status.mode & S_ISVTX == 0 else { continue }
             // Groups that may write further up are the system's business; the directory itself is ours.
-            if let found, found.severity == .error || path == whole { problems.append(found) }
+            if let found = problem(path, status), found.severity == .error || path == whole { problems.append(found) }
         }
         return problems
     }
 
-    private static func judge(_ path: String, _ mode: mode_t, group: gid_t, fix: String) -> Problem? {
-        let forAll = mode & 0o002 != 0
-        guard forAll || (mode & 0o020 != 0 && group != 0), !isReadOnly(path) else { return nil }
-        let shown = (mode & 0o7777).digits(4, radix: 8)
-        let groupName = getgrgid(group).map { String(cString: $0.pointee.gr_name) } ?? "\(group)"
-        let who = forAll ? "everybody" : "the group \(groupName)"
+    /// What is wrong with the write permissions of an opened file, or of a directory.
+    static func problem(_ path: String, _ status: FileStatus) -> Problem? {
+        let forAll = status.mode & 0o002 != 0
+        guard forAll || (status.mode & 0o020 != 0 && status.group != 0), !isReadOnly(path) else { return nil }
+        let who = forAll ? "everybody" : "the group \(status.groupName)"
         return Problem(
-            .environment, "\(path) can be written by \(who) (mode \(shown)), and with it the configuration; run \(fix)",
+            .environment,
+            "\(path) can be written by \(who) (mode \(status.shownMode)), and with it the configuration; run chmod go-w \(path)",
             severity: forAll ? .error : .warning)
     }
 

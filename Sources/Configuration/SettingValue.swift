@@ -1,17 +1,12 @@
-internal import EventLoops
-public import Model
+package import Model
 
 /// A setting's value as it is written: in TOML for people, in JSON for programs.
-public indirect enum SettingValue: Sendable, Hashable {
+package indirect enum SettingValue: Sendable, Hashable {
     /// Text, and whatever is written as text: durations, sizes, choices.
     case string(String)
-    /// A whole number.
     case integer(Int64)
-    /// A number.
     case double(Double)
-    /// True or false.
     case boolean(Bool)
-    /// A list.
     case array([SettingValue])
     /// Names and values, in the order of names.
     case table([Member])
@@ -20,21 +15,18 @@ public indirect enum SettingValue: Sendable, Hashable {
     /// A URL that holds something secret: compared as it is, shown without it.
     case url(EndpointURL)
 
-    /// A name and its value in a table.
-    public struct Member: Sendable, Hashable {
-        /// The name.
-        public let name: String
-        /// The value.
-        public let value: SettingValue
+    package struct Member: Sendable, Hashable {
+        package let name: String
+        package let value: SettingValue
 
-        package init(_ name: String, _ value: SettingValue) {
+        init(_ name: String, _ value: SettingValue) {
             self.name = name
             self.value = value
         }
     }
 
     /// As TOML. Secrets are masked.
-    public var toml: String {
+    package var toml: String {
         switch self {
         case .string(let text): SettingValue.quote(text)
         case .integer(let value): String(value)
@@ -52,7 +44,7 @@ public indirect enum SettingValue: Sendable, Hashable {
     }
 
     /// As JSON. Secrets are masked.
-    public var json: JSONValue {
+    package var json: JSONValue {
         switch self {
         case .string(let text): .string(text)
         case .integer(let value): .integer(Int(value))
@@ -65,8 +57,7 @@ public indirect enum SettingValue: Sendable, Hashable {
         }
     }
 
-    /// The secrets in it.
-    public var secrets: [Secret] {
+    package var secrets: [Secret] {
         switch self {
         case .secret(let secret): [secret]
         case .array(let elements): elements.flatMap(\.secrets)
@@ -91,23 +82,5 @@ public indirect enum SettingValue: Sendable, Hashable {
     }
 
     /// A string in quotation marks, by the escapes that TOML and JSON share.
-    public static func quote(_ text: String) -> String {
-        var result = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": result += "\\\""
-            case "\\": result += "\\\\"
-            case "\n": result += "\\n"
-            case "\t": result += "\\t"
-            case "\r": result += "\\r"
-            default:
-                if scalar.value < 0x20 || scalar.value == 0x7F {
-                    result += "\\u" + scalar.value.digits(4, radix: 16)
-                } else {
-                    result.unicodeScalars.append(scalar)
-                }
-            }
-        }
-        return result + "\""
-    }
+    package static func quote(_ text: String) -> String { JSONValue.string(text).description }
 }

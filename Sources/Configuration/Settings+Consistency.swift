@@ -5,10 +5,10 @@ extension ReadContext {
     mutating func checkConsistency(of settings: Settings) {
         checkDispatch(
             settings.dispatch.criticalDelay, batchSize: settings.dispatch.batchSize, of: settings, path: "dispatch")
-        for (name, command) in settings.functions.map({ ($0.key, $0.value.command) }).sorted(by: { $0.0 < $1.0 }) {
+        for (name, function) in settings.functions.sorted(by: { $0.key < $1.key }) {
             let path = "functions.\(SettingValue.key(name))"
             require("command", of: path)
-            if let program = command.first, !program.hasPrefix("/") {
+            if let program = function.command.first, !program.hasPrefix("/") {
                 complain(
                     of: "\(path).command", "begins with \(SettingValue.quote(program)); must be an absolute path",
                     .outOfRange)
@@ -30,11 +30,23 @@ extension ReadContext {
 
     func isSet(_ path: String) -> Bool { origins[path] != nil }
 
-    /// Something is wrong with a setting or a section: what follows its name.
+    /// Something is wrong with a setting or a section.
+    ///
+    /// - Parameters:
+    ///   - what: follows its name.
+    ///   - keys: what in it is shown: the first that is set; else itself.
     mutating func complain(
-        of path: String, _ what: String, _ code: Problem.Code = .conflict, severity: Problem.Severity = .error
+        of path: String, _ what: String, _ code: Problem.Code = .conflict, at keys: String...,
+        severity: Problem.Severity = .error
     ) {
-        add(code, "\(path) \(what)", at: position(of: path), severity: severity)
+        let places = keys.map { "\(path).\($0)" } + [path]
+        add(code, "\(path) \(what)", at: places.compactMap { position(of: $0) }.first, severity: severity)
+    }
+
+    /// The path of one of several sections: by its name, or by its number if that is not set.
+    private func path(of list: String, _ name: String, _ index: Int) -> String {
+        let named = "\(list).\(SettingValue.key(name))"
+        return isSet(named) ? named : "\(list).\(index + 1)"
     }
 
     private mutating func require(_ key: String, of path: String) {
@@ -74,11 +86,8 @@ extension ReadContext {
     // MARK: Destinations
 
     private mutating func checkDestinations(of settings: Settings) {
-        for (number, destination) in settings.destinations.enumerated() {
-            let name = destination.name
-            let byNumber = "destination.\(number + 1)"
-            let path =
-                isSet("destination.\(SettingValue.key(name))") ? "destination.\(SettingValue.key(name))" : byNumber
+        for (index, destination) in settings.destinations.enumerated() {
+            let path = path(of: "destination", destination.name, index)
             require("name", of: path)
             checkPlace(of: destination, path: path)
             checkSpecialSettings(of: destination, path: path)
@@ -88,27 +97,20 @@ extension ReadContext {
             if destination.kind == .kafka { checkKafka(destination, path: path) }
             for secret in destination.secrets.map(\.setting) {
                 let set = [secret, "\(secret)_file", "\(secret)_credential"].filter { isSet("\(path).\($0)") }
-                if set.count > 1 {
-                    add(
-                        .conflict, "\(path) has \(set.joined(separator: " and ")); keep one",
-                        at: position(of: "\(path).\(set[1])"))
-                }
+                if set.count > 1 { complain(of: path, "has \(set.joined(separator: " and ")); keep one", at: set[1]) }
             }
             if destination.user != nil && destination.token.source != nil && destination.kind.isServer {
-                add(.conflict, "\(path) has user and token; keep one", at: position(of: "\(path).user"))
+                complain(of: path, "has user and token; keep one", at: "user")
             }
             checkProof(of: destination, path: path)
             if (destination.user == nil) != (destination.password.source == nil) {
-                add(
-                    .missing,
-                    destination.user == nil
-                        ? "\(path) has a password and no user" : "\(path) has a user and no password_file",
-                    at: position(of: "\(path).user") ?? position(of: path))
+                let what = destination.user == nil ? "has a password and no user" : "has a user and no password_file"
+                complain(of: path, what, .missing, at: "user")
             }
             if (destination.tls.certificateFile == nil) != (destination.tls.keyFile == nil) {
-                add(
-                    .missing, "\(path).tls needs certificate_file and key_file together",
-                    at: position(of: "\(path).tls.certificate_file") ?? position(of: "\(path).tls.key_file"))
+                complain(
+                    of: "\(path).tls", "needs certificate_file and key_file together", .missing,
+                    at: "certificate_file", "key_file")
             }
             if destination.connectTimeout > destination.requestTimeout {
                 add(
@@ -132,20 +134,17 @@ extension ReadContext {
         ].filter(\.1)
         for (name, _, missing) in sections where !missing.isEmpty {
             let keys = missing.map { "\(name).\($0)" }.joined(separator: " and no ")
-            add(.missing, "\(path) has no \(keys)", at: position(of: "\(path).\(name)") ?? position(of: path))
+            complain(of: path, "has no \(keys)", .missing, at: name)
         }
         for (name, aws) in [("aws", destination.aws), ("s3", destination.s3.aws)]
         where aws.externalID != nil && aws.assumeRole == nil {
-            add(
-                .missing, "\(path) has \(name).external_id and no \(name).assume_role",
-                at: position(of: "\(path).\(name).external_id"))
+            complain(
+                of: path, "has \(name).external_id and no \(name).assume_role", .missing, at: "\(name).external_id")
         }
         let others = [("user", destination.user != nil), ("token", destination.token.source != nil)].filter(\.1)
         let proofs = others.map(\.0) + sections.map(\.0)
         if !sections.isEmpty, proofs.count > 1 {
-            add(
-                .conflict, "\(path) has \(proofs.joined(separator: " and ")); keep one",
-                at: position(of: "\(path).\(proofs[1])") ?? position(of: path))
+            complain(of: path, "has \(proofs.joined(separator: " and ")); keep one", at: proofs[1])
         }
     }
 
@@ -153,12 +152,11 @@ extension ReadContext {
     private mutating func checkSpecialSettings(of destination: DestinationSettings, path: String) {
         for (setting, unset) in zip(destination.effective(in: .root), unsetDestination)
         where setting.value != unset.value && !setting.use.scope.includes(destination) {
-            let key = "\(path).\(setting.path)"
-            let message =
+            complain(
+                of: "\(path).\(setting.path)",
                 !destination.kind.isServer && setting.use.scope.isOfServers
-                ? "is not for type \(destination.kind.rawValue), which writes plain lines"
-                : "is for \(setting.use.scope.text) only"
-            complain(of: key, message)
+                    ? "is not for type \(destination.kind.rawValue), which writes plain lines"
+                    : "is for \(setting.use.scope.text) only")
         }
     }
 
@@ -172,9 +170,7 @@ extension ReadContext {
             complain(of: path, "has no token; \(format) takes nothing without one", .missing)
         case .appCenter where destination.token.source == nil && !hasHeader("app-secret"):
             complain(of: path, "has no token; \(format) takes nothing without the app secret", .missing)
-        case .ga4
-        where destination.token.source == nil
-            && destination.url.map({ !$0.text.holds("api_secret=") }) ?? true:
+        case .ga4 where destination.token.source == nil && destination.url?.text.holds("api_secret=") != true:
             complain(of: path, "has no token; \(format) takes nothing without the API secret", .missing)
         case .otlp:
             guard let url = destination.url, !url.path.hasSuffix("/v1/logs") else { break }
@@ -223,9 +219,8 @@ extension ReadContext {
     // MARK: Deadlines, containers
 
     private mutating func checkDeadlines(of settings: Settings) {
-        for (number, deadline) in settings.deadlines.enumerated() {
-            let named = "deadline.\(SettingValue.key(deadline.name))"
-            let path = isSet(named) ? named : "deadline.\(number + 1)"
+        for (index, deadline) in settings.deadlines.enumerated() {
+            let path = path(of: "deadline", deadline.name, index)
             require("name", of: path)
             require("time_zone", of: path)
             checkNames(
@@ -238,13 +233,10 @@ extension ReadContext {
         guard !settings.containers.isEmpty else { return }
         // Only sections of which there is one: `dispatch.interval`, not what belongs to one destination or app.
         let settable = Dictionary(
-            Settings().effective.filter {
-                !$0.section.path.isEmpty && !$0.section.path.utf8.contains(UInt8(ascii: "."))
-            }
-            .map { ($0.path, $0.needsRestart) }, uniquingKeysWith: { first, _ in first })
-        for (number, container) in settings.containers.enumerated() {
-            let named = "container.\(SettingValue.key(container.id))"
-            let path = isSet(named) ? named : "container.\(number + 1)"
+            Settings().effective.filter { !$0.section.path.isEmpty && !$0.section.path.contains(".") }
+                .map { ($0.path, $0.needsRestart) }, uniquingKeysWith: { first, _ in first })
+        for (index, container) in settings.containers.enumerated() {
+            let path = path(of: "container", container.id, index)
             require("id", of: path)
             if let url = container.url {
                 require("public_key", of: path)
@@ -255,9 +247,8 @@ extension ReadContext {
                 complain(of: path, "has neither default_file nor url", .missing)
             }
             if container.hashKeyFile != nil && container.hashKeyCredential != nil {
-                add(
-                    .conflict, "\(path) has hash_key_file and hash_key_credential; keep one",
-                    at: position(of: "\(path).hash_key_credential"))
+                complain(
+                    of: path, "has hash_key_file and hash_key_credential; keep one", at: "hash_key_credential")
             }
             checkNames(container.mayCall, among: settings.functions.keys.sorted(), "function", at: "\(path).may_call")
             checkNames(container.maySet, among: settable.keys.sorted(), "setting", at: "\(path).may_set")

@@ -5,9 +5,9 @@ public struct SettingsChange: Sendable, Equatable, CustomStringConvertible {
     /// Its name with those of its sections: `queue.max_size`.
     public let path: String
     /// The value before; nil when it was not set.
-    public let before: SettingValue?
+    package let before: SettingValue?
     /// The value after; nil when it is not set.
-    public let after: SettingValue?
+    package let after: SettingValue?
     /// Whether a reload cannot apply it.
     public let needsRestart: Bool
 
@@ -48,21 +48,19 @@ extension Settings {
         _ path: String, to value: JSONValue, origin: Origin
     ) throws(ConfigurationError) -> Settings {
         guard let setting = effective.first(where: { $0.path == path }), !setting.section.path.contains(".") else {
-            throw ConfigurationError([Problem(.unknownKey, "no setting \(path) that can be set at run time")])
+            throw ConfigurationError(problems: [Problem(.unknownKey, "no setting \(path) that can be set at run time")])
         }
         guard let node = TOMLNode(value) else {
-            throw ConfigurationError([Problem(.wrongType, "\(path) holds what no setting can be")])
+            throw ConfigurationError(problems: [Problem(.wrongType, "\(path) holds what no setting can be")])
         }
         var context = ReadContext(origins: origins, origin: origin)
-        let section = TOMLNode.Value.table([.init(key: setting.name, keyPosition: nil, node: node)])
-        let root = TOMLNode.Value.table([
-            .init(key: setting.section.path, keyPosition: nil, node: TOMLNode(value: section, position: nil))
-        ])
+        let section = TOMLNode(value: .table([.init(key: setting.name, node: node)]))
+        let root = TOMLNode(value: .table([.init(key: setting.section.path, node: section)]))
         var changed = self
-        changed.read(TOMLNode(value: root, position: nil), path: "", context: &context)
+        changed.read(root, path: "", context: &context)
         if context.problems.isEmpty { context.checkConsistency(of: changed) }
         let errors = context.problems.filter { $0.severity == .error }
-        guard errors.isEmpty else { throw ConfigurationError(errors) }
+        guard errors.isEmpty else { throw ConfigurationError(problems: errors) }
         changed.origins = context.origins
         changed.applyTypeDefaults()
         return changed

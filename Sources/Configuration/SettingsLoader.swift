@@ -49,31 +49,19 @@ public struct ConfigurationText: Sendable, Equatable {
     ///
     /// - Throws: a mistake of form, with its place, where the bytes are not UTF-8: what was changed silently could be a secret.
     public init(file: String, bytes: [UInt8]) throws(Problem) {
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw ConfigurationText.notUTF8(bytes, file: file)
+        do throws(UTF8.ValidationError) {
+            _ = try UTF8Span(validating: bytes.span)
+        } catch {
+            let place = error.byteOffsets.lowerBound
+            let before = String(decoding: bytes[..<place], as: UTF8.self).unicodeScalars
+            throw Problem(
+                .syntax,
+                "not UTF-8: byte 0x\(String(bytes[place], radix: 16, uppercase: true)); TOML is UTF-8, save the file in that encoding",
+                at: Position(
+                    file: file, line: before.count { $0 == "\n" } + 1,
+                    column: before.reversed().prefix { $0 != "\n" }.count + 1))
         }
-        self.init(file: file, text: text)
-    }
-
-    private static func notUTF8(_ bytes: [UInt8], file: String) -> Problem {
-        var decoder = UTF8()
-        var iterator = bytes.makeIterator()
-        var line = 1
-        var column = 1
-        var place = 0
-        decoding: while true {
-            switch decoder.decode(&iterator) {
-            case .scalarValue(let scalar):
-                place += UTF8.width(scalar)
-                column += 1
-                if scalar == "\n" { (line, column) = (line + 1, 1) }
-            case .error, .emptyInput: break decoding
-            }
-        }
-        let digits = place < bytes.count ? String(bytes[place], radix: 16, uppercase: true) : ""
-        return Problem(
-            .syntax, "not UTF-8: byte 0x\(digits); TOML is UTF-8, save the file in that encoding",
-            at: Position(file: file, line: line, column: column))
+        self.init(file: file, text: String(decoding: bytes, as: UTF8.self))
     }
 }
 
@@ -124,10 +112,10 @@ extension Settings {
         var settings = Settings()
         for text in texts {
             context.sources.add(text.text, file: text.file)
-            let (root, mistakes) = TOMLText.read(text.text, file: text.file, sources: context.sources)
+            var (root, mistakes) = TOMLText.read(text.text, file: text.file, sources: context.sources)
             context.problems += mistakes
-            let filled = Variables.fill(root, from: environment, context: &context)
-            settings.read(filled, path: "", context: &context)
+            Variables.fill(&root, from: environment, context: &context)
+            settings.read(root, path: "", context: &context)
         }
         // What could not be read would look as if it were missing.
         let readable = !context.problems.contains { $0.code == .syntax || $0.code == .unreadable }
@@ -145,7 +133,7 @@ extension Settings {
         }.map(\.element)
         guard sorted.allSatisfy({ $0.severity == .warning }) else {
             // Where the files could be read as TOML, the agent that runs with them is known.
-            throw ConfigurationError(sorted, controlSocket: readable ? settings.control.socket : nil)
+            throw ConfigurationError(problems: sorted, controlSocket: readable ? settings.control.socket : nil)
         }
         return LoadedSettings(settings: settings, warnings: sorted, files: files, sources: context.sources)
     }
@@ -161,20 +149,10 @@ extension Settings {
         }
     }
 
-    private static func ownName() -> String {
-        "user " + (getpwuid(geteuid()).map { String(cString: $0.pointee.pw_name) } ?? "\(geteuid())")
-    }
-
     /// Whose a file is, for a person; empty where not even that can be seen.
     private static func owner(of path: String) -> String {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return "" }
-        func text(_ name: UnsafeMutablePointer<CChar>?, _ number: UInt32) -> String {
-            name.map { String(cString: $0) } ?? "\(number)"
-        }
-        let user = text(getpwuid(status.st_uid)?.pointee.pw_name, status.st_uid)
-        let group = text(getgrgid(status.st_gid)?.pointee.gr_name, status.st_gid)
-        return "owner \(user):\(group), mode 0\(String(status.st_mode & 0o777, radix: 8)); "
+        guard let status = FileStatus(path) else { return "" }
+        return "owner \(status.ownerName):\(status.groupName), mode \(status.shownMode); "
     }
 
     private static func readBytes(path: String) throws(Problem) -> (bytes: [UInt8], distrust: Problem?) {
@@ -184,20 +162,20 @@ extension Settings {
             let error = SystemError("open")
             let advice =
                 switch error.number {
-                case EACCES: "; \(ownName()) may not read it (\(owner(of: path))chmod and chgrp change that)"
+                case EACCES:
+                    "; user \(FileStatus.name(ofUser: geteuid())) may not read it (\(owner(of: path))chmod and chgrp change that)"
                 case ENOENT: "; give another with --config FILE"
                 default: ""
                 }
             throw Problem(.unreadable, "cannot read \(path): \(SystemError.message(error.number))\(advice)")
         }
         let descriptor = Descriptor(raw)
-        var status = stat()
-        guard fstat(descriptor.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard let status = try? FileStatus(of: descriptor.raw), status.isRegular else {
             throw Problem(.unreadable, "cannot read \(path): it is no regular file")
         }
         do throws(SystemError) {
             if let bytes = try WholeFile.bytes(of: descriptor.raw, atMost: largestFile) {
-                return (bytes, FileTrust.problem(file: path, status: status))
+                return (bytes, FileTrust.problem(path, status))
             }
         } catch {
             throw Problem(.unreadable, "cannot read \(path): \(SystemError.message(error.number))")

@@ -15,29 +15,20 @@ extension Settings {
         # `spoolship check` finds mistakes, `spoolship check --print` shows what is in force and where it comes from,
         # `systemctl reload spoolship` applies changes, all or none of them.
 
-        """ + description.map { $0.shippedText(prefix: "", commented: false) }.joined()
+        """ + description.map { $0.shippedText() }.joined()
     }
 }
 
 extension SectionDescription {
     /// The section as it is in the shipped file.
-    public var shippedText: String { shippedText(prefix: "", commented: false) }
-
-    /// The section as it is in the shipped file.
     ///
     /// - Parameters:
     ///   - prefix: the sections that it stands in, as in `destination.`.
     ///   - commented: whether it is in a section that is commented out.
-    func shippedText(prefix: String, commented: Bool) -> String {
-        let heading: String
-        switch kind {
-        case .once: heading = "[\(prefix)\(name)]"
-        case .list: heading = "[[\(prefix)\(name)]]"
-        case .named: heading = "[\(prefix)\(name).NAME]"
-        }
+    package func shippedText(prefix: String = "", commented: Bool = false) -> String {
         // A heading alone would make an empty destination, app or rule.
         let commented = commented || kind != .once
-        var text = "\n\n" + SectionDescription.comment(why) + (commented ? "#" : "") + heading + "\n"
+        var text = "\n\n" + SectionDescription.comment(why) + (commented ? "#" : "") + heading(prefix: prefix) + "\n"
         for case .setting(let setting) in entries { text += "\n" + setting.shippedText }
         for case .section(let section) in entries {
             text += section.shippedText(

@@ -39,6 +39,11 @@ extension ValueType where Value: CaseIterable {
 }
 
 extension ValueType where Value == String {
+    /// Text, which is written as it is.
+    init(_ name: String, range: String, parse: @escaping @Sendable (TOMLNode) throws(ValueMistake) -> String) {
+        self.init(name, range: range, parse: parse) { .string($0) }
+    }
+
     /// Text of at most so many bytes, without control characters.
     static func text(_ name: String = "string", range: String = "", maxLength: Int = 1024) -> ValueType {
         ValueType(name, range: range) { node throws(ValueMistake) in
@@ -51,8 +56,6 @@ extension ValueType where Value == String {
                 throw ValueMistake(.outOfRange, "holds a control character")
             }
             return text
-        } print: {
-            .string($0)
         }
     }
 
@@ -75,8 +78,6 @@ extension ValueType where Value == String {
                 throw ValueMistake(.outOfRange, "is \(SettingValue.quote(value)); must be \(wanted)")
             }
             return value
-        } print: {
-            .string($0)
         }
     }
 
@@ -90,13 +91,11 @@ extension ValueType where Value == String {
     /// A country by ISO 3166-1 alpha-2, either case in, capitals out.
     static var country: ValueType {
         let wanted = "two letters by ISO 3166-1, as \"IT\""
-        let checked = checked("country code", range: "ISO 3166-1 alpha-2", mustBe: wanted) { code in
-            CountryCodes.all.contains(code.uppercased())
+        let code = checked("country code", range: "ISO 3166-1 alpha-2", mustBe: wanted) {
+            CountryCodes.all.contains($0.uppercased())
         }
-        return ValueType(checked.name, range: checked.range) { node throws(ValueMistake) in
-            try checked.parse(node).uppercased()
-        } print: {
-            .string($0)
+        return ValueType(code.name, range: code.range) { node throws(ValueMistake) in
+            try code.parse(node).uppercased()
         }
     }
 }

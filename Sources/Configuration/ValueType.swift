@@ -59,17 +59,33 @@ extension ValueType where Value == Bool {
     }
 }
 
+extension ValueType where Value: Comparable & AdditiveArithmetic {
+    /// A value within a range, or 0 where that means something of its own, which `zero` says.
+    fileprivate static func bounded(
+        _ name: String, _ range: ClosedRange<Value>, zero: String? = nil, text: @escaping @Sendable (Value) -> String,
+        read: @escaping @Sendable (TOMLNode) throws(ValueMistake) -> Value,
+        print: @escaping @Sendable (Value) -> SettingValue
+    ) -> ValueType {
+        let shown = "\(text(range.lowerBound)) to \(text(range.upperBound))"
+        return ValueType(name, range: shown + (zero.map { "; 0: \($0)" } ?? "")) { node throws(ValueMistake) in
+            let value = try read(node)
+            guard range.contains(value) || (zero != nil && value == .zero) else {
+                throw ValueMistake(
+                    .outOfRange, "is \(text(value)); must be \(shown)\(zero == nil ? "" : " or 0")")
+            }
+            return value
+        } print: {
+            print($0)
+        }
+    }
+}
+
 extension ValueType where Value == Int {
     /// A whole number; `zero` says what 0 means where it means something of its own.
     static func count(_ range: ClosedRange<Int>, zero: String? = nil) -> ValueType {
-        let shown = "\(zero == nil ? range.lowerBound : max(1, range.lowerBound)) to \(range.upperBound)"
-        return ValueType("whole number", range: shown + (zero.map { "; 0: \($0)" } ?? "")) {
-            node throws(ValueMistake) in
+        bounded("whole number", range, zero: zero, text: { "\($0)" }) { node throws(ValueMistake) in
             guard case .integer(let value) = node.value else { throw .wrongType("a whole number", node) }
-            guard let value = Int(exactly: value), range.contains(value) || (zero != nil && value == 0) else {
-                throw ValueMistake(.outOfRange, "is \(value); must be \(shown)\(zero == nil ? "" : " or 0")")
-            }
-            return value
+            return Int(value)
         } print: {
             .integer(Int64($0))
         }
@@ -77,11 +93,9 @@ extension ValueType where Value == Int {
 
     /// A number of bytes; `zero` says what 0 means where it means something of its own.
     static func size(_ range: ClosedRange<Int>, zero: String? = nil) -> ValueType {
-        let shown = "\(SizeText.print(range.lowerBound)) to \(SizeText.print(range.upperBound))"
-        return ValueType("size", range: shown + (zero.map { "; 0: \($0)" } ?? "")) { node throws(ValueMistake) in
-            let value: Int
+        bounded("size", range, zero: zero, text: SizeText.print) { node throws(ValueMistake) in
             switch node.value {
-            case .integer(0): value = 0
+            case .integer(0): return 0
             case .integer(let number):
                 throw ValueMistake(
                     .wrongType,
@@ -89,26 +103,19 @@ extension ValueType where Value == Int {
                         ? "is \(number); a size cannot be negative"
                         : "needs a unit; write \"\(number)B\", \"\(number)MB\" (10^6 bytes) or \"\(number)MiB\" (2^20)")
             case .string(let text):
-                guard let size = SizeText.parse(text) else {
-                    let units = SizeText.units.map(\.name)
-                    let unit = text.drop { "0123456789.- ".contains($0) }
-                    let close =
-                        units.first { $0.lowercased() == unit.lowercased() }
-                        ?? units.first { !unit.isEmpty && $0.lowercased() == unit.lowercased() + "b" }
-                    let digits = text.prefix { "0123456789.".contains($0) }
-                    let hint =
-                        close.map { "write \"\(digits)\($0)\"" }
-                        ?? "write a number and a unit, as \"64KiB\" or \"10MB\""
-                    throw ValueMistake(.wrongType, "is \(SettingValue.quote(text)), which is no size; \(hint)")
-                }
-                value = size
+                if let size = SizeText.parse(text) { return size }
+                let units = SizeText.units.map(\.name)
+                let unit = text.drop { "0123456789.- ".contains($0) }.lowercased()
+                let close =
+                    units.first { $0.lowercased() == unit }
+                    ?? units.first { !unit.isEmpty && $0.lowercased() == unit + "b" }
+                let digits = text.prefix { "0123456789.".contains($0) }
+                let hint =
+                    close.map { "write \"\(digits)\($0)\"" }
+                    ?? "write a number and a unit, as \"64KiB\" or \"10MB\""
+                throw ValueMistake(.wrongType, "is \(SettingValue.quote(text)), which is no size; \(hint)")
             default: throw .wrongType("a size such as \"10MB\" or \"64KiB\"", node)
             }
-            guard range.contains(value) || (zero != nil && value == 0) else {
-                throw ValueMistake(
-                    .outOfRange, "is \(SizeText.print(value)); must be \(shown)\(zero == nil ? "" : " or 0")")
-            }
-            return value
         } print: {
             .string(SizeText.print($0))
         }
@@ -117,49 +124,36 @@ extension ValueType where Value == Int {
 
 extension ValueType where Value == Double {
     static func number(_ range: ClosedRange<Double>) -> ValueType {
-        let shown = "\(short(range.lowerBound)) to \(short(range.upperBound))"
-        return ValueType("number", range: shown) { node throws(ValueMistake) in
-            let value: Double
+        bounded("number", range, text: { whole($0).map { "\($0)" } ?? "\($0)" }) { node throws(ValueMistake) in
             switch node.value {
-            case .integer(let number): value = Double(number)
-            case .double(let number): value = number
+            case .integer(let number): return Double(number)
+            case .double(let number): return number
             default: throw .wrongType("a number", node)
             }
-            guard range.contains(value) else {
-                throw ValueMistake(.outOfRange, "is \(short(value)); must be \(shown)")
-            }
-            return value
         } print: {
-            $0 == $0.rounded() && abs($0) < 1e15 ? .integer(Int64($0)) : .double($0)
+            whole($0).map { .integer($0) } ?? .double($0)
         }
     }
 
-    private static func short(_ value: Double) -> String {
-        value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)"
-    }
+    /// The number as a whole one; nil where it is none, or so large that a double has not all of its digits.
+    private static func whole(_ value: Double) -> Int64? { abs(value) < 1e15 ? Int64(exactly: value) : nil }
 }
 
 extension ValueType where Value == Duration {
     /// A duration; `zero` says what 0 means where it means something of its own.
     static func duration(_ range: ClosedRange<Duration>, zero: String? = nil) -> ValueType {
-        let shown = "\(DurationText.print(range.lowerBound)) to \(DurationText.print(range.upperBound))"
-        return ValueType("duration", range: shown + (zero.map { "; 0: \($0)" } ?? "")) { node throws(ValueMistake) in
-            let value = try DurationReader.read(node)
-            guard range.contains(value) || (zero != nil && value == .zero) else {
-                throw ValueMistake(
-                    .outOfRange, "is \(DurationText.print(value)); must be \(shown)\(zero == nil ? "" : " or 0")")
-            }
-            return value
+        bounded("duration", range, zero: zero, text: DurationText.print) { node throws(ValueMistake) in
+            try node.duration()
         } print: {
             .string(DurationText.print($0))
         }
     }
 }
 
-/// Durations as TOML values.
-enum DurationReader {
-    static func read(_ node: TOMLNode) throws(ValueMistake) -> Duration {
-        switch node.value {
+extension TOMLNode {
+    /// The duration that it says.
+    func duration() throws(ValueMistake) -> Duration {
+        switch value {
         case .integer(0): return .zero
         case .integer(let number):
             throw ValueMistake(
@@ -168,20 +162,20 @@ enum DurationReader {
                     ? "is \(number); a duration cannot be negative"
                     : "needs a unit; write \"\(number)s\" for seconds or \"\(number)ms\" for milliseconds")
         case .double(let number):
-            guard number.isFinite else { throw ValueMistake(.wrongType, "must be a duration such as \"10s\"") }
-            throw ValueMistake(.wrongType, "needs a unit; write \"\(number)s\" for seconds")
+            throw ValueMistake(
+                .wrongType,
+                number.isFinite
+                    ? "needs a unit; write \"\(number)s\" for seconds" : "must be a duration such as \"10s\"")
         case .string(let text):
-            guard let duration = DurationText.parse(text) else {
-                if !text.isEmpty, text.allSatisfy({ "0123456789.".contains($0) }) {
-                    throw ValueMistake(.wrongType, "needs a unit; write \"\(text)s\" for seconds")
-                }
-                throw ValueMistake(
-                    .wrongType,
-                    "is \(SettingValue.quote(text)), which is no duration; write a number and a unit (ms, s, m, h, d),"
-                        + " as \"90s\" or \"1h30m\"")
+            if let duration = DurationText.parse(text) { return duration }
+            if !text.isEmpty, text.allSatisfy({ "0123456789.".contains($0) }) {
+                throw ValueMistake(.wrongType, "needs a unit; write \"\(text)s\" for seconds")
             }
-            return duration
-        default: throw .wrongType("a duration such as \"6s\"", node)
+            throw ValueMistake(
+                .wrongType,
+                "is \(SettingValue.quote(text)), which is no duration; write a number and a unit (ms, s, m, h, d),"
+                    + " as \"90s\" or \"1h30m\"")
+        default: throw .wrongType("a duration such as \"6s\"", self)
         }
     }
 }

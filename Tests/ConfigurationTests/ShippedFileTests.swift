@@ -1,6 +1,7 @@
-import Configuration
 import Glibc
 import Testing
+
+@testable import Configuration
 
 @Suite("The shipped file")
 struct ShippedFileTests {
@@ -75,7 +76,7 @@ struct ShippedFileTests {
                 }
             }
         }
-        for section in Settings.description { try check(section, heading: section.heading, prefix: "") }
+        for section in Settings.description { try check(section, heading: section.heading(), prefix: "") }
     }
 
     @Test("every setting says why one would change it, in one line")

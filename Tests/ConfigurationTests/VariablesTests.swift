@@ -1,6 +1,7 @@
-import Configuration
 import Model
 import Testing
+
+@testable import Configuration
 
 @Suite("Variables of the environment")
 struct VariablesTests {

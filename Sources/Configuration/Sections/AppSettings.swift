@@ -46,8 +46,7 @@ package enum JournalPriority: String, Sendable, CaseIterable {
 }
 
 /// What becomes of lines with bytes that are not UTF-8.
-public enum BytesHandling: String, Sendable, CaseIterable {
-    /// They are quarantined.
+package enum BytesHandling: String, Sendable, CaseIterable {
     case quarantine
     /// Each such byte becomes U+FFFD.
     case replace

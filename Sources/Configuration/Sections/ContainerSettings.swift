@@ -3,11 +3,9 @@ package import Model
 /// `[[container]]`: a remotely managed container.
 public struct ContainerSettings: Sendable, Equatable {
     /// What must be in force before events are read.
-    public enum Requirement: String, Sendable, CaseIterable {
-        /// Any document that is published or a default.
-        case document
-        /// One that redacts or hashes.
-        case redaction
+    package enum Requirement: String, Sendable, CaseIterable {
+        /// Any document that is published or a default; or one that redacts or hashes.
+        case document, redaction
     }
 
     package var id = ""

@@ -63,8 +63,6 @@ extension ValueType where Value == String {
                 throw ValueMistake(.outOfRange, "is \(path.utf8.count) bytes long; a socket's path has at most 107")
             }
             return path
-        } print: {
-            .string($0)
         }
     }
 }

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Model
 
 /// `[[deadline]]`: when events must have arrived: those of a local date, before a time of the next one.
@@ -17,11 +18,11 @@ public struct TimeOfDay: Sendable, Hashable, CustomStringConvertible {
     /// 0 to 59.
     public let minute: Int
 
-    package init(hour: Int, minute: Int) {
-        self.hour = hour
-        self.minute = minute
-    }
+    /// As it is written: `04:00`.
+    public var description: String { "\(hour.digits(2)):\(minute.digits(2))" }
+}
 
+extension TimeOfDay {
     /// The time of a text such as `04:00`; nil for anything else.
     public init?(_ text: String) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
@@ -30,9 +31,6 @@ public struct TimeOfDay: Sendable, Hashable, CustomStringConvertible {
         else { return nil }
         self.init(hour: hour, minute: minute)
     }
-
-    /// As it is written: `04:00`.
-    public var description: String { "\(hour < 10 ? "0" : "")\(hour):\(minute < 10 ? "0" : "")\(minute)" }
 }
 
 extension DeadlineSettings: SettingsSection {
@@ -74,11 +72,7 @@ extension ValueType where Value == String {
     /// A name of the tz database; whether the system has it is looked at by `check`.
     static var timeZone: ValueType {
         checked("time zone", range: "tz database name", mustBe: "a name of the tz database, as \"Europe/Rome\"") {
-            name in
-            guard let first = name.first, first.isLetter, name.utf8.count <= 64 else { return false }
-            return name.split(separator: "/", omittingEmptySubsequences: false).allSatisfy { part in
-                !part.isEmpty && !part.hasPrefix(".") && part.hasOnlyLettersDigits(and: "_-+")
-            }
+            $0.first?.isLetter == true && $0.isTimeZoneName
         }
     }
 }

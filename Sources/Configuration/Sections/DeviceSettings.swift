@@ -1,32 +1,22 @@
 /// A host property that can travel with events.
-public enum DeviceProperty: String, Sendable, CaseIterable {
-    /// `spoolship`.
+package enum DeviceProperty: String, Sendable, CaseIterable {
+    /// The agent's: `spoolship`, and its version.
     case sdkName = "sdk_name"
-    /// The agent's version.
     case sdkVersion = "sdk_version"
-    /// The machine's name.
     case hostName = "host_name"
-    /// The system's name.
     case osName = "os_name"
-    /// The system's version.
     case osVersion = "os_version"
-    /// The system's build.
     case osBuild = "os_build"
-    /// The kernel's release.
     case kernel
-    /// The machine's model, by its firmware.
-    case model
-    /// The machine's maker, by its firmware.
-    case manufacturer
-    /// The agent's locale.
+    /// The machine's, by its firmware.
+    case model, manufacturer
+    /// The agent's.
     case locale
     /// Minutes east of UTC, at the event's time.
     case timeZoneOffset = "time_zone_offset"
-    /// The app's version, where it says so.
+    /// The app's, where it says so.
     case appVersion = "app_version"
-    /// The app's build, where it says so.
     case appBuild = "app_build"
-    /// A random id of this installation.
     case installID = "install_id"
 }
 

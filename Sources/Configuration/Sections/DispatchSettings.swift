@@ -61,13 +61,9 @@ extension DispatchInterval {
     ///
     /// - Throws: `Problem` that says what to write instead.
     public init(text: String) throws(Problem) {
-        let node =
-            Int64(text).map { TOMLNode(value: .integer($0), position: nil) }
-            ?? TOMLNode(value: .string(text), position: nil)
-        do throws(ValueMistake) {
-            self = try ValueType.dispatchInterval.parse(node)
-        } catch {
-            throw Problem(error.code, "interval \(error.message)")
+        let value = Int64(text).map { TOMLNode.Value.integer($0) } ?? .string(text)
+        self = try relaying(try ValueType.dispatchInterval.parse(TOMLNode(value: value))) { (error: ValueMistake) in
+            Problem(error.code, "interval \(error.message)")
         }
     }
 
@@ -90,7 +86,7 @@ extension ValueType where Value == DispatchInterval {
             case .double(let number) where number <= 0: return .off
             default: break
             }
-            let duration = try DurationReader.read(node)
+            let duration = try node.duration()
             if duration <= .zero { return .off }
             guard DispatchInterval.range.contains(duration) else {
                 throw ValueMistake(.outOfRange, "is \(DurationText.print(duration)); must be 1s to 1d, or \"off\"")

@@ -3,15 +3,10 @@ package import Model
 /// `[queue]`: the queue on disk, between the spool and the destinations.
 public struct QueueSettings: Sendable, Equatable {
     /// How chunks are packed on disk.
-    public enum ChunkCompression: String, Sendable, CaseIterable {
+    package enum ChunkCompression: String, Sendable, CaseIterable {
         /// As the destinations take it, so that a chunk is sent as it is stored.
         case auto
-        /// One Zstandard frame.
-        case zstd
-        /// One gzip member.
-        case gzip
-        /// Not at all.
-        case none
+        case zstd, gzip, none
     }
 
     /// How many bytes the queued events may take as they are stored, metadata included.

@@ -3,11 +3,8 @@ package import Model
 /// `[spool]`: reading the spool, the directory where apps write their events.
 public struct SpoolSettings: Sendable, Equatable {
     /// What happens to a file that has been read.
-    public enum AfterRead: String, Sendable, CaseIterable {
-        /// It is deleted.
-        case delete
-        /// It stays where it is.
-        case keep
+    package enum AfterRead: String, Sendable, CaseIterable {
+        case delete, keep
         /// It is moved into dated folders.
         case archive
     }

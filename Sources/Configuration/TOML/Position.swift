@@ -11,12 +11,6 @@ public struct Position: Sendable, Hashable {
     public let line: Int
     /// The column, from 1, in Unicode scalars.
     public let column: Int
-
-    package init(file: String, line: Int, column: Int) {
-        self.file = file
-        self.line = line
-        self.column = column
-    }
 }
 
 /// Where a setting's value comes from.

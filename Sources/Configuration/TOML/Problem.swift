@@ -70,12 +70,7 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
     public let problems: [Problem]
 
     /// Where the agent with this configuration is asked; nil where the files cannot even be read.
-    public let controlSocket: String?
-
-    package init(_ problems: [Problem], controlSocket: String? = nil) {
-        self.problems = problems
-        self.controlSocket = controlSocket
-    }
+    public internal(set) var controlSocket: String?
 
     /// For a person: each mistake with its line.
     public var description: String { problems.map(\.text).joined(separator: "\n") }

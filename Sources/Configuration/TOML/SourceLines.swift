@@ -5,25 +5,9 @@ internal import Model
 /// Messages go to logs at a reload. A mistake beside a token must not carry the token there, not even when the mistake
 /// is in the token's own name: so in sections that hold secrets only values of known harmless settings are shown.
 struct SourceLines: Sendable, Equatable {
-    /// A file's lines, and for each the index of the heading above it; -1 above the first.
-    private struct File: Equatable {
-        let lines: [String]
-        let headings: [Int]
-    }
+    private var files: [String: [String]] = [:]
 
-    private var files: [String: File] = [:]
-
-    mutating func add(_ text: String, file: String) {
-        let lines = SourceLines.split(text)
-        var heading = -1
-        var headings: [Int] = []
-        headings.reserveCapacity(lines.count)
-        for (index, line) in lines.enumerated() {
-            headings.append(heading)
-            if SourceLines.isHeading(line) { heading = index }
-        }
-        files[file] = File(lines: lines, headings: headings)
-    }
+    mutating func add(_ text: String, file: String) { files[file] = SourceLines.split(text) }
 
     /// A text's lines, without the carriage returns that may end them.
     static func split(_ text: String) -> [String] {
@@ -39,16 +23,14 @@ struct SourceLines: Sendable, Equatable {
 
     /// The line at a place, with `****` instead of what may be secret.
     subscript(position: Position?) -> String? {
-        guard let position, let file = files[position.file], file.lines.indices.contains(position.line - 1) else {
+        guard let position, let lines = files[position.file], lines.indices.contains(position.line - 1) else {
             return nil
         }
-        let line = file.lines[position.line - 1]
+        let line = lines[position.line - 1]
         let text = line.drop { $0 == " " || $0 == "\t" }
         if text.isEmpty || text.first == "#" || text.first == "[" { return line }
-        let heading = file.headings[position.line - 1]
-        let section = heading < 0 ? nil : file.lines[heading]
-        let isHarmless =
-            section.map { SourceLines.harmlessSections.contains(SourceLines.firstWord($0)) } ?? false
+        let section = lines[..<(position.line - 1)].last(where: SourceLines.isHeading)
+        let isHarmless = section.map { SourceLines.harmlessSections.contains(SourceLines.firstWord($0)) } ?? false
         guard let equals = text.firstIndex(of: "=") else { return isHarmless ? line : "****" }
         let key = SourceLines.lastWord(text[..<equals])
         let root = SourceLines.firstWord(String(text[..<equals]))

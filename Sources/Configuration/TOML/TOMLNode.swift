@@ -16,14 +16,14 @@ struct TOMLNode: Sendable {
     /// A key of a table, and what it stands for.
     struct Member: Sendable {
         let key: String
-        let keyPosition: Position?
-        let node: TOMLNode
+        var keyPosition: Position?
+        var node: TOMLNode
     }
 
-    let value: Value
-    let position: Position?
+    var value: Value
+    var position: Position?
     /// Whether it, or something in it, holds text of the environment: messages do not quote it.
-    let isFromEnvironment: Bool
+    var isFromEnvironment = false
 
     /// What it is, for a person: `a string`.
     var kind: String {
@@ -43,11 +43,11 @@ struct TOMLNode: Sendable {
         guard case .table(let members) = value else { return nil }
         return members.first { $0.key == key }?.node
     }
+}
 
+extension TOMLNode {
     /// A node without a place, from a value that did not come from a file; nil where there is a null in it, which TOML has not.
     init?(_ json: JSONValue) {
-        position = nil
-        isFromEnvironment = false
         switch json {
         case .null: return nil
         case .string(let text): value = .string(text)
@@ -60,16 +60,10 @@ struct TOMLNode: Sendable {
             value = .array(nodes)
         case .object(let members):
             let found = members.compactMap { member in
-                TOMLNode(member.value).map { Member(key: member.key, keyPosition: nil, node: $0) }
+                TOMLNode(member.value).map { Member(key: member.key, node: $0) }
             }
             guard found.count == members.count else { return nil }
             value = .table(found)
         }
-    }
-
-    init(value: Value, position: Position?, isFromEnvironment: Bool = false) {
-        self.value = value
-        self.position = position
-        self.isFromEnvironment = isFromEnvironment
     }
 }

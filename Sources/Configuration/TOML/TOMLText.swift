@@ -19,30 +19,26 @@ enum TOMLText {
         var problems: [Problem] = []
         var lastLine = 0
         while problems.count < mostMistakes {
-            switch parse(text, file: file) {
-            case .success(let root): return (root, problems)
-            case .failure(let mistake):
+            do throws(Mistake) { return (try parse(text, file: file), problems) } catch {
+                guard error.line > 0 else {
+                    problems.append(Problem(.syntax, error.message, at: Position(file: file, line: 1, column: 1)))
+                    break
+                }
                 if lines.isEmpty { lines = SourceLines.split(text) }
                 // The parser may stop behind the last line; the mistake is then in what never ended.
-                let line = min(max(mistake.line, 1), lines.count)
-                if mistake.line == 0 {
-                    let position = Position(file: file, line: 1, column: 1)
-                    problems.append(Problem(.syntax, mistake.message, at: position))
-                }
-                guard mistake.line > 0, line > lastLine else {
-                    return (TOMLNode(value: .table([]), position: nil), problems)
-                }
+                let line = min(error.line, lines.count)
+                guard line > lastLine else { break }
                 lastLine = line
-                let position = Position(file: file, line: line, column: max(1, mistake.column))
-                problems.append(
-                    Problem(
-                        .syntax, mistake.message, at: position, sourceLine: sources[position]))
+                let position = Position(file: file, line: line, column: max(1, error.column))
+                problems.append(Problem(.syntax, error.message, at: position, sourceLine: sources[position]))
                 lines[line - 1] = SourceLines.isHeading(lines[line - 1]) ? "[\"\\u0001unreadable\".\"\(line)\"]" : ""
                 text = lines.joined(separator: "\n")
             }
         }
-        return (TOMLNode(value: .table([]), position: nil), problems)
+        return (empty, problems)
     }
+
+    private static let empty = TOMLNode(value: .table([]))
 
     private struct Mistake: Error {
         let message: String
@@ -50,23 +46,18 @@ enum TOMLText {
         let column: Int
     }
 
-    private static func parse(_ text: String, file: String) -> Result<TOMLNode, Mistake> {
-        var text = text
-        let parsed = text.withUTF8 { bytes in
-            bytes.withMemoryRebound(to: CChar.self) { ctoml_parse($0.baseAddress, $0.count) }
-        }
-        guard let document = parsed else {
-            return .failure(Mistake(message: "the parser failed", line: 1, column: 1))
+    private static func parse(_ text: String, file: String) throws(Mistake) -> TOMLNode {
+        guard let document = ctoml_parse(text, text.utf8.count) else {
+            throw Mistake(message: "the parser failed", line: 1, column: 1)
         }
         defer { ctoml_free(document) }
         var line: UInt32 = 0
         var column: UInt32 = 0
         if let message = ctoml_error(document, &line, &column) {
-            return .failure(
-                Mistake(message: words(of: String(cString: message)), line: Int(line), column: Int(column)))
+            throw Mistake(message: words(of: String(cString: message)), line: Int(line), column: Int(column))
         }
         let nodes = UnsafeBufferPointer(start: ctoml_nodes(document), count: ctoml_count(document))
-        return .success(tree(of: nodes, file: file))
+        return tree(of: nodes, file: file)
     }
 
     /// The parser's message, without what is the same in all of them.
@@ -103,7 +94,7 @@ enum TOMLText {
             }
             built[index] = TOMLNode(value: value, position: position(node.line, node.column, file))
         }
-        return built.first.flatMap { $0 } ?? TOMLNode(value: .table([]), position: nil)
+        return built.first.flatMap { $0 } ?? empty
     }
 
     private static func precedes(_ left: Position?, _ right: Position?) -> Bool {

@@ -11,49 +11,37 @@ public enum Variables {
         getenv(name).flatMap { String(validatingCString: $0) }
     }
 
-    /// A tree with the variables in its strings replaced; what cannot be replaced is added to the problems.
+    /// Replaces the variables in a tree's strings; what cannot be replaced is added to the problems.
     static func fill(
-        _ node: TOMLNode, from environment: (String) -> String?, context: inout ReadContext
-    ) -> TOMLNode {
+        _ node: inout TOMLNode, from environment: (String) -> String?, context: inout ReadContext
+    ) {
         switch node.value {
-        case .string(let text):
-            guard text.utf8.contains(UInt8(ascii: "$")) else { return node }
-            do throws(Mistake) {
-                let filled = try Variables.filled(text, from: environment)
-                return TOMLNode(
-                    value: .string(filled.text), position: node.position, isFromEnvironment: filled.isFromEnvironment)
+        case .string(let text) where text.utf8.contains(UInt8(ascii: "$")):
+            do throws(Problem) {
+                let filled = try filled(text, from: environment)
+                node.value = .string(filled.text)
+                node.isFromEnvironment = filled.isFromEnvironment
             } catch {
                 context.add(error.code, error.message, at: node.position)
                 // The text as it is written could be a second mistake that nobody made.
-                return TOMLNode(value: node.value, position: node.position, isFromEnvironment: true)
+                node.isFromEnvironment = true
             }
-        case .array(let elements):
-            let filled = elements.map { fill($0, from: environment, context: &context) }
-            return TOMLNode(
-                value: .array(filled), position: node.position,
-                isFromEnvironment: filled.contains(where: \.isFromEnvironment))
-        case .table(let members):
-            let filled = members.map { member in
-                TOMLNode.Member(
-                    key: member.key, keyPosition: member.keyPosition,
-                    node: fill(member.node, from: environment, context: &context))
-            }
-            return TOMLNode(
-                value: .table(filled), position: node.position,
-                isFromEnvironment: filled.contains(where: \.node.isFromEnvironment))
-        default: return node
+        case .array(var elements):
+            for index in elements.indices { fill(&elements[index], from: environment, context: &context) }
+            node.value = .array(elements)
+            node.isFromEnvironment = elements.contains(where: \.isFromEnvironment)
+        case .table(var members):
+            for index in members.indices { fill(&members[index].node, from: environment, context: &context) }
+            node.value = .table(members)
+            node.isFromEnvironment = members.contains(where: \.node.isFromEnvironment)
+        default: break
         }
-    }
-
-    struct Mistake: Error {
-        let code: Problem.Code
-        let message: String
     }
 
     /// A text with its variables replaced, and whether there were any.
     static func filled(
         _ text: String, from environment: (String) -> String?
-    ) throws(Mistake) -> (text: String, isFromEnvironment: Bool) {
+    ) throws(Problem) -> (text: String, isFromEnvironment: Bool) {
         var result = ""
         var isFromEnvironment = false
         var rest = text.unicodeScalars[...]
@@ -65,7 +53,7 @@ public enum Variables {
                 rest = rest.dropFirst(3)
             } else if rest.starts(with: "${".unicodeScalars) {
                 guard let end = rest.firstIndex(of: "}") else {
-                    throw Mistake(code: .syntax, message: "${ without }; write $${ where ${ itself is meant")
+                    throw Problem(.syntax, "${ without }; write $${ where ${ itself is meant")
                 }
                 let inside = String(rest[rest.index(rest.startIndex, offsetBy: 2)..<end])
                 rest = rest[rest.index(after: end)...]
@@ -80,31 +68,22 @@ public enum Variables {
     }
 
     /// The value of `NAME` or `NAME:-text`.
-    private static func value(
-        _ inside: String, from environment: (String) -> String?
-    ) throws(Mistake) -> String {
+    private static func value(_ inside: String, from environment: (String) -> String?) throws(Problem) -> String {
         let name = inside.prefix { $0 != ":" }
         let rest = inside[name.endIndex...]
-        let isName =
-            name.utf8.first.map { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } == true
-            && name.hasOnlyLettersDigits(and: "_")
-        guard isName, rest.isEmpty || rest.hasPrefix(":-") else {
-            throw Mistake(
-                code: .syntax,
-                message:
-                    "${\(inside.prefix(40))} names no variable; write ${NAME} or ${NAME:-text}, and $${ where ${ is meant"
-            )
+        guard name.first?.isNumber == false, name.hasOnlyLettersDigits(and: "_"), rest.isEmpty || rest.hasPrefix(":-")
+        else {
+            throw Problem(
+                .syntax,
+                "${\(inside.prefix(40))} names no variable; write ${NAME} or ${NAME:-text}, and $${ where ${ is meant")
         }
         let found = environment(String(name))
-        if rest.isEmpty {
-            guard let found else {
-                throw Mistake(
-                    code: .missing,
-                    message: "the environment has no variable \(name); set it, or write ${\(name):-text} for a default")
-            }
-            return found
+        if let found, rest.isEmpty || !found.isEmpty { return found }
+        guard !rest.isEmpty else {
+            throw Problem(
+                .missing,
+                "the environment has no variable \(name); set it, or write ${\(name):-text} for a default")
         }
-        guard let found, !found.isEmpty else { return String(rest.dropFirst(2)) }
-        return found
+        return String(rest.dropFirst(2))
     }
 }

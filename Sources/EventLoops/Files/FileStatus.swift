@@ -59,6 +59,8 @@ package struct FileStatus: Sendable, Equatable {
     package var isWritableByOthers: Bool { mode & 0o022 != 0 }
     package var shownMode: String { (mode & 0o7777).digits(4, radix: 8) }
     package var ownerName: String { FileStatus.name(ofUser: owner) }
+    /// The group's name; the number of one without.
+    package var groupName: String { getgrgid(group).map { String(cString: $0.pointee.gr_name) } ?? "\(group)" }
 
     /// A user's name; the number of one without.
     package static func name(ofUser user: UInt32) -> String {

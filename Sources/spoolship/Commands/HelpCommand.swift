@@ -31,6 +31,6 @@ extension Command {
             throw CommandFailure(
                 .usage, "no section \"\(name)\"; \(hint ?? "there are \(names.joined(separator: ", "))")")
         }
-        return section.shippedText
+        return section.shippedText()
     }
 }

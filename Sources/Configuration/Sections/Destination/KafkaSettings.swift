@@ -70,7 +70,7 @@ extension ReadContext {
                     + " use TLS, or set allow_plain_http = true if you mean it")
         }
         if isSet("\(path).kafka.mechanism"), destination.user == nil {
-            add(.missing, "\(path) has a kafka.mechanism and no user", at: position(of: "\(path).kafka.mechanism"))
+            complain(of: path, "has a kafka.mechanism and no user", .missing, at: "kafka.mechanism")
         }
         for key in ["pinned_keys", "minimum_version"] where isSet("\(path).tls.\(key)") {
             complain(of: "\(path).tls.\(key)", "is not for type kafka: librdkafka has nothing like it")
