@@ -38,36 +38,33 @@ public struct Tag: Sendable, Equatable {
 }
 
 extension Tag {
-    static let types = [
-        "ship", "discard", "sample", "set", "rename", "redact", "hash", "prioritise", "throttle", "function",
+    /// The types, each with its own members.
+    private static let types: [(name: String, members: [String])] = [
+        ("ship", ["destinations"]), ("discard", []), ("sample", ["rate", "key"]), ("set", ["path", "value"]),
+        ("rename", ["path", "to"]), ("redact", ["paths", "with", "pattern"]), ("hash", ["paths", "salt"]),
+        ("prioritise", ["priority"]), ("throttle", ["events", "seconds", "key"]),
+        ("function", ["function", "parameters"]),
     ]
 
     init(reading node: DocumentNode) throws(ContainerError) {
         let word = try node.type()
-        func read(_ own: String...) throws(ContainerError) -> DocumentNode {
-            try node.members(known: ["name", "type", "rules", "blocking_rules", "when", "description"] + own)
+        guard let type = Tag.types.first(where: { $0.name == word }) else {
+            let known = Tag.types.map(\.name).joined(separator: ", ")
+            throw node.error("there is no tag type \(quoted(word)); known are \(known)")
         }
-        let members: DocumentNode
+        let members = try node.members(
+            known: ["name", "type", "rules", "blocking_rules", "when", "description"] + type.members)
         switch word {
-        case "ship":
-            members = try read("destinations")
-            action = .ship(destinations: try members.required("destinations").names(atLeast: 1))
-        case "discard":
-            members = try read()
-            action = .discard
+        case "ship": action = .ship(destinations: try members.required("destinations").names(atLeast: 1))
         case "sample":
-            members = try read("rate", "key")
             action = .sample(
                 rate: try members.required("rate").number(0...1), key: try members.optional("key")?.operand())
         case "set":
-            members = try read("path", "value")
             action = .set(
                 path: try members.required("path").memberPath(), value: try members.required("value").operand())
         case "rename":
-            members = try read("path", "to")
             action = .rename(path: try members.required("path").memberPath(), to: try members.required("to").name())
         case "redact":
-            members = try read("paths", "with", "pattern")
             let text = try members.optional("with")?.text()
             if let pattern = members.optional("pattern") {
                 if text == "" { throw node.error("with must not be empty beside a pattern") }
@@ -78,26 +75,19 @@ extension Tag {
                 action = .redact(paths: try members.required("paths").memberPaths(), with: text)
             }
         case "hash":
-            members = try read("paths", "salt")
             action = .hash(
                 paths: try members.required("paths").memberPaths(), salt: try members.optional("salt")?.text())
-        case "prioritise":
-            members = try read("priority")
-            action = .prioritise(try members.required("priority").priority())
+        case "prioritise": action = .prioritise(try members.required("priority").priority())
         case "throttle":
-            members = try read("events", "seconds", "key")
             action = .throttle(
                 events: try members.required("events").integer(1...1_000_000),
                 seconds: try members.required("seconds").integer(1...86_400),
                 key: try members.optional("key")?.operand())
         case "function":
-            members = try read("function", "parameters")
             action = .function(
                 name: try members.required("function").name(),
                 parameters: try members.optional("parameters")?.values(limit: DocumentLimits.parameters) ?? [])
-        default:
-            throw node.error(
-                "there is no tag type \(quoted(word)); known are \(Tag.types.joined(separator: ", "))")
+        default: action = .discard
         }
         try Tag.check(action, node)
         name = try members.required("name").name()

@@ -72,13 +72,7 @@ struct Decimal {
         isNegative == (double < 0) && size.flatMap { Double(exactly: $0) } == double.magnitude
     }
 
-    var nearest: Double { Double(spelled) ?? .nan }
-
-    /// It spelled out, without blanks.
-    private var spelled: String {
-        let text = digits.isEmpty ? "0" : digits.map { "\($0)" }.joined()
-        return "\(isNegative ? "-" : "")0.\(text)e\(exponent)"
-    }
+    var nearest: Double { Double(canonical) ?? .nan }
 
     /// It as ECMAScript would write it, with all of its digits. Source: ECMA-262, Number::toString.
     var canonical: String {

@@ -111,18 +111,17 @@ extension ContainerMachine {
 
     /// The copy in hand is the one that this machine should have.
     private mutating func confirmKnown(_ moment: ContainerMoment, _ random: inout some RandomNumberGenerator) {
+        saved?.confirmed = moment.wall
         guard let known = saved else { return }
-        let container = HeldContainer(source: known.source, copy: known.copy, confirmed: moment.wall)
-        saved = container
         // What is in the database is another copy, as long as this one is not: its age is not to be renewed.
         if unsaved == nil {
             effects.append(.confirm(moment.wall))
         } else {
-            unsaved = container
+            unsaved = known
             save()
         }
         succeed(known.copy.version, isNew: false, moment, &random)
-        take(container)
+        take(known)
     }
 
     mutating func save() {

@@ -134,10 +134,9 @@ public struct DefaultFile: Sendable {
             throw ContainerError(.form, reason)
         }
         defer { free(text) }
-        do throws(JSONError) {
-            return try JSONValue(parsing: Array(UnsafeRawBufferPointer(start: text, count: length)))
-        } catch {
-            throw ContainerError(.notJSON, error.description)
+        let json = Array(UnsafeRawBufferPointer(start: text, count: length))
+        return try relaying(try JSONValue(parsing: json)) { (error: JSONError) in
+            ContainerError(.notJSON, error.description)
         }
     }
 }

@@ -75,18 +75,19 @@ public final class CompiledContainer: Sendable {
         conditionTable = UnsafePointer(conditions.baseAddress.unsafelyUnwrapped)
         expressions = compiler.conditions.compactMap(\.expression)
         writtenRules = compiler.rules
+        let costs = compiler.conditions.map { reach.cost(of: $0) }
+        // Of equally dear ones as they are written.
         rules = .copy(
-            of:
-                compiler.rules.map { CompiledContainer.places(reach.cheapestFirst($0, of: compiler)) })
+            of: compiler.rules.map { rule in
+                let cheapestFirst = rule.enumerated().sorted {
+                    (costs[$0.element], $0.offset) < (costs[$1.element], $1.offset)
+                }
+                return .places(cheapestFirst.map(\.element))
+            })
         macros = .copy(of: compiler.macros)
         tags = .copy(of: compiler.tags)
         tagRules = .copy(
-            of:
-                compiler.tags.map { tag in
-                    TagRules(
-                        rules: CompiledContainer.places(tag.rules),
-                        blocking: CompiledContainer.places(tag.blockingRules))
-                })
+            of: compiler.tags.map { TagRules(rules: .places($0.rules), blocking: .places($0.blockingRules)) })
         let wanted = WantedMembers(
             [WantedMembers.name, WantedMembers.event, WantedMembers.id] + compiler.macros.flatMap(\.members))
         nodes = compiler.macros.map { macro in
@@ -100,8 +101,8 @@ public final class CompiledContainer: Sendable {
         throttles = compiler.throttles
         reasons = document.rules.map { "\(document.id)/\($0.name)" }
         self.facts = facts
-        layerNames = reach.layerNames(of: compiler)
-        asksFunctions = reach.asksFunctions(of: compiler)
+        layerNames = reach.layerNames
+        asksFunctions = reach.asksFunctions
         conditionFunctions = compiler.conditions.map { reach.functions(of: $0) }
         let hidden = HiddenMembers(compiler.tags, keyLengths: facts.keyLengths).layerPaths
         let blind = compiler.conditions.map { reach.isBlind($0, hidden: hidden) }
@@ -139,10 +140,6 @@ public final class CompiledContainer: Sendable {
 
     // MARK: Tables
 
-    private static func places(_ numbers: [Int]) -> UnsafeMutableBufferPointer<Int32> {
-        .copy(of: numbers.map { Int32(truncatingIfNeeded: $0) })
-    }
-
     /// Lays conditions and the texts that they compare with side by side.
     private static func lay(
         _ drafts: [ContainerCompiler.ConditionDraft]
@@ -172,4 +169,9 @@ extension UnsafeMutableBufferPointer {
         _ = made.initialize(from: elements)
         return made
     }
+}
+
+extension UnsafeMutableBufferPointer<Int32> {
+    /// Storage of its own with these places in tables.
+    static func places(_ numbers: [Int]) -> Self { .copy(of: numbers.map { Int32(truncatingIfNeeded: $0) }) }
 }

@@ -72,9 +72,6 @@ struct CompiledTag {
         /// Whether it is a call that may not be made.
         var isDenied: Bool { if case .denied = self { true } else { false } }
 
-        /// Whether it hashes, and has no key for it.
-        var lacksKey: Bool { if case .hash(_, .withoutKey) = self { true } else { false } }
-
         /// Whether it takes members away from whoever gets the event.
         var hides: Bool {
             switch self {

@@ -17,24 +17,13 @@ final class Expression: @unchecked Sendable {
     /// - Throws: `ContainerError` with code `expression` and RE2's reason.
     init(_ text: String, ignoreCase: Bool, at path: String) throws(ContainerError) {
         var message = [CChar](repeating: 0, count: 256)
-        var text = text
-        let made = text.withUTF8 { bytes in
-            bytes.withMemoryRebound(to: CChar.self) { characters in
-                cre2_compile(characters.baseAddress, characters.count, ignoreCase, Expression.memory, &message, 256)
-            }
-        }
-        guard let made else {
+        let length = text.utf8.count
+        guard let made = cre2_compile(text, length, ignoreCase, Expression.memory, &message, message.count) else {
             let reason = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             throw ContainerError(.expression, at: path, "the regular expression cannot be used: \(reason)")
         }
         compiled = made
-        requiredPairs = text.withUTF8 { bytes in
-            bytes.withMemoryRebound(to: CChar.self) { characters in
-                TextPairs(
-                    bits: cre2_required_pairs(
-                        characters.baseAddress, characters.count, ignoreCase, Expression.memory))
-            }
-        }
+        requiredPairs = TextPairs(bits: cre2_required_pairs(text, length, ignoreCase, Expression.memory))
     }
 
     deinit { cre2_free(compiled) }

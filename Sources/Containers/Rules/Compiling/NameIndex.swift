@@ -15,7 +15,7 @@ struct NameIndex: ~Copyable, @unchecked Sendable {
         let names = WantedMembers(tags.keys.map { [$0] })
         var places = [[Int]](repeating: others, count: names.count)
         for (name, tags) in tags { places[names.node(at: [name]) ?? 0] = tags }
-        self.tags = .copy(of: places.map { .copy(of: $0.map { Int32(truncatingIfNeeded: $0) }) })
+        self.tags = .copy(of: places.map { .places($0) })
         self.names = names
     }
 

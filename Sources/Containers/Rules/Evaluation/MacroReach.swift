@@ -1,15 +1,13 @@
 /// Which macros a document's tags may come to read: straight, through rules, and through other macros.
 struct MacroReach {
+    private let compiler: ContainerCompiler
     /// By the macros' places.
     private let ofTags: Set<Int>
-    /// Those that need a function's answer, themselves or through others.
-    private let onFunctions: Set<Int>
-    /// For each macro the functions' macros that it needs, itself included.
-    private let functions: [[Int]]
-    /// For each macro the paths of data layers that it reads, itself or through others.
-    private let layerPaths: [[[[UInt8]]]]
+    /// For each macro those that it needs, itself included.
+    private let ofMacros: [[Int]]
 
     init(_ compiler: ContainerCompiler) {
+        self.compiler = compiler
         let references = References(compiler.document)
         var needs: [String: [String]] = [:]
         for name in compiler.macroNumbers.keys { needs[name] = references.needs(of: name) }
@@ -27,59 +25,43 @@ struct MacroReach {
             })
         var reached = [[Int]](repeating: [], count: compiler.macros.count)
         for (name, number) in compiler.macroNumbers { reached[number] = reach(from: [name]).sorted() }
-        let functions = reached.map { $0.filter { compiler.macros[$0].isFunction } }
-        self.functions = functions
-        layerPaths = reached.map {
-            $0.compactMap { if case .dataLayer(let names, _) = compiler.macros[$0] { names.map(\.bytes) } else { nil } }
-        }
-        onFunctions = Set(
-            functions.indices.filter { macro in functions[macro].contains { compiler.macros[$0].asks } })
+        ofMacros = reached
     }
 
     /// The members of the data layer that are read, by their names at the top.
-    func layerNames(of compiler: ContainerCompiler) -> Set<[UInt8]> {
-        Set(
-            ofTags.compactMap { macro in
-                if case .dataLayer(let names, _) = compiler.macros[macro] { names.first?.bytes } else { nil }
-            })
-    }
+    var layerNames: Set<[UInt8]> { Set(ofTags.compactMap { compiler.macros[$0].layerPath?.first }) }
 
     /// Whether functions are asked for values.
-    func asksFunctions(of compiler: ContainerCompiler) -> Bool { !ofTags.isDisjoint(with: onFunctions) }
+    var asksFunctions: Bool { ofTags.contains { compiler.macros[$0].asks } }
 
-    /// The functions' macros that a condition needs.
+    private func macros(of condition: ContainerCompiler.ConditionDraft) -> [Int] {
+        ofMacros[condition.macro] + (condition.comparandMacro.map { ofMacros[$0] } ?? [])
+    }
+
+    /// The macros that a condition needs and that are a function's answer, or would be if the function might be called.
     func functions(of condition: ContainerCompiler.ConditionDraft) -> [Int] {
-        functions[condition.macro] + (condition.comparandMacro.map { functions[$0] } ?? [])
+        macros(of: condition).filter { compiler.macros[$0].asks || compiler.macros[$0].isDenied }
     }
 
     /// Whether a condition reads what is hidden from data layers, so that nothing is ever there.
     func isBlind(_ condition: ContainerCompiler.ConditionDraft, hidden: [[[UInt8]]]) -> Bool {
-        let read = layerPaths[condition.macro] + (condition.comparandMacro.map { layerPaths[$0] } ?? [])
+        let read = macros(of: condition).compactMap { compiler.macros[$0].layerPath }
         return read.contains { path in hidden.contains { PathSteps.meets($0, path) } }
     }
 
-    /// A rule's conditions in the order in which they are looked at: what needs a function last, so that it is asked only
-    /// where nothing else decides; of equals as they are written.
-    func cheapestFirst(_ rule: [Int], of compiler: ContainerCompiler) -> [Int] {
-        func cost(_ number: Int) -> Int {
-            let condition = compiler.conditions[number]
-            let macros = [condition.macro, condition.comparandMacro].compactMap { $0 }
-            let own = condition.condition.predicate.cost + (condition.comparandMacro == nil ? 0 : 4)
-            return macros.contains(where: onFunctions.contains) ? 100 + own : own
-        }
-        return rule.enumerated().sorted { (cost($0.element), $0.offset) < (cost($1.element), $1.offset) }
-            .map(\.element)
+    /// How dear a condition is to look at: what needs a function comes last, so that it is asked only where nothing else decides.
+    func cost(of condition: ContainerCompiler.ConditionDraft) -> Int {
+        let own = condition.condition.predicate.cost + (condition.comparandMacro == nil ? 0 : 4)
+        return macros(of: condition).contains { compiler.macros[$0].asks } ? 100 + own : own
     }
 }
 
 extension CompiledMacro {
-    /// Whether it is a function's answer, or would be if the function might be called.
-    fileprivate var isFunction: Bool {
-        switch self {
-        case .function, .denied: true
-        default: false
-        }
-    }
-
     fileprivate var asks: Bool { if case .function = self { true } else { false } }
+
+    fileprivate var isDenied: Bool { if case .denied = self { true } else { false } }
+
+    fileprivate var layerPath: [[UInt8]]? {
+        if case .dataLayer(let names, _) = self { names.map(\.bytes) } else { nil }
+    }
 }

@@ -63,7 +63,6 @@ extension RuleEngine {
         case .denied: break
         case .set, .rename, .redact, .hash, .scrub:
             if !isChanged { editor.begin(arrived, most: RuleEngine.ceiling(limit)) }
-            if action.lacksKey { note(.missingKey) }
             isChanged = true
             edit(action, evaluation)
         }
@@ -81,8 +80,9 @@ extension RuleEngine {
             }
             editor.set(names, to: text ?? evaluation.value(of: operand).jsonText(evaluation.base))
         case .rename(let names, let name): editor.rename(names, to: name)
-        case .redact, .hash, .scrub: hide(action)
-        default: break
+        default:
+            if case .hash(_, .withoutKey) = action { note(.missingKey) }
+            hide(action)
         }
     }
 
