@@ -1,7 +1,6 @@
 internal import Model
 
 extension ValueType where Value == EndpointURL {
-    /// A URL with one of the schemes.
     static func url(_ schemes: String..., credentials: Bool = false) -> ValueType {
         let shown = schemes.map { $0 + "://" }.joined(separator: ", ")
         return ValueType("URL", range: shown) { node throws(ValueMistake) in
@@ -30,11 +29,11 @@ public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     /// The port; 0 lets the kernel choose one.
     public let port: UInt16
 
-    package init(host: String, port: UInt16) {
-        self.host = host
-        self.port = port
-    }
+    /// As it is written.
+    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+}
 
+extension ListenAddress {
     /// The address of a text such as `127.0.0.1:9464` or `[::1]:9464`; nil for anything else.
     public init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
@@ -48,10 +47,6 @@ public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
             let parts = host.split(separator: ".", omittingEmptySubsequences: false)
             guard parts.count == 4, parts.allSatisfy({ UInt8($0) != nil }) else { return nil }
         }
-        self.host = String(host)
-        self.port = port
+        self.init(host: String(host), port: port)
     }
-
-    /// As it is written.
-    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

@@ -36,9 +36,7 @@ extension Entry {
     static func section<Section: SettingsSection>(
         _ name: String, _ place: any WritableKeyPath<Owner, Section> & Sendable, _ why: String
     ) -> Entry {
-        let description = SectionDescription(
-            name: name, kind: .once, why: why, entries: Section.entries.map(\.description))
-        return Entry(description: .section(description)) { node, path, owner, context in
+        Entry(description: Section.described(name, .once, why)) { node, path, owner, context in
             context.note(path, at: node.position)
             owner[keyPath: place].read(node, path: path, context: &context)
         } list: { owner, section in
@@ -51,9 +49,7 @@ extension Entry {
         _ name: String, _ place: any WritableKeyPath<Owner, [Section]> & Sendable,
         key: String, _ type: ValueType<String>, _ identity: @escaping @Sendable (Section) -> String, _ why: String
     ) -> Entry {
-        let description = SectionDescription(
-            name: name, kind: .list(key: key), why: why, entries: Section.entries.map(\.description))
-        return Entry(description: .section(description)) { node, path, owner, context in
+        Entry(description: Section.described(name, .list(key: key), why)) { node, path, owner, context in
             guard case .array(let nodes) = node.value else {
                 context.add(.wrongType, "\(path) must be written [[\(path)]]", at: node.position)
                 return
@@ -88,9 +84,7 @@ extension Entry {
     static func named<Section: SettingsSection>(
         _ name: String, _ place: any WritableKeyPath<Owner, [String: Section]> & Sendable, _ why: String
     ) -> Entry {
-        let description = SectionDescription(
-            name: name, kind: .named, why: why, entries: Section.entries.map(\.description))
-        return Entry(description: .section(description)) { node, path, owner, context in
+        Entry(description: Section.described(name, .named, why)) { node, path, owner, context in
             guard case .table(let members) = node.value else {
                 context.add(.wrongType, "\(path) must be written [\(path).NAME]", at: node.position)
                 return

@@ -88,7 +88,6 @@ public struct SectionPlace: Sendable, Hashable {
 
     static let root = SectionPlace(path: "", dotted: "", isList: false)
 
-    /// The section of that name in this one.
     func section(_ name: String) -> SectionPlace {
         SectionPlace(path: joined(path, name), dotted: joined(dotted, name), isList: false)
     }
@@ -98,7 +97,6 @@ public struct SectionPlace: Sendable, Hashable {
         SectionPlace(path: joined(path, "\(name).\(element)"), dotted: joined(dotted, name), isList: true)
     }
 
-    /// The path of a setting in this section.
     func setting(_ name: String) -> String { joined(path, name) }
 
     private func joined(_ path: String, _ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
@@ -120,9 +118,7 @@ public struct EffectiveSetting: Sendable, Equatable {
     public internal(set) var use = DestinationUse()
 }
 
-/// What reading gathers on its way.
 struct ReadContext {
-    /// The lines of the files, for the messages.
     var sources = SourceLines()
     var problems: [Problem] = []
     /// Where each setting and each section that is set was set.
@@ -180,6 +176,10 @@ protocol SettingsSection: Sendable, Equatable {
 }
 
 extension SettingsSection {
+    static func described(_ name: String, _ kind: SectionDescription.Kind, _ why: String) -> EntryDescription {
+        .section(SectionDescription(name: name, kind: kind, why: why, entries: entries.map(\.description)))
+    }
+
     /// Reads a table's members into this section. Unknown keys are problems, with the nearest known one.
     mutating func read(_ node: TOMLNode, path: String, context: inout ReadContext) {
         guard case .table(let members) = node.value else {

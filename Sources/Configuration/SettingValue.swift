@@ -18,11 +18,6 @@ package indirect enum SettingValue: Sendable, Hashable {
     package struct Member: Sendable, Hashable {
         package let name: String
         package let value: SettingValue
-
-        init(_ name: String, _ value: SettingValue) {
-            self.name = name
-            self.value = value
-        }
     }
 
     /// As TOML. Secrets are masked.

@@ -10,14 +10,7 @@ public struct LoadedSettings: Sendable, Equatable {
     /// The files that were read, in the order in which they count: later ones override earlier ones.
     public let files: [String]
 
-    private let sources: SourceLines
-
-    init(settings: Settings, warnings: [Problem], files: [String], sources: SourceLines) {
-        self.settings = settings
-        self.warnings = warnings
-        self.files = files
-        self.sources = sources
-    }
+    let sources: SourceLines
 
     /// Something wrong with what a setting names, told with the line that set it.
     ///

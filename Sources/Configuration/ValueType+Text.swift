@@ -1,25 +1,11 @@
-internal import Logs
 internal import Model
 
 extension ValueType where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
-    /// One of a few words.
     static var choice: ValueType { choice(by: \.rawValue) }
 }
 
-extension ValueType where Value == Priority {
-    static var choice: ValueType { choice(by: \.name) }
-}
-
-extension ValueType where Value == Compression {
-    static var choice: ValueType { choice(by: \.name) }
-}
-
-extension ValueType where Value == LogLevel {
-    static var choice: ValueType { choice(by: \.name) }
-}
-
 extension ValueType where Value: CaseIterable {
-    fileprivate static func choice(by word: any KeyPath<Value, String> & Sendable) -> ValueType {
+    static func choice(by word: any KeyPath<Value, String> & Sendable) -> ValueType {
         let words = Value.allCases.map { $0[keyPath: word] }
         return ValueType("choice", range: words.joined(separator: ", ")) { node throws(ValueMistake) in
             guard case .string(let text) = node.value else {
@@ -59,7 +45,6 @@ extension ValueType where Value == String {
         }
     }
 
-    /// An absolute path.
     static var path: ValueType {
         checked("path", range: "absolute", mustBe: "an absolute path, beginning with /", maxLength: 4095) {
             $0.hasPrefix("/")
@@ -187,7 +172,7 @@ extension ValueType {
         } print: { values in
             .table(
                 values.sorted { $0.key < $1.key }.compactMap { name, value in
-                    element.print(value).map { SettingValue.Member(name, $0) }
+                    element.print(value).map { SettingValue.Member(name: name, value: $0) }
                 })
         }
     }

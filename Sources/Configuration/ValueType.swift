@@ -40,7 +40,6 @@ struct ValueMistake: Error, Sendable {
 }
 
 extension ValueType {
-    /// The same, or nothing.
     func optional() -> ValueType<Value?> {
         ValueType<Value?>(
             name, range: range, parse: { node throws(ValueMistake) in try parse(node) },
@@ -151,7 +150,6 @@ extension ValueType where Value == Duration {
 }
 
 extension TOMLNode {
-    /// The duration that it says.
     func duration() throws(ValueMistake) -> Duration {
         switch value {
         case .integer(0): return .zero

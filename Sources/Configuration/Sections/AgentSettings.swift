@@ -19,7 +19,7 @@ extension AgentSettings: SettingsSection {
             "runtime_directory", \.runtimeDirectory, .path,
             "Values of containers are published here for apps to read.", restart: true),
         .setting(
-            "log_level", \.logLevel, .choice,
+            "log_level", \.logLevel, .choice(by: \.name),
             "Use info to see rotations and reloads, debug for each step; `spoolship log-level` changes it for a while."),
         .setting("log_format", \.logFormat, .choice, "Use json if a program reads the log.", restart: true),
         .setting(

@@ -123,7 +123,7 @@ extension AppSettings: SettingsSection {
             "Lines with bytes that are not UTF-8: replace writes U+FFFD for them, quarantine keeps the line. By default records "
                 + "are repaired, events are not.", example: "\"replace\""),
         .setting(
-            "priority", \.priority, optional: .choice,
+            "priority", \.priority, optional: .choice(by: \.name),
             "The priority of its events, if neither the event nor a rule sets it.",
             example: "\"normal\""),
         .setting(

@@ -12,10 +12,8 @@ public struct ContainerSettings: Sendable, Equatable {
     package var defaultFile: String?
     package var url: EndpointURL?
     package var publicKeys: [String] = []
-    /// What is served until the network has answered.
     package var open = ContainerOpening.preferNonDefault
     package var timeout = Duration.seconds(2)
-    /// How old a saved copy may be to count as fresh.
     package var freshFor = Duration.seconds(12 * 3600)
     package var refreshInterval = Duration.seconds(12 * 3600)
     package var maySet: [String] = []
@@ -95,7 +93,6 @@ extension ValueType where Value == String {
         }
     }
 
-    /// An Ed25519 public key: 32 bytes in base64.
     static var publicKey: ValueType {
         checked("public key", range: "base64 of 32 bytes", mustBe: "an Ed25519 public key: 44 characters of base64") {
             key in

@@ -9,7 +9,8 @@ public struct PrioritySettings: Sendable, Equatable {
 
 extension PrioritySettings: SettingsSection {
     static let entries: [Entry<PrioritySettings>] = [
-        .setting("default", \.standard, .choice, "The priority of events for which nothing else decides."),
+        .setting(
+            "default", \.standard, .choice(by: \.name), "The priority of events for which nothing else decides."),
         .list(
             "rule", \.rules, key: "", .text(), { _ in "" },
             "The priority of some events; the first rule that matches decides."),
@@ -28,7 +29,7 @@ extension PriorityRule: SettingsSection {
         .setting(
             "level", \.level, optional: .choice, "This severity and worse; if not set, any severity or none.",
             example: "\"error\""),
-        .setting("priority", \.priority, .choice, "Their priority."),
+        .setting("priority", \.priority, .choice(by: \.name), "Their priority."),
         .setting("force", \.force, .boolean, "true overrides the event's own priority."),
     ]
 }

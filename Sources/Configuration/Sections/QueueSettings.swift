@@ -13,7 +13,6 @@ public struct QueueSettings: Sendable, Equatable {
     package var maxSize = 256 << 20
     package var maxAge = Duration.seconds(25 * 86_400)
     package var compression = ChunkCompression.auto
-    /// What a commit survives.
     package var durability = Durability.powerLoss
 }
 

@@ -2,7 +2,6 @@ internal import Model
 
 /// A value in a TOML text, with its place.
 struct TOMLNode: Sendable {
-    /// What it is.
     indirect enum Value: Sendable {
         case table([Member])
         case array([TOMLNode])
@@ -38,7 +37,6 @@ struct TOMLNode: Sendable {
         }
     }
 
-    /// The member of that name, when it is a table that has one.
     subscript(key: String) -> TOMLNode? {
         guard case .table(let members) = value else { return nil }
         return members.first { $0.key == key }?.node

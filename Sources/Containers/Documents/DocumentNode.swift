@@ -28,10 +28,8 @@ struct DocumentNode {
         return self
     }
 
-    /// The member of an object, if it is there.
     func optional(_ name: String) -> DocumentNode? { value[name].map { below(name, $0) } }
 
-    /// The member of an object, which must be there.
     func required(_ name: String) throws(ContainerError) -> DocumentNode {
         guard let found = optional(name) else { throw error("needs a member \(quoted(name))") }
         return found
@@ -105,7 +103,6 @@ struct DocumentNode {
         return number
     }
 
-    /// What `type` says, in an object.
     func type() throws(ContainerError) -> String {
         guard case .object = value else { throw error("must be an object") }
         return try required("type").text()
@@ -123,7 +120,6 @@ struct DocumentNode {
         return try members.required("percent").number(0...100)
     }
 
-    /// A constant that is an object.
     func object() throws(ContainerError) -> JSONValue {
         _ = try members()
         return try constant()

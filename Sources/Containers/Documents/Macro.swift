@@ -1,4 +1,4 @@
-public import Model
+package import Model
 
 /// A named value that is computed when it is needed (tm13). An unknown value is null.
 public struct Macro: Sendable, Equatable {
@@ -7,7 +7,7 @@ public struct Macro: Sendable, Equatable {
     package let kind: Kind
 
     /// What a macro gives.
-    public enum Kind: Sendable, Equatable {
+    package enum Kind: Sendable, Equatable {
         /// Always the same value.
         case constant(JSONValue)
         /// These values while one of the rules holds (always, where it names none), else null; `Operand`s by key, in order.
@@ -33,16 +33,14 @@ public struct Value: Sendable, Equatable {
 }
 
 /// Macros without parameters. They need no definition: a document may use their names unless it gives them to others.
-public enum StandardMacro: String, Sendable, CaseIterable {
+package enum StandardMacro: String, Sendable, CaseIterable {
     /// The event's name.
     case event
-    /// The app.
     case app
     /// The app's version (`device.app_version`).
     case appVersion = "app_version"
     /// `linux`.
     case platform
-    /// The event's country.
     case country
     /// How serious it is: `trace`, `debug`, `info`, `warn`, `error` or `fatal`, from the members that loggers use.
     case level
@@ -50,15 +48,12 @@ public enum StandardMacro: String, Sendable, CaseIterable {
     case timestamp
     /// ISO 639-1: of the event's locale, else of the agent's.
     case language
-    /// The operating system's version.
     case osVersion = "os_version"
     /// Spoolship's version.
     case agentVersion = "agent_version"
-    /// The machine's name.
     case hostName = "host_name"
-    /// The container's id.
     case containerID = "container_id"
-    /// The container's version, a whole number.
+    /// A whole number.
     case containerVersion = "container_version"
     /// A number from 0 to below 100: the machine's place in rollouts of this container, always the same one.
     case rolloutShare = "rollout_share"

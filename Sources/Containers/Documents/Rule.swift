@@ -15,24 +15,18 @@ public struct Rule: Sendable, Equatable {
 /// A macro compared with something.
 public struct Condition: Sendable, Hashable {
     /// How they are compared. Texts are compared character by character (Unicode scalars), numbers by value.
-    public enum Predicate: String, Sendable, CaseIterable {
+    package enum Predicate: String, Sendable, CaseIterable {
         /// The same value; a number or truth value equals the text that spells it.
         case equals
-        /// The text holds the other one.
         case contains
-        /// The text begins so.
         case startsWith = "starts_with"
-        /// The text ends so.
         case endsWith = "ends_with"
         /// A regular expression (RE2) is found in the text.
         case matches
         /// Both are numbers, or texts that spell some, and the macro's is the smaller one.
         case less
-        /// Smaller or equal.
         case lessOrEqual = "less_or_equal"
-        /// Greater.
         case greater
-        /// Greater or equal.
         case greaterOrEqual = "greater_or_equal"
     }
 
@@ -109,7 +103,6 @@ extension Condition {
         try check(node)
     }
 
-    /// The same condition, holding when this one does not.
     var negated: Condition {
         var other = self
         other.negate.toggle()

@@ -1,12 +1,10 @@
 /// How a call of a function ended. Closed, because it is a metric label.
-public enum FunctionResult: String, Sendable, CaseIterable {
-    /// It gave a value.
+package enum FunctionResult: String, Sendable, CaseIterable {
     case success
     /// An earlier result served again.
     case cached
     /// The configuration names no such function.
     case unknown
-    /// It did not end in time and was killed.
     case timeout
     /// It ended with another code than 0, or by a signal.
     case exit
@@ -14,7 +12,6 @@ public enum FunctionResult: String, Sendable, CaseIterable {
     case badJSON = "bad_json"
     /// It printed, or would have been given, more than is allowed.
     case tooLarge = "too_large"
-    /// It could not be started.
     case notStarted = "not_started"
     /// So many calls wait already that this one was not taken.
     case busy
@@ -33,7 +30,7 @@ public struct FunctionFailure: Sendable, Equatable {
 /// What functions did since the start.
 public struct FunctionFigures: Sendable, Equatable {
     /// Calls by function and result. Names that the configuration does not know are counted together, as `unknown`.
-    public var calls: [String: [FunctionResult: Int]] = [:]
+    package var calls: [String: [FunctionResult: Int]] = [:]
     /// Processes that run now, by function.
     public var running: [String: Int] = [:]
 }

@@ -162,7 +162,10 @@ public final class FunctionRunner: FunctionCaller {
             }
             call.started = time.bootTime
             // From now on: waiting for a place is not the function's fault.
-            call.timer = loop.after(definition.timeout) { [weak self] in self?.timeIsUp(call) }
+            call.timer = loop.after(definition.timeout) {
+                call.timer = nil
+                call.process?.stop()
+            }
             active[call.call.function, default: []].append(call)
         } catch {
             fail(call, .notStarted, nil, error.description)
@@ -193,11 +196,6 @@ public final class FunctionRunner: FunctionCaller {
                 function: call.call.function, result: result, code: code,
                 complaint: problem ?? String(said.reversed().drop { $0.isWhitespace }.reversed())))
         finish(call, result, .null)
-    }
-
-    private func timeIsUp(_ call: Running) {
-        call.timer = nil
-        if let process = call.process { process.stop() } else { finish(call, .timeout, .null) }
     }
 
     private func finish(_ call: Running, _ result: FunctionResult, _ value: JSONValue) {

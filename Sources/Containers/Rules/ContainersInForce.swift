@@ -17,15 +17,13 @@ public final class ContainersInForce: Sendable {
         fileprivate var publication = 1
     }
 
-    package init(_ containers: [CompiledContainer] = []) {
-        published = Mutex(Current(containers: containers))
+    package init(_ containers: [CompiledContainer] = [], awaiting awaited: [AwaitedContainer] = []) {
+        published = Mutex(Current(containers: containers, awaited: awaited))
     }
 
     /// Nothing that is known yet: until the first publication no event is to be read.
     public static func opening() -> ContainersInForce {
-        let made = ContainersInForce()
-        made.published.withLock { $0.awaited = [AwaitedContainer(id: "", apps: [])] }
-        return made
+        ContainersInForce(awaiting: [AwaitedContainer(id: "", apps: [])])
     }
 
     /// Puts these in force, from the next event on.

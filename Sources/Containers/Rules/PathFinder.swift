@@ -59,7 +59,6 @@ enum PathSteps {
 
 /// Finds what a path leads to, in one pass over a line: of equal names each, and in each element of lists on the way.
 struct PathFinder {
-    /// What is to become of it.
     enum Change {
         /// It goes, with its comma.
         case cut

@@ -43,7 +43,6 @@ final class PushedMembers {
         }
     }
 
-    /// What an event pushes.
     func members(of base: UnsafePointer<UInt8>, to end: Int) -> [JSONValue.Member] {
         wanted.find(in: base, to: end, into: places)
         var members: [JSONValue.Member] = []

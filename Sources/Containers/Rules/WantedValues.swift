@@ -127,7 +127,6 @@ struct WantedValues {
         edits.replace(last..<close, with: text)
     }
 
-    /// The node of a member's name.
     @inline(__always)
     private func node(of member: RawMember, in object: Int, _ base: UnsafePointer<UInt8>) -> Int? {
         if member.isEscaped {

@@ -83,8 +83,7 @@ extension ContainerMachine {
             etag = tag
             let container = HeldContainer(source: .network, copy: copy, confirmed: moment.wall)
             saved = container
-            unsaved = container
-            unsavedFailures = 0
+            unsaved = (container, 0, unsaved?.next)
             save()
             succeed(copy.version, isNew: isNew, moment, &random)
             take(container)
@@ -117,7 +116,7 @@ extension ContainerMachine {
         if unsaved == nil {
             effects.append(.confirm(moment.wall))
         } else {
-            unsaved = known
+            unsaved?.container = known
             save()
         }
         succeed(known.copy.version, isNew: false, moment, &random)
@@ -125,16 +124,15 @@ extension ContainerMachine {
     }
 
     mutating func save() {
-        guard let unsaved, let confirmed = unsaved.confirmed else { return }
-        effects.append(.keep(unsaved.copy, etag: etag, confirmed: confirmed))
+        guard let container = unsaved?.container, let confirmed = container.confirmed else { return }
+        effects.append(.keep(container.copy, etag: etag, confirmed: confirmed))
     }
 
     mutating func noteKept(_ isSaved: Bool, _ moment: ContainerMoment) {
-        guard !isSaved else { return (unsaved, unsavedFailures, nextSave) = (nil, 0, nil) }
-        guard unsaved != nil else { return }
+        guard !isSaved, let failures = unsaved?.failures else { return unsaved = nil }
         let pauses = ContainerMachine.savePauses
-        nextSave = moment.boot + min(pauses.first * (1 << min(unsavedFailures, 10)), pauses.longest)
-        unsavedFailures += 1
+        unsaved?.next = moment.boot + min(pauses.first * (1 << min(failures, 10)), pauses.longest)
+        unsaved?.failures += 1
     }
 
     func refusal(of copy: ContainerCopy, at moment: ContainerMoment) -> ContainerError? {

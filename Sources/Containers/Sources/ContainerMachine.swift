@@ -143,10 +143,8 @@ public struct ContainerMachine: Sendable {
     var notBefore: BootInstant?
     var failures = 0
     var isSavedKnown = false
-    /// The copy that is not saved yet, though it rules; with it, how often that failed and when it is tried again.
-    var unsaved: HeldContainer?
-    var unsavedFailures = 0
-    var nextSave: BootInstant?
+    /// The copy that is not saved yet, though it rules; how often that failed, and when it is tried again.
+    var unsaved: (container: HeldContainer, failures: Int, next: BootInstant?)?
     /// What is to be done, in that order.
     var effects: [Effect] = []
 
@@ -173,7 +171,7 @@ public struct ContainerMachine: Sendable {
 
     /// All documents that may come into force again.
     public var known: [ContainerCopy] {
-        [standard, saved?.copy, held?.copy, draft?.copy, unsaved?.copy].compactMap { $0 }
+        [standard, saved?.copy, held?.copy, draft?.copy, unsaved?.container.copy].compactMap { $0 }
     }
 
     /// Takes other settings; whether there is an address must stay.
@@ -189,9 +187,8 @@ public struct ContainerMachine: Sendable {
 
     /// When the machine wants its timer.
     public func wake(at moment: ContainerMoment) -> BootInstant? {
-        var wanted = [openBy, previewEnd, nextSave, isFetching || !options.hasAddress ? nil : nextFetch].compactMap {
-            $0
-        }
+        let fetch = isFetching || !options.hasAddress ? nil : nextFetch
+        var wanted = [openBy, previewEnd, unsaved?.next, fetch].compactMap { $0 }
         if let end = held?.copy.expires, held?.source != .standard {
             // By the time of day, which may be set: looked at once an hour at least, and once a minute while the clock that
             // says it is over is not to be trusted.
@@ -276,13 +273,13 @@ public struct ContainerMachine: Sendable {
             saved = nil
             etag = nil
             waiting = nil
-            (unsaved, nextSave) = (nil, nil)
+            unsaved = nil
             effects.append(.tell(.expired(version: container.copy.version)))
             take(standardHeld)
             fetchSoon(moment)
         }
-        if let due = nextSave, due <= moment.boot {
-            nextSave = nil
+        if let due = unsaved?.next, due <= moment.boot {
+            unsaved?.next = nil
             save()
         }
         if let due = nextFetch, due <= moment.boot { fetch(moment, isOwn: true) }

@@ -27,7 +27,7 @@ enum TrustedPath {
         _ path: String, flags: Int32, user: UInt32, followsLinks: Bool
     ) throws(Refusal) -> Descriptor {
         guard path.hasPrefix("/") else { throw Refusal(number: EINVAL, message: "\(path) is not absolute") }
-        var directory = try root()
+        var directory = try open("/", in: AT_FDCWD, way, "/")
         // What is left of the way, the next name last.
         var names = Array(path.split(separator: "/").map(String.init).reversed())
         var links = 0
@@ -38,35 +38,35 @@ enum TrustedPath {
                 links += 1
                 guard links <= mostLinks else { throw Refusal(number: ELOOP, message: "\(path) leads in a circle") }
                 try check(directory, place, user: user, mayBeSticky: true)
-                try checkOwner(of: name, in: directory, at: place, user: user)
+                // In a directory with the sticky bit others can make links, of their own.
+                guard let status = FileStatus(link: name, in: directory.raw) else { throw system("\(place)/\(name)") }
+                guard status.belongs(toRootOr: user) else {
+                    throw Refusal(message: "\(place)/\(name) belongs to somebody else")
+                }
                 names += target.split(separator: "/").map(String.init).reversed()
                 if target.hasPrefix("/") {
-                    directory = try root()
+                    directory = try open("/", in: AT_FDCWD, way, "/")
                     place = ""
                 }
                 continue
             }
             try check(directory, place, user: user, mayBeSticky: !names.isEmpty)
             guard !names.isEmpty else {
-                return try open(name, in: directory, flags | O_NOFOLLOW | O_CLOEXEC, "\(place)/\(name)")
+                return try open(name, in: directory.raw, flags | O_NOFOLLOW | O_CLOEXEC, "\(place)/\(name)")
             }
-            let way = CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
-            directory = try open(name, in: directory, way, "\(place)/\(name)")
+            directory = try open(name, in: directory.raw, way, "\(place)/\(name)")
             place = name == ".." ? String(place[..<(place.lastIndex(of: "/") ?? place.startIndex)]) : "\(place)/\(name)"
         }
         throw Refusal(number: EISDIR, message: "\(path) is a directory")
     }
 
-    private static func root() throws(Refusal) -> Descriptor {
-        let raw = Glibc.open("/", CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC)
-        guard raw >= 0 else { throw system("/") }
-        return Descriptor(raw)
-    }
+    /// How directories on the way are opened.
+    private static let way = CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
 
     private static func open(
-        _ name: String, in directory: borrowing Descriptor, _ flags: Int32, _ place: String
+        _ name: String, in directory: Int32, _ flags: Int32, _ place: String
     ) throws(Refusal) -> Descriptor {
-        let raw = openat(directory.raw, name, flags)
+        let raw = openat(directory, name, flags)
         guard raw >= 0 else { throw system(place) }
         return Descriptor(raw)
     }
@@ -80,16 +80,6 @@ enum TrustedPath {
         if count < 0, errno == EINVAL || errno == ENOENT || errno == ENOTDIR { return nil }
         guard count >= 0 else { throw system("\(place)/\(name)") }
         return String(decoding: target[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
-    /// In a directory with the sticky bit others can make links, of their own.
-    private static func checkOwner(
-        of name: String, in directory: borrowing Descriptor, at place: String, user: UInt32
-    ) throws(Refusal) {
-        guard let status = FileStatus(link: name, in: directory.raw) else { throw system("\(place)/\(name)") }
-        guard status.belongs(toRootOr: user) else {
-            throw Refusal(message: "\(place)/\(name) belongs to somebody else")
-        }
     }
 
     private static func check(

@@ -1,18 +1,11 @@
-public import Model
+package import Model
 
 /// The types that a value can be asked for as (tm09).
-public enum TypedValue: String, Sendable, CaseIterable {
-    /// Text.
-    case string
-    /// A whole number of 64 bits.
-    case integer
-    /// A number.
-    case double
-    /// True or false.
-    case boolean
+package enum TypedValue: String, Sendable, CaseIterable {
+    case string, integer, double, boolean
 
     /// What a missing value gives: `""`, 0, 0.0, false.
-    public var standard: JSONValue {
+    package var standard: JSONValue {
         switch self {
         case .string: ""
         case .integer: 0
@@ -25,7 +18,7 @@ public enum TypedValue: String, Sendable, CaseIterable {
     ///
     /// A number, and a text that spells one by the grammar of JSON, is what its digits say: `"5.0"` is the whole number 5,
     /// 9007199254740993 is no double, `"+5"`, `"0x10"` and `" 5"` are no numbers.
-    public func convert(_ value: JSONValue) -> JSONValue? {
+    package func convert(_ value: JSONValue) -> JSONValue? {
         switch (self, value) {
         case (.string, .string), (.integer, .integer), (.double, .double), (.boolean, .bool): value
         case (.string, .integer), (.string, .double), (.string, .bool): .string(value.description)

@@ -95,8 +95,7 @@ public final class ContainerTrials {
             tags[place].isCutOff = tags[place].fires
             tags[place].fires = fired.contains(place)
         }
-        var discardedBy: String?
-        if case .discarded(let reason) = fate { discardedBy = reason }
+        let discardedBy: String? = if case .discarded(let reason) = fate { reason } else { nil }
         // First: the line may be the buffer's own bytes.
         let after = String(decoding: engine.line.dropLast(), as: UTF8.self)
         let before = String(decoding: buffer.bytes.dropLast(), as: UTF8.self)

@@ -13,7 +13,6 @@ extension AWSSettings: SettingsSection {
             ),
         ] + credentialEntries
 
-    /// The credentials.
     static let credentialEntries: [Entry<AWSSettings>] =
         [
             .setting(
@@ -47,7 +46,6 @@ extension ValueType where Value == String {
         }
     }
 
-    /// A role.
     fileprivate static var roleName: ValueType {
         checked("role", mustBe: "a role's name: arn:aws:iam::ACCOUNT:role/NAME") { name in
             name.hasPrefix("arn:") && name.utf8.count <= 2048 && name.hasOnlyLettersDigits(and: ":/+=,.@_-")

@@ -30,7 +30,7 @@ extension DestinationSettings: SettingsSection {
             "format", \.format, .choice, "What the receiver reads."
         ).only(.type(.http)),
         .setting(
-            "compression", \.compression, .choice,
+            "compression", \.compression, .choice(by: \.name),
             "Every receiver reads gzip; if yours reads zstd, that is smaller and takes a third of the CPU."
         ).only(.servers),
         .setting(
@@ -44,7 +44,6 @@ extension DestinationSettings: SettingsSection {
         ).only(.types([.http, .kafka])),
     ]
 
-    /// The credentials.
     private static let loginEntries: [Entry<DestinationSettings>] =
         Entry.secret(
             "token",
@@ -185,7 +184,6 @@ private func isLabelName(_ name: String) -> Bool {
 }
 
 extension ValueType where Value == String {
-    /// The name of a systemd credential.
     static var credentialName: ValueType {
         checked("credential name", mustBe: "a credential's name: letters, digits, _, - and .") { name in
             !name.hasPrefix(".") && name.utf8.count <= 255 && name.hasOnlyLettersDigits(and: "_-.")

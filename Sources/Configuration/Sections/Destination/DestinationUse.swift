@@ -15,10 +15,8 @@ public struct DestinationUse: Sendable, Equatable {
         /// Those of type `http` with one of some formats.
         case formats([DestinationSettings.Format])
 
-        /// Those of one type.
         static func type(_ kind: DestinationSettings.Kind) -> Scope { .types([kind]) }
 
-        /// Those of type `http` with one format.
         static func format(_ format: DestinationSettings.Format) -> Scope { .formats([format]) }
     }
 
@@ -54,7 +52,6 @@ extension Entry {
 }
 
 extension DestinationUse.Scope {
-    /// Whether such a destination has the setting.
     func includes(_ destination: DestinationSettings) -> Bool {
         switch self {
         case .all: true
@@ -78,19 +75,15 @@ extension DestinationUse.Scope {
     var text: String {
         switch self {
         case .all: "all types"
-        case .servers: Self.text(Kind.allCases.filter(\.isServer))
-        case .requests: Self.text(Kind.allCases.filter(\.takesUser))
+        case .servers: Self.text(DestinationSettings.Kind.allCases.filter(\.isServer))
+        case .requests: Self.text(DestinationSettings.Kind.allCases.filter(\.takesUser))
         case .types(let kinds): "type \(kinds.map(\.rawValue).joined(separator: " or "))"
         case .formats(let formats): "format \(formats.map(\.rawValue).joined(separator: " or "))"
         }
     }
-}
-
-extension DestinationUse.Scope {
-    private typealias Kind = DestinationSettings.Kind
 
     /// `type http, nats or kafka`.
-    private static func text(_ kinds: [Kind]) -> String {
+    private static func text(_ kinds: [DestinationSettings.Kind]) -> String {
         let names = kinds.map(\.rawValue)
         let last = names.suffix(2).joined(separator: " or ")
         return "type \((names.dropLast(2) + [last]).joined(separator: ", "))"

@@ -44,7 +44,8 @@ extension ValueType where Value == [String: String] {
         return ValueType(properties.name, range: properties.range, parse: properties.parse) { values in
             .table(
                 values.sorted { $0.key < $1.key }.map { name, value in
-                    SettingValue.Member(name, isKafkaSecret(name) ? .secret(Secret(value)) : .string(value))
+                    SettingValue.Member(
+                        name: name, value: isKafkaSecret(name) ? .secret(Secret(value)) : .string(value))
                 })
         }
     }

@@ -4,7 +4,6 @@ internal import Model
 struct TypeDefault: Sendable {
     /// Whose it is: `type s3`.
     let name: String
-    /// The setting.
     let key: String
     /// Whether `[dispatch]` leaves it alone: what a service takes is no matter of taste.
     let isLimit: Bool

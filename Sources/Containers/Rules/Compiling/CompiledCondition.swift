@@ -78,7 +78,6 @@ struct CompiledCondition {
         expression?._withUnsafeGuaranteedRef { $0.finds(in: text) } ?? false
     }
 
-    /// Whether a number holds a plain order.
     @inline(__always)
     func holdsOrder(_ number: Double) -> Bool {
         number < limit ? order.below : number > limit ? order.above : order.equal
@@ -90,7 +89,6 @@ struct CompiledCondition {
 }
 
 extension Condition.Predicate {
-    /// Whether it compares numbers.
     @inline(__always)
     var isOrder: Bool { self == .less || self == .lessOrEqual || self == .greater || self == .greaterOrEqual }
 

@@ -1,11 +1,9 @@
-public import Model
+package import Model
 
 extension CompiledContainer {
     /// What a container says under a key, without an event (tm10, tm19).
-    public enum Valuation: Sendable, Equatable {
-        /// It says nothing.
+    package enum Valuation: Sendable, Equatable {
         case missing
-        /// The value.
         case value(JSONValue)
         /// Its value depends on an event: it is not for settings, and not for apps.
         case needsEvent
@@ -26,7 +24,7 @@ extension CompiledContainer {
     /// The value of a key: that of the first collection that has the key and whose rules hold, else the container's own.
     ///
     /// - Parameter results: results of functions that are at hand; nil for others.
-    public func value(
+    package func value(
         ofKey key: String, results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> Valuation {
         let evaluation = Evaluation(self)

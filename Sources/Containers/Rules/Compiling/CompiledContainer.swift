@@ -49,7 +49,6 @@ public final class CompiledContainer: Sendable {
     let failsClosed: Bool
     let facts: AgentFacts
 
-    /// The rules of a tag, by their places.
     struct TagRules {
         let rules: UnsafeMutableBufferPointer<Int32>
         let blocking: UnsafeMutableBufferPointer<Int32>
@@ -118,7 +117,6 @@ public final class CompiledContainer: Sendable {
     /// Whether it redacts or hashes anything.
     public var hides: Bool { tags.contains { $0.action.hides } }
 
-    /// Whether it rules events of that app.
     @inline(__always)
     func concerns(_ app: String) -> Bool { apps.isEmpty || apps.contains(app) }
 

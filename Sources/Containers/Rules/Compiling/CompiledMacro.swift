@@ -69,7 +69,6 @@ struct CompiledTag {
         /// A function that the configuration does not let it call.
         case denied
 
-        /// Whether it is a call that may not be made.
         var isDenied: Bool { if case .denied = self { true } else { false } }
 
         /// Whether it takes members away from whoever gets the event.

@@ -37,7 +37,6 @@ final class Expression: @unchecked Sendable {
         return isFound ? start..<end : nil
     }
 
-    /// Whether the expression is found in the text.
     func finds(in text: UnsafeBufferPointer<UInt8>) -> Bool {
         guard let start = text.baseAddress else { return cre2_finds(compiled, "", 0) }
         return start.withMemoryRebound(to: CChar.self, capacity: text.count) { cre2_finds(compiled, $0, text.count) }

@@ -34,7 +34,6 @@ struct ComparedValue {
     /// The number that the text spells; nil for none.
     var number: Number?
 
-    /// The first eight bytes of a text as one number.
     static func head(of text: UnsafeBufferPointer<UInt8>) -> UInt64 {
         if text.count >= 8 { return UInt64(littleEndian: UnsafeRawBufferPointer(text).loadUnaligned(as: UInt64.self)) }
         var head: UInt64 = 0

@@ -114,7 +114,6 @@ extension Evaluation {
         return (start, text.count)
     }
 
-    /// Works a macro out for conditions.
     @inline(never)
     private func makeComparable(_ macro: Int) {
         var value = ComparedValue()

@@ -97,14 +97,12 @@ final class Evaluation {
 
     // MARK: Rules
 
-    /// The first of these rules that holds.
     @inline(__always)
     func firstHolding(_ rules: UnsafeMutableBufferPointer<Int32>) -> Int? {
         for rule in rules where holds(rule: Int(rule)) { return Int(rule) }
         return nil
     }
 
-    /// Whether all conditions of a rule hold.
     @inline(__always)
     func holds(rule: Int) -> Bool {
         let state = states[firstRule + rule]
@@ -120,7 +118,6 @@ final class Evaluation {
         return true
     }
 
-    /// Whether a condition holds.
     @inline(__always)
     func holds(condition: Int) -> Bool {
         let state = states[firstCondition + condition]

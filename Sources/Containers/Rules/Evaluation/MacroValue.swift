@@ -14,7 +14,6 @@ enum MacroValue {
     /// A value of its own.
     case value(JSONValue)
 
-    /// The value that is there.
     init(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) {
         guard !range.isEmpty else {
             self = .null

@@ -4,7 +4,6 @@ internal import Model
 
 /// What parts of a line mean.
 enum RawJSON {
-    /// Whether a member has that name.
     @inline(__always)
     static func hasName(_ member: RawMember, _ name: [UInt8], in base: UnsafePointer<UInt8>) -> Bool {
         if member.isEscaped || name.last ?? 0 >= 0xFD { return isName(decoded(base, member.name), name) }
@@ -20,7 +19,6 @@ enum RawJSON {
         return name.last == anyEnd ? member.starts(with: name.dropLast()) : member.elementsEqual(name)
     }
 
-    /// What is there, as it is.
     @inline(__always)
     static func bytes(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) -> UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(start: base + range.lowerBound, count: range.count)
