@@ -21,14 +21,11 @@ struct Entry<Owner: Sendable>: Sendable {
 }
 
 /// What a key is, for help, the shipped file and the manual.
-public indirect enum EntryDescription: Sendable {
-    /// A setting.
+package indirect enum EntryDescription: Sendable {
     case setting(SettingDescription)
-    /// A section, with its own settings.
     case section(SectionDescription)
 
-    /// The key.
-    public var name: String {
+    package var name: String {
         switch self {
         case .setting(let setting): setting.name
         case .section(let section): section.name
@@ -37,27 +34,26 @@ public indirect enum EntryDescription: Sendable {
 }
 
 /// A setting, for help, the shipped file and the manual.
-public struct SettingDescription: Sendable {
-    /// Its key in its section.
-    public let name: String
+package struct SettingDescription: Sendable {
+    package let name: String
     /// What its value is: `duration`.
-    public let type: String
+    package let type: String
     /// What is allowed: `1s to 1d`; empty when the type says it all.
-    public let range: String
+    package let range: String
     /// The default; nil when it is not set.
     package let defaultValue: SettingValue?
     /// A value to show where there is no default.
-    public let example: String?
+    package let example: String?
     /// What it is for and why one would change it, in one line.
-    public let why: String
+    package let why: String
     /// Whether a reload cannot apply it.
-    public let needsRestart: Bool
+    package let needsRestart: Bool
 }
 
 /// A section, for help, the shipped file and the manual.
-public struct SectionDescription: Sendable {
+package struct SectionDescription: Sendable {
     /// How a section is written.
-    public enum Kind: Sendable, Equatable {
+    package enum Kind: Sendable, Equatable {
         /// Once: `[queue]`.
         case once
         /// Once for each: `[[destination]]`, distinguished by the value of `key`.
@@ -66,14 +62,12 @@ public struct SectionDescription: Sendable {
         case named
     }
 
-    /// Its key.
-    public let name: String
-    /// How it is written.
-    public let kind: Kind
+    package let name: String
+    package let kind: Kind
     /// What it is for, in one line.
-    public let why: String
+    package let why: String
     /// Its keys, in the order of the shipped file.
-    public let entries: [EntryDescription]
+    package let entries: [EntryDescription]
 }
 
 /// A section as it is in a configuration.
@@ -104,12 +98,10 @@ public struct SectionPlace: Sendable, Hashable {
 
 /// A setting and the value in force.
 public struct EffectiveSetting: Sendable, Equatable {
-    /// Its key.
-    public let name: String
+    package let name: String
     /// Its name with those of its sections: `queue.max_size`, `destination.main.url`.
     public var path: String { section.setting(name) }
-    /// The section it stands in.
-    public let section: SectionPlace
+    package let section: SectionPlace
     /// The value in force; nil when it is not set and has no default.
     package let value: SettingValue?
     /// Whether a reload cannot apply it.

@@ -35,7 +35,7 @@ public struct Settings: Sendable, Equatable {
     public var effective: [EffectiveSetting] { effective(in: .root) }
 
     /// The sections and their settings, in the order of the shipped file: what help and manuals are made of.
-    public static var description: [SectionDescription] {
+    package static var description: [SectionDescription] {
         entries.compactMap { entry in
             guard case .section(let section) = entry.description else { return nil }
             return section

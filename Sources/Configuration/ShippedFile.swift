@@ -50,7 +50,7 @@ extension SectionDescription {
 
 extension SettingDescription {
     /// What is allowed, for a person: `size, 24KiB to 128TiB`; `one of wait, evict`.
-    public var allowed: String {
+    package var allowed: String {
         if type == "choice" { return "one of \(range)" }
         return range.isEmpty ? type : "\(type), \(range)"
     }

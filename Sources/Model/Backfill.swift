@@ -1,19 +1,3 @@
-/// How far a file has been read.
-public struct BackfillState: Sendable, Equatable {
-    /// Where the last piece ended; nil when none was taken.
-    public let place: String?
-    /// How many bytes of lines a piece should have at most, a single event excepted.
-    public let pieceBytes: Int
-    /// The longest event, in bytes.
-    public let maxEventSize: Int
-
-    package init(place: String?, pieceBytes: Int, maxEventSize: Int) {
-        self.place = place
-        self.pieceBytes = pieceBytes
-        self.maxEventSize = maxEventSize
-    }
-}
-
 /// A part of an old file: some complete events, or bytes that cannot be one.
 public struct FilePiece: Sendable, Equatable {
     /// Lines, each with its line feed; of a problem its bytes, at most the first 4 KiB of them.

@@ -39,8 +39,7 @@ public struct RejectedEvent: Sendable, Equatable {
     /// Whether nothing else decides: it is not offered again, whatever the destination is known for.
     public let isFinal: Bool
 
-    /// The event at that place, and what was said of it.
-    public init(index: Int, failure: Failure, isFinal: Bool = false) {
+    package init(index: Int, failure: Failure, isFinal: Bool = false) {
         self.index = index
         self.failure = failure
         self.isFinal = isFinal

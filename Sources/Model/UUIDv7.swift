@@ -73,13 +73,10 @@ public struct UUIDv7Generator: Sendable {
     ///   - random: where the random 62 bits come from; the kernel's in the agent, a seeded one in tests.
     public mutating func next(at now: Timestamp, using random: inout some RandomNumberGenerator) -> UUIDv7 {
         let current = UInt64(clamping: now.milliseconds) & 0xFFFF_FFFF_FFFF
-        if current > millisecond {
-            millisecond = current
-            counter = random.next() & 0x7FF
-        } else if counter < 0xFFF {
+        if current <= millisecond, counter < 0xFFF {
             counter += 1
         } else {
-            millisecond += 1
+            millisecond = max(current, millisecond + 1)
             counter = random.next() & 0x7FF
         }
         return UUIDv7(

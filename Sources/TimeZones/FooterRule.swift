@@ -49,7 +49,6 @@ struct FooterRule: Sendable, Equatable {
 
     /// Seconds east of UTC in standard time.
     var standard: Int
-    /// Daylight saving; nil when there is none.
     var daylight: Daylight?
 
     /// The rule of a text; nil when it is none.

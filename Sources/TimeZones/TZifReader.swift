@@ -1,6 +1,5 @@
 /// Takes a TZif file apart. Any bytes may come: every count is checked against what is there.
 struct TZifReader {
-    /// What a file says.
     struct File: Sendable, Equatable {
         /// When the offset changes, in seconds since 1970 in UTC, in order; and the offset from each on.
         var transitions: [Int64] = []
@@ -21,9 +20,9 @@ struct TZifReader {
         guard let header = header() else { return nil }
         guard header.version >= 2 else { return block(header, timeSize: 4) }
         // The first block is for readers that know 32 bits only.
-        guard skip(header.size(timeSize: 4)), let second = self.header(), var file = block(second, timeSize: 8) else {
-            return nil
-        }
+        // bounded: each of its counts is.
+        index += header.size(timeSize: 4)
+        guard let second = self.header(), var file = block(second, timeSize: 8) else { return nil }
         guard take() == 0x0A, let end = bytes[index...].firstIndex(of: 0x0A) else { return nil }
         if end > index {
             guard let footer = FooterRule(bytes[index..<end]) else { return nil }
@@ -82,12 +81,6 @@ struct TZifReader {
         file.first = offsets[0]
         index += header.letters + header.leaps * (timeSize + 4) + header.isStandard + header.isUTC
         return file
-    }
-
-    private mutating func skip(_ count: Int) -> Bool {
-        guard count <= bytes.count - index else { return false }
-        index += count
-        return true
     }
 
     /// The next byte; 0 at the end.

@@ -4,7 +4,6 @@ internal import Model
 
 /// Reads zone files of the system (package `tzdata`).
 public struct TimeZoneLoader: Sendable {
-    /// Where the zone files are.
     package var directory = "/usr/share/zoneinfo"
     /// The file, or link to one, that says the machine's zone.
     package var localFile = "/etc/localtime"

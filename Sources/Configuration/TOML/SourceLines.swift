@@ -45,20 +45,17 @@ struct SourceLines: Sendable, Equatable {
     private static let harmlessSections = Set(Settings.description.map(\.name)).subtracting(["destination"])
 
     /// What a destination may say that is no secret.
-    private static let harmlessKeys: Set<String> = {
-        var keys: Set<String> = []
-        func add(_ section: SectionDescription) {
-            for entry in section.entries {
-                switch entry {
-                case .setting(let setting) where !setting.type.hasSuffix("secret"): keys.insert(setting.name)
-                case .setting: break
-                case .section(let inner): add(inner)
-                }
+    private static let harmlessKeys = Set(
+        Settings.description.filter { $0.name == "destination" }.flatMap { harmlessKeys(of: $0) })
+
+    private static func harmlessKeys(of section: SectionDescription) -> [String] {
+        section.entries.flatMap { entry in
+            switch entry {
+            case .setting(let setting): setting.type.hasSuffix("secret") ? [] : [setting.name]
+            case .section(let inner): harmlessKeys(of: inner)
             }
         }
-        Settings.description.filter { $0.name == "destination" }.forEach(add)
-        return keys
-    }()
+    }
 
     private static func firstWord(_ text: String) -> String {
         String(text.drop { " \t[\"'".contains($0) }.prefix { !" \t].\"'=".contains($0) })

@@ -9,7 +9,7 @@ public struct TestCase: Sendable, Equatable {
     /// What was pushed into the app's data layer before, one after the other.
     public let dataLayer: [JSONValue]
     /// What functions answer, by name; the others answer null.
-    public let functions: [String: JSONValue]
+    public private(set) var functions: [String: JSONValue] = [:]
     /// The event as an app would write it; nil for a case about values only.
     public let event: JSONValue?
     /// What must become of it; what is nil or empty is not looked at.
@@ -42,11 +42,9 @@ extension TestCase {
         dataLayer =
             try members.optional("data_layer")?.elements(limit: DocumentLimits.list)
             .map { node throws(ContainerError) in try node.object() } ?? []
-        var functions: [String: JSONValue] = [:]
         for (name, node) in try members.optional("functions")?.members(limit: DocumentLimits.list).all ?? [] {
             functions[name] = try node.constant()
         }
-        self.functions = functions
         event = try members.optional("event")?.object()
         expected = try Expectation(reading: try members.required("expect"))
         guard event != nil || expected.isAboutValues else {
@@ -56,10 +54,7 @@ extension TestCase {
 }
 
 extension TestCase.Expectation {
-    var isAboutValues: Bool {
-        tags == nil && event == nil && absent.isEmpty && discardedBy == nil && isKept == nil && priority == nil
-            && destinations == nil
-    }
+    var isAboutValues: Bool { self == TestCase.Expectation(values: values) }
 
     init(reading node: DocumentNode) throws(ContainerError) {
         let members = try node.members(

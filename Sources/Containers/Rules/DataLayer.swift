@@ -19,18 +19,14 @@ struct DataLayer: Sendable {
     }
 
     /// A name, byte for byte: `String` would take names for the same that differ in their Unicode form only.
-    private struct Name: Hashable {
-        let bytes: [UInt8]
-        init(_ text: String) { bytes = Array(text.utf8) }
-        var text: String { String(decoding: bytes, as: UTF8.self) }
-    }
+    private typealias Name = [UInt8]
 
     init() {}
 
     /// Whether merging these members would change nothing, as far as that is quick to see.
     func holds(_ members: [JSONValue.Member]) -> Bool {
         members.allSatisfy { member in
-            if case .scalar(let known)? = root[Name(member.key)] { known == member.value } else { false }
+            if case .scalar(let known)? = root[member.key.bytes] { known == member.value } else { false }
         }
     }
 
@@ -41,7 +37,7 @@ struct DataLayer: Sendable {
         var changed = root
         var grown = size
         for member in members {
-            grown += DataLayer.merge(member.value, into: &changed, Name(member.key))
+            grown += DataLayer.merge(member.value, into: &changed, member.key.bytes)
             guard grown <= DataLayer.limit else { return false }
         }
         root = changed
@@ -51,11 +47,11 @@ struct DataLayer: Sendable {
 
     /// The value at these names, outermost first; nil when there is none.
     func value(at names: [String]) -> JSONValue? {
-        guard let first = names.first, var node = root[Name(first)] else { return nil }
+        guard let first = names.first, var node = root[first.bytes] else { return nil }
         for name in names.dropFirst() {
             switch node {
             case .map(let members):
-                guard let next = members[Name(name)] else { return nil }
+                guard let next = members[name.bytes] else { return nil }
                 node = next
             case .list(let elements):
                 guard let index = Int(name), elements.indices.contains(index) else { return nil }
@@ -93,7 +89,7 @@ struct DataLayer: Sendable {
         var all = Node.map(root)
         guard DataLayer.remove(names, start, from: &all), case .map(let members) = all else { return false }
         root = members
-        size = root.reduce(0) { $0 + $1.key.bytes.count + 4 + DataLayer.weight($1.value) }
+        size = root.reduce(0) { $0 + $1.key.count + 4 + DataLayer.weight($1.value) }
         return true
     }
 
@@ -103,7 +99,7 @@ struct DataLayer: Sendable {
         case .scalar: break
         case .map(var members):
             for (name, inner) in members {
-                let next = PathSteps.next(states, names) { RawJSON.isName(name.bytes, $0) }
+                let next = PathSteps.next(states, names) { RawJSON.isName(name, $0) }
                 var inner = inner
                 let isEnd = PathSteps.isAtEnd(next, names)
                 guard isEnd || next != 0 && remove(names, next, from: &inner) else { continue }
@@ -139,7 +135,7 @@ struct DataLayer: Sendable {
         guard var old = map.removeValue(forKey: key) else {
             let node = node(value)
             map[key] = node
-            return weight(node) + key.bytes.count + 4
+            return weight(node) + key.count + 4
         }
         let growth = merge(value, into: &old)
         map[key] = old
@@ -151,7 +147,7 @@ struct DataLayer: Sendable {
         case (.map(var members), .object(let new)):
             node = .scalar(.null)  // so that the map is changed in its place
             var growth = 0
-            for member in new { growth += merge(member.value, into: &members, Name(member.key)) }
+            for member in new { growth += merge(member.value, into: &members, member.key.bytes) }
             node = .map(members)
             return growth
         case (.list(var elements), .array(let new)):
@@ -179,7 +175,7 @@ struct DataLayer: Sendable {
         switch value {
         case .object(let members):
             // The last of equal keys counts.
-            .map(Dictionary(members.map { (Name($0.key), node($0.value)) }) { $1 })
+            .map(Dictionary(members.map { ($0.key.bytes, node($0.value)) }) { $1 })
         case .array(let elements): .list(elements.map { node($0) })
         default: .scalar(value)
         }
@@ -189,7 +185,7 @@ struct DataLayer: Sendable {
         switch node {
         case .scalar(.string(let text)): text.utf8.count + 2
         case .scalar: 8
-        case .map(let members): members.reduce(2) { $0 + $1.key.bytes.count + 4 + weight($1.value) }
+        case .map(let members): members.reduce(2) { $0 + $1.key.count + 4 + weight($1.value) }
         case .list(let elements): elements.reduce(2) { $0 + 1 + weight($1) }
         }
     }
@@ -199,8 +195,8 @@ struct DataLayer: Sendable {
         case .scalar(let value): value
         case .map(let members):
             .object(
-                members.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
-                    .map { JSONValue.Member($0.key.text, json($0.value)) })
+                members.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+                    .map { JSONValue.Member(String(decoding: $0.key, as: UTF8.self), json($0.value)) })
         case .list(let elements): .array(elements.map { json($0) })
         }
     }

@@ -61,9 +61,6 @@ enum Hashing {
     /// Not at all: the key is missing, and what cannot be hashed is not shown either.
     case withoutKey
 
-    /// What is put in the place of values while the key is missing.
-    static let missing = Array("\"(no hash key)\"".utf8)
-
     /// What is put in a value's place; nil leaves null as it is.
     func replacement(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8]? {
         guard let text = MacroValue(base, value).text(base) else { return nil }
@@ -71,7 +68,7 @@ enum Hashing {
         switch self {
         case .keyed(let key): digest = key.digest(CanonicalJSON.text(base, value))
         case .salted(let salt): digest = SHA256.hexadecimal(salt + text)
-        case .withoutKey: return Hashing.missing
+        case .withoutKey: return "\"(no hash key)\"".bytes
         }
         return [UInt8(ascii: "\"")] + Array(digest.utf8) + [UInt8(ascii: "\"")]
     }

@@ -115,24 +115,20 @@ extension RuleEngine {
         var text = content[...]
         while let last = text.last, last <= 0x20 { text.removeLast() }
         while let first = text.first, first <= 0x20 { text.removeFirst() }
-        guard text.first == UInt8(ascii: "{"), let value = try? JSONValue(parsing: Array(text)), value.members != nil
+        guard text.first == UInt8(ascii: "{"), (try? JSONValue(parsing: Array(text))) != nil,
+            let kept = text.withUnsafeBytes({ hideAll(hidden, in: $0) })
         else { return RuleEngine.shape(of: content) }
-        guard let kept = text.withUnsafeBytes({ hideAll(hidden, in: $0) }) else { return RuleEngine.shape(of: content) }
-        return kept.elementsEqual(text) ? content : RuleEngine.otherLength(kept, than: content.count)
+        guard !kept.elementsEqual(text) else { return content }
+        return kept.count == content.count ? kept + [UInt8(ascii: " ")] : kept
     }
 
     /// A line's shape: what is a letter, a digit or no ASCII is an `x`. Without its last byte: nobody takes it for the line.
     public static func shape(of content: [UInt8]) -> [UInt8] {
-        let shape = content.map { byte -> UInt8 in
+        content.dropLast().map { byte in
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x80...: UInt8(ascii: "x")
             default: byte
             }
         }
-        return Array(shape.dropLast())
-    }
-
-    private static func otherLength(_ kept: [UInt8], than count: Int) -> [UInt8] {
-        kept.count == count ? kept + [UInt8(ascii: " ")] : kept
     }
 }

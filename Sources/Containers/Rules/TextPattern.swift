@@ -162,13 +162,9 @@ struct Scrubber: Sendable {
     /// something.
     func clean(_ value: JSONValue) -> JSONValue {
         switch value {
-        case .string(let text):
-            return clean(text.bytes, most: DataLayer.limit).map { .string(String(decoding: $0, as: UTF8.self)) }
-                ?? value
-        case .integer, .double:
-            return clean(value.description.bytes, most: DataLayer.limit).map {
-                .string(String(decoding: $0, as: UTF8.self))
-            } ?? value
+        case .string, .integer, .double:
+            let clean = clean((value.string ?? value.description).bytes, most: DataLayer.limit)
+            return clean.map { .string(String(decoding: $0, as: UTF8.self)) } ?? value
         case .array(let elements): return .array(elements.map { clean($0) })
         case .object(let members):
             return .object(members.filter { clean($0.key.bytes) == nil }.map { .init($0.key, clean($0.value)) })

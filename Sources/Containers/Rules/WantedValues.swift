@@ -132,8 +132,7 @@ struct WantedValues {
         if member.isEscaped {
             return RawJSON.decoded(base, member.name).withUnsafeBufferPointer { find($0, in: object).node }
         }
-        let start = base + member.name.lowerBound
-        return find(UnsafeBufferPointer(start: start, count: member.name.count), in: object).node
+        return find(RawJSON.bytes(base, member.name), in: object).node
     }
 
     private func write(_ members: [Int], to text: inout [UInt8]) {

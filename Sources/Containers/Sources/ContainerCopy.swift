@@ -20,14 +20,12 @@ public struct ContainerCopy: Sendable, Equatable {
 }
 
 /// Where the document in force comes from.
-public enum ContainerSource: String, Sendable, CaseIterable {
-    /// There is none: the container is empty.
+package enum ContainerSource: String, Sendable, CaseIterable {
     case none
     /// The default file on this machine.
     case standard = "default"
     /// The copy of the last good fetch.
     case saved
-    /// The network.
     case network
     /// A draft that rules for a time.
     case preview

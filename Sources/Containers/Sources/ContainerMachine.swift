@@ -91,7 +91,7 @@ public struct ContainerMachine: Sendable {
     }
 
     /// What is to be done.
-    public enum Effect: Sendable, Equatable {
+    package enum Effect: Sendable, Equatable {
         /// Read the saved copy; answer with `saved`.
         case loadSaved
         /// Fetch, conditionally where there is a tag; answer with `fetched`. One at a time.
@@ -160,7 +160,7 @@ public struct ContainerMachine: Sendable {
     public var heldBack: Int? { waiting?.version }
 
     /// Where what is in force comes from.
-    public var source: ContainerSource { inForce?.source ?? .none }
+    package var source: ContainerSource { inForce?.source ?? .none }
 
     /// Whether what was last confirmed is at most `freshFor` old. A default file is never fresh, unless nothing else is
     /// ever to come.
@@ -201,7 +201,7 @@ public struct ContainerMachine: Sendable {
     /// Takes what happened and says what is to be done, in that order.
     ///
     /// - Parameter random: where the jitter of fetches comes from, so that a fleet does not fetch in step.
-    public mutating func handle(
+    package mutating func handle(
         _ input: Input, at moment: ContainerMoment, using random: inout some RandomNumberGenerator
     ) -> [Effect] {
         switch input {

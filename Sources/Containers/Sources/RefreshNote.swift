@@ -1,8 +1,7 @@
 /// What a refresh is of (tm07).
-public enum RefreshType: String, Sendable, CaseIterable {
+package enum RefreshType: String, Sendable, CaseIterable {
     /// The copy of the last good fetch.
     case saved
-    /// The network.
     case network
 }
 
@@ -45,7 +44,7 @@ public enum RefreshResult: String, Sendable, CaseIterable {
 }
 
 /// What happens in the life of a container, for the log, counters and `container watch`.
-public enum ContainerNote: Sendable, Equatable {
+package enum ContainerNote: Sendable, Equatable {
     /// A refresh begins.
     case began(RefreshType)
     /// A refresh ended well; `isNew` if it returned another document.

@@ -22,6 +22,9 @@ public struct DocumentReview: Sendable {
         _ bytes: [UInt8], facts: AgentFacts = AgentFacts(), destinations: [String]? = nil, mayCall: [String]? = nil
     ) {
         var found: [DocumentFinding] = []
+        func add(_ message: String, at path: String) {
+            found.append(DocumentFinding(isMistake: true, path: path, message: message))
+        }
         var rest = bytes
         while found.count < DocumentReview.most {
             do throws(ContainerError) {
@@ -34,20 +37,15 @@ public struct DocumentReview: Sendable {
                 for (place, tag) in document.tags.enumerated() {
                     guard case .ship(let names) = tag.action, let destinations else { continue }
                     for name in names where !destinations.contains(name) {
-                        found.append(
-                            DocumentFinding(
-                                isMistake: true, path: "tags[\(place)].destinations",
-                                message: "there is no destination \(quoted(name))"))
+                        add("there is no destination \(quoted(name))", at: "tags[\(place)].destinations")
                     }
                 }
                 for name in compiled.deniedFunctions {
-                    found.append(
-                        DocumentFinding(
-                            isMistake: true, path: "", message: "\(quoted(name)) is not in may_call: it gives null"))
+                    add("\(quoted(name)) is not in may_call: it gives null", at: "")
                 }
                 break
             } catch {
-                found.append(DocumentFinding(isMistake: true, path: error.path, message: error.message))
+                add(error.message, at: error.path)
                 guard let next = DocumentReview.emptied(rest, at: error.path), next != rest else { break }
                 rest = next
             }

@@ -90,13 +90,12 @@ public actor Backfill {
     /// Takes nothing from now on.
     public func stop() { isStopping = true }
 
-    /// How far a file has been taken, and how large the next piece may be.
-    public func state(of key: String) async -> BackfillState {
+    /// How far a file has been taken, nil where nothing of it was; how many bytes of lines the next piece should have at most, a
+    /// single event excepted; and how many an event may have.
+    public func state(of key: String) async -> (place: String?, pieceBytes: Int, maxEventSize: Int) {
         let options = await options()
         // Small in a small queue: a piece must fit, with what is added to its events.
-        return BackfillState(
-            place: places[key]?.text, pieceBytes: min(256 << 10, max(256, options.intake.cap / 64)),
-            maxEventSize: options.maxEventSize)
+        return (places[key]?.text, min(256 << 10, max(256, options.intake.cap / 64)), options.maxEventSize)
     }
 
     /// Takes a piece and how far it reaches, durably and together, or nothing of it.

@@ -11,7 +11,6 @@ public struct S3Settings: Sendable, Equatable {
     package var ifNoneMatch = true
     package var storageClass: String?
     package var serverSideEncryption: S3Encryption?
-    /// The region, and the credentials.
     package var aws = AWSSettings()
 
     package init() {}

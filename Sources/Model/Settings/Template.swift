@@ -72,7 +72,6 @@ public struct Template: Sendable, Hashable, ExpressibleByStringLiteral {
         }
     }
 
-    /// Whether nothing is set.
     package var isEmpty: Bool { pieces.isEmpty }
 
     /// What its placeholders stand for.

@@ -36,7 +36,6 @@ public struct DestinationUse: Sendable, Equatable {
 }
 
 extension Entry {
-    /// The same setting, for some destinations only.
     func only(_ scope: DestinationUse.Scope) -> Entry {
         var entry = self
         entry.use.scope = scope

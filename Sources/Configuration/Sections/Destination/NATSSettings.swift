@@ -32,7 +32,6 @@ extension NATSSettings: SettingsSection {
         ).changingNoAnswer(),
     ]
 
-    /// The credentials, and how the connection begins.
     private static let loginEntries: [Entry<NATSSettings>] =
         Entry.secret(
             "nkey", inline: (\.nkey.inline, "The seed of the agent's nkey (SU…). Better: nkey_file."),

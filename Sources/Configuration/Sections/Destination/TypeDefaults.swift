@@ -2,14 +2,22 @@ internal import Model
 
 /// A default that destinations of a type or format have, and others have not.
 struct TypeDefault: Sendable {
-    /// Whose it is: `type s3`.
-    let name: String
+    private let kind: DestinationSettings.Kind
+    /// Nil for all formats.
+    private let format: DestinationSettings.Format?
     let key: String
-    /// Whether `[dispatch]` leaves it alone: what a service takes is no matter of taste.
-    let isLimit: Bool
-    fileprivate let holds: @Sendable (DestinationSettings) -> Bool
     /// Sets it, or what holds for all.
     fileprivate let set: @Sendable (inout DestinationSettings, _ isForAll: Bool) -> Void
+
+    /// Whose it is: `type s3`.
+    var name: String { format.map { "format \($0.rawValue)" } ?? "type \(kind.rawValue)" }
+
+    /// Whether `[dispatch]` leaves it alone: what a service takes is no matter of taste.
+    var isLimit: Bool { format != nil }
+
+    fileprivate func holds(_ destination: DestinationSettings) -> Bool {
+        destination.kind == kind && (format == nil || destination.format == format)
+    }
 
     static let all: [TypeDefault] =
         [
@@ -32,11 +40,7 @@ struct TypeDefault: Sendable {
         _ place: any WritableKeyPath<DestinationSettings, Value> & Sendable, _ value: Value,
         format: DestinationSettings.Format? = nil
     ) -> TypeDefault {
-        TypeDefault(
-            name: format.map { "format \($0.rawValue)" } ?? "type \(kind.rawValue)", key: key, isLimit: format != nil
-        ) {
-            $0.kind == kind && (format == nil || $0.format == format)
-        } set: {
+        TypeDefault(kind: kind, format: format, key: key) {
             $0[keyPath: place] = $1 ? DestinationSettings()[keyPath: place] : value
         }
     }

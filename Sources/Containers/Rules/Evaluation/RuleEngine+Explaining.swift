@@ -2,25 +2,23 @@ public import Model
 
 /// Why a tag fires or does not.
 public struct TagExplanation: Sendable, Equatable {
-    /// A rule of the tag.
-    public struct RuleExplanation: Sendable, Equatable {
+    package struct RuleExplanation: Sendable, Equatable {
         package let name: String
         package let isBlocking: Bool
         /// Whether it holds: all of its conditions, or the expression.
-        public let holds: Bool
+        package let holds: Bool
         /// The expression that it is; nil for a list of conditions.
-        public let expression: String?
+        package let expression: String?
         /// Its conditions, in their order; of an expression each term once, a negated one as such.
-        public let conditions: [ConditionExplanation]
+        package let conditions: [ConditionExplanation]
     }
 
-    /// A condition of a rule.
-    public struct ConditionExplanation: Sendable, Equatable {
+    package struct ConditionExplanation: Sendable, Equatable {
         package let condition: Condition
         /// What its macro gave.
-        public let value: JSONValue
+        package let value: JSONValue
         /// What it was compared with.
-        public let comparand: JSONValue
+        package let comparand: JSONValue
         package let holds: Bool
     }
 
@@ -29,7 +27,7 @@ public struct TagExplanation: Sendable, Equatable {
     /// Whether it would have fired, but the event was discarded before.
     public internal(set) var isCutOff = false
     /// Its rules, then its blocking ones.
-    public let rules: [RuleExplanation]
+    package let rules: [RuleExplanation]
 }
 
 extension RuleEngine {

@@ -96,15 +96,15 @@ extension RuleEngine {
 /// Which keys belong to a share of all: the same on every server, and those of a smaller share also to a larger one.
 enum Sampling {
     /// Whether the key belongs to that share (0…1).
-    static func keeps(_ key: [UInt8], rate: Double) -> Bool {
-        Double(hash(key) >> 11) * 0x1p-53 < rate
-    }
+    static func keeps(_ key: [UInt8], rate: Double) -> Bool { share(key) < rate }
 
     /// The place of a machine in rollouts of a container, from 0 to below 100: those below 10 are the first tenth, and among
     /// the first fifth.
     static func share(of container: String, on host: String) -> Double {
-        Double(hash(Array("\(container)\n\(host)".utf8)) >> 11) * 0x1p-53 * 100
+        share("\(container)\n\(host)".bytes) * 100
     }
+
+    private static func share(_ key: [UInt8]) -> Double { Double(hash(key) >> 11) * 0x1p-53 }
 
     /// A number of the key in which each bit counts: FNV-1a, then the mixing of MurmurHash3.
     ///
