@@ -5,9 +5,12 @@ struct MacroReach {
     private let ofTags: Set<Int>
     /// For each macro those that it needs, itself included.
     private let ofMacros: [[Int]]
+    /// What each macro reads of data layers.
+    private let layerPaths: [[[UInt8]]?]
 
     init(_ compiler: ContainerCompiler) {
         self.compiler = compiler
+        layerPaths = compiler.macros.map(\.layerPath)
         let references = References(compiler.document)
         var needs: [String: [String]] = [:]
         for name in compiler.macroNumbers.keys { needs[name] = references.needs(of: name) }
@@ -29,7 +32,7 @@ struct MacroReach {
     }
 
     /// The members of the data layer that are read, by their names at the top.
-    var layerNames: Set<[UInt8]> { Set(ofTags.compactMap { compiler.macros[$0].layerPath?.first }) }
+    var layerNames: Set<[UInt8]> { Set(ofTags.compactMap { layerPaths[$0]?.first }) }
 
     /// Whether functions are asked for values.
     var asksFunctions: Bool { ofTags.contains { compiler.macros[$0].asks } }
@@ -45,7 +48,7 @@ struct MacroReach {
 
     /// Whether a condition reads what is hidden from data layers, so that nothing is ever there.
     func isBlind(_ condition: ContainerCompiler.ConditionDraft, hidden: [[[UInt8]]]) -> Bool {
-        let read = macros(of: condition).compactMap { compiler.macros[$0].layerPath }
+        let read = macros(of: condition).compactMap { layerPaths[$0] }
         return read.contains { path in hidden.contains { PathSteps.meets($0, path) } }
     }
 
