@@ -99,8 +99,7 @@ public final class Intake: SpoolSink {
         let functions = rules?.functions
         self.init(
             settings, place == nil ? .spool : .place, store: store, figures: figures, clock: clock, tap: tap,
-            rules: rules, calls: place.map { .aside(functions, name: "read/\($0)") } ?? .ofSpool(functions), on: loop,
-            time: time, log: log)
+            rules: rules, calls: TagCalls(functions, aside: place.map { "read/\($0)" }), on: loop, time: time, log: log)
         if place == nil {
             pass.restore(memory, using: &random)
             rules?.engine.restore(memory)

@@ -46,13 +46,14 @@ public actor Backfill {
     private let rules: IntakeRules?
     private let calls: TagCalls
     private var intake: Intake?
-    private var current: IntakeSettings?
     private let turn = Turnstile()
     private var isStopping = false
 
     private struct Place {
         var seconds: Int64
         var text: String
+
+        var encoded: [UInt8] { withUnsafeBytes(of: seconds.littleEndian) { Array($0) } + Array(text.utf8) }
     }
 
     /// A backfill that goes on where the queue says.
@@ -76,7 +77,7 @@ public actor Backfill {
         self.options = options
         self.rules = rules
         // A piece is stored as a whole: `waitForCalls` bounds them between two.
-        calls = .aside(rules?.functions, name: "backfill", most: .max)
+        calls = TagCalls(rules?.functions, aside: "backfill", most: .max)
         calls.start(calls.restore(memory), on: loop)
         for (name, bytes) in memory where name.hasPrefix(Backfill.prefix) && bytes.count > 8 {
             places[String(name.dropFirst(Backfill.prefix.count))] = Place(
@@ -119,48 +120,32 @@ public actor Backfill {
                 "\(piece.file) has been taken to another place meanwhile; is it being read twice?")
         }
         try await waitForDocument(of: piece.app)
-        try await waitForTurn(options, route.destinations)
-        try await waitForCalls()
+        try await wait { options.obstacle(route.destinations) }
+        // Those that tags of earlier pieces have asked for.
+        try await wait { calls.count < Backfill.mostCalls ? nil : "\(calls.count) calls of functions wait" }
         return try await store(piece, options)
     }
 
     /// Returns once the containers that must rule these events do.
     private func waitForDocument(of app: String) async throws(IntakeError) {
-        var awaited = rules?.awaited(for: app)
-        for _ in 0..<Backfill.looks {
-            guard awaited != nil, !isStopping else { break }
-            await pause()
+        try await wait {
             rules?.refresh()
-            awaited = rules?.awaited(for: app)
+            return rules?.awaited(for: app).map { "events of \(app) wait for a document of the container \($0.id)" }
         }
-        guard let awaited else { return }
-        guard !isStopping else { throw Backfill.stopping }
-        throw IntakeError(
-            .later, "events of \(app) wait for a document of the container \(awaited.id)")
     }
 
-    private static let stopping = IntakeError(
-        .stopping, "the agent is stopping; the same command resumes where this one ended")
-
-    /// Returns once nothing else goes first.
-    private func waitForTurn(_ options: Options, _ destinations: [DestinationName]) async throws(IntakeError) {
-        var obstacle: String?
-        for _ in 0..<Backfill.looks {
-            guard !isStopping else { throw Backfill.stopping }
-            obstacle = options.obstacle(destinations)
-            guard obstacle != nil else { return }
+    /// Returns once nothing is in the way.
+    private func wait(for obstacle: () -> String?) async throws(IntakeError) {
+        var looks = 0
+        while true {
+            guard !isStopping else {
+                throw IntakeError(.stopping, "the agent is stopping; the same command resumes where this one ended")
+            }
+            guard let found = obstacle() else { return }
+            guard looks < Backfill.looks else { throw IntakeError(.later, found) }
+            looks += 1
             await pause()
         }
-        throw IntakeError(.later, obstacle ?? "")
-    }
-
-    /// Returns once few calls of functions wait that tags of earlier pieces have asked for.
-    private func waitForCalls() async throws(IntakeError) {
-        for _ in 0..<Backfill.looks {
-            guard calls.count >= Backfill.mostCalls else { return }
-            await pause()
-        }
-        throw IntakeError(.later, "\(calls.count) calls of functions wait")
     }
 
     private static let mostCalls = 32
@@ -174,20 +159,14 @@ public actor Backfill {
     private func store(_ piece: BackfillPiece, _ options: Options) async throws(IntakeError) -> IntakeLedger {
         var commit = try await read(piece, with: intake(for: options))
         let made = calls.takeNew()
-        do throws(IntakeError) {
-            let result = try await store(&commit, piece)
-            calls.start(made)
-            return result
-        } catch {
-            calls.forget(made)
-            throw error
+        var isStored = false
+        defer { if isStored { calls.start(made) } else { calls.forget(made) } }
+        let place = Place(seconds: time.wallTime.milliseconds / 1000, text: piece.content.end)
+        commit.memory[Backfill.prefix + piece.key] = place.encoded
+        var forgotten: String?
+        if places[piece.key] == nil, places.count >= Backfill.mostFiles {
+            forgotten = places.min { $0.value.seconds < $1.value.seconds }?.key
         }
-    }
-
-    private func store(_ commit: inout Commit, _ piece: BackfillPiece) async throws(IntakeError) -> IntakeLedger {
-        let seconds = time.wallTime.milliseconds / 1000
-        commit.memory[Backfill.prefix + piece.key] = Backfill.encoded(Place(seconds: seconds, text: piece.content.end))
-        let forgotten = oldestPlace(besides: piece.key)
         if let forgotten { commit.memory.updateValue(nil, forKey: Backfill.prefix + forgotten) }
         for _ in 0..<Backfill.looks {
             let result: StoreResult
@@ -199,7 +178,8 @@ public actor Backfill {
             switch result {
             case .wait: await pause()
             case .stored(let refused):
-                places[piece.key] = Place(seconds: seconds, text: piece.content.end)
+                isStored = true
+                places[piece.key] = place
                 if let forgotten { places[forgotten] = nil }
                 var result = IntakeLedger()
                 result.read = commit.read
@@ -223,50 +203,30 @@ public actor Backfill {
                     offset: content.offset, length: problem.length, content: content.bytes, time: time.wallTime))
             return intake.takeCommit()
         }
-        var taken = 0
-        while taken < content.bytes.count {
-            let count = content.bytes[taken...].withUnsafeBytes {
-                intake.take($0, from: source, at: content.offset + Int64(taken))
-            }
-            taken += count
-            if count > 0 { continue }
-            if await intake.waitForRules() { continue }
-            // Only an event that wants its own commit ends here, and a piece is cut smaller than that; or the document
-            // that must rule it has gone meanwhile.
-            _ = intake.takeCommit()
-            calls.forget(calls.takeNew())
-            try await waitForDocument(of: piece.app)
-            if case .document = intake.obstacle {
-                throw IntakeError(.later, "another document has come into force")
-            }
-            throw IntakeError(.tooLarge, "the piece is too large for this queue")
+        let taken = await intake.takeAside(content.bytes[...], from: source, at: content.offset)
+        let commit = intake.takeCommit()
+        guard taken < content.bytes.count else { return commit }
+        // Only an event that wants its own commit ends here, and a piece is cut smaller than that; or the document
+        // that must rule it has gone meanwhile.
+        calls.forget(calls.takeNew())
+        try await waitForDocument(of: piece.app)
+        if case .document = intake.obstacle {
+            throw IntakeError(.later, "another document has come into force")
         }
-        return intake.takeCommit()
+        throw IntakeError(.tooLarge, "the piece is too large for this queue")
     }
 
     /// The intake, with the settings in force.
     private func intake(for options: Options) -> Intake {
-        if let intake {
-            if current != options.intake { intake.configure(options.intake) }
-            current = options.intake
-            return intake
+        guard let intake else {
+            let made = Intake(
+                options.intake, .backfill, store: store, figures: figures, clock: ClockTrust(), rules: rules,
+                calls: calls, on: loop, time: time, log: log)
+            intake = made
+            return made
         }
-        let made = Intake(
-            options.intake, .backfill, store: store, figures: figures, clock: ClockTrust(), rules: rules, calls: calls,
-            on: loop, time: time, log: log)
-        intake = made
-        current = options.intake
-        return made
+        if intake.settings != options.intake { intake.configure(options.intake) }
+        return intake
     }
 
-    // MARK: Memory
-
-    private func oldestPlace(besides key: String) -> String? {
-        guard places[key] == nil, places.count >= Backfill.mostFiles else { return nil }
-        return places.min { $0.value.seconds < $1.value.seconds }?.key
-    }
-
-    private static func encoded(_ place: Place) -> [UInt8] {
-        withUnsafeBytes(of: place.seconds.littleEndian) { Array($0) } + Array(place.text.utf8)
-    }
 }

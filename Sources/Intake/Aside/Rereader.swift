@@ -39,7 +39,7 @@ public actor Rereader {
         self.log = log
         self.rules = rules
         self.settings = settings
-        calls = .aside(rules?.functions, name: "reread")
+        calls = TagCalls(rules?.functions, aside: "reread")
         calls.start(calls.restore(memory), on: loop)
     }
 
@@ -154,15 +154,10 @@ public actor Rereader {
             var source = SpoolSource(app: record.app, path: record.path, producer: nil)
             source.file = record.file
             var taken = 0
-            while taken < line.count {
-                let more = line[taken...].withUnsafeBytes {
-                    intake.take($0, from: source, at: record.offset + Int64(taken))
-                }
-                taken += more
-                if more > 0 { continue }
-                if await intake.waitForRules() { continue }
+            while true {
+                taken += await intake.takeAside(line[taken...], from: source, at: record.offset + Int64(taken))
                 // It wants its own commit, or calls of functions do: what came before goes first.
-                guard !done.isEmpty || taken > 0 else { break }
+                guard taken < line.count, !done.isEmpty || taken > 0 else { break }
                 count += try await store(intake, &done, mark)
             }
             if taken == line.count { done.append(index) }
@@ -177,18 +172,14 @@ public actor Rereader {
         let made = calls.takeNew()
         guard commit.read > 0 || !done.isEmpty else { return 0 }
         mark(&commit, done)
-        let result: StoreResult
+        var isStored = false
+        defer { if isStored { calls.start(made) } else { calls.forget(made) } }
         do {
-            result = try await store.store(commit)
+            if case .stored = try await store.store(commit) { isStored = true }
         } catch {
-            calls.forget(made)
             throw IntakeError(storing: error)
         }
-        guard case .stored = result else {
-            calls.forget(made)
-            throw IntakeError(.full, "the queue has no room now; try again when it has")
-        }
-        calls.start(made)
+        guard isStored else { throw IntakeError(.full, "the queue has no room now; try again when it has") }
         defer { done = [] }
         return done.count
     }

@@ -60,9 +60,7 @@ final class OpenChunk {
     ///
     /// Enough for a separate batch is packed now, once: it is sent as it is stored. Less is stored as it is when it is
     /// small, because it will be packed with its neighbours when their batch is formed.
-    func close(
-        for route: Route, isFull: Bool, with compressors: inout Compressors
-    ) throws(FrameError) -> NewChunk {
+    func close(for route: Route, isFull: Bool, with compressors: inout Compressors) throws(FrameError) -> NewChunk {
         let bytes = lines.count
         let isBatch = isFull || events >= route.batchFrom
         let compression = isBatch || bytes >= route.chunks.packedFrom ? route.compression : .none

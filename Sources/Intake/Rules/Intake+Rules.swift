@@ -29,11 +29,21 @@ extension Intake {
         return true
     }
 
-    /// Returns when the lines that `take` has left are to be offered again; false, at once, when a commit comes first.
-    func waitForRules() async -> Bool {
-        await withCheckedContinuation { continuation in
-            if !park({ continuation.resume(returning: true) }) { continuation.resume(returning: false) }
+    /// Takes whole lines, and waits for the rules meanwhile.
+    ///
+    /// - Returns: how many bytes it took: fewer than all when a commit comes first.
+    func takeAside(_ lines: ArraySlice<UInt8>, from source: SpoolSource, at offset: Int64) async -> Int {
+        var taken = 0
+        while taken < lines.count {
+            let count = lines.dropFirst(taken).withUnsafeBytes { take($0, from: source, at: offset + Int64(taken)) }
+            taken += count
+            guard count == 0 else { continue }
+            let isOffered = await withCheckedContinuation { continuation in
+                if !park({ continuation.resume(returning: true) }) { continuation.resume(returning: false) }
+            }
+            if !isOffered { break }
         }
+        return taken
     }
 
     /// Takes a push into the data layer; those in old files are left alone.
@@ -138,7 +148,9 @@ extension Intake {
             // Sets of destinations come from documents: without a bound their open chunks would fill the memory.
             if routes.count >= settings.routes.count + Intake.mostShipped {
                 closeAll()
-                forgetShippedRoutes()
+                routes = settings.routes
+                shipped = [:]
+                open.removeSubrange(routes.count...)
                 place = routes.count
             }
             routes.append(route)
@@ -149,11 +161,4 @@ extension Intake {
     }
 
     private static let mostShipped = 64
-
-    /// Back to the configuration's routes; all chunks have been closed.
-    private func forgetShippedRoutes() {
-        routes = settings.routes
-        shipped = [:]
-        open.removeSubrange(routes.count...)
-    }
 }

@@ -10,6 +10,7 @@ final class TagCalls {
     private let functions: (any FunctionCaller)?
     private let memoryName: String
     private let most: Int
+    /// Calls that are handed to the functions at once: the places where they wait are few, and shared.
     private let atOnce: Int
     private var running = 0
     /// Calls that may be made, in their order.
@@ -23,26 +24,15 @@ final class TagCalls {
 
     /// - Parameters:
     ///   - functions: runs functions; without one no call is made or remembered.
-    ///   - name: tells them from those of other intakes, in what is remembered.
-    ///   - most: calls that may wait; reading stops while there are more.
-    ///   - atOnce: calls that are handed to the functions at once: the places where they wait are few, and shared.
-    init(_ functions: (any FunctionCaller)?, name: String, most: Int, atOnce: Int) {
+    ///   - name: of an intake beside the spool's, in what is remembered; nil for the spool's. The others have fewer calls, because they
+    ///     wait at the same functions.
+    ///   - most: calls that may wait; reading stops while there are more. A piece of an old file is taken as a whole, however many
+    ///     calls it asks for.
+    init(_ functions: (any FunctionCaller)?, aside name: String?, most: Int? = nil) {
         self.functions = functions
-        self.most = most
-        self.atOnce = atOnce
-        memoryName = name
-    }
-
-    /// Those of events from the spool.
-    static func ofSpool(_ functions: (any FunctionCaller)?) -> TagCalls {
-        TagCalls(functions, name: "calls", most: 256, atOnce: 256)
-    }
-
-    /// Those of events that are taken beside the spool: fewer, because they wait at the same functions.
-    ///
-    /// - Parameter most: as in `init`; a piece of an old file is taken as a whole, however many calls it asks for.
-    static func aside(_ functions: (any FunctionCaller)?, name: String, most: Int = 32) -> TagCalls {
-        TagCalls(functions, name: "calls/\(name)", most: most, atOnce: 16)
+        self.most = most ?? (name == nil ? 256 : 32)
+        atOnce = name == nil ? 256 : 16
+        memoryName = name.map { "calls/\($0)" } ?? "calls"
     }
 
     /// How many calls wait, for a commit or for an answer.
