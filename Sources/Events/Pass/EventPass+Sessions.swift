@@ -18,9 +18,8 @@ struct BlockSource {
     var evictions = 0
     /// The session that the tail holds; 0 for none.
     var serial = 0
-    /// The producer and the time of the session that waits for its start to be written.
+    /// The producer of the session that waits for its start to be written; -1 for none.
     var startPlace = -1
-    var startTime: Int64 = 0
 }
 
 extension EventPass {
@@ -102,7 +101,6 @@ extension EventPass {
         let slot = sessions.slot(place)
         guard !slot.isAnnounced, slot.serial == block.serial else { return false }
         block.startPlace = place
-        block.startTime = slot.start
         return true
     }
 
@@ -142,7 +140,6 @@ extension EventPass {
         sessions.begin(place, at: time, id: id, now: now.nanoseconds)
         counts.sessions["manual", default: 0] += 1
         block.startPlace = place
-        block.startTime = time
         use(sessions.current(place))
     }
 

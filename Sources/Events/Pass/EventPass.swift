@@ -299,7 +299,7 @@ public struct EventPass: ~Copyable {
     public mutating func writeSessionStart(into buffer: inout LineBuffer) {
         let text =
             "{\"type\":\"start_session\",\"name\":\"start_session\",\"timestamp\":\""
-            + "\(Timestamp(nanoseconds: block.startTime))\""
+            + "\(Timestamp(nanoseconds: sessions.slot(block.startPlace).start))\""
         var line = Array(text.utf8)
         line.withUnsafeMutableBytes { buffer.append(UnsafeRawBufferPointer($0)) }
         buffer.reserve(tail.count + Tail.idLength + 16)

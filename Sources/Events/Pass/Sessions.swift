@@ -83,22 +83,13 @@ struct Sessions: ~Copyable {
         if let known = places[key] { return known }
         let appIndex = apps[app] ?? apps.count
         apps[app] = appIndex
-        var free: Int?
-        var oldest = 0
-        var oldestOwn: Int?
-        var own = 0
-        for index in 0..<Sessions.maxProducers {
-            guard slots[index].isUsed else {
-                free = index
-                break
-            }
-            if slots[index].last < slots[oldest].last { oldest = index }
-            guard slots[index].app == appIndex else { continue }
-            own += 1
-            if slots[index].last < slots[oldestOwn ?? index].last || oldestOwn == nil { oldestOwn = index }
-        }
-        let place = free ?? (own >= Sessions.maxProducers / 4 ? oldestOwn ?? oldest : oldest)
+        let all = 0..<Sessions.maxProducers
+        let slots = slots
+        var place = all.first { !slots[$0].isUsed } ?? 0
         if slots[place].isUsed {
+            let own = all.filter { slots[$0].app == appIndex }
+            let rivals = own.count >= Sessions.maxProducers / 4 ? own : Array(all)
+            place = rivals.min { slots[$0].last < slots[$1].last } ?? 0
             places[keys[place]] = nil
             removed.insert(keys[place])
             evictions += 1
