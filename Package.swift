@@ -214,7 +214,7 @@ let package = Package(
         // What the tests share
         shim("CCrashDisk", ["CSQLite"], under: "Tests"),
         .target(
-            name: "TestKit", dependencies: ["CCrashDisk", "EventLoops", "Logs"], path: "Tests/TestKit",
+            name: "TestKit", dependencies: ["CCrashDisk", "EventLoops", "Logs", "Model"], path: "Tests/TestKit",
             swiftSettings: settings(of: "TestKit")),
 
         // Tests of the built binary

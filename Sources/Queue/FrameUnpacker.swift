@@ -4,7 +4,7 @@ internal import Model
 
 /// Unpacks stored frames into lines, for the few calls that must look inside: splitting, dead letters, showing.
 final class FrameUnpacker {
-    fileprivate let decompressor: FrameDecompressor
+    private let decompressor: FrameDecompressor
 
     init() throws(QueueError) {
         do {
@@ -21,25 +21,16 @@ final class FrameUnpacker {
 
     /// The lines of a frame of known figures; nil if it does not hold them.
     func lines(_ frame: [UInt8], _ compression: Compression, bytes: Int, events: Int) -> Lines? {
-        do {
-            let plain = compression == .none ? frame : try decompressor.decompress(frame, compression, limit: bytes)
-            guard plain.count == bytes else { return nil }
-            let lines = Lines(plain)
-            return lines.count == events ? lines : nil
-        } catch {
-            // The caller treats the chunk as damaged, and counts it as lost.
-            return nil
-        }
+        guard let lines = lines(frame, compression, atMost: bytes) else { return nil }
+        return lines.bytes.count == bytes && lines.count == events ? lines : nil
     }
-}
 
-extension FrameUnpacker {
     /// The lines of a frame of unknown figures; nil if it cannot be unpacked within a limit.
     func lines(_ frame: [UInt8], _ compression: Compression, atMost limit: Int) -> Lines? {
         do {
             return Lines(compression == .none ? frame : try decompressor.decompress(frame, compression, limit: limit))
         } catch {
-            // The caller treats the chunk as damaged.
+            // The caller treats the chunk as damaged, and counts it as lost.
             return nil
         }
     }

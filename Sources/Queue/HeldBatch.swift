@@ -23,11 +23,10 @@ struct HeldBatch {
     var status: Status
 }
 
-/// A batch as it was read, and what the store has to know of it besides.
+/// A batch as it was read, to be held.
 struct LoadedBatch {
     let batch: Batch
-    let rows: [DeliveryRow]
-    let soleCost: Int?
+    let held: HeldBatch
     /// The greatest event time of its chunks.
     let newest: Timestamp
 }

@@ -103,10 +103,8 @@ extension Holding {
 extension QueueFile {
     /// Whose a chunk's events are; nil where an older version stored it.
     func holding(of chunk: Int64) throws(QueueError) -> Holding? {
-        let row = try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk = ?")
-        row.bind(1, chunk)
-        defer { row.reset() }
-        return try row.step() ? Holding(row) : nil
+        try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk = ?").take(chunk)
+            .first { Holding($0) }
     }
 
     /// Whose all events of rows are; nil where they are several holders', or nobody knows.
@@ -122,9 +120,7 @@ extension QueueFile {
 
     /// Whose the events of chunks are, from one chunk on, the oldest first.
     func holdings(from chunk: Int64) throws(QueueError) -> Statement {
-        let rows = try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk >= ? ORDER BY chunk")
-        rows.bind(1, chunk)
-        return rows
+        try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk >= ? ORDER BY chunk").take(chunk)
     }
 }
 

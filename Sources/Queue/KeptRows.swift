@@ -1,70 +1,97 @@
 internal import EventLoops
 internal import Model
 
+/// What a person may look at: events in the queue, a dead letter, or a quarantined line.
+protocol StoredRecord {
+    /// What to give as `after` for those behind it.
+    var place: String { get }
+    /// The record without its content.
+    func json(_ state: QueueState) -> [JSONValue.Member]
+    /// The record as lines of an export.
+    func lines(_ state: QueueState, _ file: QueueFile) throws(QueueError) -> [UInt8]
+}
+
+/// Where records are kept for a person, within a bound of their own.
+struct Shelf {
+    let table: String
+    /// The column that says when a record came.
+    let time: String
+    /// The columns that say its lane.
+    let lane: String
+    /// What a row's content comes to, in bytes.
+    let length: String
+    /// Whether rows may hold what is to be hidden.
+    let mayBeInClear: Bool
+    let kept: WritableKeyPath<Totals, QueueSnapshot.Kept>
+    let held: WritableKeyPath<Figures, [String: Int]?>
+
+    static var deadLetters: Shelf {
+        Shelf(
+            table: "dead_letter", time: "rejected_at", lane: "destination, priority",
+            length: "length(event) + length(CAST(message AS BLOB)) + length(CAST(excerpt AS BLOB))",
+            mayBeInClear: false, kept: \.deadLetters, held: \.deadLettersHeld)
+    }
+
+    static var quarantine: Shelf {
+        let texts = ["detail", "app", "path"].map { " + length(CAST(\($0) AS BLOB))" }.joined()
+        return Shelf(
+            table: "quarantine", time: "time", lane: "0, 0", length: "length(content)\(texts)", mayBeInClear: true,
+            kept: \.quarantine, held: \.quarantineHeld)
+    }
+}
+
 /// A dead letter or a quarantined line, as it was read back.
-protocol KeptRecord {
-    init(_ row: Statement)
+protocol KeptRecord: StoredRecord {
+    var shelf: Shelf { get }
     var id: Int64 { get }
     /// What it counts for in its bound.
     var cost: Int { get }
-    /// The record without its content.
-    func json(_ figures: Figures) -> [JSONValue.Member]
     /// What was kept, for a person.
     var content: [JSONValue.Member] { get }
-    /// The record as a line of an export.
-    func line(_ figures: Figures) -> [UInt8]
+}
+
+extension KeptRecord {
+    var place: String { "\(id)" }
 }
 
 /// Selects rows of `dead_letter` and `quarantine`, page by page.
 struct KeptRows {
     private let isDeadLetters: Bool
     private var conditions: [String] = []
-    private var values: [Value] = []
-
-    private enum Value {
-        case text(String)
-        case number(Int64)
-    }
+    private var values: [any SQLValue] = []
 
     /// - Parameter after: only rows of higher ids.
     init(_ kind: RecordStore, _ selection: RecordSelection, _ figures: Figures, after: Int64 = 0) {
         isDeadLetters = kind == .deadLetters
-        add("id > ?", .number(after))
+        add("id > ?", after)
         if let destination = selection.destination, isDeadLetters {
-            add(
-                "destination = ?",
-                .number(figures.lane(destination, .normal).map { figures.lanes[$0].destination } ?? -1))
+            add("destination = ?", figures.lane(destination, .normal).map { figures.lanes[$0].destination } ?? -1)
         }
-        if let priority = selection.priority, isDeadLetters {
-            add("priority = ?", .number(Int64(priority.rawValue)))
-        }
-        if let app = selection.app { add("app = ?", .text(app)) }
-        if let reason = selection.reason { add(isDeadLetters ? "kind = ?" : "reason = ?", .text(reason)) }
+        if let priority = selection.priority, isDeadLetters { add("priority = ?", priority) }
+        if let app = selection.app { add("app = ?", app) }
+        if let reason = selection.reason { add(isDeadLetters ? "kind = ?" : "reason = ?", reason) }
         if let ids = selection.ids {
             // Numbers only, so that they can be in the statement however many they are.
             conditions.append("id IN (\(ids.compactMap { Int64($0) }.map { "\($0)" }.joined(separator: ", ")))")
         }
     }
 
-    private mutating func add(_ condition: String, _ value: Value) {
+    private mutating func add(_ condition: String, _ value: any SQLValue) {
         conditions.append(condition)
         values.append(value)
     }
 
     /// The records in the order of their ids, as long as `body` wants more.
-    func read(limit: Int, in file: QueueFile, _ body: (any KeptRecord) -> Bool) throws(QueueError) {
+    func read(limit: Int, in file: QueueFile, _ body: (any KeptRecord) throws(QueueError) -> Bool) throws(QueueError) {
         let source =
             isDeadLetters
             ? "\(DeadLetter.columns) FROM dead_letter" : "\(StoredQuarantineRecord.columns) FROM quarantine"
         let statement = try file.database.prepare(
             "SELECT \(source) WHERE \(conditions.joined(separator: " AND ")) ORDER BY id LIMIT \(limit)")
-        for (place, value) in values.enumerated() {
-            switch value {
-            case .text(let text): statement.bind(Int32(place + 1), text)
-            case .number(let number): statement.bind(Int32(place + 1), number)
-            }
-        }
-        while try statement.step(), body(isDeadLetters ? DeadLetter(statement) : StoredQuarantineRecord(statement)) {}
+        for (place, value) in values.enumerated() { statement.bind(Int32(place + 1), value) }
+        while try statement.step(),
+            try body(isDeadLetters ? DeadLetter(statement) : StoredQuarantineRecord(statement))
+        {}
     }
 
     /// All of them.
@@ -83,6 +110,7 @@ struct DeadLetter: KeptRecord {
         "id, destination, priority, batch, accepted_at, first_time, last_time, rejected_at, kind, status, message, "
         + "excerpt, event, app"
 
+    var shelf: Shelf { .deadLetters }
     let id: Int64
     let lane: LaneKey
     let batch: BatchID?
@@ -100,10 +128,9 @@ struct DeadLetter: KeptRecord {
         id = Int64(row.integer(0))
         lane = LaneKey(row, at: 1) ?? LaneKey(destination: Int64(row.integer(1)), priority: .normal)
         batch = BatchID(raw: row.raw(3))
-        acceptedAt = Timestamp(nanoseconds: Int64(row.integer(4)))
-        let first = Timestamp(nanoseconds: Int64(row.integer(5)))
-        eventTimes = first...max(first, Timestamp(nanoseconds: Int64(row.integer(6))))
-        rejectedAt = Timestamp(nanoseconds: Int64(row.integer(7)))
+        acceptedAt = row.time(4)
+        eventTimes = row.time(5)...max(row.time(5), row.time(6))
+        rejectedAt = row.time(7)
         kind = row.text(8)
         status = row.isNull(9) ? nil : row.integer(9)
         message = row.text(10)
@@ -114,8 +141,8 @@ struct DeadLetter: KeptRecord {
 
     var cost: Int { keptCost(event.count + message.utf8.count + excerpt.utf8.count) }
 
-    func json(_ figures: Figures) -> [JSONValue.Member] {
-        let name = figures.lanes.first { $0.destination == lane.destination }?.name.text
+    func json(_ state: QueueState) -> [JSONValue.Member] {
+        let name = state.figures.lanes.first { $0.destination == lane.destination }?.name.text
         return [
             .init("id", .string("\(id)")), .init("destination", JSONValue(name)),
             .init("app", JSONValue(app.isEmpty ? nil : app)), .init("priority", .string(lane.priority.name)),
@@ -131,23 +158,24 @@ struct DeadLetter: KeptRecord {
         [.init("answer", .string(excerpt)), .init("event", QueueStore.readable(event[...]))]
     }
 
-    func line(_ figures: Figures) -> [UInt8] { event }
+    func lines(_ state: QueueState, _ file: QueueFile) -> [UInt8] { event }
 }
 
 extension StoredQuarantineRecord: KeptRecord {
+    var shelf: Shelf { .quarantine }
+
     static let columns = "id, reason, detail, app, path, offset, length, time, content"
 
     init(_ row: Statement) {
         id = Int64(row.integer(0))
         record = QuarantineRecord(
             reason: .init(rawValue: row.text(1)) ?? .unknown, detail: row.text(2), app: row.text(3), path: row.text(4),
-            offset: Int64(row.integer(5)), length: Int64(row.integer(6)), content: row.bytes(8),
-            time: Timestamp(nanoseconds: Int64(row.integer(7))))
+            offset: Int64(row.integer(5)), length: Int64(row.integer(6)), content: row.bytes(8), time: row.time(7))
     }
 
     var cost: Int { record.cost }
 
-    func json(_ figures: Figures) -> [JSONValue.Member] {
+    func json(_ state: QueueState) -> [JSONValue.Member] {
         [
             .init("id", .string("\(id)")), .init("reason", .string(record.reason.rawValue)),
             .init("detail", .string(record.detail)), .init("app", .string(record.app)),
@@ -162,5 +190,7 @@ extension StoredQuarantineRecord: KeptRecord {
         return [.init("content_hex", .string(Hexadecimal.text(record.content)))]
     }
 
-    func line(_ figures: Figures) -> [UInt8] { Array("\(JSONValue.object(json(figures) + content))\n".utf8) }
+    func lines(_ state: QueueState, _ file: QueueFile) -> [UInt8] {
+        Array("\(JSONValue.object(json(state) + content))\n".utf8)
+    }
 }

@@ -73,9 +73,7 @@ struct Lane {
     func allows(_ row: DeliveryRow) -> Bool { row.events <= leaseEvents && row.bytes <= leaseBytes }
 
     /// Takes events into the lane.
-    mutating func add(
-        events: Int, bytes: Int, acceptedAt: Timestamp, firstTime: Timestamp, deadlines: DeadlineNames?
-    ) {
+    mutating func add(events: Int, bytes: Int, acceptedAt: Timestamp, firstTime: Timestamp, deadlines: DeadlineNames?) {
         if waitingEvents == 0 {
             oldestAcceptedAt = acceptedAt
             earliestEventTime = firstTime
@@ -91,6 +89,9 @@ struct Lane {
         queuedBytes += bytes
         isDirty = true
     }
+
+    /// There are no batches any more.
+    mutating func forgetBatches() { (batchedEvents, batchedBytes, freeBatches) = (0, 0, 0) }
 
     /// Takes events out of the lane, whatever became of them.
     mutating func remove(_ fate: WritableKeyPath<Ledger, Int>, events: Int, bytes: Int) {
@@ -185,3 +186,6 @@ let rowCost = 64
 
 /// What a chunk counts for in `max_size`: its frame, its row and a row for each destination, until all have it.
 func chunkCost(frame: Int, destinations: Int) -> Int { frame + rowCost * (1 + destinations) }
+
+/// The same, of a row of table `chunk`.
+let chunkCostColumn = "length(frame) + \(rowCost) * (1 + destinations)"

@@ -50,12 +50,10 @@ public struct QueueError: Error, Sendable, Equatable {
     /// Whether the system had nothing to do with it: what is in the file does not fit together.
     let isDamage: Bool
 
-    package init(_ code: Code, _ message: String) { self.init(code, message, isDamage: code == .corrupt) }
-
-    init(_ code: Code, _ message: String, isDamage: Bool) {
+    package init(_ code: Code, _ message: String, isDamage: Bool? = nil) {
         self.code = code
         self.message = message
-        self.isDamage = isDamage
+        self.isDamage = isDamage ?? (code == .corrupt)
     }
 }
 

@@ -17,7 +17,7 @@ extension QueueFile {
             guard let lane = LaneKey(discards) else { continue }
             figures.discards[Figures.DiscardKey(lane: lane, reason: discards.text(2))] = discards.integer(3)
         }
-        figures.unkept = try database.filesToStay()
+        figures.unkept = try filesToStay()
         figures.unknownLosses =
             try database.integer("SELECT CAST(value AS INTEGER) FROM switch WHERE name = '\(Salvage.unknownLosses)'")
             ?? 0
@@ -65,7 +65,9 @@ extension QueueFile {
                 throw database.damage("the ledger")
             }
             if !ledger.balances {
-                guard try isAsWritten(ledger, key) else { throw database.damage("the ledger") }
+                // Where the second copy says the same, no page was damaged: we have counted wrongly, and say so while it is so.
+                let copied = try ledgerCopy()?.entries.contains { $0.lane == key && $0.ledger == ledger }
+                guard copied ?? false else { throw database.damage("the ledger") }
             }
             lanes[index].ledger = ledger
             lanes[index].queuedBytes = row.integer(12)
@@ -74,24 +76,26 @@ extension QueueFile {
         return lanes
     }
 
-    /// Whether the second copy says the same: then no page was damaged. We have counted wrongly, and say so while it is so.
-    private func isAsWritten(_ ledger: Ledger, _ lane: LaneKey) throws(QueueError) -> Bool {
-        let row = try database.prepare("SELECT copy FROM total")
-        guard try row.step(), let copy = LedgerCopy(row.text(0)) else { return false }
-        return copy.entries.contains { $0.lane == lane && $0.ledger == ledger }
+    /// The second copy of what was counted; nil where there is none.
+    func ledgerCopy() throws(QueueError) -> LedgerCopy? {
+        try statement("SELECT copy FROM total").first { $0.text(0) }.flatMap { LedgerCopy($0) }
+    }
+
+    /// The sum of an expression over the rows of a table, or of those that a condition behind its name leaves.
+    func sum(_ expression: String, _ table: String) throws(QueueError) -> Int {
+        try database.integer("SELECT coalesce(sum(\(expression)), 0) FROM \(table)") ?? 0
     }
 
     private func countFormed(_ lane: inout Lane) throws(QueueError) {
-        let row = try database.prepare(
+        let row = try statement(
             """
             SELECT count(DISTINCT batch), coalesce(sum(events), 0), coalesce(sum(bytes), 0) FROM delivery
             INDEXED BY delivery_formed WHERE state = 1 AND destination = ? AND priority = ?
-            """)
-        row.take(lane.destination, lane.priority)
+            """
+        ).take(lane.destination, lane.priority)
+        defer { row.reset() }
         guard try row.step() else { return }
-        lane.freeBatches = row.integer(0)
-        lane.batchedEvents = row.integer(1)
-        lane.batchedBytes = row.integer(2)
+        (lane.freeBatches, lane.batchedEvents, lane.batchedBytes) = (row.integer(0), row.integer(1), row.integer(2))
     }
 }
 
@@ -107,9 +111,10 @@ extension TableWriter {
             figures.lanes[index].isDirty = false
             isCopyOld = true
         }
-        let discard = try statement("REPLACE INTO discard VALUES (?, ?, ?, ?)")
         for key in figures.dirtyDiscards {
-            try discard.run(key.lane.destination, key.lane.priority, key.reason, figures.discards[key] ?? 0)
+            try run(
+                "REPLACE INTO discard VALUES (?, ?, ?, ?)", key.lane.destination, key.lane.priority, key.reason,
+                figures.discards[key] ?? 0)
         }
         figures.dirtyDiscards.removeAll()
         let totals = figures.totals

@@ -70,8 +70,6 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var commits = 0
     /// Failures to persist since the start, by code.
     public var failures: [QueueError.Code: Int] = [:]
-    /// Settlements since the start that came for a batch that was gone.
-    public var lateSettlements = 0
     /// Databases moved aside since the start because they were damaged.
     public var recoveries = 0
     /// Databases moved aside, ever, of which nobody knows how many events were lost.

@@ -56,25 +56,15 @@ public struct StoredQueue: Sendable, Equatable {
         }
         found.isOlder = version < Schema.version
         found.storedBytes = try database.integer("SELECT stored_bytes FROM total")
-        let row = try database.prepare(
+        found.waiting = try database.prepare(
             "SELECT name, sum(queued) FROM ledger JOIN destination ON destination.id = destination GROUP BY destination.id"
-        )
-        while try row.step() {
-            found.waiting.append(Waiting(destination: DestinationName(row.text(0)), deliveries: row.integer(1)))
-        }
+        ).all { Waiting(destination: DestinationName($0.text(0)), deliveries: $0.integer(1)) }
         return found
     }
 
+    /// A path as part of a URI.
     private static func escaped(_ path: String) -> String {
-        var name = ""
-        for character in path.unicodeScalars {
-            switch character {
-            case "%": name += "%25"
-            case "?": name += "%3f"
-            case "#": name += "%23"
-            default: name.unicodeScalars.append(character)
-            }
-        }
-        return name
+        let special: [Unicode.Scalar: String] = ["%": "%25", "?": "%3f", "#": "%23"]
+        return path.unicodeScalars.reduce(into: "") { $0 += special[$1] ?? String($1) }
     }
 }

@@ -226,7 +226,6 @@ struct QueueCapTests {
         #expect(
             try await store.discardAll(reason: "disabled", atOnce: atOnce) == DiscardedEvents(all: 55, inFlight: 50))
         _ = try await store.settle(.acknowledged(batch.header))
-        #expect(await eventually { store.snapshot.lateSettlements == 1 })
         #expect(try await store.leaseNext(request()) == nil)
         #expect(store.snapshot.storedBytes == 0)
         let discarded = store.snapshot.discarded.map { ($0.priority, $0.reason, $0.events) }

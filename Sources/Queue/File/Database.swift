@@ -55,10 +55,7 @@ final class Database {
     func prepare(_ sql: String) throws(QueueError) -> Statement { try Statement(sql, in: self) }
 
     /// The first column of the first row; nil without a row.
-    func integer(_ sql: String) throws(QueueError) -> Int? {
-        let statement = try prepare(sql)
-        return try statement.step() ? statement.integer(0) : nil
-    }
+    func integer(_ sql: String) throws(QueueError) -> Int? { try prepare(sql).first { $0.integer(0) } }
 
     /// Whether somebody has removed the file, or put another one in its place. What is written goes nowhere then, as soon as
     /// it is closed.
@@ -91,12 +88,6 @@ final class Database {
         guard handle != nil, sqlite3_get_autocommit(handle) == 0 else { return }
         // What fails here was not committed, and SQLite forgets it when the connection is next used or closed.
         _ = sqlite3_exec(handle, "ROLLBACK", nil, nil, nil)
-    }
-
-    /// Sets the bound of the file, in pages, back to what it was.
-    func restoreLimit(_ pages: Int) {
-        // Setting a number in memory: where that fails everything does, and the next statement says so.
-        _ = sqlite3_exec(handle, "PRAGMA max_page_count = \(pages)", nil, nil, nil)
     }
 
     // MARK: The WAL
@@ -185,8 +176,12 @@ final class Database {
     /// It has rolled the transaction back by now, so that the pages in use say nothing. The disk does: it has room for more
     /// than any transaction writes. Pages run out while rows are written, never at the end.
     private var hasDiskRoom: Bool {
-        guard !isEnding else { return false }
-        return DiskProbe.hasRoom(for: Database.probed, beside: path)
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW
+        guard !isEnding, let file = try? Descriptor(checking: open("\(path).probe", flags, 0o600), "open") else {
+            return false
+        }
+        unlink("\(path).probe")
+        return posix_fallocate(file.raw, 0, Database.probed) == 0
     }
 
     /// How much more the file may hold, in bytes: free pages, and those up to its bound.
@@ -201,5 +196,5 @@ final class Database {
     private static let shortRead = SQLITE_IOERR | 2 << 8
 
     /// More than a transaction writes, in bytes.
-    private static let probed = 8 << 20
+    private static let probed: off_t = 8 << 20
 }

@@ -21,7 +21,11 @@ struct Opening {
             if options.durability == .powerLoss, WALImage(directory.database)?.isCutOff(directory.database) ?? false {
                 throw QueueError(.corrupt, "\(directory.database)-wal is damaged, with transactions behind the damage")
             }
-            return try open(options, directory, log)
+            let file = try QueueFile(path: directory.database, options: options)
+            try file.checkEnds()
+            // Old frames behind the present end would look like transactions behind damage.
+            _ = try file.database.integer("PRAGMA wal_checkpoint(TRUNCATE)")
+            return try complete(Opening(file: file, figures: try file.load()), options, log)
         } catch {
             guard error.isDamage || error.code == .fileFull else { throw error }
             log.error("queue database is damaged", ["error": error.message])
@@ -36,9 +40,7 @@ struct Opening {
             let file = try QueueFile(path: directory.database, options: options)
             try file.checkEnds()
             let figures = try file.load()
-            var kept = options
-            kept.maxSize = figures.totals.maxSize
-            try file.limit(to: FileBounds(kept))
+            try file.limit(to: FileBounds(options, maxSize: figures.totals.maxSize))
             return Opening(file: file, figures: figures)
         } catch {
             guard error.code == .corrupt else { throw error }
@@ -46,26 +48,18 @@ struct Opening {
         }
     }
 
-    private static func open(
-        _ options: QueueOptions, _ directory: StateDirectory, _ log: Log
-    ) throws(QueueError) -> Opening {
-        let file = try QueueFile(path: directory.database, options: options)
-        try file.checkEnds()
-        // Old frames behind the present end would look like transactions behind damage.
-        _ = try file.database.integer("PRAGMA wal_checkpoint(TRUNCATE)")
-        return try complete(Opening(file: file, figures: try file.load()), options, log)
-    }
-
     private static func complete(
         _ opening: Opening, _ options: QueueOptions, _ log: Log
     ) throws(QueueError) -> Opening {
         let file = opening.file
         var figures = opening.figures
-        let cap = capInForce(options, figures)
+        // One below what is stored is no reason to delete, nor to stay away (ac11).
+        let stored = figures.totals.stored
+        let cap = stored > options.maxSize ? max(figures.totals.maxSize, stored) : options.maxSize
         if cap != options.maxSize {
             log.warning(
                 "queue.max_size is below what is stored, the old one stays in force",
-                ["max_size": options.maxSize, "stored_bytes": figures.totals.stored, "in_force": cap])
+                ["max_size": options.maxSize, "stored_bytes": stored, "in_force": cap])
         }
         // A start needs a page or two, however full the file is; one that asks for more names pages that are not there.
         try file.grant(1 << 20)
@@ -76,41 +70,22 @@ struct Opening {
         figures.totals.maxSize = cap
         try tables.write(&figures)
         try tables.commit()
-        var kept = options
-        kept.maxSize = cap
-        try file.limit(to: FileBounds(kept))
+        try file.limit(to: FileBounds(options, maxSize: cap))
         // What waited before this start waits on from its own time, without any change that would tell of it.
         for index in figures.lanes.indices {
             try file.refreshOldest(of: &figures.lanes[index], lookahead: options.eventTimeLookahead)
         }
         return Opening(file: file, figures: figures, recoveries: opening.recoveries)
     }
-
-    /// The cap that a start goes on with: one below what is stored is no reason to delete, nor to stay away (ac11).
-    static func capInForce(_ options: QueueOptions, _ figures: Figures) -> Int {
-        guard figures.totals.stored > options.maxSize else { return options.maxSize }
-        return max(figures.totals.maxSize, figures.totals.stored)
-    }
-
-    /// A cap below what is stored is refused: it is not a reason to delete (ac11).
-    static func checkCap(_ options: QueueOptions, _ figures: Figures) throws(QueueError) {
-        guard figures.totals.stored <= options.maxSize else {
-            throw QueueError(
-                .capBelowStored,
-                "queue.max_size is \(options.maxSize) bytes, but \(figures.totals.stored) are stored; "
-                    + "give at least that much, or send or purge first")
-        }
-    }
 }
 
 extension Figures {
     /// Adds a destination's row and its lanes.
     mutating func add(_ name: DestinationName, to tables: borrowing TableWriter) throws(QueueError) {
-        let insert = try tables.statement("INSERT INTO destination (name) VALUES (?) RETURNING id")
-        insert.bind(1, name.text)
-        guard try insert.step() else { throw QueueError(.io, "the database gave no id for destination \(name)") }
-        let id = Int64(insert.integer(0))
-        while try insert.step() {}
+        let insert = try tables.statement("INSERT INTO destination (name) VALUES (?) RETURNING id").take(name.text)
+        guard let id = try insert.all({ Int64($0.integer(0)) }).first else {
+            throw QueueError(.io, "the database gave no id for destination \(name)")
+        }
         lanes += Priority.allCases.map { Lane(key: LaneKey(destination: id, priority: $0), name: name) }
     }
 
@@ -146,9 +121,8 @@ extension QueueFile {
         ] {
             // With its index, which has the names once more: a name in which a bit has changed would be another destination's.
             let check = table == "destination" ? "integrity_check" : "quick_check"
-            let rows = try statement("PRAGMA \(check)('\(table)')")
-            guard try rows.step(), rows.text(0) == "ok" else { throw database.damage("table \(table)") }
-            while try rows.step() {}
+            let answer = try statement("PRAGMA \(check)('\(table)')").all { $0.text(0) }
+            guard answer.first == "ok" else { throw database.damage("table \(table)") }
         }
         for end in ["", "DESC"] {
             _ = try database.integer("SELECT length(frame) FROM chunk ORDER BY id \(end) LIMIT 1")
@@ -164,17 +138,15 @@ extension QueueFile {
     /// The state from which the agent continues after a start.
     func restore() throws(QueueError) -> RestoredState {
         var state = RestoredState()
-        let checkpoints = try statement("SELECT key, path, offset, state FROM checkpoint")
-        while try checkpoints.step() {
-            state.checkpoints.append(
-                Checkpoint(
-                    key: checkpoints.bytes(0), path: checkpoints.text(1), offset: Int64(checkpoints.integer(2)),
-                    state: checkpoints.bytes(3)))
+        state.checkpoints = try statement("SELECT key, path, offset, state FROM checkpoint").all {
+            Checkpoint(key: $0.bytes(0), path: $0.text(1), offset: Int64($0.integer(2)), state: $0.bytes(3))
         }
-        let done = try statement("SELECT claim, handle FROM done_record")
-        while try done.step() { state.done.append(DoneRecord(claim: done.bytes(0), handle: done.bytes(1))) }
-        let memory = try statement("SELECT name, value FROM memory")
-        while try memory.step() { state.memory[memory.text(0)] = memory.bytes(1) }
+        state.done = try statement("SELECT claim, handle FROM done_record").all {
+            DoneRecord(claim: $0.bytes(0), handle: $0.bytes(1))
+        }
+        for (name, value) in try statement("SELECT name, value FROM memory").all({ ($0.text(0), $0.bytes(1)) }) {
+            state.memory[name] = value
+        }
         return state
     }
 }
@@ -209,7 +181,6 @@ extension QueueSnapshot {
             state.refusal.map { .nothing($0.reason) }
             ?? (state.fullEpisode?.isFullOfCritical ?? false ? .critical : .all)
         snapshot.walReader = state.walReader
-        snapshot.lateSettlements = state.lateSettlements
         snapshot.unknownLosses = figures.unknownLosses
         return snapshot
     }

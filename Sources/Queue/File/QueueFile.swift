@@ -12,8 +12,6 @@ final class QueueFile {
     private let chunkFactsStatement: Statement
     private let findDeliveryStatement: Statement
     private let walkStatement: Statement
-    private let formedRowsStatement: Statement
-    private let lookUpBatchStatement: Statement
     /// For `TableWriter`.
     let writing: WriteStatements
     private var others: [String: Statement] = [:]
@@ -33,15 +31,9 @@ final class QueueFile {
                 "SELECT destinations, length(frame), last_time, priority FROM chunk WHERE id = ?")
             findDeliveryStatement = try database.prepare(
                 "SELECT 1 FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? LIMIT 1")
-            let columns = "destination, priority, \(DeliveryRow.columns)"
             walkStatement = try database.prepare(
-                "SELECT \(columns) FROM delivery WHERE destination = ? AND priority = ? AND chunk >= ? "
+                "SELECT \(DeliveryRow.columns) FROM delivery WHERE destination = ? AND priority = ? AND chunk >= ? "
                     + "ORDER BY chunk, first")
-            formedRowsStatement = try database.prepare(
-                "SELECT \(columns) FROM delivery WHERE state = 1 AND batch = ? "
-                    + "ORDER BY chunk, first")
-            lookUpBatchStatement = try database.prepare(
-                "SELECT \(columns) FROM delivery WHERE batch = ? ORDER BY chunk, first")
             measure()
         } catch {
             // Statements that were made keep the connection until they are gone: close_v2 waits for them.
@@ -63,10 +55,7 @@ final class QueueFile {
 
     /// The pages that nothing uses, in bytes.
     func freeBytes() throws(QueueError) -> Int {
-        let free = try statement("PRAGMA freelist_count")
-        guard try free.step() else { return 0 }
-        defer { free.reset() }
-        return free.integer(0) * pageSize
+        try statement("PRAGMA freelist_count").first { $0.integer(0) * pageSize } ?? 0
     }
 
     /// What the WAL holds that is not in the database file yet, in bytes.
@@ -136,15 +125,15 @@ final class QueueFile {
         let checksum = Int64(statement.integer(6))
         guard Int64(crc32(raw)) == checksum,
             statement.isNull(8) || Int64(statement.integer(8)) == RowCheck.of(id, checksum),
-            let compression = Compression(rawValue: UInt8(truncatingIfNeeded: statement.integer(5))),
-            (1...1 << 20).contains(statement.integer(0)), (0...1 << 32).contains(statement.integer(1)),
-            (0...1 << 32).contains(statement.integer(2))
+            let compression = Compression(rawValue: UInt8(truncatingIfNeeded: statement.integer(5)))
         else { return nil }
-        return StoredChunk(
+        let chunk = StoredChunk(
             destinations: statement.integer(0), events: statement.integer(1), bytes: statement.integer(2),
-            firstTime: Timestamp(nanoseconds: Int64(statement.integer(3))),
-            lastTime: Timestamp(nanoseconds: Int64(statement.integer(4))), compression: compression,
-            frame: Array(raw))
+            firstTime: statement.time(3), lastTime: statement.time(4), compression: compression, frame: Array(raw))
+        let isPlausible =
+            (1...1 << 20).contains(chunk.destinations) && (0...1 << 32).contains(chunk.events)
+            && (0...1 << 32).contains(chunk.bytes)
+        return isPlausible ? chunk : nil
     }
 
     /// What a chunk's row says without its frame; nil when it is missing.
@@ -154,10 +143,7 @@ final class QueueFile {
         guard try statement.step() else { return nil }
         defer { statement.reset() }
         guard (1...1 << 20).contains(statement.integer(0)) else { throw database.damage("a chunk's row") }
-        return (
-            chunkCost(frame: statement.integer(1), destinations: statement.integer(0)),
-            Timestamp(nanoseconds: Int64(statement.integer(2)))
-        )
+        return (chunkCost(frame: statement.integer(1), destinations: statement.integer(0)), statement.time(2))
     }
 
     // MARK: Deliveries
@@ -173,9 +159,7 @@ final class QueueFile {
     /// Goes through a lane in order of acceptance, from a chunk on, until `body` returns false.
     ///
     /// - Throws: `QueueError` with code `corrupt` where rows are out of their order, as on a page that is torn.
-    func walk(
-        _ lane: LaneKey, from chunk: Int64, _ body: (DeliveryRow) throws(QueueError) -> Bool
-    ) throws(QueueError) {
+    func walk(_ lane: LaneKey, from chunk: Int64, _ body: (DeliveryRow) throws(QueueError) -> Bool) throws(QueueError) {
         let statement = walkStatement
         statement.take(lane.destination, lane.priority, chunk)
         defer { statement.reset() }
@@ -232,19 +216,20 @@ final class QueueFile {
     ///
     /// Reads the whole table for a full chunk that was never leased: for people, who name batches that way.
     func lookUp(_ batch: BatchID) throws(QueueError) -> (lane: LaneKey, rows: [DeliveryRow])? {
-        for statement in [formedRowsStatement, lookUpBatchStatement] {
-            statement.bind(1, batch)
-            var rows: [(lane: LaneKey, row: DeliveryRow)] = []
-            while try statement.step() { rows.append(try readRow(statement)) }
+        for condition in ["state = 1 AND batch = ?", "batch = ?"] {
+            let rows = try statement(
+                "SELECT \(DeliveryRow.columns) FROM delivery WHERE \(condition) ORDER BY chunk, first"
+            ).take(batch).all { row throws(QueueError) in try readRow(row) }
             if let lane = rows.last?.lane { return (lane, rows.map(\.row)) }
         }
         return nil
     }
 
-    /// The rows of the formed batch that a row is in, in order; the row alone where it is in none.
+    /// The rows of the formed batch that a row is in, in order; the row alone where it is in none. Empty where the batch has gone since
+    /// the row was read.
     func members(with row: DeliveryRow) throws(QueueError) -> [DeliveryRow] {
         guard row.isFormed, let id = row.batch else { return [row] }
-        return try lookUp(id)?.rows ?? [row]
+        return try lookUp(id)?.rows ?? []
     }
 
     /// Some rows of a lane, from a chunk on and up to the end of another; and the chunk to go on from, nil at the end.
@@ -311,8 +296,8 @@ extension DeliveryRow {
         first >= 0 && first <= 1 << 32 && events > 0 && events <= 1 << 32 && bytes >= 0 && bytes <= 1 << 40
     }
 
-    /// Behind the lane's two.
-    static let columns = "chunk, first, events, bytes, first_time, accepted_at, batch, state, deadlines, row_check"
+    static let columns =
+        "destination, priority, chunk, first, events, bytes, first_time, accepted_at, batch, state, deadlines, row_check"
 
     /// Reads the columns, those of the lane before them.
     init(_ statement: Statement) {
@@ -320,8 +305,8 @@ extension DeliveryRow {
         first = statement.integer(3)
         events = statement.integer(4)
         bytes = statement.integer(5)
-        firstTime = Timestamp(nanoseconds: Int64(statement.integer(6)))
-        acceptedAt = Timestamp(nanoseconds: Int64(statement.integer(7)))
+        firstTime = statement.time(6)
+        acceptedAt = statement.time(7)
         batch = BatchID(raw: statement.raw(8))
         isFormed = statement.integer(9) != 0
         deadlines = statement.isNull(10) ? nil : DeadlineNames(text: statement.text(10))

@@ -74,12 +74,10 @@ enum Schema {
 
     /// Tables and columns, in order.
     static func columns(of database: Database) throws(QueueError) -> [String] {
-        let row = try database.prepare(
+        try database.prepare(
             "SELECT m.type || ' ' || m.name || ' ' || ifnull(p.name, '') FROM sqlite_schema AS m "
-                + "LEFT JOIN pragma_table_info(m.name) AS p WHERE m.name NOT LIKE 'sqlite_%' ORDER BY 1")
-        var found: [String] = []
-        while try row.step() { found.append(row.text(0)) }
-        return found
+                + "LEFT JOIN pragma_table_info(m.name) AS p WHERE m.name NOT LIKE 'sqlite_%' ORDER BY 1"
+        ).all { $0.text(0) }
     }
 
     private static func configure(_ database: Database, _ options: QueueOptions) throws(QueueError) {
@@ -119,8 +117,10 @@ struct FileBounds: Equatable {
     /// The page size of a new database.
     let pageSize: Int
 
-    init(_ options: QueueOptions) {
-        let sum = options.maxSize + options.deadLettersMaxSize + options.quarantineMaxSize
+    /// - Parameter cap: the cap in force, if that is another than the options'.
+    init(_ options: QueueOptions, maxSize cap: Int? = nil) {
+        let maxSize = cap ?? options.maxSize
+        let sum = maxSize + options.deadLettersMaxSize + options.quarantineMaxSize
         wal = min(sum / 4 + (2 << 20), 64 << 20)
         file = sum + sum / 2 + (4 << 20) - wal
         checkpointAt = min(max(wal / 4, 256 << 10), 16 << 20)
@@ -129,6 +129,6 @@ struct FileBounds: Equatable {
         transaction = min(max(wal / 8, 64 << 10), 2 << 20)
         // Large pages suit large frames; small frames would leave half of each empty.
         let frames = min(options.batchEvents * 100, options.batchBytes / 4)
-        pageSize = frames >= 32 << 10 && options.maxSize >= 64 << 20 ? 16_384 : 4_096
+        pageSize = frames >= 32 << 10 && maxSize >= 64 << 20 ? 16_384 : 4_096
     }
 }

@@ -54,7 +54,10 @@ final class StateDirectory {
     func finishSalvage(now: Timestamp) throws(QueueError) -> String? {
         guard access(salvaged, F_OK) == 0 else { return nil }
         let aside = "\(database).damaged-\(now.milliseconds / 1_000)"
-        removeOlder()
+        // One is kept for a person to look at, not a disk full of them.
+        for name in (try? WholeFile.names(in: path)) ?? [] where name.hasPrefix("queue.sqlite.damaged-") {
+            unlink("\(path)/\(name)")
+        }
         for suffix in ["", "-wal"] where access(database + suffix, F_OK) == 0 {
             guard rename(database + suffix, aside + suffix) == 0 else {
                 throw StateDirectory.error("cannot move \(database) aside", SystemError("rename"))
@@ -68,13 +71,6 @@ final class StateDirectory {
             throw StateDirectory.error("cannot sync \(path)", SystemError("fsync"))
         }
         return aside
-    }
-
-    /// Removes databases that were moved aside earlier: one is kept for a person to look at, not a disk full of them.
-    private func removeOlder() {
-        for name in (try? WholeFile.names(in: path)) ?? [] where name.hasPrefix("queue.sqlite.damaged-") {
-            unlink("\(path)/\(name)")
-        }
     }
 
     private static func error(_ what: String, _ error: SystemError) -> QueueError {

@@ -28,10 +28,12 @@ final class Statement {
     }
 
     /// Binds values in their order, from the first place on.
-    func take<each Value: SQLValue>(_ values: repeat each Value) {
+    @discardableResult
+    func take<each Value: SQLValue>(_ values: repeat each Value) -> Statement {
         var index: Int32 = 0
         // Not by `for`: the name of its value makes Swift 6.2.3 as Debian builds it fail its own verification.
         repeat bindNext(&index, each values)
+        return self
     }
 
     /// Binds numbers in their order, from the first place on.
@@ -85,12 +87,28 @@ final class Statement {
         if let failure { throw failure }
     }
 
+    /// What `read` makes of each row, in their order.
+    func all<Value>(_ read: (Statement) throws(QueueError) -> Value) throws(QueueError) -> [Value] {
+        defer { reset() }
+        var values: [Value] = []
+        while try step() { values.append(try read(self)) }
+        return values
+    }
+
+    /// What `read` makes of the first row; nil without one.
+    func first<Value>(_ read: (Statement) throws(QueueError) -> Value) throws(QueueError) -> Value? {
+        defer { reset() }
+        return try step() ? try read(self) : nil
+    }
+
     /// Leaves the rows that were not read.
     func reset() { sqlite3_reset(handle) }
 
     // MARK: Reading
 
     func integer(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
+
+    func time(_ column: Int32) -> Timestamp { Timestamp(nanoseconds: sqlite3_column_int64(handle, column)) }
 
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 

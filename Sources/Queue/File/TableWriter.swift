@@ -9,8 +9,6 @@ internal import Model
 struct TableWriter: ~Copyable {
     private let file: QueueFile
     private let statements: WriteStatements
-    /// The bound of the file before this transaction set another, in pages.
-    private var oldLimit: Int?
     private var isCommitted = false
 
     /// Begins a transaction. One that has only read until now becomes part of it.
@@ -21,9 +19,7 @@ struct TableWriter: ~Copyable {
     }
 
     deinit {
-        guard !isCommitted else { return }
-        file.database.rollback()
-        if let oldLimit { file.database.restoreLimit(oldLimit) }
+        if !isCommitted { file.database.rollback() }
     }
 
     /// Makes everything durable, or throws and rolls back.
@@ -43,17 +39,9 @@ struct TableWriter: ~Copyable {
     /// Whether pages that are freed from now on are overwritten: of rows that may hold in clear what is no longer to be kept.
     func overwrites(_ isOn: Bool) throws(QueueError) { try execute("PRAGMA secure_delete = \(isOn ? "ON" : "FAST")") }
 
-    /// Runs a statement that takes two values and gives no rows.
-    func run(_ sql: String, _ first: [UInt8], _ second: [UInt8]) throws(QueueError) {
-        let statement = try statement(sql)
-        try statement.run(first, second)
-    }
-
-    /// Lets the database file grow to other bounds. SQLite does not roll that back; this does.
-    mutating func limit(to bounds: FileBounds) throws(QueueError) {
-        let old = try file.database.integer("PRAGMA max_page_count")
-        if oldLimit == nil { oldLimit = old }
-        try file.limit(to: bounds)
+    /// Runs a statement that gives no rows, with values in their order; prepared once.
+    func run<each Value: SQLValue>(_ sql: String, _ values: repeat each Value) throws(QueueError) {
+        try file.statement(sql).run(repeat each values)
     }
 
     // MARK: Chunks
@@ -84,10 +72,9 @@ struct TableWriter: ~Copyable {
     /// A chunk's events are for another destination too; salvage makes rows for nobody else. Where it is not known for whom
     /// they are, it stays so.
     func want(_ chunk: Int64, by destination: Int64) throws(QueueError) {
-        let update = try statement(
+        try run(
             "UPDATE chunk SET wanted_by = wanted_by || ',' || ?1 "
-                + "WHERE id = ?2 AND instr(',' || wanted_by || ',', ',' || ?1 || ',') = 0")
-        try update.run(destination, chunk)
+                + "WHERE id = ?2 AND instr(',' || wanted_by || ',', ',' || ?1 || ',') = 0", destination, chunk)
     }
 
     func deleteChunk(_ id: Int64) throws(QueueError) {

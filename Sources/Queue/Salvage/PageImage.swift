@@ -55,6 +55,8 @@ final class PageImage {
         case firstOverflow
         case laterOverflow
         case tree
+
+        var isOverflow: Bool { self == .firstOverflow || self == .laterOverflow }
     }
 
     /// What a page is used for, as its map says; nil where the map is damaged or says nothing.

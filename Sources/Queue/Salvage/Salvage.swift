@@ -76,7 +76,6 @@ private struct SalvageCopy {
     let target: QueueFile
     private let tables: [SalvagedTable]
     private let unpacker: FrameUnpacker
-    private var inserts: [String: Statement] = [:]
     private var rows = 0
     /// Whether the ledger's page was found, so that a lane without a row has none.
     private(set) var hasLedger = false
@@ -110,44 +109,25 @@ private struct SalvageCopy {
 
     /// Whether a page that looks like rows is none that was given back with old ones on it.
     private func isUsed(_ number: Int) -> Bool {
-        switch image.use(of: number) {
-        case .free, .firstOverflow, .laterOverflow: false
-        case .root, .tree, nil: true
-        }
+        image.use(of: number).map { $0 != .free && !$0.isOverflow } ?? true
     }
 
     private mutating func insert(_ found: SalvagedRow, isDoubtful: Bool) throws(QueueError) {
         var values = found.values
-        let columns = found.table.columns.prefix(values.count)
-        if found.table.name == "chunk" {
-            guard let checked = checked(chunk: values, found.row) else { return }
+        switch found.table.name {
+        case "chunk":
+            guard let checked = checked(chunk: values) else { return }
             values = checked
-        }
-        if found.table.name == "delivery" {
+        case "delivery":
             guard isAsStored(delivery: values) else { return }
             if isDoubtful, let lane = LaneKey(delivery: values), case .integer(let events) = values[4] {
                 doubtful[lane, default: 0] += Int(clamping: events)
             }
+        case "ledger": hasLedger = true
+        default: break
         }
-        if found.table.name == "ledger" { hasLedger = true }
-        let key = "\(found.table.name)/\(values.count)"
-        if inserts[key] == nil {
-            let names = columns.map(\.name).joined(separator: ", ")
-            let marks = columns.map { _ in "?" }.joined(separator: ", ")
-            inserts[key] = try target.database.prepare(
-                "INSERT OR IGNORE INTO \(found.table.name) (\(names)) VALUES (\(marks))")
-        }
-        guard let insert = inserts[key] else { return }
-        for (place, (value, column)) in zip(values, columns).enumerated() {
-            let index = Int32(place + 1)
-            switch value {
-            case .null where column.isRowID: insert.bind(index, found.row)
-            case .null, .real: insert.bind(index, Int?.none)
-            case .integer(let number): insert.bind(index, number)
-            case .text(let bytes): insert.bind(index, String(decoding: bytes, as: UTF8.self))
-            case .blob(let bytes): insert.bind(index, bytes)
-            }
-        }
+        let insert = try target.statement(found.table.insert(values.count))
+        for (place, value) in values.enumerated() { insert.bind(Int32(place + 1), value) }
         do {
             try insert.run()
         } catch {
@@ -177,11 +157,12 @@ private struct SalvageCopy {
     }
 
     /// A chunk's values as its frame says; nil if the frame is not what was stored, or was stored under another number.
-    private func checked(chunk values: [RecordValue], _ id: Int64) -> [RecordValue]? {
-        guard case .integer(let events) = values[3], case .integer(let bytes) = values[4],
-            case .integer(let first) = values[5], case .integer(let last) = values[6],
-            case .integer(let packing) = values[8], case .integer(let checksum) = values[9],
-            case .blob(let frame) = values[10], Int64(frame.withUnsafeBytes { crc32($0) }) == checksum,
+    private func checked(chunk values: [RecordValue]) -> [RecordValue]? {
+        guard case .integer(let id) = values[0], case .integer(let events) = values[3],
+            case .integer(let bytes) = values[4], case .integer(let first) = values[5],
+            case .integer(let last) = values[6], case .integer(let packing) = values[8],
+            case .integer(let checksum) = values[9], case .blob(let frame) = values[10],
+            Int64(frame.withUnsafeBytes { crc32($0) }) == checksum,
             let compression = Compression(rawValue: UInt8(truncatingIfNeeded: packing))
         else { return nil }
         if values.count == 13, case .integer(let check) = values[12], check != RowCheck.of(id, checksum) { return nil }

@@ -27,34 +27,38 @@ struct SalvageBalance {
     func settle(hasLedger: Bool, doubtful: [LaneKey: Int], _ tables: borrowing TableWriter) throws(QueueError) -> Loss {
         let database = target.database
         try database.execute("INSERT OR IGNORE INTO total (id) VALUES (1)")
-        let copy = try readCopy()
+        let copy = try target.ledgerCopy()
         for entry in copy?.entries ?? [] {
-            let insert = try target.statement("INSERT OR IGNORE INTO destination (id, name) VALUES (?, ?)")
-            try insert.run(entry.lane.destination, entry.name)
+            try name(entry.lane.destination, entry.name, tables)
             // Of a name in which a bit has changed there are two: the configuration tells which is right.
             guard options.destinations.contains(where: { $0.text == entry.name }) else { continue }
-            let name = try target.statement("UPDATE OR IGNORE destination SET name = ? WHERE id = ?")
-            try name.run(entry.name, entry.lane.destination)
+            try tables.run("UPDATE OR IGNORE destination SET name = ? WHERE id = ?", entry.name, entry.lane.destination)
         }
-        try nameTheOnlyDestination()
+        // With one destination in the configuration and one number in the rows there is no doubt whose they are.
+        if options.destinations.count == 1, try database.integer("SELECT count(*) FROM destination") == 0,
+            try database.integer("SELECT count(DISTINCT destination) FROM delivery") == 1,
+            let number = try database.integer("SELECT destination FROM delivery LIMIT 1")
+        {
+            try name(Int64(number), options.destinations[0].text, tables)
+        }
         try database.execute(
             "DELETE FROM ledger WHERE destination NOT IN (SELECT id FROM destination) AND destination > 0")
         try database.execute("DELETE FROM delivery WHERE destination NOT IN (SELECT id FROM destination)")
         try database.execute("DELETE FROM dead_letter WHERE destination NOT IN (SELECT id FROM destination)")
         try believeOnce(database)
         // With those whose chunks are gone: no others are to be made in their place.
-        let found = try deliveriesFound()
+        let found = try figuresByLane("SELECT destination, priority, sum(events) FROM delivery GROUP BY 1, 2")
         try database.execute(
             "DELETE FROM delivery WHERE NOT EXISTS (SELECT 1 FROM chunk WHERE id = chunk AND chunk.priority = "
                 + "delivery.priority AND delivery.first + delivery.events <= chunk.events)")
         var figures = try target.load()
         try takeTotalsFromCopy(&figures.totals)
         var loss = Loss()
-        let known = try lanesWithLedger()
+        let known = try figuresByLane("SELECT destination, priority, queued FROM ledger")
         for index in figures.lanes.indices {
             let lane = figures.lanes[index]
             let copied = copy?.entries.first { $0.lane == lane.key }?.ledger
-            var expected = known.contains(lane.key) || hasLedger && copy == nil ? lane.ledger : nil
+            var expected = known[lane.key] != nil || hasLedger && copy == nil ? lane.ledger : nil
             // Both are exact at their time, and never fall: the greater one is the newer.
             if let known = expected, !known.balances { expected = nil }
             if let copied, copied.balances, (expected?.total ?? -1) < copied.total { expected = copied }
@@ -94,21 +98,8 @@ struct SalvageBalance {
 
     // MARK: Figures
 
-    private func readCopy() throws(QueueError) -> LedgerCopy? {
-        let row = try target.statement("SELECT copy FROM total")
-        defer { row.reset() }
-        return try row.step() ? LedgerCopy(row.text(0)) : nil
-    }
-
-    /// With one destination in the configuration and one number in the rows there is no doubt whose they are.
-    private func nameTheOnlyDestination() throws(QueueError) {
-        let database = target.database
-        guard options.destinations.count == 1, try database.integer("SELECT count(*) FROM destination") == 0,
-            try database.integer("SELECT count(DISTINCT destination) FROM delivery") == 1,
-            let number = try database.integer("SELECT destination FROM delivery LIMIT 1")
-        else { return }
-        let insert = try target.statement("INSERT INTO destination (id, name) VALUES (?, ?)")
-        try insert.run(number, options.destinations[0].text)
+    private func name(_ number: Int64, _ name: String, _ tables: borrowing TableWriter) throws(QueueError) {
+        try tables.run("INSERT OR IGNORE INTO destination (id, name) VALUES (?, ?)", number, name)
     }
 
     /// The totals from the ledger's page, where their own was lost.
@@ -120,18 +111,12 @@ struct SalvageBalance {
         }
     }
 
-    private func lanesWithLedger() throws(QueueError) -> Set<LaneKey> {
-        var lanes: Set<LaneKey> = []
-        let row = try target.statement("SELECT destination, priority FROM ledger")
-        while try row.step() { if let lane = LaneKey(row) { lanes.insert(lane) } }
-        return lanes
-    }
-
-    /// How many events have rows, by lane.
-    private func deliveriesFound() throws(QueueError) -> [LaneKey: Int] {
+    /// The third column of rows whose first two are a lane, which has one row.
+    private func figuresByLane(_ sql: String) throws(QueueError) -> [LaneKey: Int] {
         var found: [LaneKey: Int] = [:]
-        let row = try target.statement("SELECT destination, priority, sum(events) FROM delivery GROUP BY 1, 2")
-        while try row.step() { if let lane = LaneKey(row) { found[lane] = row.integer(2) } }
+        for (lane, figure) in try target.statement(sql).all({ (LaneKey($0), $0.integer(2)) }) {
+            if let lane { found[lane] = figure }
+        }
         return found
     }
 
@@ -182,49 +167,30 @@ struct SalvageBalance {
 
     /// Counts queued events without rows as lost, and rows that the ledger does not know as accepted.
     private func balance(_ lane: inout Lane) throws(QueueError) -> Int {
-        let row = try target.statement(
-            "SELECT coalesce(sum(events), 0), coalesce(sum(bytes), 0) FROM delivery "
-                + "WHERE destination = ? AND priority = ?")
-        row.take(lane.destination, lane.priority)
-        guard try row.step() else { return 0 }
-        let there = (events: row.integer(0), bytes: row.integer(1))
-        row.reset()
-        let letters = try target.statement(
-            "SELECT count(*) FROM dead_letter WHERE destination = ? AND priority = ?")
-        letters.take(lane.destination, lane.priority)
-        if try letters.step() { lane.deadLetters = letters.integer(0) }
-        letters.reset()
-        let missing = lane.ledger.queued - there.events
+        let mine = "WHERE destination = \(lane.destination) AND priority = \(lane.priority.rawValue)"
+        let queued = try target.sum("events", "delivery \(mine)")
+        let missing = lane.ledger.queued - queued
         if missing > 0 {
             lane.ledger.lost += missing
         } else {
             lane.ledger.accepted -= missing
         }
-        lane.ledger.queued = there.events
-        lane.queuedBytes = there.bytes
-        lane.batchedEvents = 0
-        lane.batchedBytes = 0
-        lane.freeBatches = 0
+        lane.ledger.queued = queued
+        lane.queuedBytes = try target.sum("bytes", "delivery \(mine)")
+        lane.deadLetters = try target.sum("1", "dead_letter \(mine)")
+        lane.forgetBatches()
         lane.isDirty = true
         return max(0, missing)
     }
 
     private func count(_ figures: inout Figures) throws(QueueError) {
-        let database = target.database
         figures.totals.deadLetters.count = figures.lanes.reduce(0) { $0 + $1.deadLetters }
-        figures.totals.deadLetters.bytes =
-            try database.integer(
-                "SELECT coalesce(sum(\(rowCost) + length(event) + length(CAST(message AS BLOB)) "
-                    + "+ length(CAST(excerpt AS BLOB))), 0) FROM dead_letter") ?? 0
-        figures.totals.quarantine.count = try database.integer("SELECT count(*) FROM quarantine") ?? 0
-        figures.totals.quarantine.bytes =
-            try database.integer(
-                "SELECT coalesce(sum(\(rowCost) + length(content) + length(CAST(detail AS BLOB)) "
-                    + "+ length(CAST(app AS BLOB)) + length(CAST(path AS BLOB))), 0) FROM quarantine") ?? 0
-        figures.totals.stored =
-            try database.integer(
-                "SELECT coalesce(sum(length(frame) + \(rowCost) * (1 + destinations)), 0) FROM chunk") ?? 0
-        let last = try database.integer("SELECT coalesce(max(id), 0) FROM chunk") ?? 0
+        figures.totals.quarantine.count = try target.sum("1", "quarantine")
+        for shelf in [Shelf.deadLetters, .quarantine] {
+            figures.totals[keyPath: shelf.kept].bytes = try target.sum("\(rowCost) + \(shelf.length)", shelf.table)
+        }
+        figures.totals.stored = try target.sum(chunkCostColumn, "chunk")
+        let last = try target.database.integer("SELECT coalesce(max(id), 0) FROM chunk") ?? 0
         figures.totals.lastChunk = max(figures.totals.lastChunk, last)
         let intake = figures.totals.intake
         figures.totals.intake.read = intake.accepted + intake.refused + intake.quarantined

@@ -3,49 +3,48 @@
 /// The tables were made so that no two have the same shape in the same kind of tree.
 struct SalvagedRow {
     let table: SalvagedTable
-    let row: Int64
-    let values: [RecordValue]
+    /// The row's number included, where it is a column.
+    private(set) var values: [RecordValue]
 
     /// Nil for what is no row of ours, or holds what none of ours can.
     init?(_ row: Int64, _ values: [RecordValue], in kind: TreePage.Kind, of tables: [SalvagedTable]) {
         let isTable = kind == .tableLeaf
-        let fits = tables.first { $0.hasRowID == isTable && $0.matches(values) }
-        guard let fits else { return nil }
+        guard let fits = tables.first(where: { $0.hasRowID == isTable && $0.matches(values) }) else { return nil }
         table = fits
-        self.row = row
         self.values = values
+        if let place = fits.columns.firstIndex(where: \.isRowID) { self.values[place] = .integer(row) }
         guard isPlausible else { return nil }
     }
 
+    private static let counts: ClosedRange<Int64> = 0...1 << 53
+    private static let times: ClosedRange<Int64> = -(1 << 62)...1 << 62
+
+    /// What the numbers in columns may be.
+    private static let bounds: [String: [(columns: ClosedRange<Int>, numbers: ClosedRange<Int64>)]] = [
+        "destination": [(0...0, 1...1 << 31), (2...3, counts)],
+        "chunk": [
+            (0...0, counts), (1...1, 1...2), (2...2, 1...1 << 20), (3...4, 0...1 << 32), (5...7, times), (8...8, 0...2),
+            (9...9, 0...1 << 32),
+        ],
+        "delivery": [
+            (0...0, 1...1 << 31), (1...1, 1...2), (2...2, counts), (3...3, 0...1 << 32), (4...4, 1...1 << 32),
+            (5...5, 0...1 << 40), (6...7, times), (9...9, 0...1),
+        ],
+        "total": [(1...13, counts)],
+        "ledger": [(0...12, counts)],
+        "discard": [(3...3, counts)],
+        "holding": [(0...0, counts), (1...1, 1...2), (2...2, counts)],
+    ]
+
     private var isPlausible: Bool {
-        func all(_ range: Range<Int>, in allowed: ClosedRange<Int64>) -> Bool {
-            values[range.clamped(to: values.indices)].allSatisfy { value in
-                guard case .integer(let number) = value else { return true }
-                return allowed.contains(number)
-            }
+        let numbers = values.map { if case .integer(let number) = $0 { number } else { Int64?.none } }
+        let isWithinBounds = (SalvagedRow.bounds[table.name] ?? []).allSatisfy { columns, allowed in
+            numbers[Range(columns).clamped(to: numbers.indices)].allSatisfy { $0.map(allowed.contains) ?? true }
         }
-        let counts: ClosedRange<Int64> = 0...1 << 53
-        let times: ClosedRange<Int64> = -(1 << 62)...1 << 62
-        switch table.name {
-        case "destination": return (1...1 << 31).contains(row) && all(2..<4, in: counts)
-        case "chunk":
-            return counts.contains(row) && all(1..<2, in: 1...2) && all(2..<3, in: 1...1 << 20)
-                && all(3..<5, in: 0...1 << 32) && all(5..<8, in: times) && all(8..<9, in: 0...2)
-                && all(9..<10, in: 0...1 << 32)
-        case "delivery":
-            return all(0..<1, in: 1...1 << 31) && all(1..<2, in: 1...2) && all(2..<3, in: counts)
-                && all(3..<4, in: 0...1 << 32) && all(4..<5, in: 1...1 << 32) && all(5..<6, in: 0...1 << 40)
-                && all(6..<8, in: times) && all(9..<10, in: 0...1)
-        case "total": return all(0..<values.count, in: counts)
-        case "ledger":
-            let numbers = values.map { if case .integer(let number) = $0 { number } else { Int64(0) } }
-            guard all(0..<values.count, in: counts) else { return false }
-            // The row of no destination is none that balances.
-            return numbers[0] == 0 || numbers[2] + numbers[3] == numbers[4...10].reduce(0, +)
-        case "discard": return all(3..<4, in: counts)
-        case "holding": return all(0..<1, in: counts) && all(1..<2, in: 1...2) && all(2..<3, in: counts)
-        default: return true
-        }
+        guard isWithinBounds, table.name == "ledger" else { return isWithinBounds }
+        // The row of no destination is none that balances.
+        let ledger = numbers.map { $0 ?? 0 }
+        return ledger[0] == 0 || ledger[2] + ledger[3] == ledger[4...10].reduce(0, +)
     }
 }
 
@@ -76,6 +75,13 @@ struct SalvagedTable {
             case .real: false
             }
         }
+    }
+
+    /// The statement for a row with so many of the columns.
+    func insert(_ count: Int) -> String {
+        let names = columns.prefix(count).map(\.name).joined(separator: ", ")
+        let marks = Array(repeating: "?", count: count).joined(separator: ", ")
+        return "INSERT OR IGNORE INTO \(name) (\(names)) VALUES (\(marks))"
     }
 
     /// The tables of a database that was made just now.

@@ -53,9 +53,7 @@ struct TreePage {
         var payload = Array(page[place..<place + local])
         var next = local < total ? page.integer32(at: place + local) : 0
         while payload.count < total {
-            guard let bytes = image.page(next), next > 2, image.use(of: next).map({ $0.isOverflow }) ?? true else {
-                return nil
-            }
+            guard let bytes = image.page(next), next > 2, image.use(of: next)?.isOverflow ?? true else { return nil }
             payload += bytes[4..<min(usable, 4 + total - payload.count)]
             next = bytes.integer32(at: 0)
         }
@@ -63,12 +61,8 @@ struct TreePage {
     }
 }
 
-extension PageImage.Use {
-    fileprivate var isOverflow: Bool { self == .firstOverflow || self == .laterOverflow }
-}
-
 /// A value of a record.
-enum RecordValue {
+enum RecordValue: SQLValue {
     case null
     case integer(Int64)
     case real
@@ -88,6 +82,15 @@ enum RecordValue {
             values.append(value)
         }
         return type == Int(head.value) && place == payload.count ? values : nil
+    }
+
+    func bind(to statement: OpaquePointer, at index: Int32) {
+        switch self {
+        case .null, .real: Int?.none.bind(to: statement, at: index)
+        case .integer(let number): number.bind(to: statement, at: index)
+        case .text(let bytes): String(decoding: bytes, as: UTF8.self).bind(to: statement, at: index)
+        case .blob(let bytes): bytes.bind(to: statement, at: index)
+        }
     }
 
     private static func value(_ type: Int, _ payload: [UInt8], _ place: inout Int) -> RecordValue? {

@@ -35,12 +35,12 @@ struct WALImage {
         let size = Int(lseek(file.raw, 0, SEEK_END))
         var head = [UInt8](repeating: 0, count: 32)
         guard size > 32, pread(file.raw, &head, 32, 0) == 32 else { return nil }
-        var sum = Checksum(isBigEndian: head[3] & 1 == 1)
+        let isBigEndian = head[3] & 1 == 1
+        var sum = Checksum(isBigEndian: isBigEndian)
         sum.add(head[0..<24])
-        let magic = head.integer32(at: 0)
         let isSound =
-            (magic == 0x377F_0682 || magic == 0x377F_0683) && sum.first == UInt32(head.integer32(at: 24))
-            && sum.second == UInt32(head.integer32(at: 28))
+            head.integer32(at: 0) | 1 == 0x377F_0683
+            && sum == Checksum(isBigEndian: isBigEndian, stored: head[24..<32])
         let said = head.integer32(at: 8)
         if isSound, said >= 512, said <= 65_536, said & (said - 1) == 0 { pageSize = said }
         for candidate in pageSize.map({ [$0] }) ?? [4_096, 16_384] {
@@ -54,40 +54,25 @@ struct WALImage {
 
     private mutating func read(_ file: borrowing Descriptor, _ size: Int, _ pageSize: Int, _ head: [UInt8]?) {
         let length = pageSize + 24
-        let count = (size - 32) / length
-        guard count > 0 else { return }
         var bytes = [UInt8](repeating: 0, count: length)
         // Without a head: the salt of the first frames, which are the newest.
-        var salt = head.map { Array($0[16..<24]) }
-        if salt == nil {
-            guard count > 1, pread(file.raw, &bytes, length, off_t(32 + length)) == length else { return }
-            salt = Array(bytes[8..<16])
-        }
+        if head == nil, pread(file.raw, &bytes, length, off_t(32 + length)) != length { return }
+        let salt = head.map { $0[16..<24] } ?? bytes[8..<16]
         var frames: [Frame] = []
-        var previous = head.map { (UInt32($0.integer32(at: 24)), UInt32($0.integer32(at: 28))) }
-        var isBigEndian = head.map { $0[3] & 1 == 1 } ?? false
-        if head == nil { isBigEndian = false }
-        for index in 0..<count {
+        var sum = head.map { Checksum(isBigEndian: $0[3] & 1 == 1, stored: $0[24..<32]) }
+        for index in 0..<(size - 32) / length {
             guard pread(file.raw, &bytes, length, off_t(32 + index * length)) == length else { break }
-            let isOfThis = salt.map { bytes[8..<16].elementsEqual($0) } ?? false
-            var state = State.damaged
-            let stored = (UInt32(bytes.integer32(at: 16)), UInt32(bytes.integer32(at: 20)))
-            if let seed = previous {
-                var sum = Checksum(isBigEndian: isBigEndian, first: seed.0, second: seed.1)
-                sum.add(bytes[0..<8])
-                sum.add(bytes[24...])
-                if isOfThis, sum.first == stored.0, sum.second == stored.1 {
-                    state = .sound
-                } else if isOfThis, frames.last.map({ $0.state != .sound }) ?? false {
-                    state = .unknown
-                }
-            } else if isOfThis {
-                state = .unknown
-            }
+            let isOfThis = bytes[8..<16].elementsEqual(salt)
+            let stored = Checksum(isBigEndian: sum?.isBigEndian ?? false, stored: bytes[16..<24])
+            let isFirstOrBehindDamage = frames.last.map { $0.state != .sound } ?? (sum == nil)
+            sum?.add(bytes[0..<8])
+            sum?.add(bytes[24...])
+            let state: State =
+                !isOfThis ? .damaged : sum == stored ? .sound : isFirstOrBehindDamage ? .unknown : .damaged
             frames.append(
                 Frame(
                     page: bytes.integer32(at: 0), isCommit: isOfThis && bytes.integer32(at: 4) > 0, state: state))
-            previous = stored
+            sum = stored
         }
         take(frames, length)
     }
@@ -122,10 +107,19 @@ struct WALImage {
     }
 
     /// SQLite's checksum over pairs of words.
-    private struct Checksum {
+    private struct Checksum: Equatable {
         let isBigEndian: Bool
-        var first: UInt32 = 0
-        var second: UInt32 = 0
+        private var first: UInt32 = 0
+        private var second: UInt32 = 0
+
+        init(isBigEndian: Bool) { self.isBigEndian = isBigEndian }
+
+        /// The one that eight bytes say, to be compared, or gone on with.
+        init(isBigEndian: Bool, stored bytes: ArraySlice<UInt8>) {
+            self.isBigEndian = isBigEndian
+            first = UInt32(Array(bytes).integer32(at: 0))
+            second = UInt32(Array(bytes).integer32(at: 4))
+        }
 
         mutating func add(_ bytes: ArraySlice<UInt8>) {
             bytes.withUnsafeBytes { raw in

@@ -10,28 +10,20 @@ enum WALReader {
         var information = stat()
         guard stat("\(database)-shm", &information) == 0 else { return nil }
         let inode = UInt64(information.st_ino)
-        for line in read("/proc/locks").split(separator: "\n") {
+        for line in text(of: "/proc/locks").split(separator: "\n") {
             // 1: POSIX  ADVISORY  READ 4711 fe:01:131 123 123
             let fields = line.split(separator: " ")
             guard fields.count >= 6, fields[5].hasSuffix(":\(inode)"), let process = Int32(fields[4]),
                 process != getpid()
             else { continue }
-            let name = read("/proc/\(process)/comm").filter { $0 != "\n" }
+            let name = text(of: "/proc/\(process)/comm").filter { $0 != "\n" }
             return "\(name.isEmpty ? "a program" : name) (pid \(process))"
         }
         return nil
     }
 
-    /// A small file's text, at most 256 KiB of it; empty if it cannot be read.
-    private static func read(_ path: String) -> String {
-        guard let file = try? Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC), "open") else { return "" }
-        var bytes: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 4_096)
-        while bytes.count < 256 << 10 {
-            let count = Glibc.read(file.raw, &block, block.count)
-            guard count > 0 else { break }
-            bytes += block.prefix(count)
-        }
-        return String(decoding: bytes, as: UTF8.self)
+    /// A small file's text; empty if it cannot be read.
+    private static func text(of path: String) -> String {
+        String(decoding: (try? WholeFile.bytes(of: path, atMost: 4 << 20)) ?? [], as: UTF8.self)
     }
 }

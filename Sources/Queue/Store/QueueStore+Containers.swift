@@ -23,30 +23,27 @@ extension QueueStore {
     /// The saved copy of a container; nil when none was ever saved. What is in it must be verified again.
     public func savedContainer(_ id: String) throws(QueueError) -> SavedContainer? {
         try reading { file throws(QueueError) in
-            let row = try file.statement("SELECT version, etag, confirmed_at, file FROM container WHERE id = ?")
-            row.bind(1, id)
-            guard try row.step() else { return nil }
-            defer { row.reset() }
-            return SavedContainer(
-                version: row.integer(0), etag: row.isNull(1) ? nil : row.text(1),
-                confirmed: Timestamp(nanoseconds: Int64(row.integer(2))), file: row.bytes(3))
+            try file.statement("SELECT version, etag, confirmed_at, file FROM container WHERE id = ?").take(id).first {
+                SavedContainer(
+                    version: $0.integer(0), etag: $0.isNull(1) ? nil : $0.text(1), confirmed: $0.time(2),
+                    file: $0.bytes(3))
+            }
         }
     }
 
     /// Keeps a copy of a container in place of an older one; durable when it returns.
     public func saveContainer(_ id: String, _ copy: SavedContainer) async throws(QueueError) {
         try await write { transaction throws(QueueError) in
-            let change = try transaction.tables.statement(
-                "REPLACE INTO container (id, version, etag, confirmed_at, file) VALUES (?, ?, ?, ?, ?)")
-            try change.run(id, copy.version, copy.etag, copy.confirmed, copy.file)
+            try transaction.tables.run(
+                "REPLACE INTO container (id, version, etag, confirmed_at, file) VALUES (?, ?, ?, ?, ?)", id,
+                copy.version, copy.etag, copy.confirmed, copy.file)
         }
     }
 
     /// Notes that the server has confirmed the saved copy.
     public func confirmContainer(_ id: String, at time: Timestamp) async throws(QueueError) {
         try await write { transaction throws(QueueError) in
-            let change = try transaction.tables.statement("UPDATE container SET confirmed_at = ? WHERE id = ?")
-            try change.run(time, id)
+            try transaction.tables.run("UPDATE container SET confirmed_at = ? WHERE id = ?", time, id)
         }
     }
 }

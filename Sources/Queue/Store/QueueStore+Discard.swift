@@ -4,8 +4,7 @@ public import Model
 extension QueueStore {
     /// Deletes everything that is queued and counts it as discarded: what `disable` does (ac17).
     ///
-    /// Batches in flight are gone too, with `_in_flight` behind their reason; what is settled of them later is counted as late
-    /// and changes nothing.
+    /// Batches in flight are gone too, with `_in_flight` behind their reason; what is settled of them later changes nothing.
     /// - Parameters:
     ///   - reason: a metric label, such as `disabled`.
     ///   - atOnce: up to so many stored bytes go in one transaction; more go in small ones, so that others wait no longer
@@ -102,9 +101,7 @@ extension Transaction {
             let queued = state.figures.lanes[index].ledger.queued
             guard queued > 0 else { continue }
             discard(queued, state.figures.lanes[index].queuedBytes, index, reason)
-            state.figures.lanes[index].batchedEvents = 0
-            state.figures.lanes[index].batchedBytes = 0
-            state.figures.lanes[index].freeBatches = 0
+            state.figures.lanes[index].forgetBatches()
             discarded += queued
         }
         try tables.execute("DELETE FROM delivery")
@@ -117,31 +114,20 @@ extension Transaction {
     }
 
     /// Discards rows that are not in flight, with the batches that they are in.
-    mutating func discard(
-        _ rows: [DeliveryRow], _ lane: Int, _ reason: String
-    ) throws(QueueError) -> Int {
+    mutating func discard(_ rows: [DeliveryRow], _ lane: Int, _ reason: String) throws(QueueError) -> Int {
         var events = 0
         for row in rows where !state.isInFlight(row) {
-            if row.isFormed, let id = row.batch {
-                // The whole batch goes with its first row.
-                guard let batch = try file.lookUp(id) else { continue }
-                leaveBatch(batch.rows, lane)
-                for member in batch.rows { events += try discard(member, lane, reason) }
-            } else {
-                leaveBatch([row], lane)
-                events += try discard(row, lane, reason)
+            // The whole batch goes with its first row.
+            let members = try file.members(with: row)
+            leaveBatch(members, lane)
+            for member in members {
+                try tables.delete(member, from: state.figures.lanes[lane].key)
+                discard(member.events, member.bytes, lane, reason)
+                try dismiss(chunk: member.chunk)
+                events += member.events
             }
         }
         return events
-    }
-
-    private mutating func discard(
-        _ row: DeliveryRow, _ lane: Int, _ reason: String
-    ) throws(QueueError) -> Int {
-        try tables.delete(row, from: state.figures.lanes[lane].key)
-        discard(row.events, row.bytes, lane, reason)
-        try dismiss(chunk: row.chunk)
-        return row.events
     }
 
     /// Takes events out of a lane's figures as discarded.

@@ -27,12 +27,9 @@ extension Transaction {
         var expired = 0
         for lane in state.figures.lanes.indices where state.figures.lanes[lane].ledger.queued > 0 {
             for row in try oldestExpired(lane, atMost: limit) {
-                var rows = [row]
-                if row.isFormed, let id = row.batch {
-                    // A batch goes whole, once; its other rows may be in the list too.
-                    guard let batch = try file.lookUp(id), try isExpired(batch.rows, lane) else { continue }
-                    rows = batch.rows
-                }
+                // A batch goes whole, once; its other rows may be in the list too.
+                let rows = try file.members(with: row)
+                guard try isExpired(rows, lane) else { continue }
                 try takeOut(rows, lane, \.expired)
                 expired += rows.reduce(0) { $0 + $1.events }
             }
@@ -51,12 +48,9 @@ extension Transaction {
             head.append(row)
             return head.count < limit
         }
-        var expired: [DeliveryRow] = []
-        for row in head {
-            guard let facts = try file.chunkFacts(row.chunk), state.isExpired(facts.lastTime, in: lane) else { break }
-            expired.append(row)
-        }
-        return expired
+        var expired = 0
+        while expired < head.count, try isExpired([head[expired]], lane) { expired += 1 }
+        return Array(head.prefix(expired))
     }
 
     private func isExpired(_ rows: [DeliveryRow], _ lane: Int) throws(QueueError) -> Bool {
@@ -65,7 +59,7 @@ extension Transaction {
                 return false
             }
         }
-        return true
+        return !rows.isEmpty
     }
 
     // MARK: Chunks of which only some events are too old
@@ -91,9 +85,10 @@ extension Transaction {
 
 extension QueueState {
     /// Whether nothing of a batch is too old to be sent.
-    func isFit(_ batch: LoadedBatch, _ lane: Int, _ file: QueueFile) throws(QueueError) -> Bool {
+    func isFit(_ batch: LoadedBatch, _ file: QueueFile) throws(QueueError) -> Bool {
+        let lane = batch.held.lane
         if isExpired(batch.newest, in: lane) { return false }
-        for row in batch.rows where isToBeSifted(row, in: lane) {
+        for row in batch.held.rows where isToBeSifted(row, in: lane) {
             // The least time of a row that was cut is that of its chunk.
             guard let chunk = try file.readChunk(row.chunk), let young = youngRuns(of: row, chunk, lane),
                 young.first?.events == row.events
@@ -108,21 +103,19 @@ extension QueueState {
         var runs: [DeliveryRow] = []
         for event in row.first..<row.first + row.events {
             // What does not say when it happened is as new as the newest.
-            let time = surroundings.eventTime?(Array(lines.slice(event..<event + 1)), row.acceptedAt) ?? chunk.lastTime
+            let line = Array(lines.slice(event..<event + 1))
+            let time = surroundings.eventTime?(line, row.acceptedAt) ?? chunk.lastTime
             guard !isExpired(time, in: lane) else { continue }
             if let last = runs.last, last.first + last.events == event {
                 runs[runs.count - 1].events += 1
+                runs[runs.count - 1].bytes += line.count
                 runs[runs.count - 1].firstTime = min(last.firstTime, time)
             } else {
                 var run = row
-                (run.first, run.events, run.firstTime) = (event, 1, time)
+                (run.first, run.events, run.bytes, run.firstTime) = (event, 1, line.count, time)
                 runs.append(run)
             }
         }
-        return runs.map { run in
-            var run = run
-            run.bytes = lines.size(run.first..<run.first + run.events)
-            return run
-        }
+        return runs
     }
 }

@@ -94,11 +94,8 @@ extension QueueStore {
             for operation in operations { operation.fail(error) }
             return
         }
-        let alone = operations.map { operation in
-            Operation(
-                bytes: .max / 2, places: operation.places, bringsEvents: operation.bringsEvents,
-                apply: operation.apply, fail: operation.fail, wait: operation.wait)
-        }
+        var alone = operations
+        for index in alone.indices { alone[index].bytes = .max / 2 }
         waiting = alone + waiting
     }
 
@@ -170,13 +167,10 @@ extension QueueStore {
                     found = try change(file) { transaction throws(QueueError) in try transaction.restoreRows(of: batch)
                     }
                 }
-                let isWhole =
-                    found.map {
-                        $0.rows.elementsEqual(batch.rows) { $0.chunk == $1.chunk && $0.first == $1.first }
-                    } ?? false
                 // Its lane's place may be another now: a destination may have been lost.
-                guard isWhole, let found, let lane = state.figures.lane(found.lane),
-                    let first = batch.rows.first
+                guard let found,
+                    found.rows.elementsEqual(batch.rows, by: { ($0.chunk, $0.first) == ($1.chunk, $1.first) }),
+                    let lane = state.figures.lane(found.lane), let first = batch.rows.first
                 else {
                     state.held[id] = nil
                     continue
@@ -208,10 +202,8 @@ extension Transaction {
         guard let place = state.figures.lane(batch.header.destination, batch.header.priority) else { return nil }
         let lane = state.figures.lanes[place].key
         for row in batch.rows {
-            let isThere = try file.rows(of: row.chunk, in: lane).contains {
-                $0.first == row.first && $0.events == row.events && $0.batch == nil
-            }
-            guard isThere else { return nil }
+            let there = try file.rows(of: row.chunk, in: lane).first { $0.first == row.first }
+            guard let there, there.events == row.events, there.batch == nil else { return nil }
         }
         for row in batch.rows {
             try tables.delete(row, from: lane)

@@ -113,10 +113,15 @@ extension QueueStore {
     func endGrant(_ file: QueueFile) {
         guard state.relief.isGranted else { return }
         state.relief.isGranted = false
+        limit(file)
+    }
+
+    /// Lets the file grow to the bounds in force.
+    func limit(_ file: QueueFile) {
         do throws(QueueError) {
             try file.limit(to: state.bounds)
         } catch {
-            // The file is larger by one transaction at most; the next change of the bounds sets it.
+            // Setting a number in memory: where that fails everything does, and the next transaction meets it.
             health.count(error)
         }
     }
@@ -126,14 +131,5 @@ extension QueueStore {
         guard !state.relief.isNone else { return }
         let used = file.fileBytes - (try file.freeBytes())
         if used < state.bounds.file / 2 { state.relief = Relief() }
-    }
-}
-
-extension Transaction {
-    /// Does first what was given up.
-    mutating func giveUpKept() throws(QueueError) {
-        guard !state.relief.isNone else { return }
-        try trimQuarantine()
-        try trimDeadLetters()
     }
 }

@@ -2,20 +2,10 @@ internal import EventLoops
 public import Model
 
 extension QueueStore {
-    /// Takes up the lane's oldest free batch that is not in `request.except`, or else forms the next batch from what
-    /// waits; leases it.
+    /// Leases a lane's next batches: its oldest free ones that are not in `request.except`, then those formed from what waits. Full
+    /// chunks go as they are stored; once something has to be written, one transaction makes all that are left.
     ///
-    /// A full chunk is a batch as it is stored and costs no write.
-    /// - Returns: nil when there is neither.
-    /// - Throws: `QueueError` with code `misuse` for limits below one, `closed`, or why a write failed.
-    public func leaseNext(_ request: LeaseRequest) async throws(QueueError) -> Batch? {
-        let leased = await leaseNext(request, count: 1)
-        if let failure = leased.failure { throw failure as? QueueError ?? QueueError(.io, "\(failure)") }
-        return leased.batches.first
-    }
-
-    /// Leases a lane's next batches, as `leaseNext` does for one. Full chunks go as they are stored; once something has to be
-    /// written, one transaction makes all that are left.
+    /// It fails with code `misuse` for limits below one, `closed`, or why a write failed.
     public func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches {
         var leased = LeasedBatches()
         do throws(QueueError) {
@@ -88,9 +78,7 @@ extension QueueStore {
         }
         guard known.status == .free else { return nil }
         try file.database.begin()
-        guard let loaded = try state.load(known.rows, id, known.lane, of: file),
-            try state.isFit(loaded, known.lane, file)
-        else {
+        guard let loaded = try state.load(known.rows, id, known.lane, of: file), try state.isFit(loaded, file) else {
             return try await write { transaction throws(QueueError) in
                 // Another call may have been before it.
                 guard transaction.state.held[id]?.status == .free else { return nil }
@@ -98,9 +86,7 @@ extension QueueStore {
                 return nil
             }
         }
-        state.held[id]?.status = .leased
-        state.figures.lanes[known.lane].freeBatches -= 1
-        state.figures.lanes[known.lane].handedOut += known.header.events
+        state.hold(loaded, isNew: false)
         publishSoon()
         return loaded.batch
     }
@@ -142,7 +128,7 @@ extension QueueState {
             guard figures.lanes[lane].allows(row), let loaded = try load([row], id, lane, of: file),
                 !isExpired(loaded.newest, in: lane)
             else { return .needsWrite }
-            hold(loaded, lane, isNew: true)
+            hold(loaded, isNew: true)
             return .leased(loaded.batch)
         case .join, .sift:
             return .needsWrite
@@ -165,21 +151,25 @@ extension QueueState {
         }
         // Of pieces; of what is sent as it was stored nobody asks.
         let app = try first.isFormed && rows.count == 1 ? file.holder(of: rows) : nil
-        let header = BatchHeader(
-            id: id, destination: figures.lanes[lane].name, priority: figures.lanes[lane].priority,
-            events: rows.reduce(0) { $0 + $1.events }, bytes: rows.reduce(0) { $0 + $1.bytes },
-            acceptedAt: rows.reduce(first.acceptedAt) { min($0, $1.acceptedAt) },
-            firstEventTime: rows.reduce(first.firstTime) { min($0, $1.firstTime) }, app: app)
-        return LoadedBatch(
-            batch: Batch(header: header, parts: parts), rows: rows, soleCost: sole, newest: newest)
+        let header = header(id, rows, lane, app: app)
+        let held = HeldBatch(header: header, lane: lane, rows: rows, soleCost: sole, status: .leased)
+        return LoadedBatch(batch: Batch(header: header, parts: parts), held: held, newest: newest)
     }
 
-    /// Leases a batch: it is known from now on. A new one's events wait no more; one that was formed before this start
-    /// was counted then.
-    mutating func hold(_ loaded: LoadedBatch, _ lane: Int, isNew: Bool) {
-        let header = loaded.batch.header
-        held[header.id] = HeldBatch(
-            header: header, lane: lane, rows: loaded.rows, soleCost: loaded.soleCost, status: .leased)
+    /// What is said of a batch of rows.
+    func header(_ id: BatchID, _ rows: [DeliveryRow], _ lane: Int, app: String?) -> BatchHeader {
+        let never = Timestamp(nanoseconds: .max)
+        return BatchHeader(
+            id: id, destination: figures.lanes[lane].name, priority: figures.lanes[lane].priority,
+            events: rows.reduce(0) { $0 + $1.events }, bytes: rows.reduce(0) { $0 + $1.bytes },
+            acceptedAt: rows.reduce(never) { min($0, $1.acceptedAt) },
+            firstEventTime: rows.reduce(never) { min($0, $1.firstTime) }, app: app)
+    }
+
+    /// Leases a batch: it is known from now on. A new one's events wait no more; one that is free was counted before.
+    mutating func hold(_ loaded: LoadedBatch, isNew: Bool) {
+        let (header, lane) = (loaded.held.header, loaded.held.lane)
+        held[header.id] = loaded.held
         figures.lanes[lane].oldestIsStale = true
         figures.lanes[lane].handedOut += header.events
         if isNew {

@@ -1,70 +1,22 @@
 internal import EventLoops
 internal import Model
 
-// The queue's own records: one for each row of table `delivery`.
-extension QueueStore {
-    /// Where a page ends.
-    private struct Place {
-        let lane: Int
-        let chunk: Int64
-        let first: Int
+/// The queue's own record: a row of table `delivery`.
+private struct QueuedRecord: StoredRecord {
+    /// The lane's place in `Figures.lanes`.
+    let lane: Int
+    let row: DeliveryRow
 
-        init(lane: Int, chunk: Int64, first: Int) {
-            self.lane = lane
-            self.chunk = chunk
-            self.first = first
-        }
+    var place: String { "\(lane).\(row.chunk).\(row.first)" }
 
-        init?(_ text: String) {
-            let numbers = text.split(separator: ".").compactMap { Int64($0) }
-            guard numbers.count == 3, numbers[0] >= 0 else { return nil }
-            self.init(lane: Int(numbers[0]), chunk: numbers[1], first: Int(numbers[2]))
-        }
+    private func id(_ state: QueueState) -> String { "\(state.figures.lanes[lane].name)/\(row.chunk).\(row.first)" }
 
-        var text: String { "\(lane).\(chunk).\(first)" }
+    /// Whether its own id or that of its batch is one of these.
+    func isNamed(in ids: Set<String>, _ state: QueueState) -> Bool {
+        ids.contains(id(state)) || row.batch.map { ids.contains($0.description) } ?? false
     }
 
-    /// Goes through the selected rows: critical ones first, by destination, the oldest first.
-    private func walk(
-        _ selection: RecordSelection, _ after: String?, _ file: QueueFile,
-        _ body: (Int, DeliveryRow) throws(QueueError) -> Bool
-    ) throws(QueueError) {
-        let from = after.flatMap { Place($0) }
-        var isReached = from == nil
-        for priority in Priority.allCases.reversed() where selection.priority ?? priority == priority {
-            for lane in state.figures.lanes.indices where state.figures.lanes[lane].priority == priority {
-                guard selection.destination ?? state.figures.lanes[lane].name == state.figures.lanes[lane].name else {
-                    continue
-                }
-                let isStart = from?.lane == lane
-                guard isReached || isStart else { continue }
-                isReached = true
-                var isOver = false
-                let start = state.figures.lanes[lane]
-                let chunk = isStart ? from?.chunk ?? 0 : 0
-                try file.walk(start.key, from: chunk) { row throws(QueueError) in
-                    if isStart, let from, (row.chunk, row.first) <= (from.chunk, from.first) { return true }
-                    guard try body(lane, row) else {
-                        isOver = true
-                        return false
-                    }
-                    return true
-                }
-                if isOver { return }
-            }
-        }
-    }
-
-    private func id(_ lane: Int, _ row: DeliveryRow) -> String {
-        "\(state.figures.lanes[lane].name)/\(row.chunk).\(row.first)"
-    }
-
-    private func matches(_ lane: Int, _ row: DeliveryRow, _ ids: Set<String>?) -> Bool {
-        guard let ids else { return true }
-        return ids.contains(id(lane, row)) || row.batch.map { ids.contains($0.description) } ?? false
-    }
-
-    private func json(_ lane: Int, _ row: DeliveryRow) -> [JSONValue.Member] {
+    func json(_ state: QueueState) -> [JSONValue.Member] {
         let word =
             switch row.batch.flatMap({ state.held[$0]?.status }) {
             case .leased?: "leased"
@@ -73,7 +25,7 @@ extension QueueStore {
             case nil: row.isFormed ? "retry" : row.batch == nil ? "waiting" : "full"
             }
         return [
-            .init("id", .string(id(lane, row))), .init("destination", .string(state.figures.lanes[lane].name.text)),
+            .init("id", .string(id(state))), .init("destination", .string(state.figures.lanes[lane].name.text)),
             .init("priority", .string(state.figures.lanes[lane].priority.name)), .init("state", .string(word)),
             .init("events", .integer(row.events)), .init("bytes", .integer(row.bytes)),
             .init("batch", JSONValue(row.batch?.description)),
@@ -83,58 +35,26 @@ extension QueueStore {
         ]
     }
 
-    func listQueue(
-        _ selection: RecordSelection, _ after: String?, _ limit: Int, _ file: QueueFile
-    ) throws(QueueError) -> RecordPage {
-        var page = RecordPage()
-        let ids = selection.ids.map { Set($0) }
-        try walk(selection, after, file) { lane, row in
-            guard matches(lane, row, ids) else { return true }
-            page.records.append(.object(json(lane, row)))
-            guard page.records.count == limit else { return true }
-            page.next = Place(lane: lane, chunk: row.chunk, first: row.first).text
-            return false
+    /// What is damaged is left out here, and counted as lost when it is to be sent.
+    func lines(_ state: QueueState, _ file: QueueFile) throws(QueueError) -> [UInt8] {
+        guard let chunk = try file.readChunk(row.chunk), let lines = state.surroundings.unpacker.lines(of: chunk) else {
+            return []
         }
-        return page
+        return Array(lines.slice(row.first..<row.first + row.events))
     }
+}
 
+extension QueueStore {
     func showQueue(_ id: String, _ file: QueueFile) throws(QueueError) -> JSONValue? {
         guard let (lane, rows) = try state.rows(id, file), let first = rows.first else { return nil }
         var events: [JSONValue] = []
         for row in rows {
-            guard let chunk = try file.readChunk(row.chunk), let lines = state.surroundings.unpacker.lines(of: chunk)
-            else { continue }
-            for line in row.first..<row.first + row.events {
-                events.append(QueueStore.readable(lines.slice(line..<line + 1)))
-            }
+            let lines = Lines(try QueuedRecord(lane: lane, row: row).lines(state, file))
+            events += (0..<lines.count).map { QueueStore.readable(lines.slice($0..<$0 + 1)) }
         }
-        var members = json(lane, first)
+        var members = QueuedRecord(lane: lane, row: first).json(state)
         members.removeAll { $0.key == "events" }
         return .object(members + [.init("events", .array(events))])
-    }
-
-    func exportQueue(
-        _ selection: RecordSelection, _ after: String?, _ file: QueueFile
-    ) throws(QueueError) -> RecordLines {
-        var page = RecordLines()
-        let ids = selection.ids.map { Set($0) }
-        var found: [(lane: Int, row: DeliveryRow)] = []
-        var bytes = 0
-        try walk(selection, after, file) { lane, row in
-            guard matches(lane, row, ids) else { return true }
-            found.append((lane, row))
-            bytes += row.bytes
-            guard bytes >= 1 << 20 || found.count == 10_000 else { return true }
-            page.next = Place(lane: lane, chunk: row.chunk, first: row.first).text
-            return false
-        }
-        for (_, row) in found {
-            // What is damaged is left out here, and counted as lost when it is to be sent.
-            guard let chunk = try file.readChunk(row.chunk), let lines = state.surroundings.unpacker.lines(of: chunk)
-            else { continue }
-            page.lines += lines.slice(row.first..<row.first + row.events)
-        }
-        return page
     }
 
     func purgeQueue(_ selection: RecordSelection) async throws(QueueError) -> Int {
@@ -156,6 +76,35 @@ extension QueueStore {
 }
 
 extension QueueState {
+    /// Goes through the selected rows behind a place until `body` returns false: critical ones first, by destination, the oldest
+    /// first.
+    func readQueue(
+        _ selection: RecordSelection, after: String?, in file: QueueFile,
+        _ body: (any StoredRecord) throws(QueueError) -> Bool
+    ) throws(QueueError) {
+        let place = after?.split(separator: ".").compactMap { Int64($0) } ?? []
+        let from = place.count == 3 ? (lane: Int(place[0]), chunk: place[1], first: Int(place[2])) : nil
+        let ids = selection.ids.map { Set($0) }
+        let ordered = Priority.allCases.reversed().flatMap { priority in
+            figures.lanes.indices.filter { figures.lanes[$0].priority == priority }
+        }
+        var isOver = false
+        for index in ordered.drop(while: { from != nil && $0 != from?.lane }) where !isOver {
+            let lane = figures.lanes[index]
+            guard selection.priority ?? lane.priority == lane.priority,
+                selection.destination ?? lane.name == lane.name
+            else { continue }
+            let start = from.flatMap { $0.lane == index ? $0 : nil }
+            try file.walk(lane.key, from: start?.chunk ?? 0) { row throws(QueueError) in
+                if let start, (row.chunk, row.first) <= (start.chunk, start.first) { return true }
+                let record = QueuedRecord(lane: index, row: row)
+                if let ids, !record.isNamed(in: ids, self) { return true }
+                isOver = try !body(record)
+                return !isOver
+            }
+        }
+    }
+
     /// The rows that an id names: one row, or all of a batch.
     func rows(_ id: String, _ file: QueueFile) throws(QueueError) -> (lane: Int, rows: [DeliveryRow])? {
         if let batch = BatchID(id) {

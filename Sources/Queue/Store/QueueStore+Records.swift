@@ -14,13 +14,24 @@ extension QueueStore {
     ) throws(QueueError) -> RecordPage {
         let limit = min(max(limit, 1), 1_000)
         return try reading { file throws(QueueError) in
-            guard kind != .queue else { return try listQueue(selection, after, limit, file) }
-            let records = try KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
-                .read(limit: limit, in: file)
-            return RecordPage(
-                records: records.map { .object($0.json(state.figures)) },
-                next: records.count == limit ? records.last.map { "\($0.id)" } : nil)
+            var page = RecordPage()
+            try read(kind, selection, after, limit, file) { record in
+                page.records.append(.object(record.json(state)))
+                if page.records.count == limit { page.next = record.place }
+                return page.next == nil
+            }
+            return page
         }
+    }
+
+    /// Goes through the selected records behind a place until `body` returns false; of those with their own bound through `limit`.
+    private func read(
+        _ kind: RecordStore, _ selection: RecordSelection, _ after: String?, _ limit: Int, _ file: QueueFile,
+        _ body: (any StoredRecord) throws(QueueError) -> Bool
+    ) throws(QueueError) {
+        guard kind != .queue else { return try state.readQueue(selection, after: after, in: file, body) }
+        try KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
+            .read(limit: limit, in: file, body)
     }
 
     /// One record, its content included; nil if there is none of that id.
@@ -30,7 +41,7 @@ extension QueueStore {
             var selection = RecordSelection()
             selection.ids = [id]
             let record = try KeptRows(kind, selection, state.figures).read(limit: 1, in: file).first
-            return record.map { .object($0.json(state.figures) + $0.content) }
+            return record.map { .object($0.json(state) + $0.content) }
         }
     }
 
@@ -40,16 +51,13 @@ extension QueueStore {
         _ kind: RecordStore, _ selection: RecordSelection = RecordSelection(), after: String? = nil
     ) throws(QueueError) -> RecordLines {
         try reading { file throws(QueueError) in
-            guard kind != .queue else { return try exportQueue(selection, after, file) }
-            let rows = KeptRows(kind, selection, state.figures, after: after.flatMap { Int64($0) } ?? 0)
             var page = RecordLines()
             var count = 0
-            try rows.read(limit: 10_000, in: file) { record in
+            try read(kind, selection, after, 10_000, file) { record throws(QueueError) in
                 count += 1
-                page.lines += record.line(state.figures)
-                guard page.lines.count >= 1 << 20 || count == 10_000 else { return true }
-                page.next = "\(record.id)"
-                return false
+                page.lines += try record.lines(state, file)
+                if page.lines.count >= 1 << 20 || count == 10_000 { page.next = record.place }
+                return page.next == nil
             }
             return page
         }
@@ -162,11 +170,7 @@ extension Transaction {
     fileprivate mutating func purgeSome(_ kind: RecordStore, _ selection: RecordSelection) throws(QueueError) -> Int {
         let found = try removeAll(KeptRows(kind, selection, state.figures), limit: 500)
         for case let letter as DeadLetter in found { state.figures.forgetDeadLetter(letter.lane) }
-        if kind == .deadLetters {
-            state.figures.totals.deadLetters.purged += found.count
-        } else {
-            state.figures.totals.quarantine.purged += found.count
-        }
+        for record in found { state.figures.totals[keyPath: record.shelf.kept].purged += 1 }
         return found.count
     }
 
@@ -180,15 +184,9 @@ extension Transaction {
 
     /// Removes a dead letter or a quarantined line.
     private mutating func remove(_ record: any KeptRecord) throws(QueueError) {
-        if record is DeadLetter {
-            try tables.statement("DELETE FROM dead_letter WHERE id = ?").run(record.id)
-            state.figures.totals.deadLetters.remove(record.cost)
-            state.figures.deadLettersHeld = nil
-        } else {
-            try tables.statement("DELETE FROM quarantine WHERE id = ?").run(record.id)
-            state.figures.totals.quarantine.remove(record.cost)
-            state.figures.quarantineHeld = nil
-        }
+        try tables.run("DELETE FROM \(record.shelf.table) WHERE id = ?", record.id)
+        state.figures.totals[keyPath: record.shelf.kept].remove(record.cost)
+        state.figures[keyPath: record.shelf.held] = nil
     }
 
     /// Takes lines out of the quarantine that a commit has read again.

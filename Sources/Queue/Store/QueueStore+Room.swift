@@ -144,9 +144,7 @@ extension Transaction {
     }
 
     /// The oldest chunk of a priority, from one on, that nobody has in flight.
-    func oldestEvictable(
-        _ priority: Priority, from start: Int64
-    ) throws(QueueError) -> Int64? {
+    func oldestEvictable(_ priority: Priority, from start: Int64) throws(QueueError) -> Int64? {
         var from = start
         while let chunk = try oldestChunk(of: state.figures.lanes.filter { $0.priority == priority }, from: from) {
             if try !isInFlight(chunk, priority) { return chunk }
@@ -176,9 +174,7 @@ extension Transaction {
     }
 
     /// Keeps a chunk's lines in the quarantine instead of storing them.
-    mutating func refuse(
-        _ chunk: NewChunk, _ reason: QuarantineRecord.Reason, _ detail: String
-    ) throws(QueueError) {
+    mutating func refuse(_ chunk: NewChunk, _ reason: QuarantineRecord.Reason, _ detail: String) throws(QueueError) {
         if reason == .refused {
             if state.fullEpisode == nil { state.fullEpisode = FullEpisode() }
             if state.fullEpisode?.isFullOfCritical == false {
@@ -194,15 +190,13 @@ extension Transaction {
         guard let lines = unpacker.lines(chunk.frame, chunk.compression, bytes: chunk.bytes, events: chunk.events)
         else { throw QueueError(.misuse, "a chunk's frame does not hold the lines that it names") }
         let origins = chunk.origins.flatMap { origin in origin.offsets.map { (origin.app, origin.path, $0) } }
-        var records: [QuarantineRecord] = []
-        for line in 0..<lines.count {
+        let records = (0..<lines.count).map { line in
             let content = lines.slice(line..<line + 1)
             let (app, path, offset) = line < origins.count ? origins[line] : ("", "", 0)
-            let record = QuarantineRecord(
+            return QuarantineRecord(
                 reason: reason, detail: detail, app: app, path: path, offset: offset, length: Int64(content.count),
                 content: Array(reason == .neverFits && chunk.events == 1 ? content.prefix(4_096) : content),
                 time: time.wallTime)
-            records.append(record)
         }
         try keep(records)
     }

@@ -10,6 +10,7 @@ extension QueueStore {
     public func apply(_ new: QueueOptions) async throws(QueueError) {
         try new.validate()
         try await write { transaction throws(QueueError) in try transaction.apply(new) }
+        if let file { limit(file) }
         state.givenUp = nil
         if health.refusedMaxSize != nil {
             health.refusedMaxSize = nil
@@ -69,7 +70,13 @@ extension QueueStore {
 
 extension Transaction {
     fileprivate mutating func apply(_ new: QueueOptions) throws(QueueError) {
-        try Opening.checkCap(new, state.figures)
+        // It is not a reason to delete (ac11).
+        guard state.figures.totals.stored <= new.maxSize else {
+            throw QueueError(
+                .capBelowStored,
+                "queue.max_size is \(new.maxSize) bytes, but \(state.figures.totals.stored) are stored; "
+                    + "give at least that much, or send or purge first")
+        }
         for name in new.destinations { _ = try place(name, .normal) }
         state.figures.totals.maxSize = new.maxSize
         var kept = new
@@ -79,8 +86,6 @@ extension Transaction {
         state.options = kept
         state.bounds = FileBounds(kept)
         state.effectiveCap = kept.maxSize
-        try tables.limit(to: state.bounds)
-        try trimDeadLetters()
-        try trimQuarantine()
+        try trimKept()
     }
 }

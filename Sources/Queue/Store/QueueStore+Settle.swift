@@ -6,16 +6,12 @@ extension QueueStore {
     /// Ends a batch: what happened to each of its events, in one transaction.
     ///
     /// A settlement that only acknowledges returns at once and becomes durable with the next transaction, at the latest
-    /// after 250 ms. One for a batch that is gone is counted and changes nothing.
+    /// after 250 ms. One for a batch that is gone changes nothing.
     /// - Returns: the batches that were made for the parts that go `again`, free, in the order of their groups.
     /// - Throws: `QueueError` with code `misuse` if the parts are not all of the batch's events in their order.
     public func settle(_ settlement: Settlement) async throws(QueueError) -> [BatchHeader] {
         _ = try opened()
-        guard let batch = state.held[settlement.batch], batch.status == .leased else {
-            state.lateSettlements += 1
-            publishSoon()
-            return []
-        }
+        guard let batch = state.held[settlement.batch], batch.status == .leased else { return [] }
         var next = 0
         for part in settlement.parts {
             guard part.events.lowerBound == next, !part.events.isEmpty else { break }
@@ -34,16 +30,11 @@ extension QueueStore {
 
     /// Ends batches that were acknowledged as a whole; durable with the next transaction, at the latest after 250 ms.
     ///
-    /// Those that are gone are counted and change nothing.
+    /// Those that are gone change nothing.
     /// - Throws: `QueueError` with code `closed`.
     public func acknowledge(_ batches: [BatchID]) async throws(QueueError) {
         _ = try opened()
-        for id in batches {
-            guard state.held[id]?.status == .leased else {
-                state.lateSettlements += 1
-                publishSoon()
-                continue
-            }
+        for id in batches where state.held[id]?.status == .leased {
             state.held[id]?.status = .acknowledged
             state.acknowledged.append(id)
         }
@@ -63,22 +54,20 @@ extension QueueStore {
 extension Transaction {
     /// A run of one row's events with one fate.
     private struct Run {
-        let row: DeliveryRow
         /// Places in the chunk.
         let events: Range<Int>
         let disposition: Settlement.Disposition
     }
 
     fileprivate mutating func divide(_ settlement: Settlement) throws(QueueError) -> [BatchHeader] {
-        guard let batch = state.held[settlement.batch], batch.status == .leased else {
-            state.lateSettlements += 1
-            return []
-        }
+        guard let batch = state.held[settlement.batch], batch.status == .leased else { return [] }
         let lane = batch.lane
         leaveBatch(batch.rows, lane)
         var groups: [Int: [DeliveryRow]] = [:]
+        var before = 0
         for row in batch.rows {
-            let runs = runs(of: row, in: batch, settlement)
+            let runs = runs(of: row, before, settlement)
+            before += row.events
             try tables.delete(row, from: state.figures.lanes[lane].key)
             guard let chunk = try file.readChunk(row.chunk), let lines = unpacker.lines(of: chunk) else {
                 // It could be sent and now it cannot be read: what the destination has not got is lost.
@@ -108,25 +97,19 @@ extension Transaction {
             children.append(try formChild(rows, lane))
         }
         for row in batch.rows { try dismiss(chunk: row.chunk) }
-        try trimDeadLetters()
+        try trim(.deadLetters, to: state.deadLettersBound)
         return children
     }
 
-    /// The fates of a row's events, in order.
-    private func runs(of row: DeliveryRow, in batch: HeldBatch, _ settlement: Settlement) -> [Run] {
-        var before = 0
-        for other in batch.rows {
-            if other.chunk == row.chunk && other.first == row.first { break }
-            before += other.events
-        }
+    /// The fates of a row's events, in order; so many events of the batch are before them.
+    private func runs(of row: DeliveryRow, _ before: Int, _ settlement: Settlement) -> [Run] {
         let mine = before..<before + row.events
         return settlement.parts.compactMap { part in
             let common = part.events.clamped(to: mine)
             guard !common.isEmpty else { return nil }
             let shift = row.first - before
             return Run(
-                row: row, events: common.lowerBound + shift..<common.upperBound + shift,
-                disposition: part.disposition)
+                events: common.lowerBound + shift..<common.upperBound + shift, disposition: part.disposition)
         }
     }
 
@@ -142,9 +125,7 @@ extension Transaction {
         note { $0.error("stored events are damaged and lost", ["chunk": row.chunk, "deliveries": row.events]) }
     }
 
-    private mutating func formChild(
-        _ rows: [DeliveryRow], _ lane: Int
-    ) throws(QueueError) -> BatchHeader {
+    private mutating func formChild(_ rows: [DeliveryRow], _ lane: Int) throws(QueueError) -> BatchHeader {
         let id = drawID()
         var mine = rows
         for index in mine.indices {
@@ -152,11 +133,7 @@ extension Transaction {
             mine[index].isFormed = true
             try tables.insert(mine[index], in: state.figures.lanes[lane].key)
         }
-        let header = BatchHeader(
-            id: id, destination: state.figures.lanes[lane].name, priority: state.figures.lanes[lane].priority,
-            events: mine.reduce(0) { $0 + $1.events }, bytes: mine.reduce(0) { $0 + $1.bytes },
-            acceptedAt: mine.map(\.acceptedAt).min() ?? time.wallTime,
-            firstEventTime: mine.map(\.firstTime).min() ?? time.wallTime, app: try file.holder(of: mine))
+        let header = state.header(id, mine, lane, app: try file.holder(of: mine))
         state.held[id] = HeldBatch(header: header, lane: lane, rows: mine, soleCost: nil, status: .free)
         state.figures.lanes[lane].freeBatches += 1
         state.figures.lanes[lane].batchedEvents += header.events

@@ -15,7 +15,7 @@ extension QueueStore {
 
     /// The bad lines of a file that could not be kept, by the names of their rows.
     public func unkept(of file: String) throws(QueueError) -> [(name: String, lines: UnkeptLines)] {
-        try reading { queue throws(QueueError) in try queue.database.unkept(of: file) }
+        try reading { queue throws(QueueError) in try queue.unkept(of: file) }
     }
 
     /// Makes a commit durable, all or nothing (invariant 1).
@@ -65,7 +65,8 @@ extension Transaction {
     fileprivate mutating func insert(_ commit: Commit) throws(QueueError) -> StoreResult {
         let (neverFit, needs) = neverFitting(commit)
         if let reason = try waitReason(needs) { return .wait(reason) }
-        try giveUpKept()
+        // Does first what was given up.
+        if !state.relief.isNone { try trimKept() }
         var refused = 0
         for (chunk, neverFits) in zip(commit.chunks, neverFit) {
             guard neverFits else {
@@ -82,7 +83,7 @@ extension Transaction {
         // First what was read again goes, then comes what could not be kept of it.
         try set(commit.memory)
         if commit.memory.keys.contains(where: { $0.hasPrefix(UnkeptLines.prefix) }) {
-            state.figures.unkept = try file.database.filesToStay()
+            state.figures.unkept = try file.filesToStay()
         }
         try keep(commit.quarantined)
         let quarantined = commit.quarantined.count { $0.reason != .refused }
@@ -153,13 +154,11 @@ extension Transaction {
 
     private mutating func set(_ progress: SpoolProgress) throws(QueueError) {
         for checkpoint in progress.checkpoints {
-            let set = try tables.statement("REPLACE INTO checkpoint (key, path, offset, state) VALUES (?, ?, ?, ?)")
-            try set.run(checkpoint.key, checkpoint.shownPath, checkpoint.offset, checkpoint.state)
+            try tables.run(
+                "REPLACE INTO checkpoint (key, path, offset, state) VALUES (?, ?, ?, ?)", checkpoint.key,
+                checkpoint.shownPath, checkpoint.offset, checkpoint.state)
         }
-        for key in progress.forgotten {
-            let forget = try tables.statement("DELETE FROM checkpoint WHERE key = ?")
-            try forget.run(key)
-        }
+        for key in progress.forgotten { try tables.run("DELETE FROM checkpoint WHERE key = ?", key) }
         for record in progress.done {
             try tables.run(
                 "INSERT OR IGNORE INTO done_record (claim, handle) VALUES (?, ?)", record.claim, record.handle)
@@ -174,11 +173,9 @@ extension Transaction {
         try tables.overwrites(true)
         for (name, value) in memory {
             if let value {
-                let set = try tables.statement("REPLACE INTO memory (name, value) VALUES (?, ?)")
-                try set.run(name, value)
+                try tables.run("REPLACE INTO memory (name, value) VALUES (?, ?)", name, value)
             } else {
-                let remove = try tables.statement("DELETE FROM memory WHERE name = ?")
-                try remove.run(name)
+                try tables.run("DELETE FROM memory WHERE name = ?", name)
             }
         }
         try tables.overwrites(false)

@@ -2,22 +2,19 @@ extension QueueStore {
     /// The durable switches by name: pause tokens, disabled collection, intervals, Retry-After times.
     public func switches() throws(QueueError) -> [String: String] {
         try reading { file throws(QueueError) in
-            var found: [String: String] = [:]
-            let rows = try file.statement("SELECT name, value FROM switch")
-            while try rows.step() { found[rows.text(0)] = rows.text(1) }
-            return found
+            let rows = try file.statement("SELECT name, value FROM switch").all { ($0.text(0), $0.text(1)) }
+            return Dictionary(rows) { _, last in last }
         }
     }
 
     /// Sets a switch, or removes it with nil; durable when it returns.
     public func setSwitch(_ name: String, _ value: String?) async throws(QueueError) {
         try await write { transaction throws(QueueError) in
-            let change = try transaction.tables.statement(
-                value == nil
-                    ? "DELETE FROM switch WHERE name = ?" : "REPLACE INTO switch (name, value) VALUES (?, ?)")
-            change.bind(1, name)
-            if let value { change.bind(2, value) }
-            try change.run()
+            if let value {
+                try transaction.tables.run("REPLACE INTO switch (name, value) VALUES (?, ?)", name, value)
+            } else {
+                try transaction.tables.run("DELETE FROM switch WHERE name = ?", name)
+            }
         }
     }
 }

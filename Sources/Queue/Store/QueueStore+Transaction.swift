@@ -5,7 +5,7 @@ internal import Model
 /// A call that writes, waiting for its transaction.
 struct Operation {
     /// What it writes, as far as that is worth counting, in bytes.
-    let bytes: Int
+    var bytes: Int
     /// What it adds to tables without their own bound.
     var places = 0
     /// Whether it brings events, for which there may be room later.

@@ -77,9 +77,7 @@ extension QueueState {
     }
 
     /// The lane's oldest batch that is free: given back, made by a settlement, or formed before this start.
-    func oldestFree(
-        in lane: Int, except: Set<BatchID>, of file: QueueFile
-    ) throws(QueueError) -> BatchID? {
+    func oldestFree(in lane: Int, except: Set<BatchID>, of file: QueueFile) throws(QueueError) -> BatchID? {
         guard figures.lanes[lane].freeBatches > 0 else { return nil }
         var heldFree = 0
         var oldest: (chunk: Int64, first: Int, id: BatchID)?

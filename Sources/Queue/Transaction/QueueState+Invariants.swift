@@ -108,7 +108,7 @@ extension QueueFile {
                     try sum("1", "dead_letter \(mine)") == lane.deadLetters
                 else { return false }
             }
-            let stored = try sum("length(frame) + \(rowCost) * (1 + destinations)", "chunk")
+            let stored = try sum(chunkCostColumn, "chunk")
             let deadLetters = try sum("1", "dead_letter")
             let quarantined = try sum("1", "quarantine")
             return stored == figures.totals.stored && deadLetters == figures.totals.deadLetters.count
@@ -116,9 +116,5 @@ extension QueueFile {
         } catch {
             return false
         }
-    }
-
-    private func sum(_ column: String, _ table: String) throws(QueueError) -> Int {
-        try database.integer("SELECT coalesce(sum(\(column)), 0) FROM \(table)") ?? 0
     }
 }

@@ -13,8 +13,6 @@ struct QueueState {
     var held: [BatchID: HeldBatch] = [:]
     /// Acknowledged batches whose rows go with the next transaction, in order.
     var acknowledged: [BatchID] = []
-    /// Settlements since the start that came for a batch that was gone.
-    var lateSettlements = 0
     /// Why nothing is stored; nil while events are.
     var refusal: Refusal?
     /// The process that keeps the WAL from being written back, while storing waits for that.

@@ -21,7 +21,7 @@ extension Transaction {
                 state.figures.totals.deadLetters.purged += 1
                 continue
             }
-            try trimDeadLetters(to: bound)
+            try trim(.deadLetters, to: bound)
             insert.take(
                 state.figures.lanes[lane].destination, state.figures.lanes[lane].priority, batch.bytes, row.acceptedAt,
                 chunk.firstTime, chunk.lastTime, time.wallTime, failure.kind.rawValue, failure.status, failure.message,
@@ -35,53 +35,13 @@ extension Transaction {
         }
     }
 
-    /// Purges dead letters beyond the bound, or a lower one: the oldest of the app that has most.
-    mutating func trimDeadLetters(to lower: Int? = nil) throws(QueueError) {
-        let bound = lower ?? state.deadLettersBound
-        while state.figures.totals.deadLetters.bytes > bound {
-            let held = try deadLettersHeld()
-            // Equal ones: by name, so that a model says the same.
-            guard let (app, _) = held.max(by: { ($0.value, $1.key) < ($1.value, $0.key) }) else { break }
-            let oldest = try tables.statement(
-                "DELETE FROM dead_letter WHERE id = (SELECT min(id) FROM dead_letter WHERE app = ?) RETURNING "
-                    + "\(letterLength), destination, priority")
-            oldest.bind(1, app)
-            guard try oldest.step() else {
-                state.figures.deadLettersHeld?[app] = nil
-                continue
-            }
-            let cost = keptCost(oldest.integer(0))
-            state.figures.forgetDeadLetter(LaneKey(oldest, at: 1))
-            while try oldest.step() {}
-            state.figures.deadLettersHeld?[app, default: 0] -= cost
-            state.figures.totals.deadLetters.remove(cost)
-            state.figures.totals.deadLetters.purged += 1
-        }
-    }
-
-    /// What each app has of dead letters, in bytes; counted once, when there is too much.
-    private mutating func deadLettersHeld() throws(QueueError) -> [String: Int] {
-        if let held = state.figures.deadLettersHeld { return held }
-        let held = try sizes("SELECT app, sum(\(letterLength)), count(*) FROM dead_letter GROUP BY app")
-        state.figures.deadLettersHeld = held
-        return held
-    }
-
-    /// What kept records count for, by app.
-    private func sizes(_ sql: String) throws(QueueError) -> [String: Int] {
-        let row = try tables.statement(sql)
-        var sizes: [String: Int] = [:]
-        while try row.step() { sizes[row.text(0)] = row.integer(1) + row.integer(2) * keptCost(0) }
-        return sizes
-    }
-
     /// Keeps what could not be read: others make room first, so that there is never more than the bound in the file.
     mutating func keep(_ record: QuarantineRecord) throws(QueueError) {
         guard record.cost <= state.quarantineBound else {
             state.figures.totals.quarantine.purged += 1
             return
         }
-        _ = try trimQuarantine(to: state.quarantineBound - record.cost, before: Timestamp(nanoseconds: .max))
+        try trim(.quarantine, to: state.quarantineBound - record.cost)
         let insert = try tables.statement(
             "INSERT INTO quarantine (reason, detail, app, path, offset, length, time, content) "
                 + "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
@@ -102,7 +62,7 @@ extension Transaction {
         var unkept: [[UInt8]: UnkeptLines] = [:]
         for record in records {
             let room = state.quarantineBound - record.cost
-            if room >= 0, hasOld { hasOld = try trimQuarantine(to: room, before: old) }
+            if room >= 0, hasOld { hasOld = try trim(.quarantine, to: room, before: old) }
             if state.figures.totals.quarantine.bytes <= room {
                 try keep(record)
                 continue
@@ -117,68 +77,69 @@ extension Transaction {
         }
     }
 
-    /// Purges quarantined lines beyond the bound: the oldest of the app that holds most, so that no app's bad lines make room for
-    /// another's that holds more.
-    mutating func trimQuarantine() throws(QueueError) {
-        _ = try trimQuarantine(to: state.quarantineBound, before: Timestamp(nanoseconds: .max))
+    // MARK: Making room
+
+    /// Purges what is beyond the bounds.
+    mutating func trimKept() throws(QueueError) {
+        try trim(.deadLetters, to: state.deadLettersBound)
+        try trim(.quarantine, to: state.quarantineBound)
     }
 
-    /// - Returns: false if what is left is not that old.
-    private mutating func trimQuarantine(to bound: Int, before time: Timestamp) throws(QueueError) -> Bool {
-        guard state.figures.totals.quarantine.bytes > bound else { return true }
-        try tables.overwrites(true)
-        while state.figures.totals.quarantine.bytes > bound {
-            // Equal ones: by name, so that a model says the same.
-            let held = try quarantineHeld().sorted { ($1.value, $0.key) < ($0.value, $1.key) }
-            var cost: Int?
-            for (app, _) in held where cost == nil {
-                let oldest = try tables.statement(
-                    "DELETE FROM quarantine WHERE id = (SELECT id FROM quarantine WHERE app = ? ORDER BY id LIMIT 1) "
-                        + "AND time < ? RETURNING \(keptLength)")
-                oldest.take(app, time)
-                guard try oldest.step() else { continue }
-                cost = keptCost(oldest.integer(0))
-                while try oldest.step() {}
-                state.figures.quarantineHeld?[app, default: 0] -= cost ?? 0
-            }
-            guard let cost else {
-                try tables.overwrites(false)
-                return false
-            }
-            state.figures.totals.quarantine.remove(cost)
-            state.figures.totals.quarantine.purged += 1
+    /// Purges records until no more than so many bytes are left: the oldest of the app that has most, so that no app's records make
+    /// room for another's that has more.
+    ///
+    /// - Returns: false if what is left is not older than `time`.
+    @discardableResult
+    mutating func trim(
+        _ shelf: Shelf, to bound: Int, before time: Timestamp = Timestamp(nanoseconds: .max)
+    ) throws(QueueError) -> Bool {
+        guard state.figures.totals[keyPath: shelf.kept].bytes > bound else { return true }
+        if shelf.mayBeInClear { try tables.overwrites(true) }
+        var isOld = true
+        while isOld, state.figures.totals[keyPath: shelf.kept].bytes > bound {
+            isOld = try purgeOldest(on: shelf, before: time)
         }
-        try tables.overwrites(false)
-        return true
+        if shelf.mayBeInClear { try tables.overwrites(false) }
+        return isOld
     }
 
-    /// What each app holds in the quarantine, in bytes; counted once, when there is too much.
-    private mutating func quarantineHeld() throws(QueueError) -> [String: Int] {
-        if let held = state.figures.quarantineHeld { return held }
-        let held = try sizes("SELECT app, sum(\(keptLength)), count(*) FROM quarantine GROUP BY app")
-        state.figures.quarantineHeld = held
+    private mutating func purgeOldest(on shelf: Shelf, before time: Timestamp) throws(QueueError) -> Bool {
+        // Equal ones: by name, so that a model says the same.
+        for (app, _) in try held(on: shelf).sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
+            let oldest = try tables.statement(
+                "DELETE FROM \(shelf.table) WHERE id = (SELECT id FROM \(shelf.table) WHERE app = ? ORDER BY id LIMIT 1) "
+                    + "AND \(shelf.time) < ? RETURNING \(shelf.length), \(shelf.lane)"
+            ).take(app, time).all { (cost: keptCost($0.integer(0)), lane: LaneKey($0, at: 1)) }
+            guard let oldest = oldest.first else { continue }
+            state.figures.forgetDeadLetter(oldest.lane)
+            state.figures[keyPath: shelf.held]?[app, default: 0] -= oldest.cost
+            state.figures.totals[keyPath: shelf.kept].remove(oldest.cost)
+            state.figures.totals[keyPath: shelf.kept].purged += 1
+            return true
+        }
+        return false
+    }
+
+    /// What each app has, in bytes; counted once, when there is too much.
+    private mutating func held(on shelf: Shelf) throws(QueueError) -> [String: Int] {
+        if let held = state.figures[keyPath: shelf.held] { return held }
+        let sizes = try tables.statement(
+            "SELECT app, sum(\(shelf.length) + \(keptCost(0))) FROM \(shelf.table) GROUP BY app"
+        ).all { ($0.text(0), $0.integer(1)) }
+        let held = Dictionary(sizes) { $0 + $1 }
+        state.figures[keyPath: shelf.held] = held
         return held
     }
 }
 
-private let letterLength = "length(event) + length(CAST(message AS BLOB)) + length(CAST(excerpt AS BLOB))"
-
-private let keptLength =
-    "length(content) + length(CAST(detail AS BLOB)) + length(CAST(app AS BLOB)) + length(CAST(path AS BLOB))"
-
-extension Database {
+extension QueueFile {
     /// The bad lines that could not be kept, by the names of their rows: of all files, or of one.
     func unkept(of file: String = "") throws(QueueError) -> [(name: String, lines: UnkeptLines)] {
-        let rows = try prepare("SELECT name, value FROM memory WHERE name > ? AND name < ? ORDER BY name")
         // The byte after "/" is "0".
-        rows.take(
+        try statement("SELECT name, value FROM memory WHERE name > ? AND name < ? ORDER BY name").take(
             UnkeptLines.prefix + (file.isEmpty ? "" : file + "/"),
-            file.isEmpty ? "unkept0" : UnkeptLines.prefix + file + "0")
-        var found: [(name: String, lines: UnkeptLines)] = []
-        while try rows.step() {
-            if let lines = UnkeptLines(rows.bytes(1)) { found.append((rows.text(0), lines)) }
-        }
-        return found
+            file.isEmpty ? "unkept0" : UnkeptLines.prefix + file + "0"
+        ).all { ($0.text(0), UnkeptLines($0.bytes(1))) }.compactMap { name, lines in lines.map { (name, $0) } }
     }
 
     /// The files that have to stay, with a path each.

@@ -31,7 +31,7 @@ extension Transaction {
         if known != state.figures.totals.stored {
             // An older version stored them, or their page was damaged.
             try tables.execute(
-                "INSERT INTO holding SELECT id, priority, length(frame) + \(rowCost) * (1 + destinations), '' FROM chunk "
+                "INSERT INTO holding SELECT id, priority, \(chunkCostColumn), '' FROM chunk "
                     + "WHERE id NOT IN (SELECT chunk FROM holding)")
         }
         var holdings = Holdings()

@@ -32,7 +32,7 @@ extension Transaction {
             return nil
         }
         if !state.figures.lanes[lane].allows(row) { try allow(row, request, in: lane) }
-        state.hold(loaded, lane, isNew: true)
+        state.hold(loaded, isNew: true)
         return loaded.batch
     }
 
@@ -48,11 +48,11 @@ extension Transaction {
             }
             return try takeWhole(first, id, lane, nil)
         }
-        guard let loaded = try state.load(found.rows, id, lane, of: file), try state.isFit(loaded, lane, file) else {
+        guard let loaded = try state.load(found.rows, id, lane, of: file), try state.isFit(loaded, file) else {
             try removeUnfit(found.rows, id, lane)
             return nil
         }
-        state.hold(loaded, lane, isNew: false)
+        state.hold(loaded, isNew: false)
         return loaded.batch
     }
 
@@ -73,25 +73,24 @@ extension Transaction {
         for row in rows {
             guard let chunk = try file.readChunk(row.chunk), chunk.part(row) != nil else {
                 try lose(chunk: row.chunk)
-                if taken.isEmpty { return nil } else { break }
+                break
             }
             if state.isExpired(chunk.lastTime, in: lane) {
                 try takeOut([row], lane, \.expired)
-                if taken.isEmpty { return nil } else { break }
+                break
             }
             guard let run = fit(row, chunk, room, isFirst: taken.isEmpty) else { break }
             guard run.events > 0 else {
                 try lose(chunk: row.chunk)
-                if taken.isEmpty { return nil } else { break }
+                break
             }
-            let mine = try split(row, run, id, state.figures.lanes[lane].key)
-            taken.append(mine)
+            taken.append(try split(row, run, id, state.figures.lanes[lane].key))
             room.events -= run.events
             room.bytes -= run.bytes
             if run.events < row.events { break }
         }
         guard let loaded = try state.load(taken, id, lane, of: file) else { return nil }
-        state.hold(loaded, lane, isNew: true)
+        state.hold(loaded, isNew: true)
         return loaded.batch
     }
 
@@ -130,22 +129,18 @@ extension Transaction {
         guard let lines = unpacker.lines(of: chunk) else { return (0, 0) }
         var count = min(row.events, room.events)
         while count > 0 && lines.size(row.first..<row.first + count) > room.bytes { count -= 1 }
-        if count == 0 {
-            guard isFirst else { return nil }
-            count = 1
-        }
+        guard count > 0 || isFirst else { return nil }
+        count = max(count, 1)
         return (count, lines.size(row.first..<row.first + count))
     }
 
     /// Notes that full chunks of that size, or as large as is asked for, may have been sent as they are.
-    private mutating func allow(_ row: DeliveryRow, _ request: LeaseRequest?, in lane: Int)
-        throws(QueueError)
-    {
+    private mutating func allow(_ row: DeliveryRow, _ request: LeaseRequest?, in lane: Int) throws(QueueError) {
         let destination = state.figures.lanes[lane].destination
         let events = max(state.figures.lanes[lane].leaseEvents, row.events, request?.maxEvents ?? 0)
         let bytes = max(state.figures.lanes[lane].leaseBytes, row.bytes, request?.maxBytes ?? 0)
-        let update = try tables.statement("UPDATE destination SET lease_events = ?, lease_bytes = ? WHERE id = ?")
-        try update.run(events, bytes, destination)
+        try tables.run(
+            "UPDATE destination SET lease_events = ?, lease_bytes = ? WHERE id = ?", events, bytes, destination)
         for index in state.figures.lanes.indices where state.figures.lanes[index].destination == destination {
             state.figures.lanes[index].leaseEvents = events
             state.figures.lanes[index].leaseBytes = bytes

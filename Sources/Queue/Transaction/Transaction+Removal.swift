@@ -20,9 +20,7 @@ extension Transaction {
     }
 
     /// Takes rows of one lane out: all rows of one batch, or one row that is in none.
-    mutating func takeOut(
-        _ rows: [DeliveryRow], _ lane: Int, _ fate: WritableKeyPath<Ledger, Int>
-    ) throws(QueueError) {
+    mutating func takeOut(_ rows: [DeliveryRow], _ lane: Int, _ fate: WritableKeyPath<Ledger, Int>) throws(QueueError) {
         leaveBatch(rows, lane)
         for row in rows {
             try tables.delete(row, from: state.figures.lanes[lane].key)
