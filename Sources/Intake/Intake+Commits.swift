@@ -64,7 +64,7 @@ extension Intake {
         let ticket = turn.drawTicket()
         await turn.takeTurn(ticket)
         defer { turn.passTurn() }
-        guard !hasGivenUp else { throw WaitingLine.Ended() }
+        guard !hasGivenUp else { throw GivenUp() }
         do {
             try await persist(commit)
             calls.start(newCalls)
@@ -106,12 +106,19 @@ extension Intake {
 
     /// Returns when the queue may have room again; with a limit, when that time is over at the latest.
     private func waitForRoom(atMost limit: Duration? = nil) async throws {
-        let timer = limit.map { limit in loop.after(limit) { self.room.wakeAll() } }
+        let timer = limit.map { limit in loop.after(limit) { self.goOn() } }
         defer { if let timer { loop.cancel(timer) } }
-        try await room.wait(unless: {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            if isStopping { return continuation.resume(throwing: GivenUp()) }
             // After an error the queue may look as if it had room: then only time or a change helps.
-            limit == nil && !store.storesNothing
-        })
+            if limit == nil, !store.storesNothing { return continuation.resume() }
+            waitingForRoom = continuation
+        }
+    }
+
+    private func goOn() {
+        waitingForRoom?.resume()
+        waitingForRoom = nil
     }
 
     /// The calls of functions that are left at a stop, behind the last commit: without it those that were made since would be made
@@ -124,13 +131,14 @@ extension Intake {
 
     /// To be called on the reader's loop when the queue has published a change.
     public func queueChanged() {
-        guard !store.storesNothing else { return }
-        room.wakeAll()
+        if !store.storesNothing { goOn() }
     }
 
     /// Ends waiting for room: commits that do not fit throw, and what they held is read again after the next start.
     public func stopWaiting() {
-        room.end()
+        isStopping = true
+        waitingForRoom?.resume(throwing: GivenUp())
+        waitingForRoom = nil
     }
 
     /// One log line for what went to the quarantine, at most every ten seconds: where the first one is, how many there were

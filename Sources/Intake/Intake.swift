@@ -58,9 +58,14 @@ public final class Intake: SpoolSink {
     var cutsTold = (count: 0, next: BootInstant(nanoseconds: .min))
 
     let turn = Turnstile()
-    let room = WaitingLine()
+    /// The commit that waits for room: one at a time, because they take turns.
+    var waitingForRoom: CheckedContinuation<Void, any Error>?
+    /// Whether waiting for room has ended for good.
+    var isStopping = false
     /// Set when a commit was given up: what follows it must not become durable either.
     var hasGivenUp = false
+    /// A commit was given up because the agent stops.
+    struct GivenUp: Error {}
 
     /// Whose lines an intake takes. But for the spool's it remembers nothing of its events for later ones.
     enum Kind {
@@ -82,13 +87,8 @@ public final class Intake: SpoolSink {
     /// only.
     ///
     /// - Parameters:
-    ///   - settings: those in force.
     ///   - place: tells what the intake of a place remembers from that of others; nil for the spool's.
-    ///   - store: the queue.
     ///   - memory: what the queue has kept; entries of others are left alone.
-    ///   - figures: where what is counted is published.
-    ///   - clock: whether the time of day can be trusted.
-    ///   - tap: sees events as they pass.
     ///   - rules: what containers ask for; nil where there can be none.
     ///   - loop: the reader's.
     public convenience init(
@@ -153,8 +153,7 @@ public final class Intake: SpoolSink {
 
     private func discardPending() {
         for chunk in pending.chunks {
-            countNotStored(
-                .discarded(reason: "disabled"), chunk.priority, to: chunk.destinations, events: chunk.events)
+            countNotStored(.discarded(reason: "disabled"), chunk.priority, to: chunk.destinations, events: chunk.events)
         }
         pending.chunks = []
         pendingBytes = 0
@@ -173,7 +172,6 @@ public final class Intake: SpoolSink {
         guard settings.isCollecting, rules?.awaited(for: app) == nil,
             pass.startSession(eventSource(source), at: now, isSynchronised: clock.isTrusted(at: time), using: &random)
         else { return false }
-        open[settings.routeIndex(of: app)][0].turn(to: source)
         writeSessionStart(settings.routeIndex(of: app), source, 0, at: now)
         return true
     }
@@ -249,8 +247,7 @@ public final class Intake: SpoolSink {
                 let begin = chunk.lines.count
                 pass.write(into: &chunk.lines)
                 if isWatched { show(chunk, from: begin, of: source.app, verdict.priority) }
-                chunk.count(
-                    eventTime: isBackfill ? now : verdict.eventTime, acceptedAt: now, at: offset + Int64(start))
+                chunk.count(eventTime: isBackfill ? now : verdict.eventTime, acceptedAt: now, at: offset + Int64(start))
                 // Full, or another like this one would not fit.
                 if chunk.events == limits.events || chunk.lines.count + size > limits.bytes {
                     close(chunk, route, isFull: true)
@@ -294,22 +291,19 @@ public final class Intake: SpoolSink {
         tap?.offer(app: app, priority: priority, line: UnsafeRawBufferPointer(rebasing: chunk.lines.bytes[begin...]))
     }
 
-    /// Writes the event that says that a session has begun: an event more, read and accepted.
+    /// Writes the event that says that a session has begun: an event more, read and accepted. It passes the rules, but cannot be offered
+    /// again.
     private func writeSessionStart(_ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp) {
+        scratch.removeAll()
+        pass.writeSessionStart(into: &scratch)
         if let rules, !rules.isIdle {
-            return writeSessionStart(by: rules, place, source, offset, at: now)
-        }
-        let route = routes[place]
-        let chunk = open[place][0]
-        if chunk.lines.count + pass.maxAddition > route.chunks.bytes, !chunk.isEmpty {
-            close(chunk, route, isFull: true)
+            let fate = rules.apply(
+                to: scratch.bytes, app: source.app, priority: .normal, at: now,
+                largest: min(settings.largestEvent, settings.commitBytes), isNow: true)
+            return put(fate, rules, now, place, source, offset, at: now)
         }
         pending.read += 1
-        let begin = chunk.lines.count
-        pass.writeSessionStart(into: &chunk.lines)
-        if tap?.isWatched == true { show(chunk, from: begin, of: source.app, .normal) }
-        chunk.count(eventTime: now, acceptedAt: now, at: offset)
-        if chunk.events == route.chunks.events { close(chunk, route, isFull: true) }
+        put(scratch.bytes, place, .normal, source, offset, now, at: now)
     }
 
     /// Whether the time of day can be trusted. The queue asks for itself: its events expire whether lines are read or not.

@@ -69,9 +69,9 @@ struct GivenUpTests {
         let first = Task { try await committer.commit(upTo: 100) }
         #expect(await eventually { store.asked.withLock { $0 } == 1 })
         await committer.stopWaiting()
-        await #expect(throws: WaitingLine.Ended.self) { try await first.value }
+        await #expect(throws: Intake.GivenUp.self) { try await first.value }
         store.isFull.withLock { $0 = false }
-        await #expect(throws: WaitingLine.Ended.self) { try await committer.commit(upTo: 200) }
+        await #expect(throws: Intake.GivenUp.self) { try await committer.commit(upTo: 200) }
         #expect(store.stored.withLock { $0 } == [])
     }
 }

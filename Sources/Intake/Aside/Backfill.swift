@@ -59,11 +59,8 @@ public actor Backfill {
     /// A backfill that goes on where the queue says.
     ///
     /// - Parameters:
-    ///   - loop: the reader's loop.
     ///   - memory: what the queue has kept; entries of others are left alone.
     ///   - rules: the spool's, which these events pass like all others; they change no data layer.
-    ///   - figures: where what the pass counts is published.
-    ///   - options: those in force.
     public init(
         on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]], rules: IntakeRules? = nil,
         figures: IntakeFigures, time: any TimeSource, log: Log,
@@ -116,8 +113,7 @@ public actor Backfill {
         }
         guard piece.from == places[piece.key]?.text else {
             throw IntakeError(
-                .elsewhere,
-                "\(piece.file) has been taken to another place meanwhile; is it being read twice?")
+                .elsewhere, "\(piece.file) has been taken to another place meanwhile; is it being read twice?")
         }
         try await waitForDocument(of: piece.app)
         try await wait { options.obstacle(route.destinations) }

@@ -25,7 +25,6 @@ public actor Rereader {
     /// A reader of lines that were kept.
     ///
     /// - Parameters:
-    ///   - loop: the reader's loop.
     ///   - memory: what the queue has kept; entries of others are left alone.
     ///   - rules: the spool's, which these events pass like all others; they change no data layer.
     ///   - settings: those in force when lines are read again; sessions are left alone.

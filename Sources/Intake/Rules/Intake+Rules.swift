@@ -63,18 +63,6 @@ extension Intake {
         return true
     }
 
-    /// Lets the event that says that a session has begun pass the rules; it cannot be offered again.
-    func writeSessionStart(
-        by rules: IntakeRules, _ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp
-    ) {
-        scratch.removeAll()
-        pass.writeSessionStart(into: &scratch)
-        let fate = rules.apply(
-            to: scratch.bytes, app: source.app, priority: .normal, at: now,
-            largest: min(settings.largestEvent, settings.commitBytes), isNow: true)
-        put(fate, rules, now, place, source, offset, at: now)
-    }
-
     /// Lets an event pass the containers' rules, and puts it where they say.
     ///
     /// - Returns: false when the event must be offered again: functions have been asked, or too many calls wait.
@@ -100,7 +88,7 @@ extension Intake {
     }
 
     /// Puts what the rules left of an event into its chunk, or counts it as discarded.
-    private func put(
+    func put(
         _ fate: RuleEngine.Fate, _ rules: IntakeRules, _ eventTime: Timestamp, _ place: Int, _ source: SpoolSource,
         _ offset: Int64, at now: Timestamp
     ) {
@@ -116,8 +104,16 @@ extension Intake {
         guard !route.destinations.isEmpty else {
             return countNotStored(.discarded(reason: "no_destination"), priority, to: route.destinations)
         }
+        put(rules.engine.line, place, priority, source, offset, eventTime, at: now)
+    }
+
+    /// Puts a line into its chunk, which is closed before if it has no room for it, and after if it is full.
+    func put(
+        _ line: UnsafeRawBufferPointer, _ place: Int, _ priority: Priority, _ source: SpoolSource, _ offset: Int64,
+        _ eventTime: Timestamp, at now: Timestamp
+    ) {
+        let route = routes[place]
         let chunk = open[place][priority == .critical ? 1 : 0]
-        let line = rules.engine.line
         if chunk.lines.count + line.count > route.chunks.bytes, !chunk.isEmpty { close(chunk, route, isFull: true) }
         chunk.turn(to: source)
         let begin = chunk.lines.count
