@@ -79,8 +79,7 @@ public enum TimestampText {
         guard offset == nil else { return time }
         let (midnight, rest) = (time.nanoseconds / 86_400_000_000_000, time.nanoseconds % 86_400_000_000_000)
         guard rest >= 0 else { return nil }
-        let local = zone.instant(
-            of: LocalDate(dayNumber: Int(midnight)), secondOfDay: Int(rest / 1_000_000_000))
+        let local = zone.instant(of: LocalDate(dayNumber: Int(midnight)), secondOfDay: Int(rest / 1_000_000_000))
         return Timestamp(nanoseconds: local.nanoseconds + rest % 1_000_000_000)
     }
 

@@ -33,10 +33,11 @@ struct Shelf {
     }
 
     static var quarantine: Shelf {
-        let texts = ["detail", "app", "path"].map { " + length(CAST(\($0) AS BLOB))" }.joined()
-        return Shelf(
-            table: "quarantine", time: "time", lane: "0, 0", length: "length(content)\(texts)", mayBeInClear: true,
-            kept: \.quarantine, held: \.quarantineHeld)
+        Shelf(
+            table: "quarantine", time: "time", lane: "0, 0",
+            length: "length(content) + length(CAST(detail AS BLOB)) + length(CAST(app AS BLOB)) "
+                + "+ length(CAST(path AS BLOB))",
+            mayBeInClear: true, kept: \.quarantine, held: \.quarantineHeld)
     }
 }
 
@@ -89,8 +90,7 @@ struct KeptRows {
         let statement = try file.database.prepare(
             "SELECT \(source) WHERE \(conditions.joined(separator: " AND ")) ORDER BY id LIMIT \(limit)")
         for (place, value) in values.enumerated() { statement.bind(Int32(place + 1), value) }
-        while try statement.step(),
-            try body(isDeadLetters ? DeadLetter(statement) : StoredQuarantineRecord(statement))
+        while try statement.step(), try body(isDeadLetters ? DeadLetter(statement) : StoredQuarantineRecord(statement))
         {}
     }
 

@@ -26,9 +26,7 @@ extension QueueFile {
 
     private func loadTotals() throws(QueueError) -> Totals {
         let row = try database.prepare("SELECT * FROM total")
-        guard try row.step() else {
-            throw QueueError(.corrupt, "\(database.path) is damaged (table total is empty)")
-        }
+        guard try row.step() else { throw database.damage("table total is empty") }
         var totals = Totals()
         for (column, figure) in Totals.figures.enumerated() {
             totals[keyPath: figure] = row.integer(Int32(column + 1))

@@ -51,8 +51,7 @@ extension EventPass {
             guard let value = member(Array("\(name)".utf8), of: entry), base[value.lowerBound] == .quote else {
                 return []
             }
-            return JSONString.decoded(
-                UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2))
+            return JSONString.decoded(UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2))
         }
         // An entry whose message was an object has this member.
         guard member(Array("__REALTIME_TIMESTAMP".utf8), of: entry) == nil else { return false }

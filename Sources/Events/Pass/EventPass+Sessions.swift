@@ -25,11 +25,7 @@ struct BlockSource {
 extension EventPass {
     /// Starts a new session by command.
     ///
-    /// - Parameters:
-    ///   - source: whose; a session of the app is the session of its processes too.
-    ///   - now: the time of day.
-    ///   - isSynchronised: whether the clock can be trusted.
-    ///   - random: where ids come from.
+    /// - Parameter source: whose; a session of the app is the session of its processes too.
     /// - Returns: false, and nothing has changed, unless sessions are manual. After true, `writeSessionStart` is due.
     public mutating func startSession(
         _ source: EventSource, at now: Timestamp, isSynchronised: Bool, using random: inout some RandomNumberGenerator
@@ -211,7 +207,6 @@ extension EventPass {
     private mutating func processKey() -> String? {
         guard let state, let member = processMember() else { return nil }
         return Sessions.key(
-            app: state.name,
-            process: UnsafeBufferPointer(start: base + member.value, count: member.end - member.value))
+            app: state.name, process: UnsafeBufferPointer(start: base + member.value, count: member.end - member.value))
     }
 }

@@ -192,13 +192,11 @@ public struct EventPass: ~Copyable {
     /// Prepares for lines of a source. Costs about as much as an event: once a block or file.
     ///
     /// - Parameters:
-    ///   - source: one of this pass.
     ///   - producer: names the append file that the lines come from; nil for drop files.
     ///   - path: the file, for what its name says of a container.
     ///   - wasClosed: whether a writer has closed that file since the lines before: only then may its producer be gone.
     ///   - now: the time of day; events read until the next `begin` were observed then.
     ///   - isSynchronised: whether the clock can be trusted; while not, nothing expires and nothing is ahead.
-    ///   - random: where ids come from.
     public mutating func begin(
         _ source: EventSource, producer: [UInt8]? = nil, path: String = "", wasClosed: Bool = true, at now: Timestamp,
         isSynchronised: Bool, using random: inout some RandomNumberGenerator
@@ -234,12 +232,7 @@ public struct EventPass: ~Copyable {
         beginAdditions(state)
     }
 
-    /// Reads one line.
-    ///
-    /// - Parameters:
-    ///   - base: the block.
-    ///   - start: where the line begins.
-    ///   - end: where the block ends; the byte at `end - 1` is a line feed.
+    /// Reads the line that begins at `start`, in a block whose last byte, before `end`, is a line feed.
     public mutating func read(_ base: UnsafePointer<UInt8>, from start: Int, to end: Int) -> Verdict {
         self.base = base
         if let format { return readWrapped(format, from: start, to: end) }

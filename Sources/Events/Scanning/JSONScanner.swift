@@ -98,10 +98,7 @@ struct JSONScanner: ~Copyable {
     /// Scans one line: an object, white space around it allowed, then a line feed (a carriage return before it counts as
     /// white space).
     ///
-    /// - Parameters:
-    ///   - base: the block.
-    ///   - start: where the line begins.
-    ///   - end: where the block ends; the byte before it is a line feed.
+    /// - Parameter end: where the block ends; the byte before it is a line feed.
     /// - Returns: the offset after the line's line feed, whether it was read or not.
     @inline(__always)
     mutating func scanLine(_ base: Pointer, from start: Int, to end: Int) -> (next: Int, isObject: Bool) {
@@ -120,10 +117,7 @@ struct JSONScanner: ~Copyable {
 
     /// Scans one object of a text in which line breaks are white space.
     ///
-    /// - Parameters:
-    ///   - base: the block.
-    ///   - start: where the object, or white space before it, begins.
-    ///   - end: where the text ends; the byte before it is a line feed (which ends the text).
+    /// - Parameter end: where the text ends; the byte before it is a line feed (which ends the text).
     /// - Returns: the offset after the closing bracket; nil when it cannot be read.
     mutating func scanObject(_ base: Pointer, from start: Int, to end: Int) -> Int? {
         begin(base, end, breaksAreSpace: true)

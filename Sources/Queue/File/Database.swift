@@ -134,13 +134,12 @@ final class Database {
         let cause = system == 0 ? words : "\(words): \(SystemError.message(system))"
         switch code & 0xFF {
         case SQLITE_CORRUPT, SQLITE_NOTADB:
-            return QueueError(.corrupt, "\(path) is damaged (\(cause))")
-        case SQLITE_FULL where hasDiskRoom:
-            // A reader needs no room: a page far beyond the end is asked for, by a damaged number.
-            guard !isReading else { return QueueError(.corrupt, "\(path) is damaged (\(cause))") }
-            return QueueError(.fileFull, "\(path) has reached the size that its bounds allow")
+            return damage(cause)
         case SQLITE_FULL:
-            return QueueError(.diskFull, "no room for \(path); free some space on its file system")
+            guard hasDiskRoom else { return systemError(code, ENOSPC, cause) }
+            // A reader needs no room: a page far beyond the end is asked for, by a damaged number.
+            guard !isReading else { return damage(cause) }
+            return QueueError(.fileFull, "\(path) has reached the size that its bounds allow")
         case SQLITE_BUSY, SQLITE_LOCKED:
             let owner = WALReader.find(path) ?? "another program"
             return QueueError(.io, "\(path) is locked by \(owner): end it")
@@ -157,17 +156,15 @@ final class Database {
     private func systemError(_ code: Int32, _ system: Int32, _ cause: String) -> QueueError {
         switch system {
         case ENOSPC, EDQUOT:
-            return QueueError(.diskFull, "no room for \(path); free some space on its file system")
+            QueueError(.diskFull, "no room for \(path); free some space on its file system")
         case EROFS:
-            return QueueError(.readOnly, "\(path) is on a read-only file system; remount it writable")
+            QueueError(.readOnly, "\(path) is on a read-only file system; remount it writable")
         case EACCES, EPERM:
-            return QueueError(.noPermission, "\(path) may not be opened; run this as the agent's user or root")
+            QueueError(.noPermission, "\(path) may not be opened; run this as the agent's user or root")
+        case _ where code & 0xFF == SQLITE_READONLY:
+            QueueError(.readOnly, "\(path) cannot be written (\(cause)); check the file system and the owner")
         default:
-            if code & 0xFF == SQLITE_READONLY {
-                return QueueError(
-                    .readOnly, "\(path) cannot be written (\(cause)); check the file system and the owner")
-            }
-            return QueueError(.io, "\(path): \(cause)", isDamage: system == 0 && code == Database.shortRead)
+            QueueError(.io, "\(path): \(cause)", isDamage: system == 0 && code == Database.shortRead)
         }
     }
 

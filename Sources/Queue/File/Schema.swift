@@ -21,7 +21,7 @@ enum Schema {
         let isEmpty = version == 0 && application == 0 && tables == 0
         if !isEmpty, let refusal = refusal(version: version, application: application, path: database.path) {
             guard try !isDamaged(version: version, application: application, columns(of: database)) else {
-                throw QueueError(.corrupt, "\(database.path) is damaged (its head does not fit its tables)")
+                throw database.damage("its head does not fit its tables")
             }
             let isNewer = application == applicationID && version > Schema.version
             throw QueueError(isNewer ? .newerSchema : .foreign, refusal)

@@ -9,8 +9,7 @@ final class Statement {
 
     init(_ sql: String, in database: Database) throws(QueueError) {
         var made: OpaquePointer?
-        let code = sqlite3_prepare_v3(
-            database.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &made, nil)
+        let code = sqlite3_prepare_v3(database.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &made, nil)
         guard code == SQLITE_OK, let made else { throw database.error(code) }
         handle = made
         self.database = database

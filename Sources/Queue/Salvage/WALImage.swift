@@ -28,9 +28,7 @@ struct WALImage {
 
     /// Reads a database's WAL; nil if there is none.
     init?(_ database: String) {
-        guard
-            let file = try? Descriptor(
-                checking: open(database + "-wal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW), "open")
+        guard let file = try? Descriptor(checking: open(database + "-wal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW), "open")
         else { return nil }
         let size = Int(lseek(file.raw, 0, SEEK_END))
         var head = [UInt8](repeating: 0, count: 32)
@@ -39,8 +37,7 @@ struct WALImage {
         var sum = Checksum(isBigEndian: isBigEndian)
         sum.add(head[0..<24])
         let isSound =
-            head.integer32(at: 0) | 1 == 0x377F_0683
-            && sum == Checksum(isBigEndian: isBigEndian, stored: head[24..<32])
+            head.integer32(at: 0) | 1 == 0x377F_0683 && sum == Checksum(isBigEndian: isBigEndian, stored: head[24..<32])
         let said = head.integer32(at: 8)
         if isSound, said >= 512, said <= 65_536, said & (said - 1) == 0 { pageSize = said }
         for candidate in pageSize.map({ [$0] }) ?? [4_096, 16_384] {
@@ -69,9 +66,8 @@ struct WALImage {
             sum?.add(bytes[24...])
             let state: State =
                 !isOfThis ? .damaged : sum == stored ? .sound : isFirstOrBehindDamage ? .unknown : .damaged
-            frames.append(
-                Frame(
-                    page: bytes.integer32(at: 0), isCommit: isOfThis && bytes.integer32(at: 4) > 0, state: state))
+            let isCommit = isOfThis && bytes.integer32(at: 4) > 0
+            frames.append(Frame(page: bytes.integer32(at: 0), isCommit: isCommit, state: state))
             sum = stored
         }
         take(frames, length)

@@ -29,8 +29,7 @@ extension QueueStore {
         discarded.inFlight += last.inFlight
         if discarded.all > 0 {
             log.warning(
-                "queue discarded",
-                ["reason": reason, "deliveries": discarded.all, "in_flight": discarded.inFlight])
+                "queue discarded", ["reason": reason, "deliveries": discarded.all, "in_flight": discarded.inFlight])
         }
         return discarded
     }

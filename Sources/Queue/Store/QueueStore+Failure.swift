@@ -17,15 +17,13 @@ extension QueueStore {
             log.warning("disk is full, ballast given up", ["path": ballast.path, "error": error.message])
             enterTrouble(error, .diskFull)
             again(withoutCommits: operations, .diskFull)
-        case .diskFull:
-            enterTrouble(error, .diskFull)
-            end(operations, error, .diskFull)
+        case .diskFull, .readOnly, .io, .noPermission:
+            let reason: WaitReason = error.code == .diskFull ? .diskFull : .readOnly
+            enterTrouble(error, reason)
+            end(operations, error, reason)
         case .moved:
             enterTrouble(error, .moved)
             again(withoutCommits: operations, .moved)
-        case .readOnly, .io, .noPermission:
-            enterTrouble(error, .readOnly)
-            end(operations, error, .readOnly)
         default:
             // One call that was wrong: the others are tried again without it.
             end(operations, error)

@@ -29,9 +29,7 @@ extension QueueStore {
         do throws(QueueError) {
             if !state.relief.isReplaced, try isBeyondNeed(operations, file) {
                 state.relief.isReplaced = true
-                return recover(
-                    QueueError(.corrupt, "\(file.database.path) is damaged (it names pages beyond its end)"), operations
-                )
+                return recover(file.database.damage("it names pages beyond its end"), operations)
             }
             // Places of files are paid for: without them nothing is exact, and files can be many.
             if try file.payForPlaces(operations.reduce(0) { $0 + $1.places }, state.bounds) {

@@ -91,8 +91,7 @@ extension QueueState {
         var isOver = false
         for index in ordered.drop(while: { from != nil && $0 != from?.lane }) where !isOver {
             let lane = figures.lanes[index]
-            guard selection.priority ?? lane.priority == lane.priority,
-                selection.destination ?? lane.name == lane.name
+            guard selection.priority ?? lane.priority == lane.priority, selection.destination ?? lane.name == lane.name
             else { continue }
             let start = from.flatMap { $0.lane == index ? $0 : nil }
             try file.walk(lane.key, from: start?.chunk ?? 0) { row throws(QueueError) in

@@ -119,19 +119,17 @@ extension Transaction {
         return missing <= 0
     }
 
-    /// Evicts a chunk for all destinations that still wait for it.
+    /// Evicts a chunk for all destinations that still wait for it, and the rest of batches that it is in: once attempted they go whole or
+    /// stay whole (invariant 2).
     mutating func evict(_ chunk: Int64, _ priority: Priority) throws(QueueError) {
         for lane in state.figures.lanes.indices where state.figures.lanes[lane].priority == priority {
             // Read anew each time: other rows of the chunk may go with a row's batch.
-            while let row = try file.rows(of: chunk, in: state.figures.lanes[lane].key).first { try evict(row, lane) }
+            while let row = try file.rows(of: chunk, in: state.figures.lanes[lane].key).first {
+                let rows = try file.members(with: row)
+                noteEvicted(rows.reduce(0) { $0 + $1.events })
+                try takeOut(rows, lane, \.evicted)
+            }
         }
-    }
-
-    /// Evicts a row, or the whole batch that it is in: once attempted it goes whole or stays whole (invariant 2).
-    private mutating func evict(_ row: DeliveryRow, _ lane: Int) throws(QueueError) {
-        let rows = try file.members(with: row)
-        noteEvicted(rows.reduce(0) { $0 + $1.events })
-        try takeOut(rows, lane, \.evicted)
     }
 
     mutating func noteEvicted(_ events: Int) {

@@ -108,8 +108,7 @@ extension Transaction {
             let common = part.events.clamped(to: mine)
             guard !common.isEmpty else { return nil }
             let shift = row.first - before
-            return Run(
-                events: common.lowerBound + shift..<common.upperBound + shift, disposition: part.disposition)
+            return Run(events: common.lowerBound + shift..<common.upperBound + shift, disposition: part.disposition)
         }
     }
 
@@ -117,8 +116,7 @@ extension Transaction {
         // The bytes of a part cannot be told any more: they leave with the first run.
         var bytes = row.bytes
         for run in runs {
-            let fate: WritableKeyPath<Ledger, Int> =
-                run.disposition == .acknowledged ? \.acknowledged : \.lost
+            let fate: WritableKeyPath<Ledger, Int> = run.disposition == .acknowledged ? \.acknowledged : \.lost
             state.figures.lanes[lane].remove(fate, events: run.events.count, bytes: bytes)
             bytes = 0
         }

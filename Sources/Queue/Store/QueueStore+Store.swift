@@ -104,8 +104,7 @@ extension Transaction {
         var lanes: [Int] = []
         for name in chunk.destinations { lanes.append(try place(name, chunk.priority)) }
         try tables.insert(
-            chunk, id: id,
-            wantedBy: lanes.map { "\(state.figures.lanes[$0].destination)" }.joined(separator: ","))
+            chunk, id: id, wantedBy: lanes.map { "\(state.figures.lanes[$0].destination)" }.joined(separator: ","))
         state.figures.totals.stored += chunk.cost
         state.figures.totals.intake.accepted += chunk.events
         state.figures.holdings?.add(

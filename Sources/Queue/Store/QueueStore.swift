@@ -50,12 +50,10 @@ public actor QueueStore: BatchStore, CommitStore {
     /// Opens the queue, or makes one; the caller's thread waits for the disk.
     ///
     /// - Parameters:
-    ///   - options: how it is to be run.
     ///   - loop: the loop it lives on; running, or started later.
     ///   - time: the clock for batch ids and expiry.
     ///   - clock: while it says no, nothing expires; without it that is only so for ten minutes after a large step.
     ///   - random: where batch ids get their random bits from: the kernel in the agent, a seed in tests.
-    ///   - log: for what a person should know.
     ///   - observer: told of each change, on the store's loop; to be quick.
     ///   - eventTime: asked only where some of a chunk's events have expired and others have not; without it a chunk
     ///     goes as a whole, with its newest event.

@@ -35,27 +35,11 @@ extension Transaction {
         }
     }
 
-    /// Keeps what could not be read: others make room first, so that there is never more than the bound in the file.
-    mutating func keep(_ record: QuarantineRecord) throws(QueueError) {
-        guard record.cost <= state.quarantineBound else {
-            state.figures.totals.quarantine.purged += 1
-            return
-        }
-        try trim(.quarantine, to: state.quarantineBound - record.cost)
-        let insert = try tables.statement(
-            "INSERT INTO quarantine (reason, detail, app, path, offset, length, time, content) "
-                + "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
-        insert.take(
-            record.reason.rawValue, record.detail, record.app, record.path, record.offset, record.length, record.time)
-        try insert.run(record.content, at: 8)
-        state.figures.totals.quarantine.add(record.cost)
-        state.figures.quarantineHeld?[record.app, default: 0] += record.cost
-    }
-
     /// For how long a line of the quarantine makes room for no other: what does not fit waits in its file meanwhile.
     private static var safeTime: Duration { .seconds(86_400) }
 
-    /// Keeps many, as far as there is room. What there is none for is counted as purged, and its file has to stay.
+    /// Keeps what could not be read, as far as there is room: old ones make some first, so that there is never more than the bound in
+    /// the file. What there is none for is counted as purged, and its file has to stay.
     mutating func keep(_ records: [QuarantineRecord]) throws(QueueError) {
         let old = time.wallTime - Transaction.safeTime
         var hasOld = true
@@ -63,13 +47,21 @@ extension Transaction {
         for record in records {
             let room = state.quarantineBound - record.cost
             if room >= 0, hasOld { hasOld = try trim(.quarantine, to: room, before: old) }
-            if state.figures.totals.quarantine.bytes <= room {
-                try keep(record)
+            guard state.figures.totals.quarantine.bytes <= room else {
+                state.figures.totals.quarantine.purged += 1
+                guard !record.file.isEmpty else { continue }
+                unkept[record.file, default: UnkeptLines(app: record.app, path: record.path)].add(record)
                 continue
             }
-            state.figures.totals.quarantine.purged += 1
-            guard !record.file.isEmpty else { continue }
-            unkept[record.file, default: UnkeptLines(app: record.app, path: record.path)].add(record)
+            let insert = try tables.statement(
+                "INSERT INTO quarantine (reason, detail, app, path, offset, length, time, content) "
+                    + "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            insert.take(
+                record.reason.rawValue, record.detail, record.app, record.path, record.offset, record.length,
+                record.time)
+            try insert.run(record.content, at: 8)
+            state.figures.totals.quarantine.add(record.cost)
+            state.figures.quarantineHeld?[record.app, default: 0] += record.cost
         }
         for (file, lines) in unkept {
             try set([lines.name(of: file): lines.encoded])

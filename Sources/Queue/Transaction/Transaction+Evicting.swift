@@ -119,8 +119,7 @@ extension Transaction {
         try tables.delete(row, from: key)
         if rest.events > 0 { try tables.insert(rest, in: key) }
         noteEvicted(row.events - rest.events)
-        state.figures.lanes[lane].remove(
-            \.evicted, events: row.events - rest.events, bytes: row.bytes - rest.bytes)
+        state.figures.lanes[lane].remove(\.evicted, events: row.events - rest.events, bytes: row.bytes - rest.bytes)
         state.figures.lanes[lane].oldestIsStale = true
     }
 
