@@ -98,7 +98,7 @@ struct QueueMigrationTests {
         database.close()
         let refused = #expect(throws: QueueError.self) { _ = try fixture.open() }
         #expect(refused?.code == .foreign && refused?.message.contains("unknown schema 5") == true)
-        #expect(StoredQueue.look(in: fixture.options.stateDirectory)?.refusal == refused?.message)
+        #expect(try StoredQueue.look(in: fixture.options.stateDirectory)?.refusal == refused?.message)
     }
 
     @Test("fault07: a database of an older schema that turns out to be damaged keeps what can be read, ledger included")
