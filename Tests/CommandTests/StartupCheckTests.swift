@@ -62,15 +62,15 @@ struct StartupCheckTests {
     func oldWays() throws {
         let fixtures = "\(GoldenFile.root)/Tests/QueueTests/Fixtures/queue-schema-"
         for (schema, text, settings) in [
-            (7, "", ["limits.like", "queue.max_size"]), (nil, "", []),
-            (6, "queue.max_size = \"10MiB\"\n", ["limits.like"]),
+            (5, "", ["limits.like", "queue.max_size"]), (6, "", []),
+            (1, "queue.max_size = \"10MiB\"\n", ["limits.like"]),
             (
-                7, "dispatch.batch_events = 20\nlimits.name_length = 0\n",
+                5, "dispatch.batch_events = 20\nlimits.name_length = 0\n",
                 ["queue.max_size", "dispatch.batch_most_events"]
             ),
-        ] as [(Int?, String, [String])] {
+        ] {
             unlink("\(root)/state/queue.sqlite")
-            if let schema {
+            if schema < 6 {
                 let old = try #require(try WholeFile.bytes(of: fixtures + "\(schema).sqlite", atMost: 1 << 24))
                 try WholeFile.replace("\(root)/state/queue.sqlite", with: old, mode: 0o600)
             }

@@ -5,8 +5,6 @@ internal import Model
 enum Schema {
     /// The version that this program writes.
     static let version = 8
-    /// The oldest one that it reads; no release wrote an older one.
-    static let oldest = 6
     /// "SPOO": the first four bytes of the database say whose it is.
     static let applicationID = 0x5350_4F4F
 
@@ -23,8 +21,7 @@ enum Schema {
             guard try !isDamaged(version: version, application: application, columns(of: database)) else {
                 throw database.damage("its head does not fit its tables")
             }
-            let isNewer = application == applicationID && version > Schema.version
-            throw QueueError(isNewer ? .newerSchema : .foreign, refusal)
+            throw QueueError(application == applicationID ? .newerSchema : .foreign, refusal)
         }
         if isEmpty {
             try database.execute("PRAGMA page_size = \(FileBounds(options).pageSize)")
@@ -55,7 +52,6 @@ enum Schema {
         guard application == applicationID else {
             return "\(path) is not a queue of Spoolship; move it away or name another state_directory"
         }
-        guard version >= oldest else { return "\(path) has an unknown schema \(version); move it away" }
         guard version > Schema.version else { return nil }
         return "\(path) was written by a newer version (schema \(version), this program knows \(Schema.version)); "
             + "install that version again"
@@ -68,7 +64,7 @@ enum Schema {
     static func isDamaged(version: Int, application: Int, _ columns: [String]) throws(QueueError) -> Bool {
         let bits =
             (application ^ applicationID).nonzeroBitCount
-            + ((oldest...Schema.version).contains(version) ? 0 : version ^ Schema.version).nonzeroBitCount
+            + (version > Schema.version ? version ^ Schema.version : 0).nonzeroBitCount
         guard bits <= 2 else { return false }
         let known = try Database(path: ":memory:", vfs: nil, isScratch: true)
         defer { known.close() }
