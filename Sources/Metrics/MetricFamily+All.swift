@@ -16,11 +16,11 @@ private let priority = MetricFamily.Label.closed("priority", Priority.allCases.m
 private let container = MetricFamily.Label.open("container")
 private let seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-private func counter(_ name: String, _ help: String, _ labels: [MetricFamily.Label] = []) -> MetricFamily {
+private func counter(_ name: String, _ help: String, _ labels: MetricFamily.Label...) -> MetricFamily {
     MetricFamily(.counter, "spoolship_\(name)_total", help, labels)
 }
 
-private func gauge(_ name: String, _ help: String, _ labels: [MetricFamily.Label] = []) -> MetricFamily {
+private func gauge(_ name: String, _ help: String, _ labels: MetricFamily.Label...) -> MetricFamily {
     MetricFamily(.gauge, "spoolship_\(name)", help, labels)
 }
 
@@ -39,10 +39,10 @@ package struct MetricTable: Sendable {
             ("expired", "Deliveries that grew older than queue.max_age, or the destination's own max_age."),
             ("discarded", "Deliveries that a rule, disabled collection or a person removed."),
             ("lost", "Deliveries lost to corruption, beyond salvage."),
-        ].map { counter("deliveries_\($0)", $1, [destination, priority]) } + [
+        ].map { counter("deliveries_\($0)", $1, destination, priority) } + [
             gauge(
                 "deliveries_queued", "Deliveries that wait in the queue, including those in flight.",
-                [destination, priority])
+                destination, priority)
         ]
     package let ledgerBalanced = gauge(
         "ledger_balanced",
@@ -54,11 +54,10 @@ package struct MetricTable: Sendable {
     package let eventsAccepted = counter("events_accepted", "Events accepted.")
     package let eventsRefused = counter(
         "events_refused", "Events not accepted: a limit, or a queue full of more important ones.")
-    package let eventsQuarantined = counter(
-        "events_quarantined", "Lines and files that could not be read as an event.")
+    package let eventsQuarantined = counter("events_quarantined", "Lines and files that could not be read as an event.")
     package let quarantined = counter(
         "quarantined", "Lines and files put into quarantine since the start, by reason.",
-        [.closed("reason", QuarantineRecord.Reason.allCases.map(\.rawValue))])
+        .closed("reason", QuarantineRecord.Reason.allCases.map(\.rawValue)))
     package let quarantineRecords = gauge("quarantine_records", "Records in quarantine.")
     package let quarantineBytes = gauge("quarantine_bytes", "Bytes in quarantine.")
     package let quarantinePurged = counter(
@@ -69,61 +68,44 @@ package struct MetricTable: Sendable {
         "Files that were read but stay in the spool, because the quarantine could not hold all of their bad lines.")
     package let truncations = counter(
         "event_truncations", "What the limits cut off events since the start, by kind.",
-        [.closed("kind", ["name", "property_key", "property_value", "properties"])])
+        .closed("kind", "name", "property_key", "property_value", "properties"))
     package let beyondLimit = counter(
         "events_beyond_limit",
         "Events beyond a limit that were not cut since the start, by limit and what happened to them.",
-        [
-            .closed(
-                "limit", ["event_names", "name_length", "properties", "property_key_length", "property_value_length"]),
-            .closed("consequence", ["refuse", "quarantine", "allow"]),
-        ])
+        .closed("limit", "event_names", "name_length", "properties", "property_key_length", "property_value_length"),
+        .closed("consequence", "refuse", "quarantine", "allow"))
     package let oddities = counter(
-        "event_oddities",
-        "Members of events that were corrected or ignored since the start, by kind.",
-        [
-            .closed(
-                "kind",
-                [
-                    "unknown_priority", "critical_denied", "unreadable_time", "unknown_country", "unknown_address",
-                    "replaced_app", "repeated_member", "merged_property", "ignored_session_start", "unusable_id",
-                    "no_time", "unusable_name", "repaired_utf8", "wrapped_text",
-                ])
-        ])
+        "event_oddities", "Members of events that were corrected or ignored since the start, by kind.",
+        .closed(
+            "kind", "unknown_priority", "critical_denied", "unreadable_time", "unknown_country", "unknown_address",
+            "replaced_app", "repeated_member", "merged_property", "ignored_session_start", "unusable_id", "no_time",
+            "unusable_name", "repaired_utf8", "wrapped_text"))
     package let discards = counter(
-        "events_discarded", "Events discarded since the start, by reason or rule.", [.open("reason")])
-    package let eventNames = gauge(
-        "event_names", "Distinct event names of an app in this UTC day.", [.open("app")])
+        "events_discarded", "Events discarded since the start, by reason or rule.", .open("reason"))
+    package let eventNames = gauge("event_names", "Distinct event names of an app in this UTC day.", .open("app"))
     package let appEvents = counter(
         "app_events",
         "Events and records that were read of an app since the start; the first 999 apps, all others as (others).",
-        [.open("app")])
-    package let appRecords = counter(
-        "app_records", "How many of these were records, since the start.", [.open("app")])
-    package let appBytes = counter(
-        "app_bytes", "Bytes that were read of an app since the start.", [.open("app")])
+        .open("app"))
+    package let appRecords = counter("app_records", "How many of these were records, since the start.", .open("app"))
+    package let appBytes = counter("app_bytes", "Bytes that were read of an app since the start.", .open("app"))
     package let appQuarantined = counter(
-        "app_quarantined", "Lines of an app that went to the quarantine since the start.", [.open("app")])
+        "app_quarantined", "Lines of an app that went to the quarantine since the start.", .open("app"))
     package let appLastRead = gauge(
-        "app_last_read_timestamp_seconds",
-        "When the last event or record of an app was read, in seconds since 1970.", [.open("app")])
+        "app_last_read_timestamp_seconds", "When the last event or record of an app was read, in seconds since 1970.",
+        .open("app"))
     package let sessions = counter(
         "sessions_started", "Sessions started since the start of the agent, by mode.",
-        [.closed("mode", ["automatic", "manual", "event"])])
+        .closed("mode", "automatic", "manual", "event"))
     package let tagsFired = counter(
-        "container_tags_fired", "Tags fired since the start of the agent, by container.", [container])
+        "container_tags_fired", "Tags fired since the start of the agent, by container.", container)
     package let ruleProblems = counter(
         "container_problems",
         "Container rules that could not be applied to an event since the start: one made too large is in quarantine,"
             + " others were sent as they came.",
-        [
-            .closed(
-                "problem",
-                [
-                    "event_too_large", "function_not_allowed", "hash_key_missing", "not_a_name", "data_layer_full",
-                    "unknown_destination",
-                ])
-        ])
+        .closed(
+            "problem", "event_too_large", "function_not_allowed", "hash_key_missing", "not_a_name", "data_layer_full",
+            "unknown_destination"))
 
     // MARK: Queue
 
@@ -131,14 +113,14 @@ package struct MetricTable: Sendable {
         "queue_bytes", "Bytes in the queue, frames and metadata: the figure that the cap bounds.")
     package let queueMaxBytes = gauge("queue_max_bytes", "The storage cap in force (queue.max_size).")
     package let queueFileBytes = gauge(
-        "queue_file_bytes", "The size of the queue's files.", [.closed("file", ["database", "wal"])])
+        "queue_file_bytes", "The size of the queue's files.", .closed("file", "database", "wal"))
     package let queueOldestAge = gauge(
-        "queue_oldest_age_seconds", "How long the oldest queued delivery has waited; 0 if none does.",
-        [destination, priority])
+        "queue_oldest_age_seconds", "How long the oldest queued delivery has waited; 0 if none does.", destination,
+        priority)
     package let queueBackpressure = gauge(
         "queue_backpressure", "1 while reading waits for room in the queue or on its disk.")
     package let queueCommits = counter(
-        "queue_commits", "Transactions of the queue since the start, by result.", [.closed("result", ["ok", "failed"])])
+        "queue_commits", "Transactions of the queue since the start, by result.", .closed("result", "ok", "failed"))
     package let queueRecoveries = counter(
         "queue_recoveries", "Corrupt databases that were moved aside and salvaged since the start.")
     package let queueUnknownLosses = counter(
@@ -148,7 +130,7 @@ package struct MetricTable: Sendable {
         "queue_max_size_refused",
         "1 while the old cap stays in force, because queue.max_size was below what was stored at the start.")
     package let deadLetters = gauge(
-        "dead_letters", "Dead letters that are kept: neither purged nor sent again.", [destination, priority])
+        "dead_letters", "Dead letters that are kept: neither purged nor sent again.", destination, priority)
     package let deadLetterBytes = gauge("dead_letters_bytes", "Bytes of the dead letters that are kept.")
     package let deadLettersPurged = counter(
         "dead_letters_purged",
@@ -157,78 +139,68 @@ package struct MetricTable: Sendable {
     // MARK: Delivery
 
     package let attempts = counter(
-        "delivery_attempts", "Attempts to send a batch since the start, by outcome.",
-        [
-            destination,
-            .closed(
-                "outcome",
-                ["acknowledged", "partial", "retry", "retry_after", "too_large", "rejected", "held", "offline"]),
-        ])
+        "delivery_attempts", "Attempts to send a batch since the start, by outcome.", destination,
+        .closed(
+            "outcome", "acknowledged", "partial", "retry", "retry_after", "too_large", "rejected", "held", "offline"))
     package let failures = counter(
-        "delivery_failures", "Attempts that failed since the start, by kind of failure.",
-        [destination, .closed("kind", Failure.Kind.allCases.map(\.rawValue))])
+        "delivery_failures", "Attempts that failed since the start, by kind of failure.", destination,
+        .closed("kind", Failure.Kind.allCases.map(\.rawValue)))
     package let responses = counter(
-        "delivery_responses", "Answers since the start, by HTTP status.", [destination, .open("code")])
-    package let inFlight = gauge("delivery_in_flight", "Batches that are being sent.", [destination])
-    package let retries = counter(
-        "delivery_retries", "Attempts after a batch's first since the start.", [destination])
-    package let retryWaiting = gauge(
-        "delivery_retry_waiting", "Batches that wait for their retry.", [destination])
+        "delivery_responses", "Answers since the start, by HTTP status.", destination, .open("code"))
+    package let inFlight = gauge("delivery_in_flight", "Batches that are being sent.", destination)
+    package let retries = counter("delivery_retries", "Attempts after a batch's first since the start.", destination)
+    package let retryWaiting = gauge("delivery_retry_waiting", "Batches that wait for their retry.", destination)
     package let setAside = gauge(
         "delivery_set_aside",
-        "Events that are kept beside the others: too many of their app were rejected, or they fail alone.",
-        [destination])
+        "Events that are kept beside the others: too many of their app were rejected, or they fail alone.", destination)
     package let attemptSeconds = MetricFamily(
         .histogram, "spoolship_delivery_duration_seconds", "How long attempts took.", [destination], buckets: seconds)
     package let sentBytes = counter(
-        "delivery_sent_bytes", "Bytes of request bodies sent since the start, as compressed.", [destination])
+        "delivery_sent_bytes", "Bytes of request bodies sent since the start, as compressed.", destination)
     package let valuesLeftOut = counter(
         "delivery_values_left_out",
-        "Values of acknowledged events that the format has no place for or had to change, since the start.",
-        [destination])
+        "Values of acknowledged events that the format has no place for or had to change, since the start.", destination
+    )
     package let templateFallbacks = counter(
         "delivery_template_fallbacks",
         "Events that lacked a value for a template (none), or had one beyond template_values (other), each time that they were"
-            + " sent, since the start.",
-        [destination, .closed("value", ["none", "other"])])
+            + " sent, since the start.", destination, .closed("value", "none", "other"))
     package let unnamedRejections = counter(
         "delivery_unnamed_rejections",
         "Events that a destination rejected without saying which (OTLP partial success), since the start: acknowledged.",
-        [destination])
+        destination)
     package let lastAcknowledged = gauge(
         "delivery_last_acknowledged_timestamp_seconds",
-        "When a destination last acknowledged something (Unix time); 0 if never.", [destination])
+        "When a destination last acknowledged something (Unix time); 0 if never.", destination)
     package let destinations = gauge(
         "destinations", "Destinations that the configuration names; 0 means that nothing is read.")
     package let destinationState = gauge(
-        "destination_state", "1 for the state that a destination is in, 0 for the others.",
-        [destination, .closed("state", DestinationStateName.allCases.map(\.rawValue))])
+        "destination_state", "1 for the state that a destination is in, 0 for the others.", destination,
+        .closed("state", DestinationStateName.allCases.map(\.rawValue)))
     package let certificateExpiry = gauge(
         "destination_certificate_expiry_timestamp_seconds",
         "When a certificate used for a destination, or the destination's own as last seen in a handshake, expires"
-            + " (Unix time).",
-        [destination, .closed("certificate", ["ca", "client", "server"])])
+            + " (Unix time).", destination, .closed("certificate", "ca", "client", "server"))
     package let lateEvents = counter(
-        "deadline_late_events",
-        "Events acknowledged after their deadline since the start, by deadline.", [.open("deadline")])
+        "deadline_late_events", "Events acknowledged after their deadline since the start, by deadline.",
+        .open("deadline"))
 
     // MARK: Spool and journals
 
     package let journalEntries = counter(
-        "journal_entries", "Entries of the journal that were read since the start, by app.", [.open("app")])
+        "journal_entries", "Entries of the journal that were read since the start, by app.", .open("app"))
     package let journalCutEntries = counter(
-        "journal_cut_entries",
-        "Entries of the journal that were cut to spool.max_event_size since the start, by app.", [.open("app")])
+        "journal_cut_entries", "Entries of the journal that were cut to spool.max_event_size since the start, by app.",
+        .open("app"))
     package let journalGaps = counter(
-        "journal_gaps",
-        "How often entries of the journal were removed before they were read, since the start, by app.", [.open("app")])
-    package let journalReadable = gauge(
-        "journal_readable", "1 while the journal can be read, by app.", [.open("app")])
+        "journal_gaps", "How often entries of the journal were removed before they were read, since the start, by app.",
+        .open("app"))
+    package let journalReadable = gauge("journal_readable", "1 while the journal can be read, by app.", .open("app"))
     package let spoolLagBytes = gauge("spool_lag_bytes", "Bytes in the spool that are not in the queue yet.")
     package let spoolLagSeconds = gauge(
         "spool_lag_seconds", "How long the oldest unread data has waited in the spool; 0 if none does.")
     package let spoolFiles = gauge(
-        "spool_files", "Files of the spool that the agent knows, by kind.", [.closed("kind", ["append", "drop"])])
+        "spool_files", "Files of the spool that the agent knows, by kind.", .closed("kind", "append", "drop"))
     package let spoolOpenFiles = gauge("spool_open_files", "Files of the spool that are held open.")
     package let spoolReadBytes = counter("spool_read_bytes", "Bytes read from the spool since the start.")
     package let spoolGivenUpBytes = counter(
@@ -236,19 +208,11 @@ package struct MetricTable: Sendable {
     package let spoolRefusedFiles = gauge(
         "spool_refused_files",
         "Files that are not read: for permission those of now, for other reasons all since the start.",
-        [
-            .closed(
-                "reason",
-                [
-                    "symbolic_link", "hard_link", "not_regular", "other_file_system", "too_deep", "permission",
-                ]
-            )
-        ])
-    package let spoolPolling = gauge(
-        "spool_polling", "1 while the spool is polled because it cannot be watched.")
+        .closed("reason", "symbolic_link", "hard_link", "not_regular", "other_file_system", "too_deep", "permission"))
+    package let spoolPolling = gauge("spool_polling", "1 while the spool is polled because it cannot be watched.")
     package let spoolFilesFinished = counter(
         "spool_files_finished", "Files that were read to their end since the start, by kind.",
-        [.closed("kind", ["append", "drop"])])
+        .closed("kind", "append", "drop"))
     package let spoolFilesRemoved = counter(
         "spool_files_removed", "Files removed or archived after they were read, since the start.")
     package let spoolRotations = counter(
@@ -271,13 +235,9 @@ package struct MetricTable: Sendable {
     package let spoolSecondTries = gauge(
         "spool_second_tries",
         "Files and directories of the spool that wait for a second try after a failed system call, by reason.",
-        [
-            .closed(
-                "reason",
-                [
-                    "descriptors", "memory", "permission", "read_only", "no_room", "missing", "input_output", "other",
-                ])
-        ])
+        .closed(
+            "reason", "descriptors", "memory", "permission", "read_only", "no_room", "missing", "input_output", "other")
+    )
     package let spoolPassedOver = gauge(
         "spool_passed_over_files", "Files that are not read because of their names' endings.")
     package let spoolCrowdedDirectories = gauge(
@@ -290,57 +250,45 @@ package struct MetricTable: Sendable {
     // MARK: Containers
 
     package let containerVersion = gauge(
-        "container_version", "The version of the container in force; 0 if it is empty.", [container])
+        "container_version", "The version of the container in force; 0 if it is empty.", container)
     package let containerHeldBackVersion = gauge(
         "container_held_back_version",
         "The version that is published for a share of the agents that does not include this one yet; 0 if there is none.",
-        [container])
+        container)
     package let containerSource = gauge(
         "container_source",
-        "1 for the source of the container in force, 0 for the others; preview while a draft is in force.",
-        [container, .closed("source", ["none", "default", "saved", "network", "preview"])])
+        "1 for the source of the container in force, 0 for the others; preview while a draft is in force.", container,
+        .closed("source", "none", "default", "saved", "network", "preview"))
     package let containerFresh = gauge(
         "container_fresh",
-        "1 while the container in force was confirmed within fresh_for, or has no url and a default.", [container])
+        "1 while the container in force was confirmed within fresh_for, or has no url and a default.", container)
     package let containerConfirmed = gauge(
         "container_confirmed_timestamp_seconds",
-        "When the network last confirmed the container in force (Unix time); 0 if it never did.", [container])
+        "When the network last confirmed the container in force (Unix time); 0 if it never did.", container)
     package let containerRefreshes = counter(
-        "container_refreshes",
-        "Refreshes of a container since the start, by type and result.",
-        [
-            container, .closed("type", ["saved", "network"]),
-            .closed(
-                "result",
-                [
-                    "success", "no_saved_container", "io_error", "no_network", "network_error", "server_error",
-                    "unknown_error", "signature", "version", "form", "expired",
-                ]),
-        ])
+        "container_refreshes", "Refreshes of a container since the start, by type and result.", container,
+        .closed("type", "saved", "network"),
+        .closed(
+            "result", "success", "no_saved_container", "io_error", "no_network", "network_error", "server_error",
+            "unknown_error", "signature", "version", "form", "expired"))
     package let containerAwaited = gauge(
         "container_awaited",
         "1 while the container is required and no document of it is in force: events of its apps are not read.",
-        [container])
+        container)
     package let containerRefreshSuccessful = gauge(
-        "container_last_refresh_successful", "1 if the last fetch returned or confirmed a good document.", [container])
+        "container_last_refresh_successful", "1 if the last fetch returned or confirmed a good document.", container)
     package let containerSettingsRefused = gauge(
         "container_settings_refused",
-        "Values of the container in force that are invalid for the settings that may_set lets them set.", [container])
+        "Values of the container in force that are invalid for the settings that may_set lets them set.", container)
     package let functionCalls = counter(
-        "function_calls", "Calls of functions since the start, by result.",
-        [
-            .open("function"),
-            .closed(
-                "result",
-                [
-                    "success", "cached", "unknown", "timeout", "exit", "bad_json", "too_large", "not_started", "busy",
-                ]),
-        ])
+        "function_calls", "Calls of functions since the start, by result.", .open("function"),
+        .closed(
+            "result", "success", "cached", "unknown", "timeout", "exit", "bad_json", "too_large", "not_started", "busy")
+    )
     package let functionSeconds = MetricFamily(
         .histogram, "spoolship_function_duration_seconds",
         "How long a function's program ran, until it ended or was killed.", [.open("function")], buckets: seconds)
-    package let functionsRunning = gauge(
-        "function_running", "Running processes of a function.", [.open("function")])
+    package let functionsRunning = gauge("function_running", "Running processes of a function.", .open("function"))
 
     // MARK: Agent
 
@@ -360,34 +308,31 @@ package struct MetricTable: Sendable {
         "config_last_reload_success_timestamp_seconds", "When a configuration was last read and applied (Unix time).")
     package let persistenceFailures = counter(
         "persistence_failures", "Writes that could not be made durable since the start, by what was written.",
-        [.closed("what", ["queue", "state_file"])])
+        .closed("what", "queue", "state_file"))
     package let logMessages = counter(
-        "log_messages", "Log messages since the start, by level.", [.closed("level", LogLevel.allCases.map(\.name))])
+        "log_messages", "Log messages since the start, by level.", .closed("level", LogLevel.allCases.map(\.name)))
     package let logLinesSuppressed = counter(
         "log_lines_suppressed",
         "Log lines that were not written because their reader was too slow or had gone, since the start.")
     package let requests = counter(
         "http_requests", "Requests to the stats port and the control socket, by status class, since the start.",
-        [.closed("server", ["stats", "control"]), .closed("code", ["2xx", "3xx", "4xx", "5xx"])])
+        .closed("server", "stats", "control"), .closed("code", "2xx", "3xx", "4xx", "5xx"))
     package let connectionsCut = counter(
         "http_connections_cut",
         "Connections to the stats port and the control socket that were cut, since the start: slow to ask or to read,"
             + " crowded out by another, busy (no place), or a shortage of descriptors.",
-        [
-            .closed("server", ["stats", "control"]),
-            .closed("reason", ["slow", "crowded", "busy", "shortage"]),
-        ])
+        .closed("server", "stats", "control"), .closed("reason", "slow", "crowded", "busy", "shortage"))
     package let listenersReopened = counter(
         "http_listeners_reopened",
         "Times that the stats port or the control socket did not answer the agent itself and was opened again, since the start.",
-        [.closed("server", ["stats", "control"])])
+        .closed("server", "stats", "control"))
     package let freeBytes = gauge(
         "filesystem_free_bytes", "Free bytes in the file system of a directory, when last checked.",
-        [.closed("directory", ["spool", "state"])])
+        .closed("directory", "spool", "state"))
     package let freeInodes = gauge(
         "filesystem_free_inodes",
         "Free inodes in the file system of a directory, when last checked; missing if it does not count them.",
-        [.closed("directory", ["spool", "state"])])
+        .closed("directory", "spool", "state"))
     package let clockSynchronised = gauge(
         "clock_synchronised",
         "0 while the kernel says that its clock is not synchronised: nothing expires, no event's time counts as ahead.")
@@ -406,10 +351,8 @@ package struct MetricTable: Sendable {
         .gauge, "process_resident_memory_bytes", "Resident memory size in bytes.")
     package let processPrivate = gauge(
         "process_private_memory_bytes", "Private resident memory of the process (RssAnon), in bytes.")
-    package let processVirtual = MetricFamily(
-        .gauge, "process_virtual_memory_bytes", "Virtual memory size in bytes.")
-    package let processOpenDescriptors = MetricFamily(
-        .gauge, "process_open_fds", "Number of open file descriptors.")
+    package let processVirtual = MetricFamily(.gauge, "process_virtual_memory_bytes", "Virtual memory size in bytes.")
+    package let processOpenDescriptors = MetricFamily(.gauge, "process_open_fds", "Number of open file descriptors.")
     package let processMaxDescriptors = MetricFamily(
         .gauge, "process_max_fds", "Maximum number of open file descriptors.")
     package let processStart = MetricFamily(

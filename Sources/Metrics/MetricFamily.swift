@@ -33,6 +33,8 @@ public struct MetricFamily: Sendable, Hashable {
 
         /// A label with these values only.
         public static func closed(_ name: String, _ values: [String]) -> Label { Label(name: name, values: values) }
+
+        static func closed(_ name: String, _ values: String...) -> Label { Label(name: name, values: values) }
     }
 
     /// The name in Prometheus' text: of a counter with `_total`, of an info with `_info`.
