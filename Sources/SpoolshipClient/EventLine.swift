@@ -11,7 +11,7 @@ struct EventLine {
         var line = EventLine()
         if let type { line.member("type", type) }
         line.member("name", name)
-        line.member("timestamp", text(ofTime: milliseconds))
+        line.member("timestamp", timeText(milliseconds))
         if flags == .critical { line.member("priority", "critical") }
         if let session { line.member("session_id", session) }
         if let country { line.member("country", country) }
@@ -30,7 +30,7 @@ struct EventLine {
         case .string(let text): member(name, text)
         case .integer(let value): member(name, number: String(value))
         case .boolean(let value): member(name, number: value ? "true" : "false")
-        case .date(let milliseconds): member(name, EventLine.text(ofTime: milliseconds))
+        case .date(let milliseconds): member(name, timeText(milliseconds))
         case .double(let value):
             guard value.isFinite else {
                 throw AnalyticsError(.invalidEvent, "the property \"\(name)\" is \(value), which JSON does not have")
@@ -67,31 +67,5 @@ struct EventLine {
             }
         }
         bytes.append(UInt8(ascii: "\""))
-    }
-
-    /// RFC 3339 text in UTC with milliseconds.
-    ///
-    /// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
-    static func text(ofTime milliseconds: Int64) -> String {
-        // Years 0 to 9999: what is beyond cannot be written.
-        let clamped = min(max(milliseconds, -62_167_219_200_000), 253_402_300_799_999)
-        let days = clamped >= 0 ? clamped / 86_400_000 : -((-(clamped + 1)) / 86_400_000) - 1
-        let rest = Int(clamped - days * 86_400_000)
-        let shifted = Int(days) + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-        func padded(_ value: Int, _ width: Int) -> String {
-            let digits = String(value)
-            return String(repeating: "0", count: max(0, width - digits.count)) + digits
-        }
-        let year = padded(yearOfEra + era * 400 + (month <= 2 ? 1 : 0), 4)
-        let clock = [rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60].map { padded($0, 2) }.joined(
-            separator: ":")
-        let day = padded(dayOfYear - (153 * shiftedMonth + 2) / 5 + 1, 2)
-        return "\(year)-\(padded(month, 2))-\(day)T\(clock).\(padded(rest % 1000, 3))Z"
     }
 }

@@ -22,6 +22,23 @@ private func nanoseconds(_ clock: clockid_t) -> Int64 {
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
 }
 
+/// A time of day, in milliseconds since 1970, as RFC 3339 text in UTC.
+func timeText(_ milliseconds: Int64) -> String {
+    // Years 0 to 9999: what is beyond cannot be written.
+    let clamped = min(max(milliseconds, -62_167_219_200_000), 253_402_300_799_999)
+    let rest = (clamped % 1000 + 1000) % 1000
+    var seconds = time_t((clamped - rest) / 1000)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    func padded(_ value: some BinaryInteger, _ width: Int = 2) -> String {
+        let digits = String(value)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+    let date = "\(padded(parts.tm_year + 1900, 4))-\(padded(parts.tm_mon + 1))-\(padded(parts.tm_mday))"
+    let clock = "\(padded(parts.tm_hour)):\(padded(parts.tm_min)):\(padded(parts.tm_sec))"
+    return "\(date)T\(clock).\(padded(rest, 3))Z"
+}
+
 /// Waits for a second.
 func sleepSecond() { sleep(1) }
 

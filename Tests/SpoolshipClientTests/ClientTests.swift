@@ -100,7 +100,7 @@ struct ClientTests {
             (0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
             (951_782_400_000, "2000-02-29T00:00:00.000Z"),
             (Int64.max, "9999-12-31T23:59:59.999Z"), (Int64.min, "0000-01-01T00:00:00.000Z"),
-        ] { #expect(EventLine.text(ofTime: milliseconds) == text) }
+        ] { #expect(timeText(milliseconds) == text) }
     }
 
     @Test("many threads: every event is there, once, whole", arguments: [false, true])
