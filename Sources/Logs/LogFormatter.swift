@@ -116,12 +116,5 @@ struct LogFormatter: Sendable {
 
 extension LogLevel {
     /// The priority that systemd and syslog give it. Source: sd-daemon(3).
-    var systemdPriority: Int {
-        switch self {
-        case .error: 3
-        case .warning: 4
-        case .info: 6
-        case .debug, .verbose: 7
-        }
-    }
+    var systemdPriority: Int { [3, 4, 6, 7, 7][rawValue] }
 }

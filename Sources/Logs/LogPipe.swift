@@ -35,22 +35,16 @@ struct LogPipe: ~Copyable {
         self.capacity = capacity
         var status = stat()
         let kind = fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : S_IFREG
-        guard kind == S_IFIFO || kind == S_IFCHR else {
-            self.descriptor = descriptor
-            owned = nil
-            way = kind == S_IFSOCK ? .socket : .file
-            return
-        }
-        let raw = open("/proc/self/fd/\(descriptor)", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-        guard raw >= 0 else {
-            self.descriptor = descriptor
-            owned = nil
-            way = .asked
-            return
-        }
-        self.descriptor = raw
-        owned = Descriptor(raw)
-        way = .ownDescription
+        let isAwaited = kind == S_IFIFO || kind == S_IFCHR
+        let raw = isAwaited ? open("/proc/self/fd/\(descriptor)", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1
+        self.descriptor = raw >= 0 ? raw : descriptor
+        owned = raw >= 0 ? Descriptor(raw) : nil
+        way =
+            switch kind {
+            case S_IFSOCK: .socket
+            case S_IFIFO, S_IFCHR: raw >= 0 ? .ownDescription : .asked
+            default: .file
+            }
     }
 
     /// Whether something waits for the reader.
@@ -106,8 +100,7 @@ struct LogPipe: ~Copyable {
     private static func put(_ bytes: UnsafeRawBufferPointer, _ descriptor: Int32, _ way: Way) -> Int {
         switch way {
         case .socket:
-            return send(
-                descriptor, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+            return send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
         case .file, .ownDescription:
             return Glibc.write(descriptor, bytes.baseAddress, bytes.count)
         case .asked:

@@ -116,8 +116,7 @@ public final class StandardErrorLog: LogSink {
                     state.watching = false
                 } else {
                     // What cannot be watched (a file) does not make writers wait; else the next message tries again.
-                    state.watching =
-                        (try? loop.watch(state.pipe.watchable, for: .writable) { _ in self.act() }) != nil
+                    state.watching = (try? loop.watch(state.pipe.watchable, for: .writable) { _ in self.act() }) != nil
                 }
             }
             if let due = state.collapser.nextDue, state.timerAt.map({ due < $0 }) ?? true {
