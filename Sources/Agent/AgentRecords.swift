@@ -51,17 +51,11 @@ struct AgentRecords: Sendable {
             ])
     }
 
-    func show(_ store: RecordStore, id: String) async throws -> JSONValue {
-        if let record = try await queue.show(store, id: id) { return record }
-        throw ControlRefusal(status: 404, code: "not_found", message: "there is no record \(id); it may be gone by now")
-    }
-
     /// Sends dead letters again, or reads quarantined lines again; gives how many.
     func retry(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
         if store == .deadLetters { return try await queue.retryDeadLetters(selection) }
         guard let rereader else {
-            throw ControlRefusal(
-                status: 503, code: "no_agent", message: "the agent reads quarantined lines again: start it first")
+            throw ControlRefusal(503, "no_agent", "the agent reads quarantined lines again: start it first")
         }
         if selection.isOfFiles { return try await retryFiles(of: selection.app, with: rereader) }
         return try await retryQuarantine(selection, with: rereader)
@@ -81,7 +75,7 @@ struct AgentRecords: Sendable {
                 continue
             }
             guard known == nil else {
-                throw ControlRefusal(status: 503, code: "later", message: "\(path) is on its way; try again")
+                throw ControlRefusal(503, "later", "\(path) is on its way; try again")
             }
             log?.warning("a file with bad lines is gone, they are not read again", ["path": path])
             var commit = Commit()
@@ -119,7 +113,7 @@ struct AgentRecords: Sendable {
         do throws(QueueError) {
             return try await queue.move(DestinationName(source), to: DestinationName(target), priority)
         } catch  where error.code == .misuse {
-            throw ControlRefusal(status: 400, code: "unknown_destination", message: error.message)
+            throw ControlRefusal(400, "unknown_destination", error.message)
         }
     }
 }

@@ -19,15 +19,9 @@ enum AgentSwitch {
     static let country = "agent.country"
 }
 
-/// The result of a reload; a configuration with mistakes is a refusal instead.
-struct ReloadResult: Sendable {
-    /// Settings that are in force now: `queue.max_size "10MiB" -> "20MiB"`.
-    let changed: [String]
-    /// Settings that wait for a restart.
-    let needRestart: [String]
-    /// What is allowed and probably not meant, each a sentence for a person.
-    let warnings: [String]
-}
+/// The result of a reload: settings that are in force now (`queue.max_size "10MiB" -> "20MiB"`), those that wait for a restart,
+/// and what is allowed and probably not meant, each a sentence for a person.
+typealias ReloadResult = (changed: [String], needRestart: [String], warnings: [String])
 
 /// What changes while the agent runs: reload, disable, country, sessions, the log's level.
 extension AgentService {
@@ -57,13 +51,13 @@ extension AgentService {
         defer { configurationTurn.passTurn() }
         guard let parts else { throw .starting }
         let loaded = try relaying(try Settings.load(path: configurationPath)) { (error: ConfigurationError) in
-            ControlRefusal(status: 400, code: "configuration", message: error.description)
+            ControlRefusal(400, "configuration", error.description)
         }
         let new = loaded.settings
         guard !new.destinations.isEmpty || settings.destinations.isEmpty else {
             throw ControlRefusal(
-                status: 400, code: "configuration",
-                message: "there is no destination left, and events would have nowhere to go; stop the agent instead")
+                400, "configuration",
+                "there is no destination left, and events would have nowhere to go; stop the agent instead")
         }
         let changes = configured.changes(to: new)
         let hashKeys = try relaying(try new.hashKeys(), ControlRefusal.init(settings:))
@@ -72,13 +66,13 @@ extension AgentService {
         try await apply(overlay.settings, parts, isByPerson: true)
         configured = new
         parts.functions.configure(new)
-        let others = await parts.containers.configure(
-            new.containers, keyLengths: new.keyLengths, hashKeys: hashKeys)
+        let others = await parts.containers.configure(new.containers, keyLengths: new.keyLengths, hashKeys: hashKeys)
         await applyContainers(parts)
-        return ReloadResult(
-            changed: changes.filter { !$0.needsRestart }.map(\.description) + others,
-            needRestart: changes.filter(\.needsRestart).map(\.path),
-            warnings: loaded.warnings.map(\.message) + warnOfOrphans(parts.queue.snapshot))
+        return (
+            changes.filter { !$0.needsRestart }.map(\.description) + others,
+            changes.filter(\.needsRestart).map(\.path),
+            loaded.warnings.map(\.message) + warnOfOrphans(parts.queue.snapshot)
+        )
     }
 
     /// Says which destinations the configuration has lost while events wait for them; gives the texts.
@@ -148,7 +142,7 @@ extension AgentService {
                 isDiscarding
                 ? "what was queued is still being deleted; ask again when it is gone"
                 : "another enable or disable is at work; ask again when it is done"
-            throw ControlRefusal(status: 409, code: "discarding", message: what)
+            throw ControlRefusal(409, "discarding", what)
         }
         isSwitching = true
         defer { isSwitching = false }
@@ -209,8 +203,7 @@ extension AgentService {
         guard let parts else { throw .starting }
         let wanted = code.flatMap { CountryCode($0) }
         guard wanted != nil || code == nil else {
-            throw ControlRefusal(
-                status: 400, code: "out_of_range", message: "no ISO 3166-1 code: give two letters, such as IT")
+            throw ControlRefusal(400, "out_of_range", "no ISO 3166-1 code: give two letters, such as IT")
         }
         let (queue, name) = (parts.queue, wanted?.description)
         try await relaying(awaiting: try await queue.setSwitch(AgentSwitch.country, name)) { (error: QueueError) in
@@ -238,17 +231,17 @@ extension AgentService {
     func setLogLevel(_ level: String) async throws(ControlRefusal) {
         guard let level = level == "default" ? settings.agent.logLevel : LogLevel(name: level) else {
             let names = (LogLevel.allCases.map(\.name) + ["default"]).joined(separator: ", ")
-            throw ControlRefusal(status: 400, code: "out_of_range", message: "the level is one of \(names)")
+            throw ControlRefusal(400, "out_of_range", "the level is one of \(names)")
         }
         sink.level = level
     }
 }
 
 extension ControlRefusal {
-    fileprivate static let starting = ControlRefusal(status: 409, code: "starting", message: "the agent is starting")
+    fileprivate static let starting = ControlRefusal(409, "starting", "the agent is starting")
 
     /// The error for a caller whose settings make no sense.
     fileprivate init(settings error: AgentError) {
-        self.init(status: 400, code: error.code.rawValue, message: error.message)
+        self.init(400, error.code.rawValue, error.message)
     }
 }

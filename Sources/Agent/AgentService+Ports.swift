@@ -2,12 +2,49 @@ internal import Configuration
 internal import Control
 internal import EventLoops
 internal import Glibc
+internal import Intake
 internal import Metrics
 internal import Model
+internal import Queue
+internal import Synchronization
 
 /// Opens the ports at which the agent is asked: the control socket and the figures.
 extension AgentService {
-    func startControl(_ routes: ControlRoutes) async throws(AgentError) -> ControlServer {
+    /// Opens both, or neither.
+    func openPorts(
+        _ parts: Parts, _ restored: RestoredState, _ rules: IntakeRules, _ tap: EventTap
+    ) async throws(AgentError) {
+        let queue = parts.queue
+        let status = AgentStatus(agent: self, parts: parts)
+        let rereader = Rereader(
+            on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, log: log
+        ) { await self.intakeSettings(cap: queue.snapshot.maxSize) }
+        var routes = ControlRoutes()
+        routes.addStatus { await status.status() }
+        routes.addSwitches(of: self)
+        routes.addSending(parts.driver, parts.queue, parts.containers)
+        routes.addRecords(
+            AgentRecords(
+                queue: queue, rereader: rereader, spool: parts.reader.spool, maxEventSize: settings.spool.maxEventSize,
+                time: time, deadlines: { await self.deadlines }, log: log))
+        routes.addTap(tap)
+        routes.addBackfill(parts.backfill)
+        routes.addContainers(parts.containers)
+        let control = try await startControl(routes)
+        self.control = control
+        // An agent with a task ends before anybody could ask for more than its answers.
+        guard task == nil else { return await parts.ports.watch([]) }
+        do throws(AgentError) {
+            stats = try await startStats(status, control)
+        } catch {
+            await control.stop()
+            throw error
+        }
+        await parts.restart.start()
+        await parts.ports.watch([control] + (stats.map { [$0] } ?? []))
+    }
+
+    private func startControl(_ routes: ControlRoutes) async throws(AgentError) -> ControlServer {
         // The default group exists where the package was installed; elsewhere the agent's own does.
         let isDefault = settings.origin(of: "control.group") == .standard
         let group = isDefault && getgrnam(settings.control.group) == nil ? nil : settings.control.group
@@ -28,13 +65,22 @@ extension AgentService {
         }
     }
 
-    func startStats(
-        _ status: AgentStatus, _ collectors: [any MetricCollector]
-    ) async throws(AgentError) -> StatsServer? {
-        guard task == nil, let listen = settings.stats.listen else { return nil }
+    private func startStats(_ status: AgentStatus, _ control: ControlServer) async throws(AgentError) -> StatsServer? {
+        guard let listen = settings.stats.listen else { return nil }
+        let parts = status.parts
+        let collectors: [any MetricCollector] =
+            [
+                KnownSeries(settings: { self.sharedSettings.withLock { $0 } }, queue: parts.queue),
+                parts.notice, parts.unread, sending, QueueCollector(queue: parts.queue, time: time),
+                IntakeCollector(figures: parts.intakes, time: time), SpoolCollector(reader: parts.reader, time: time),
+                DeliveryCollector(driver: parts.driver),
+                ContainerCollector(keeper: parts.containers, functions: parts.functions, time: time),
+                parts.functions.durations, ProgramCollector(agent: self), ProcessCollector(),
+                MachineCollector(spool: settings.spool.directory, state: settings.agent.stateDirectory, on: storeLoop),
+            ] + control.collectors + [parts.ports.reopened, parts.restart, StatusCollector(status: status)]
         var page: (@Sendable () -> String)?
         if settings.stats.statusPage {
-            page = { StatusPage(status.report(), history: status.recorder.history).html }
+            page = { StatusPage(status.report(), history: parts.recorder.history).html }
         }
         let server = StatsServer(
             on: loop, host: listen.host, port: listen.port, names: settings.stats.hosts, collectors: collectors,

@@ -42,7 +42,10 @@ public actor AgentService {
     var toldRefusals: [String: [String: String]] = [:]
     var valuesFile: ValuesFile
     var valuesProblem = false
-    private var keeper: ContainerKeeper?
+    /// What opens the containers: a stop ends that.
+    var keeper: ContainerKeeper? {
+        didSet { if isStopping { keeper?.assumeIsolated { $0.stop() } } }
+    }
 
     nonisolated let readerLoop: EventLoop
     nonisolated let storeLoop: EventLoop
@@ -82,22 +85,28 @@ public actor AgentService {
     private var stopWaiter: CheckedContinuation<Void, Never>?
     private var isStopping = false
     private var taskLoop: EventLoop?
+    var control: ControlServer?
+    var stats: StatsServer?
 
     /// What runs once the agent has started.
-    struct Parts {
+    struct Parts: Sendable {
         let queue: QueueStore
         let driver: DeliveryDriver
         let reader: Reading
-        let stats: StatsServer?
-        let control: ControlServer
+        let intakes: AllIntakes
+        let unreadSpool: UnreadSpool
+        let unread: UnreadGuard
         let network: NetworkMonitor
         let notice: WritersNotice
         let backfill: Backfill
-        let unread: UnreadGuard
         let containers: ContainerKeeper
         let functions: FunctionDesk
+        let recorder: StatusRecorder
         let ports: PortWatch
-        let status: AgentStatus
+        let pulse: Pulse
+        let restart: RestartWatch
+        /// By the clock that nobody sets: the time of day may have been wrong at the start.
+        let started: BootInstant
     }
 
     nonisolated var log: Log { Log(sink) }
@@ -121,23 +130,12 @@ public actor AgentService {
         defer { sink.finish() }
         // A destination or a client that goes away must be an error, not the end.
         signal(SIGPIPE, SIG_IGN)
-        let result: Result<Void, AgentError>
-        do throws(SystemError) {
-            result = try EventLoop.runProgram(name: "main") { loop in
-                sink.attach(to: loop)
-                do throws(AgentError) {
-                    let agent = try AgentService(
-                        loaded.settings, path: path, program: program, sink: sink, task: task, on: loop)
-                    try await agent.run()
-                    return .success(())
-                } catch {
-                    return .failure(error)
-                }
-            }
-        } catch {
-            throw AgentError(.io, "cannot start: \(error)")
+        try EventLoop.runProgram(name: "main", failure: AgentError.init(start:)) { loop throws(AgentError) in
+            sink.attach(to: loop)
+            let agent = try AgentService(
+                loaded.settings, path: path, program: program, sink: sink, task: task, on: loop)
+            try await agent.run()
         }
-        try result.get()
     }
 
     init(
@@ -155,7 +153,7 @@ public actor AgentService {
         self.loop = loop
         reloads = Mutex(Reloads(lastSuccess: time.wallTime, configured: settings, started: settings))
         host = HostFacts(settings, version: program.version, log: Log(sink))
-        manager = ServiceManager(socket: getenv("NOTIFY_SOCKET").map { String(cString: $0) })
+        manager = ServiceManager(socket: environment("NOTIFY_SOCKET"))
         readerLoop = try relaying(try EventLoop(name: "reader"), AgentError.init(start:))
         storeLoop = try relaying(try EventLoop(name: "store"), AgentError.init(start:))
     }
@@ -178,7 +176,7 @@ public actor AgentService {
         }
         let parts = try await start()
         manager?.notify("READY=1")
-        await parts.status.notify()
+        await AgentStatus(agent: self, parts: parts).notify()
         watchdog = startWatchdog(parts)
         log.info(
             "agent started",
@@ -233,12 +231,6 @@ public actor AgentService {
         keeper?.assumeIsolated { $0.stop() }
     }
 
-    /// Sets the keeper, which opens the containers, so that a stop can end that.
-    func keep(_ keeper: ContainerKeeper) {
-        self.keeper = keeper
-        if isStopping { keeper.assumeIsolated { $0.stop() } }
-    }
-
     /// Stops reading, commits, drains, closes: in this order nothing is lost, and what can still go goes.
     func stop(_ parts: Parts) async {
         log.info("agent stopping")
@@ -253,8 +245,8 @@ public actor AgentService {
         parts.functions.stop()
         await parts.network.stop()
         await parts.driver.stop(grace: settings.agent.shutdownDrainTimeout)
-        await parts.control.stop()
-        await parts.stats?.stop()
+        await control?.stop()
+        await stats?.stop()
         await parts.queue.close()
         watchdog?.stop()
         clockWatcher?.cancel()

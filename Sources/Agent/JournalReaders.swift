@@ -135,8 +135,7 @@ actor JournalReaders {
     private func commit(_ place: JournalPlace, of source: Source) async throws {
         // The intake closes what it holds before it first suspends.
         nonisolated(unsafe) let intake = source.intake.assumeOnLoop { $0 }
-        try await intake.commit(
-            SpoolProgress(), remembering: [JournalReaders.memoryName(of: source.app): place.bytes])
+        try await intake.commit(SpoolProgress(), remembering: [JournalReaders.memoryName(of: source.app): place.bytes])
     }
 
     private func pause(_ wait: Duration) async {

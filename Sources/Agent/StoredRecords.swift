@@ -24,23 +24,19 @@ public struct StoredRecords: Sendable {
         defer { sink.finish() }
         var options = settings.queueOptions
         options.opener = .command
-        let result: Result<Value, AgentError>
-        do throws(SystemError) {
-            result = try EventLoop.runProgram(name: "records") { [options] loop in
-                sink.attach(to: loop)
-                do throws(QueueError) {
-                    let queue = try QueueStore(options, on: loop, time: SystemTime(), log: Log(sink))
-                    let value = await body(StoredRecords(queue: queue))
-                    await queue.close()
-                    return .success(value)
-                } catch {
-                    return .failure(AgentError(error))
-                }
+        let begun = { (error: SystemError) in AgentError(.io, "cannot begin: \(error)") }
+        return try EventLoop.runProgram(name: "records", failure: begun) { [options] loop throws(AgentError) in
+            sink.attach(to: loop)
+            let queue: QueueStore
+            do throws(QueueError) {
+                queue = try QueueStore(options, on: loop, time: SystemTime(), log: Log(sink))
+            } catch {
+                throw AgentError(error)
             }
-        } catch {
-            throw AgentError(.io, "cannot begin: \(error)")
+            let value = await body(StoredRecords(queue: queue))
+            await queue.close()
+            return value
         }
-        return try result.get()
     }
 
     /// Answers a request as the control API does that asks for no more than the records.
@@ -67,22 +63,18 @@ public struct StoredRecords: Sendable {
     }
 
     private static func becomeOwner(of directory: String) throws(AgentError) {
-        var information = stat()
-        guard stat(directory, &information) == 0 else {
+        guard let status = FileStatus(directory) else {
             guard errno == ENOENT || errno == ENOTDIR else {
                 throw AgentError(.noPermission, "the queue in \(directory) is the agent's (\(SystemError("stat")))")
             }
             throw AgentError(.missing, "there is no queue in \(directory)")
         }
-        guard geteuid() == 0 else {
-            guard geteuid() == information.st_uid else {
-                throw AgentError(.noPermission, "the queue in \(directory) is the agent's")
-            }
-            return
+        guard [0, status.owner].contains(geteuid()) else {
+            throw AgentError(.noPermission, "the queue in \(directory) is the agent's")
         }
-        guard information.st_uid != 0 else { return }
+        guard geteuid() != status.owner else { return }
         // As root these set the saved ids too: there is no way back.
-        guard setgroups(0, nil) == 0, setgid(information.st_gid) == 0, setuid(information.st_uid) == 0 else {
+        guard setgroups(0, nil) == 0, setgid(status.group) == 0, setuid(status.owner) == 0 else {
             throw AgentError(.io, "cannot become the owner of \(directory) (\(SystemError("setuid")))")
         }
     }

@@ -14,14 +14,12 @@ public final class EventTap: Sendable {
     }
 
     /// How many bytes may wait for a watcher.
-    private let bufferSize: Int
+    private static let bufferSize = 1 << 20
     private let count = Atomic<Int>(0)
     private let watchers = Mutex<[Watcher]>([])
 
     /// A tap that nobody watches.
-    ///
-    /// - Parameter bufferSize: bytes that may wait for one watcher; default 1 MiB.
-    public init(bufferSize: Int = 1_048_576) { self.bufferSize = bufferSize }
+    public init() {}
 
     /// Whether anybody watches: to be asked before anything is prepared for `offer`.
     public var isWatched: Bool { count.load(ordering: .relaxed) > 0 }
@@ -38,7 +36,7 @@ public final class EventTap: Sendable {
     }
 
     func add(_ filter: Filter) -> Watcher {
-        let watcher = Watcher(filter, bufferSize)
+        let watcher = Watcher(filter)
         watchers.withLock { $0.append(watcher) }
         count.add(1, ordering: .relaxed)
         return watcher
@@ -49,6 +47,16 @@ public final class EventTap: Sendable {
         count.subtract(1, ordering: .relaxed)
     }
 
+    /// Sends events to a client until it goes away: those of an app, of a priority, of a name; nil means any.
+    package func send(app: String?, priority: Priority?, name: String?, to stream: ControlStream) async {
+        let watcher = add(Filter(app: app, priority: priority, name: name))
+        defer { remove(watcher) }
+        while let (lines, missed) = await watcher.next() {
+            if !lines.isEmpty { guard await stream.write(lines) else { return } }
+            if missed > 0 { guard await stream.write(["tap": ["missed": .integer(missed)]]) else { return } }
+        }
+    }
+
     final class Watcher: Sendable {
         private struct State {
             var bytes: [UInt8] = []
@@ -56,15 +64,11 @@ public final class EventTap: Sendable {
         }
 
         private let filter: Filter
-        private let bufferSize: Int
         private let state = Mutex(State())
         /// Says that there is something; several times is once.
         private let (news, newsWriter) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-        init(_ filter: Filter, _ bufferSize: Int) {
-            self.filter = filter
-            self.bufferSize = bufferSize
-        }
+        init(_ filter: Filter) { self.filter = filter }
 
         func offer(_ app: String, _ priority: Priority, _ line: UnsafeRawBufferPointer) {
             guard filter.app.map({ $0 == app }) ?? true, filter.priority.map({ $0 == priority }) ?? true else { return }
@@ -72,7 +76,7 @@ public final class EventTap: Sendable {
                 guard let event = try? JSONValue(parsing: Array(line)), event["name"]?.string == name else { return }
             }
             state.withLock { state in
-                if state.bytes.count + line.count < bufferSize {
+                if state.bytes.count + line.count < EventTap.bufferSize {
                     state.bytes.append(contentsOf: line)
                     if line.last != UInt8(ascii: "\n") { state.bytes.append(UInt8(ascii: "\n")) }
                 } else {
@@ -89,18 +93,6 @@ public final class EventTap: Sendable {
                 defer { state = State() }
                 return (state.bytes, state.missed)
             }
-        }
-    }
-}
-
-extension EventTap {
-    /// Sends events to a client until it goes away: those of an app, of a priority, of a name; nil means any.
-    package func send(app: String?, priority: Priority?, name: String?, to stream: ControlStream) async {
-        let watcher = add(Filter(app: app, priority: priority, name: name))
-        defer { remove(watcher) }
-        while let (lines, missed) = await watcher.next() {
-            if !lines.isEmpty { guard await stream.write(lines) else { return } }
-            if missed > 0 { guard await stream.write(["tap": ["missed": .integer(missed)]]) else { return } }
         }
     }
 }

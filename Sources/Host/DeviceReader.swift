@@ -3,6 +3,7 @@
 //
 //  It promises that nothing is invented: what the machine does not say is left out. It knows nothing of how events are read.
 
+internal import EventLoops
 public import Events
 internal import Glibc
 public import TimeZones
@@ -124,5 +125,13 @@ public struct DeviceReader: Sendable {
         let text = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
         let name = String(text?.prefix { $0 != "." && $0 != "@" } ?? "")
         return name == "C" || name == "POSIX" ? nil : name
+    }
+}
+
+/// Small files of the system.
+enum HostFile {
+    /// A file as text; nil when it cannot be read, or has more than 64 KiB.
+    static func read(_ path: String) -> String? {
+        (try? WholeFile.bytes(of: path, atMost: 64 << 10)).map { String(decoding: $0, as: UTF8.self) }
     }
 }

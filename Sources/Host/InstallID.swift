@@ -33,12 +33,8 @@ public struct InstallID: Sendable, Equatable {
             id = try reset(in: stateDirectory, using: &random)
             id.clonedFrom = original
         }
-        do {
-            // After the id: a crash in between makes one id more, never two machines with the same.
-            try WholeFile.replace(path, with: Array((machine + "\n").utf8), mode: 0o600)
-        } catch {
-            throw HostError(.installID, "\(path) cannot be written: \(error)")
-        }
+        // After the id: a crash in between makes one id more, never two machines with the same.
+        try write(machine, to: path)
         return id
     }
 
@@ -65,17 +61,33 @@ public struct InstallID: Sendable, Equatable {
         let path = "\(stateDirectory)/install-id"
         // Version 4: only random bits.
         let id = UUIDv7(high: random.next() & ~0xF000 | 0x4000, low: random.next() & ~(3 << 62) | 1 << 63)
-        let text = id.description
-        do {
-            try WholeFile.replace(path, with: Array((text + "\n").utf8), mode: 0o600)
-        } catch {
-            throw HostError(.installID, "\(path) cannot be written: \(error)")
+        try write(id.description, to: path)
+        return InstallID(text: id.description, wasReplaced: false)
+    }
+
+    private static func write(_ text: String, to path: String) throws(HostError) {
+        try relaying(try WholeFile.replace(path, with: Array((text + "\n").utf8), mode: 0o600)) {
+            (error: SystemError) in
+            HostError(.installID, "\(path) cannot be written: \(error)")
         }
-        return InstallID(text: text, wasReplaced: false)
     }
 
     /// The id of a text; nil when it is none.
     private static func valid(_ text: String) -> String? {
         text.utf8.count <= 38 ? UUIDv7(text.prefix { !$0.isWhitespace })?.description : nil
+    }
+}
+
+/// Distinguishes a machine from its copies: an image that is started twice gets two ids.
+///
+/// Source: machine-id(5). A container has its own, or none.
+public enum MachineID {
+    /// The id; nil where there is none, or not yet.
+    ///
+    /// - Parameter root: below which it is looked for; empty but in tests.
+    public static func read(root: String = "") -> String? {
+        let text = HostFile.read("\(root)/etc/machine-id").map { String($0.prefix { !$0.isWhitespace }) }
+        guard let text, text.utf8.count == 32, text.allSatisfy(\.isHexDigit) else { return nil }
+        return text.lowercased()
     }
 }

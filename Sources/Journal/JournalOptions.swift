@@ -5,25 +5,17 @@ public struct JournalOptions: Sendable, Equatable {
     /// The directory of the journal; nil for this machine's own.
     public var directory: String?
     /// Names of units, each may have `*` and `?`; empty: all entries, those of no unit included.
-    public var units: [String]
+    public var units: [String] = []
     /// The least severe priority that is read, 0 (emergency) to 7 (debug). An entry without one counts as 6 (information).
-    public var priority: Int
-    package var since: JournalStart
+    public var priority = 7
+    /// Where reading begins.
+    package var since = JournalStart.now
     /// Fields beside the usual ones, by journald's names; `*` for all.
-    public var fields: [String]
+    public var fields: [String] = []
     /// The longest line, in bytes: an entry that is longer is cut in its longest field.
     public var maxEventSize: Int
     /// How many bytes of lines are read for one commit, an entry excepted.
     public var pieceBytes = 1 << 20
 
-    package init(
-        directory: String?, units: [String], priority: Int, since: JournalStart, fields: [String], maxEventSize: Int
-    ) {
-        self.directory = directory
-        self.units = units
-        self.priority = priority
-        self.since = since
-        self.fields = fields
-        self.maxEventSize = maxEventSize
-    }
+    package init(maxEventSize: Int) { self.maxEventSize = maxEventSize }
 }

@@ -45,7 +45,8 @@ extension JournalPlace {
 public struct JournalPiece: Sendable {
     /// One line an entry, each with its line feed. May be empty: then only the place has changed.
     public var lines: [UInt8] = []
-    package var entries = 0
+    /// Entries that became lines, since the start.
+    public var entries = 0
     package var cut = 0
     /// Whether more can be read at once.
     public var isFull = false

@@ -68,13 +68,11 @@ extension JournalReader {
 
     // MARK: What it says
 
-    func note(_ piece: JournalPiece, looked: Int) {
+    func note(_ piece: JournalPiece) {
         published.withLock {
             $0.entries += piece.entries
-            $0.passedOver += looked - piece.entries
             $0.cut += piece.cut
             $0.gaps += piece.gap == nil ? 0 : 1
-            if looked > 0 { $0.lastEntry = piece.place.seenUntil }
         }
         guard let gap = piece.gap else { return }
         log.error(
@@ -100,45 +98,39 @@ extension JournalReader {
         do throws(JournalError) {
             let handle = try JournalHandle(directory: options.directory, longest: 64)
             _ = try handle.descriptor()
-            _ = try files(options)
+            _ = try unreadableFiles(options)
             return nil
         } catch {
             return error
         }
     }
 
-    /// How many files the journal has, and which of them cannot be read.
+    /// Which of the journal's files cannot be read.
     ///
     /// - Throws: `noPermission` when that is all of them.
-    private static func files(
+    private static func unreadableFiles(
         _ options: JournalOptions
-    ) throws(JournalError) -> (files: Int, bad: [(path: String, error: Int32)]) {
+    ) throws(JournalError) -> [(path: String, error: Int32)] {
         let (files, bad) = JournalHandle.unreadable(in: directories(options.directory))
         if !bad.isEmpty, bad.count == files, bad.allSatisfy({ $0.error == EACCES || $0.error == EPERM }) {
-            throw JournalError(.noPermission, permissionHint)
+            throw JournalError(
+                .noPermission,
+                "the agent's user may not read the journal; run `systemctl edit spoolship`, add [Service] and"
+                    + " SupplementaryGroups=systemd-journal, and restart")
         }
-        return (files, bad)
+        return bad
     }
 
-    /// Notes which files cannot be read.
+    /// Says which files cannot be read.
     ///
     /// - Throws: `noPermission` when that is all of them.
     func reportFiles() throws(JournalError) {
-        let (files, bad) = try JournalReader.files(options)
-        published.withLock {
-            $0.files = files
-            $0.unreadableFiles = bad.count
-        }
+        let bad = try JournalReader.unreadableFiles(options)
         guard let first = bad.first else { return }
         log.warning(
             "files of the journal cannot be read",
             ["files": bad.count, "first": first.path, "reason": SystemError.message(first.error)])
     }
-
-    /// What lets the agent's user read the journal.
-    public static let permissionHint =
-        "the agent's user may not read the journal; run `systemctl edit spoolship`, add [Service] and"
-        + " SupplementaryGroups=systemd-journal, and restart"
 
     /// Where the journals are: of this machine, in memory and on the disk, unless a directory is given.
     static func directories(_ directory: String?) -> [String] {

@@ -129,10 +129,11 @@ public actor JournalReader {
         let open = try opened()
         guard let before = place else {
             // Durable before anything is read: a kill would begin again elsewhere.
-            let first = JournalPiece(place: try firstPlace(open.handle))
-            place = first.place
+            let first = try placeBefore(options.since, until: open.handle.times?.until ?? Timestamp(nanoseconds: 0))
+            try go(to: first, open.handle)
+            place = first
             open.hasOtherFiles = false
-            return first
+            return JournalPiece(place: first)
         }
         var piece = JournalPiece(place: before)
         if open.hasOtherFiles {
@@ -160,7 +161,7 @@ public actor JournalReader {
         }
         piece.isFull = piece.lines.count >= options.pieceBytes || looked == JournalReader.pieceEntries
         place = piece.place
-        note(piece, looked: looked)
+        note(piece)
         return piece.entries > 0 || piece.gap != nil || looked == JournalReader.pieceEntries ? piece : nil
     }
 
@@ -188,13 +189,6 @@ public actor JournalReader {
         // Without that entry the search ends at the first one after it, which is to be read.
         guard try handle.next(), !handle.isAt(place.cursor) else { return }
         try handle.seek(place.cursor)
-    }
-
-    /// Where reading begins when nothing was read yet.
-    private func firstPlace(_ handle: borrowing JournalHandle) throws(JournalError) -> JournalPlace {
-        let place = try placeBefore(options.since, until: handle.times?.until ?? Timestamp(nanoseconds: 0))
-        try go(to: place, handle)
-        return place
     }
 
     /// The entry before the first that is to be read; no entry where that is the journal's first.

@@ -19,13 +19,6 @@ public struct Exposition: Sendable {
         /// The sum of all observations.
         public var sum: Double
 
-        package init(counts: [Int], sum: Double) {
-            self.counts = counts
-            self.sum = sum
-        }
-
-        init(bounds: Int) { self.init(counts: Array(repeating: 0, count: bounds + 1), sum: 0) }
-
         mutating func count(_ value: Double, at place: Int) {
             counts[place] += 1
             sum += value
@@ -63,6 +56,15 @@ public struct Exposition: Sendable {
         for (value, figure) in figures.sorted(by: { $0.key < $1.key }) { set(family, labels + [value], to: figure) }
     }
 
+    /// Sets a series for each case that the last label can have.
+    ///
+    /// - Parameter labels: those before it.
+    package mutating func set<Case: CaseIterable & RawRepresentable<String>>(
+        _ family: Family, _ labels: [String] = [], of cases: Case.Type, by figure: (Case) -> Int
+    ) {
+        for each in cases.allCases { set(family, labels + [each.rawValue], to: figure(each)) }
+    }
+
     /// Sets families without labels to whole numbers.
     package mutating func set(_ figures: KeyValuePairs<Family, Int>) {
         for (family, figure) in figures { set(family, to: figure) }
@@ -91,17 +93,6 @@ public struct Exposition: Sendable {
     /// Sets a series of a histogram.
     public mutating func set(_ family: MetricFamily, _ labels: [String] = [], to buckets: Buckets) {
         put(family, labels, .buckets(buckets))
-    }
-
-    /// The figure of a series; nil when there is none or it is a histogram.
-    package func value(_ family: Family, _ labels: [String] = []) -> Double? {
-        let family = MetricFamily.table[keyPath: family]
-        guard let samples = samples[family.name], let place = samples.places[labels] else { return nil }
-        switch samples.series[place].value {
-        case .integer(let number): return Double(number)
-        case .real(let number): return number
-        case .buckets: return nil
-        }
     }
 
     func series(of family: MetricFamily) -> [Series] { samples[family.name]?.series ?? [] }

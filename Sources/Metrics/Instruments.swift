@@ -4,8 +4,7 @@ internal import Synchronization
 ///
 /// The lock is held for a dictionary's access, never while anything waits.
 public final class CounterSet: MetricCollector {
-    /// What is counted.
-    public let family: MetricFamily
+    private let family: MetricFamily
     private let counts = Mutex<[[String]: Int]>([:])
 
     /// Counters of that family, without series yet.
@@ -36,8 +35,7 @@ public final class CounterSet: MetricCollector {
 ///
 /// The lock is held for a few additions, never while anything waits.
 public final class HistogramSet: MetricCollector {
-    /// What is observed.
-    public let family: MetricFamily
+    private let family: MetricFamily
     private let series = Mutex<[[String]: Exposition.Buckets]>([:])
 
     /// Histograms of that family, without series yet.
@@ -50,9 +48,10 @@ public final class HistogramSet: MetricCollector {
     public func observe(_ labels: [String] = [], _ value: Double) {
         precondition(labels.count == family.labels.count, "\(family.name) has \(family.labels.count) labels")
         let place = family.buckets.firstIndex { value <= $0 } ?? family.buckets.count
+        let none = Exposition.Buckets(counts: Array(repeating: 0, count: family.buckets.count + 1), sum: 0)
         series.withLock { series in
             guard series[labels] != nil || series.count <= MetricFamily.seriesLimit else { return }
-            series[labels, default: Exposition.Buckets(bounds: family.buckets.count)].count(value, at: place)
+            series[labels, default: none].count(value, at: place)
         }
     }
 

@@ -25,27 +25,36 @@ struct Command: Sendable {
         /// Its long name, without the dashes.
         let name: String
         /// Its letter, without the dash.
-        var letter: Character?
+        let letter: Character?
         /// What its value is called in help; nil for an option without one.
-        var value: String?
+        let value: String?
         /// The words that its value can be, for completion.
-        var choices: [String] = []
+        let choices: [String]
         /// Whether it may be given more than once.
-        var repeats = false
+        let repeats: Bool
         /// What it does, in one line.
         let help: String
 
+        /// - Parameter usage: its long name, and what its value is called where it has one, as help shows them: `ttl DURATION`.
+        init(_ usage: String, letter: Character? = nil, choices: [String] = [], repeats: Bool = false, _ help: String) {
+            let words = usage.split(separator: " ", maxSplits: 1).map(String.init)
+            name = words[0]
+            value = words.count > 1 ? words[1] : nil
+            self.letter = letter
+            self.choices = choices
+            self.repeats = repeats
+            self.help = help
+        }
+
         /// The configuration's path: every command has it.
-        static let config = Option(
-            name: "config", value: "FILE", help: "the configuration; default \(Invocation.defaultConfiguration)")
+        static let config = Option("config FILE", "the configuration; default \(Invocation.defaultConfiguration)")
         /// Help: every command has it.
-        static let help = Option(name: "help", letter: "h", help: "show this help")
+        static let help = Option("help", letter: "h", "show this help")
         /// The agent's control socket: for every command that asks one.
         static let socket = Option(
-            name: "socket", value: "FILE",
-            help: "the agent's control socket; default control.socket of the configuration")
+            "socket FILE", "the agent's control socket; default control.socket of the configuration")
         /// For commands that print a state.
-        static let json = Option(name: "json", help: "print JSON")
+        static let json = Option("json", "print JSON")
     }
 
     /// All options, those that every command has included.

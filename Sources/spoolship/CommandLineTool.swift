@@ -56,8 +56,7 @@ struct CommandLineTool: Sendable {
         }
         guard command.argumentCount.contains(parsed.arguments.count) else {
             let wrong = parsed.arguments.count < command.argumentCount.lowerBound ? "something is missing" : "too much"
-            throw CommandFailure(
-                .usage, "\(wrong) after \"\(command.name)\"; usage: \(HelpText.usage(of: command))")
+            throw CommandFailure(.usage, "\(wrong) after \"\(command.name)\"; usage: \(HelpText.usage(of: command))")
         }
         try command.run(
             Invocation(

@@ -45,8 +45,7 @@ extension Invocation {
         timeout: Duration = .seconds(10), isForMistakes: Bool = false
     ) throws(CommandFailure) -> ControlClient.Answer {
         let agent = try agent(timeout: timeout, isForMistakes: isForMistakes)
-        let answer = try relaying(
-            try agent.request(method, path, query: query, body: body), Invocation.failure)
+        let answer = try relaying(try agent.request(method, path, query: query, body: body), Invocation.failure)
         guard answer.status < 300 else {
             throw Invocation.refusal(try relaying(try answer.json(), Invocation.failure))
         }
@@ -60,8 +59,7 @@ extension Invocation {
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
         timeout: Duration = .seconds(10), isForMistakes: Bool = false
     ) throws(CommandFailure) -> JSONValue {
-        let answer = try answer(
-            method, path, query: query, body: body, timeout: timeout, isForMistakes: isForMistakes)
+        let answer = try answer(method, path, query: query, body: body, timeout: timeout, isForMistakes: isForMistakes)
         return try relaying(try answer.json(), Invocation.failure)
     }
 

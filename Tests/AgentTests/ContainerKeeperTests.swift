@@ -36,7 +36,7 @@ struct ContainerKeeperTests {
             time: SystemTime(), log: Log(KeptLog()))
         let keeper = ContainerKeeper(
             store: store, inForce: ContainersInForce.opening(), userAgent: "test", facts: AgentFacts(), on: loop,
-            time: SystemTime(), clock: ClockTrust(isSynchronised: { isSynchronised }), log: Log(log), published: {}
+            time: SystemTime(), clock: ClockTrust(isSynchronised: { isSynchronised }), log: Log(log)
         ) { _, _ in }
         var settings = ContainerSettings()
         settings.id = "GTM-1"

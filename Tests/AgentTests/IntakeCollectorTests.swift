@@ -10,10 +10,9 @@ import Testing
 struct IntakeCollectorTests {
     @Test("tags that only a backfill has fired are counted, and those that both have fired are summed")
     func tagsOfABackfill() {
-        let (spool, backfill) = (IntakeFigures(), IntakeFigures())
-        backfill.update { $0.rules.fired = ["old": 3, "both": 2] }
-        spool.update { $0.rules.fired = ["both": 1] }
-        let figures = AllIntakes(spool: spool, backfill: backfill, places: [])
+        let figures = AllIntakes()
+        figures.backfill.update { $0.rules.fired = ["old": 3, "both": 2] }
+        figures.spool.update { $0.rules.fired = ["both": 1] }
         let exposition = Exposition(from: [IntakeCollector(figures: figures, time: ManualTime())])
         let text = ExpositionFormat.prometheusText.write(exposition)
         #expect(text.contains("spoolship_container_tags_fired_total{container=\"old\"} 3"), "\(text)")

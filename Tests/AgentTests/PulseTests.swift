@@ -1,9 +1,11 @@
 @testable import Configuration
+import Delivery
 import EventLoops
 import Logs
-import Logs
 import Model
+import Queue
 import Receiver
+import Spool
 import TestKit
 import Testing
 
@@ -25,7 +27,7 @@ struct PulseTests {
         let pulse = Pulse(
             on: main, others: [(store, "does the disk hang?")], time: SystemTime(), log: Log(log),
             patience: .milliseconds(200)
-        ) { ProgressWatch.State() }
+        ) { (QueueSnapshot(), DeliverySnapshot(), SpoolFigures()) }
         await pulse.check()
         #expect(pulse.obstacles == [])
         let (hangs, ends) = (WatchdogTests.Gate(), WatchdogTests.Gate())
@@ -55,7 +57,7 @@ struct PulseTests {
         defer { main.stop() }
         let time = ManualTime()
         let pulse = Pulse(on: main, others: [], time: time, log: Log(KeptLog())) {
-            ProgressWatch.State(isHeldBack: true, bytesRead: 1_000, commits: 7)
+            ProgressWatchTests.heldBack
         }
         await pulse.check()
         #expect(pulse.obstacles == [])

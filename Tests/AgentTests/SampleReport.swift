@@ -122,7 +122,7 @@ enum SampleReport {
         (nginx.quarantined, nginx.lastRead) = (3, now - .seconds(7_200))
         report.apps = ["shop": shop, "nginx": nginx, "idle": AppCounts()]
         report.overrides = [
-            .init(setting: "queue.max_age", value: "\"7d\"", origin: "container GTM-1234")
+            ("queue.max_age", "\"7d\"", "container GTM-1234")
         ]
         return report
     }

@@ -67,7 +67,7 @@ func withAgent(
             try await body(
                 RunningAgent(
                     client: ControlClient(socket: "\(directory)/control.sock"), service: service,
-                    routes: parts.control.routes, directory: directory))
+                    routes: service.control?.routes ?? ControlRoutes(), directory: directory))
             result = .success(())
         } catch {
             result = .failure(error)

@@ -27,13 +27,15 @@ struct BackfillRunTests {
                 guard request.method == "POST" else {
                     return .json(["place": JSONValue(state.place), "piece_bytes": 30, "max_event_size": 1000])
                 }
-                guard request.query["from"] == state.place else { return .error(409, "elsewhere", "read twice?") }
+                guard request.query["from"] == state.place else {
+                    return ControlRefusal(409, "elsewhere", "read twice?").response
+                }
                 let text = String(decoding: request.body, as: UTF8.self)
                 state.place = request.query["end"]
                 state.lines += text
                 guard state.ghosts == 0 else {
                     state.ghosts -= 1
-                    return .error(409, "elsewhere", "read twice?")
+                    return ControlRefusal(409, "elsewhere", "read twice?").response
                 }
                 let count = text.utf8.count { $0 == UInt8(ascii: "\n") }
                 return .json(["read": .integer(count), "refused": 0, "quarantined": 0])

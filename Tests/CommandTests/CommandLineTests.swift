@@ -89,8 +89,8 @@ struct CommandLineTests {
     static let sample = Command(
         name: "queue list", summary: "lists", arguments: "NAME…", argumentCount: 0...9,
         options: [
-            .init(name: "property", letter: "p", value: "KEY=VALUE", repeats: true, help: "a property"),
-            .init(name: "critical", letter: "c", help: "critical"),
+            .init("property KEY=VALUE", letter: "p", repeats: true, "a property"),
+            .init("critical", letter: "c", "critical"),
         ]
     ) { invocation in
         try invocation.console.print(

@@ -18,7 +18,7 @@ struct GeneratedFilesTests {
         .check, .help, CommandLineTests.sample,
         Command(
             name: "queue show", summary: "shows [one]: it's here",
-            options: [.init(name: "count", value: "N", help: "it's a [count]: 'many'")]
+            options: [.init("count N", "it's a [count]: 'many'")]
         ) { _ in },
     ]
 

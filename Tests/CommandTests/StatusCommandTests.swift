@@ -84,7 +84,7 @@ struct StatusCommandTests {
     @Test("what the agent refuses becomes one line and an exit code")
     func refusal() async throws {
         var routes = ControlRoutes()
-        routes.add("GET", "/v1/status") { _ in .error(503, "starting", "the agent is starting") }
+        routes.add("GET", "/v1/status") { _ in ControlRefusal(503, "starting", "the agent is starting").response }
         let agent = try await FakeAgent(routes)
         let (code, kept) = KeptConsole.run("status", "--config", agent.configuration)
         #expect(code == .temporaryFailure)

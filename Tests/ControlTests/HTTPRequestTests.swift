@@ -118,9 +118,9 @@ struct HTTPRequestTests {
     @Test("who is not known to the kernel is refused where the kernel must say who asks")
     func peerIsNeeded() async throws {
         try await withLoop("peers") { loop in
-            var options = HTTPServerOptions()
-            options.needsPeer = true
-            let server = HTTPServer(on: loop, options: options) { _ in .text("secret\n") }
+            let server = HTTPServer(
+                on: loop, options: HTTPServerOptions(),
+                judge: { ControlServer.refusal(of: $1, group: getegid()) }, handler: { _ in .text("secret\n") })
             // A TCP socket has no such credentials.
             let listener = try InternetSocket.listen(at: "127.0.0.1", port: 0)
             let port = InternetSocket.port(of: listener.raw)

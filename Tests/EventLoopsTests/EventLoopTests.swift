@@ -203,7 +203,7 @@ struct EventLoopTests {
 
     @Test("a program's result comes back to the thread that ran it")
     func programsReturnTheirResult() throws {
-        let result = try EventLoop.runProgram(name: "program") { loop in
+        let result = try EventLoop.runProgram(name: "program", failure: { $0 as any Error }) { loop in
             await Resident(on: loop).note("x") ? 7 : 0
         }
         #expect(result == 7)

@@ -1,6 +1,7 @@
-import Metrics
 import TestKit
 import Testing
+
+@testable import Metrics
 
 @Suite("Exposition")
 struct ExpositionTests {
@@ -119,5 +120,17 @@ struct ExpositionTests {
         let (_, now) = try runShell("date +%s")
         let seconds = try #require(Double(now.split(separator: "\n").joined()))
         #expect(start <= seconds + 1 && start > seconds - 86_400)
+    }
+}
+
+extension Exposition {
+    /// The figure of a series; nil when there is none or it is a histogram.
+    fileprivate func value(_ family: Family, _ labels: [String] = []) -> Double? {
+        let family = MetricFamily.table[keyPath: family]
+        switch series(of: family).first(where: { $0.labels == labels })?.value {
+        case .integer(let number): return Double(number)
+        case .real(let number): return number
+        case .buckets, nil: return nil
+        }
     }
 }

@@ -1,7 +1,8 @@
-import Metrics
 import Model
 import TestKit
 import Testing
+
+@testable import Metrics
 
 /// One series for each combination of closed labels; open labels have one harmless value.
 struct EveryFamily: MetricCollector {

@@ -168,7 +168,7 @@ enum Main {
         let arguments = CommandLine.arguments.dropFirst()
         guard let directory = arguments.first else { return print("give a directory on a real disk") }
         let plan = Plan(arguments.dropFirst())
-        let failure = try EventLoop.runProgram(name: "delivery") { _ -> String? in
+        let failure = try EventLoop.runProgram(name: "delivery", failure: { $0 as any Error }) { _ -> String? in
             do {
                 try await run(directory, plan)
                 return nil

@@ -148,7 +148,7 @@ enum SpoolBenchmark {
         }
         let time = SystemTime()
         let awaited = expected
-        try EventLoop.runProgram(name: "benchmark") { main in
+        try EventLoop.runProgram(name: "benchmark", failure: { $0 as any Error }) { main in
             let expected = awaited
             guard let loop = try? EventLoop(name: "reader"), (try? loop.start()) != nil else { return }
             var options = SpoolOptions(directory: directory)

@@ -69,7 +69,6 @@ extension ControlRequest {
         } else if body.last != UInt8(ascii: "\n") {
             throw ControlRefusal.bad("the body must be lines, each with its line feed")
         }
-        return BackfillPiece(
-            key: try key(), file: try text("file"), app: app, from: query["from"], content: content)
+        return BackfillPiece(key: try key(), file: try text("file"), app: app, from: query["from"], content: content)
     }
 }

@@ -18,8 +18,7 @@ extension ControlRoutes {
         answer("POST", "/v1/containers/preview", takes: ["document", "url", "id", "ttl_ms"]) { _, body in
             let time = try body.duration("ttl_ms") ?? ControlRoutes.previewTime
             guard time > .zero, time <= ControlRoutes.longestPreview else {
-                throw ControlRefusal(
-                    status: 400, code: "out_of_range", message: "a draft rules for more than 0 and at most a day")
+                throw ControlRefusal(400, "out_of_range", "a draft rules for more than 0 and at most a day")
             }
             if let link = try body.text("url") {
                 guard link.utf8.count <= 2048 else { throw ControlRefusal.bad("url must be of at most 2048 bytes") }

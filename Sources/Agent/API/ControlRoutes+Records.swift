@@ -24,7 +24,9 @@ extension ControlRoutes {
                 }
             }
             answer("GET", path + "/{id...}") { request, _ in
-                .json(try await records.show(store, id: request.parameters["id"] ?? ""))
+                let id = request.parameters["id"] ?? ""
+                if let record = try await records.queue.show(store, id: id) { return .json(record) }
+                throw ControlRefusal(404, "not_found", "there is no record \(id); it may be gone by now")
             }
             if store != .queue {
                 answer("POST", path + "/retry", takes: store.filters + ["ids", "files"]) { _, body in

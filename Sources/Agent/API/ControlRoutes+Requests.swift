@@ -54,15 +54,15 @@ extension ControlRefusal {
         switch error {
         case let refusal as ControlRefusal: self = refusal
         // The destination is not configured.
-        case let error as DeliveryError: self.init(status: 404, code: error.code.rawValue, message: error.message)
+        case let error as DeliveryError: self.init(404, error.code.rawValue, error.message)
         case let error as QueueError: self.init(queue: error)
         case let error as IntakeError: self.init(intake: error)
-        default: self.init(status: 500, code: "failed", message: "\(error)")
+        default: self.init(500, "failed", "\(error)")
         }
     }
 
     init(queue error: QueueError, status: Int = 500) {
-        self.init(status: status, code: error.code.rawValue, message: error.message)
+        self.init(status, error.code.rawValue, error.message)
     }
 
     private init(intake error: IntakeError) {
@@ -73,7 +73,7 @@ extension ControlRefusal {
             case .full, .store: 500
             case .later, .stopping: 503
             }
-        self.init(status: status, code: error.word, message: error.message)
+        self.init(status, error.word, error.message)
     }
 }
 
@@ -101,7 +101,7 @@ extension JSONValue {
     func priority() throws(ControlRefusal) -> Priority? {
         guard let name = try text("priority") else { return nil }
         if let priority = Priority(name: name) { return priority }
-        throw ControlRefusal(status: 400, code: "out_of_range", message: "priority must be normal or critical")
+        throw ControlRefusal(400, "out_of_range", "priority must be normal or critical")
     }
 
     /// A truth value; false when it is missing.

@@ -65,16 +65,14 @@ extension ControlRoutes {
             let interval = isNegative ? .zero : try body.duration("interval_ms")
             let wanted: DispatchInterval? = interval.map { $0 == .zero ? .off : .every($0) }
             if case .every(let wait) = wanted, !DispatchInterval.range.contains(wait) {
-                throw ControlRefusal(
-                    status: 400, code: "out_of_range", message: "the interval is off, or from 1s to 1d")
+                throw ControlRefusal(400, "out_of_range", "the interval is off, or from 1s to 1d")
             }
             await driver.setInterval(wanted, isDurable: try body.flag("persist"))
             return .json(["interval": .string(driver.snapshot.interval.text)])
         }
     }
 
-    private typealias Command =
-        @Sendable (@escaping @Sendable (DispatchReport) -> Void) async throws -> CommandResult
+    private typealias Command = @Sendable (@escaping @Sendable (DispatchReport) -> Void) async throws -> CommandResult
 
     /// Sends the reports of a command as they come, and its result as the last line.
     private static func follow(_ stream: ControlStream, _ command: @escaping Command) async {
@@ -125,8 +123,6 @@ extension CommandResult {
         let members = obstacles.sorted { $0.key < $1.key }.map {
             JSONValue.Member($0.key.text, .string($0.value.rawValue))
         }
-        return [
-            "exit_code": .integer(Int(exitCode)), "obstacles": .object(members), "waiting": JSONValue(waiting),
-        ]
+        return ["exit_code": .integer(Int(exitCode)), "obstacles": .object(members), "waiting": JSONValue(waiting)]
     }
 }

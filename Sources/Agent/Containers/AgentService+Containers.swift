@@ -3,7 +3,6 @@ internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops
-internal import Glibc
 internal import Intake
 internal import Logs
 internal import Queue
@@ -12,22 +11,15 @@ internal import Queue
 extension AgentService {
     /// Makes the keeper of the containers; opens none yet.
     nonisolated func makeKeeper(
-        _ queue: QueueStore, _ functions: FunctionDesk, _ rules: IntakeRules
+        _ queue: QueueStore, _ driver: DeliveryDriver, _ functions: FunctionDesk, _ rules: IntakeRules
     ) -> ContainerKeeper {
-        let readerLoop = readerLoop
-        return ContainerKeeper(
+        ContainerKeeper(
             store: queue, inForce: containers, userAgent: "spoolship/\(program.version)",
             facts: host.agentFacts(version: program.version), on: loop, time: time, log: log,
-            published: { readerLoop.post { rules.documentsChanged() } }
+            isNetworkOn: { driver.snapshot.isNetworkOn },
+            published: { [readerLoop] in readerLoop.post { rules.documentsChanged() } },
+            changed: { Task(executorPreference: self.loop) { await self.containersChanged() } }
         ) { call, answer in functions.ask(call, answer: answer) }
-    }
-
-    /// Begins to open the configured containers; returns at once.
-    func startContainers(_ keeper: ContainerKeeper, _ driver: DeliveryDriver, _ keys: [String: HashKey]) async {
-        await keeper.connect(isNetworkOn: { driver.snapshot.isNetworkOn }) {
-            Task(executorPreference: self.loop) { await self.containersChanged() }
-        }
-        await keeper.configure(settings.containers, keyLengths: settings.keyLengths, hashKeys: keys)
     }
 
     /// Lets the values of the containers set settings and tells them to apps; several changes make one round.
@@ -111,13 +103,10 @@ extension Settings {
     var overrides: [StatusReport.Override] {
         effective.compactMap { setting in
             guard case .container = origin(of: setting.path), let value = setting.value else { return nil }
-            return StatusReport.Override(
-                setting: setting.path, value: value.toml, origin: origin(of: setting.path).description)
+            return (setting.path, value.toml, origin(of: setting.path).description)
         }
     }
-}
 
-extension Settings {
     /// The keys that tags hash with, by container, as they are now.
     ///
     /// - Throws: `AgentError` when one cannot be used: without it nothing could be hashed.
@@ -125,9 +114,8 @@ extension Settings {
         var keys: [String: HashKey] = [:]
         for container in containers {
             do throws(ContainerError) {
-                keys[container.id] = try container.hashKeyPath(
-                    credentials: getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) }
-                ).map { path throws(ContainerError) in try HashKey(reading: path) }
+                let path = container.hashKeyPath(credentials: environment("CREDENTIALS_DIRECTORY"))
+                keys[container.id] = try path.map { path throws(ContainerError) in try HashKey(reading: path) }
             } catch {
                 throw AgentError(.configuration, "container.\(container.id): the key for hash tags: \(error.message)")
             }

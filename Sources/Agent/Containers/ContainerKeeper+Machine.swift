@@ -25,25 +25,7 @@ extension ContainerKeeper {
             case .apply(let held):
                 slot.rule(by: held.flatMap { slot.container(of: $0.copy) })
                 isChanged = true
-                for finding in slot.current?.findings ?? [] {
-                    if finding.isMistake {
-                        log.error(
-                            "container cannot do what it says",
-                            ["container": slot.settings.id, "hint": finding.description])
-                    } else {
-                        log.warning(
-                            "container could protect better",
-                            ["container": slot.settings.id, "hint": finding.description])
-                    }
-                }
-                if let denied = slot.current?.deniedFunctions, !denied.isEmpty {
-                    log.warning(
-                        "container names functions that it may not call: they give null",
-                        [
-                            "container": slot.settings.id, "functions": denied.joined(separator: ","),
-                            "hint": "name them in may_call and [functions], or take them out of the document",
-                        ])
-                }
+                if let container = slot.current { tellFindings(container, slot.settings.id) }
             case .tell(.succeeded(.network, let version, let isNew)) where slot.isSaving:
                 slot.heldEnds.append(.succeeded(.network, version: version, isNew: isNew))
             case .tell(let note): tell(slot, note)
@@ -52,6 +34,25 @@ extension ContainerKeeper {
         slot.forgetUnused()
         arm(slot)
         if isChanged { inForceChanged() } else { publish() }
+    }
+
+    /// Tells what a document that rules now cannot do, or does badly.
+    private func tellFindings(_ container: CompiledContainer, _ id: String) {
+        for finding in container.findings {
+            let fields: KeyValuePairs<String, any CustomStringConvertible> = ["container": id, "hint": finding]
+            if finding.isMistake {
+                log.error("container cannot do what it says", fields)
+            } else {
+                log.warning("container could protect better", fields)
+            }
+        }
+        guard !container.deniedFunctions.isEmpty else { return }
+        log.warning(
+            "container names functions that it may not call: they give null",
+            [
+                "container": id, "functions": container.deniedFunctions.joined(separator: ","),
+                "hint": "name them in may_call and [functions], or take them out of the document",
+            ])
     }
 
     func arm(_ slot: ContainerSlot) {

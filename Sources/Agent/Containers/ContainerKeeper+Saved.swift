@@ -64,13 +64,10 @@ extension ContainerKeeper {
         feed(slot, .kept(error == nil))
         let ends = slot.heldEnds
         slot.heldEnds = []
-        for note in ends {
-            if let error {
-                tell(slot, .failed(.network, .ioError, message: "it rules, but is not saved yet: \(error.message)"))
-            } else {
-                tell(slot, note)
-            }
+        let failure = error.map {
+            ContainerNote.failed(.network, .ioError, message: "it rules, but is not saved yet: \($0.message)")
         }
+        for note in ends { tell(slot, failure ?? note) }
         publish()
     }
 

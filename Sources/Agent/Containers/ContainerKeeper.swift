@@ -26,11 +26,9 @@ actor ContainerKeeper {
     var random = KernelRandom()
     private(set) var slots: [ContainerSlot] = []
     var offline: Set<String> = []
-    var isNetworkOn: @Sendable () -> Bool = { true }
-    /// Told, on the main loop, when what is in force has changed.
-    var changed: @Sendable () -> Void = {}
-    /// Told, on the main loop, when something was put in force: whoever reads events may go on.
+    let isNetworkOn: @Sendable () -> Bool
     let published: @Sendable () -> Void
+    let changed: @Sendable () -> Void
     private nonisolated let publishedStates = Mutex<[ContainerState]>([])
     nonisolated let watchers = ContainerWatch()
 
@@ -38,18 +36,22 @@ actor ContainerKeeper {
     ///   - inForce: where the intake looks.
     ///   - facts: what macros know of the agent.
     ///   - clock: whether the time of day can be trusted: nothing expires while it cannot.
-    ///   - published: told, on the main loop, when something was put in force.
+    ///   - published: told, on the main loop, when something was put in force: whoever reads events may go on.
+    ///   - changed: told, on the main loop, when what is in force, or one of its values, has changed.
     ///   - ask: asks a function for a value, from any thread; answers on any.
     init(
         store: QueueStore, inForce: ContainersInForce, userAgent: String, facts: AgentFacts, on loop: EventLoop,
         time: any TimeSource, clock: sending ClockTrust = ClockTrust(), log: Log,
-        published: @escaping @Sendable () -> Void,
+        isNetworkOn: @escaping @Sendable () -> Bool = { true },
+        published: @escaping @Sendable () -> Void = {}, changed: @escaping @Sendable () -> Void = {},
         ask: @escaping @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
     ) {
         self.clock = clock
         self.facts = facts
         self.ask = ask
+        self.isNetworkOn = isNetworkOn
         self.published = published
+        self.changed = changed
         self.store = store
         self.inForce = inForce
         self.userAgent = userAgent
@@ -69,12 +71,6 @@ actor ContainerKeeper {
             state.settings.maySet = settings.maySet
             return state
         }
-    }
-
-    /// Says whom to tell and whom to ask.
-    func connect(isNetworkOn: @escaping @Sendable () -> Bool, changed: @escaping @Sendable () -> Void) {
-        self.isNetworkOn = isNetworkOn
-        self.changed = changed
     }
 
     // MARK: Settings
@@ -98,19 +94,18 @@ actor ContainerKeeper {
         slots = settings.map { settings in
             var facts = facts
             facts.hashKey = hashKeys[settings.id]
-            if let known = old.first(where: { $0.settings.id == settings.id }) {
-                if known.facts == facts, known.settings == settings || known.serves(settings) {
-                    if known.settings != settings {
-                        known.state.settings = settings
-                        known.state.machine.configure(settings.machineOptions(on: facts), at: moment, using: &random)
-                        arm(known)
-                    }
-                    isReread.append(known)
-                    return known
+            let known = old.first { $0.settings.id == settings.id }
+            if let known, known.facts == facts, known.settings == settings || known.serves(settings) {
+                if known.settings != settings {
+                    known.state.settings = settings
+                    known.state.machine.configure(settings.machineOptions(on: facts), at: moment, using: &random)
+                    arm(known)
                 }
+                isReread.append(known)
+                return known
             }
             let slot = ContainerSlot(settings, fetcher: fetcher(of: settings), facts: facts)
-            slot.rule(by: old.first { $0.settings.id == settings.id }?.current)
+            slot.rule(by: known?.current)
             return slot
         }
         for slot in old where !slots.contains(where: { $0 === slot }) { close(slot) }
@@ -193,7 +188,7 @@ actor ContainerKeeper {
         let openers = slot.openers
         slot.openers = []
         for opener in openers { opener.resume() }
-        if slot.isClosed { slot.answer(RefreshEnd(result: .unknownError, message: "the container was closed")) }
+        if slot.isClosed { slot.answer((.unknownError, "the container was closed")) }
     }
 
     // MARK: Their state
@@ -237,6 +232,6 @@ actor ContainerKeeper {
 
     private func end(_ slot: ContainerSlot, _ result: RefreshResult, _ message: String) {
         slot.state.lastFetch = result
-        slot.answer(RefreshEnd(result: result, message: message))
+        slot.answer((result, message))
     }
 }

@@ -19,8 +19,7 @@ extension ContainerNote {
                 "refresh failed, the container in force stays",
                 ["container": container, "type": type.rawValue, "reason": result.rawValue, "hint": message])
         case .opened(let source, let version):
-            log.info(
-                "container open", ["container": container, "source": source.rawValue, "version": version ?? 0])
+            log.info("container open", ["container": container, "source": source.rawValue, "version": version ?? 0])
         case .tookOver(let source, let version):
             log.info(
                 "container in force", ["container": container, "source": source.rawValue, "version": version ?? 0])

@@ -63,13 +63,10 @@ final class ContainerSlot: @unchecked Sendable {
         }
         let copy = ContainerCopy(
             version: document.version, expires: document.expires, rollout: document.rollout, content: content)
-        if !compiled.contains(where: { $0.copy == copy }) {
-            compiled.append(
-                (
-                    copy,
-                    try CompiledContainer(
-                        document, mayCall: Set(settings.mayCall), facts: facts, apps: Set(settings.apps))
-                ))
+        if container(of: copy) == nil {
+            let made = try CompiledContainer(
+                document, mayCall: Set(settings.mayCall), facts: facts, apps: Set(settings.apps))
+            compiled.append((copy, made))
         }
         return copy
     }
@@ -139,10 +136,7 @@ final class ContainerSlot: @unchecked Sendable {
 }
 
 /// How a refresh ended, for whoever waited for it.
-struct RefreshEnd: Sendable {
-    let result: RefreshResult
-    let message: String
-}
+typealias RefreshEnd = (result: RefreshResult, message: String)
 
 extension ContainerSettings {
     /// The settings as the machine has them.

@@ -68,9 +68,7 @@ struct ContainerState: Sendable {
     func previewEnd(by time: any TimeSource) -> Timestamp? {
         machine.previewEnd.map { time.wallTime + ($0 - time.bootTime) }
     }
-}
 
-extension ContainerState {
     /// Its state, for `status` and the status page.
     func report(by time: any TimeSource) -> StatusReport.Container {
         let refusals = refused.sorted { $0.key < $1.key }.map(\.value)

@@ -34,10 +34,7 @@ struct ValuesFile {
         let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
         guard raw >= 0 else { return errno != ENOENT }
         let descriptor = Descriptor(raw)
-        var status = stat()
-        guard fstat(descriptor.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else {
-            return true
-        }
+        guard let status = try? FileStatus(of: raw), status.isRegular, status.owner == geteuid() else { return true }
         let beginning = Array(ValuesFile.beginning.utf8)
         var found = [UInt8](repeating: 0, count: beginning.count)
         return read(descriptor.raw, &found, found.count) != beginning.count || found != beginning

@@ -1,3 +1,4 @@
+internal import Configuration
 internal import Containers
 internal import Delivery
 internal import EventLoops
@@ -46,24 +47,23 @@ struct QueueCollector: MetricCollector {
         var discards: [String: Int] = [:]
         for entry in state.discarded { discards[entry.reason, default: 0] += entry.events }
         exposition.set(\.discards, by: discards)
-        exposition.set(\.queueFileBytes, ["database"], to: state.fileBytes)
-        exposition.set(\.queueFileBytes, ["wal"], to: state.walBytes)
+        exposition.set(\.queueFileBytes, by: ["database": state.fileBytes, "wal": state.walBytes])
         let isClosed = if case .nothing = state.accepting { true } else { false }
         exposition.set(\.queueBackpressure, to: isClosed)
-        exposition.set(\.queueCommits, ["ok"], to: state.transactions)
-        exposition.set(\.queueCommits, ["failed"], to: state.failures.values.reduce(0, +))
-        exposition.set(\.persistenceFailures, ["queue"], to: state.failures.values.reduce(0, +))
+        let failures = state.failures.values.reduce(0, +)
+        exposition.set(\.queueCommits, by: ["ok": state.transactions, "failed": failures])
+        exposition.set(\.persistenceFailures, ["queue"], to: failures)
         exposition.set(\.queueCapRefused, to: state.refusedMaxSize != nil)
     }
 }
 
 /// What all intakes count.
 struct AllIntakes: Sendable {
-    let spool: IntakeFigures
+    let spool = IntakeFigures()
     /// Those of old files that were taken by hand.
-    let backfill: IntakeFigures
+    let backfill = IntakeFigures()
     /// Those of files that are read in place, and of journals.
-    let places: [IntakeFigures]
+    var places: [IntakeFigures] = []
 
     /// What was read as it came.
     var read: IntakeFigures.Counts { places.reduce(into: spool.counts) { $0.add($1.counts) } }
@@ -93,29 +93,20 @@ struct IntakeCollector: MetricCollector {
                 exposition.set(\.appLastRead, [app], to: Double(last.milliseconds) / 1000)
             }
         }
-        for reason in QuarantineRecord.Reason.allCases {
-            exposition.set(\.quarantined, [reason.rawValue], to: counts.quarantined[reason] ?? 0)
-        }
-        let kinds: [(String, LimitKind)] = [
-            ("name", .nameLength), ("property_key", .propertyKeyLength), ("property_value", .propertyValueLength),
-            ("properties", .properties),
-        ]
+        exposition.set(\.quarantined, of: QuarantineRecord.Reason.self) { counts.quarantined[$0] ?? 0 }
         exposition.set(\.sessions, by: read.events.sessions)
         for kind in LimitKind.allCases {
             for word in [LimitConsequence.refuse, .quarantine, .allow] {
                 exposition.set(\.beyondLimit, [kind.rawValue, word.rawValue], to: counts.events[word, kind])
             }
         }
-        for kind in Oddity.allCases {
-            exposition.set(\.oddities, [kind.rawValue], to: counts.events[kind])
-        }
+        exposition.set(\.oddities, of: Oddity.self) { counts.events[$0] }
         exposition.set(\.tagsFired, by: counts.rules.fired)
-        for problem in RuleProblem.allCases {
-            exposition.set(\.ruleProblems, [problem.rawValue], to: counts.rules.problems[problem] ?? 0)
-        }
-        for (label, kind) in kinds {
-            exposition.set(\.truncations, [label], to: counts.events[.cut, kind])
-        }
+        exposition.set(\.ruleProblems, of: RuleProblem.self) { counts.rules.problems[$0] ?? 0 }
+        for (label, kind) in [
+            ("name", LimitKind.nameLength), ("property_key", .propertyKeyLength),
+            ("property_value", .propertyValueLength), ("properties", .properties),
+        ] { exposition.set(\.truncations, [label], to: counts.events[.cut, kind]) }
     }
 }
 
@@ -137,18 +128,12 @@ struct SpoolCollector: MetricCollector {
         ])
         let lag = figures.oldestUnread.map { (time.wallTime - $0) / .seconds(1) } ?? 0
         exposition.set(\.spoolLagSeconds, to: max(0, lag))
-        exposition.set(\.spoolFiles, ["append"], to: figures.appendFiles)
-        exposition.set(\.spoolFiles, ["drop"], to: figures.waitingDropFiles)
-        for reason in SpoolRefusal.allCases {
-            exposition.set(\.spoolRefusedFiles, [reason.rawValue], to: figures.refused[reason] ?? 0)
-        }
+        exposition.set(\.spoolFiles, by: ["append": figures.appendFiles, "drop": figures.waitingDropFiles])
+        exposition.set(\.spoolRefusedFiles, of: SpoolRefusal.self) { figures.refused[$0] ?? 0 }
         exposition.set(\.spoolRefusedFiles, ["permission"], to: figures.inaccessible)
         exposition.set(\.spoolPolling, to: figures.polledDirectories > 0)
-        exposition.set(\.spoolFilesFinished, ["append"], to: figures.appendFilesRead)
-        exposition.set(\.spoolFilesFinished, ["drop"], to: figures.dropFilesRead)
-        for obstacle in SpoolObstacle.allCases {
-            exposition.set(\.spoolSecondTries, [obstacle.rawValue], to: figures.secondTries[obstacle] ?? 0)
-        }
+        exposition.set(\.spoolFilesFinished, by: ["append": figures.appendFilesRead, "drop": figures.dropFilesRead])
+        exposition.set(\.spoolSecondTries, of: SpoolObstacle.self) { figures.secondTries[$0] ?? 0 }
         for journal in reader.journals.states {
             exposition.set(\.journalEntries, [journal.app], to: journal.figures.entries)
             exposition.set(\.journalCutEntries, [journal.app], to: journal.figures.cut)
@@ -168,9 +153,7 @@ struct DeliveryCollector: MetricCollector {
         for destination in state.destinations {
             let name = destination.name.text
             let current = DestinationStateName(destination)
-            for each in DestinationStateName.allCases {
-                exposition.set(\.destinationState, [name, each.rawValue], to: each == current)
-            }
+            exposition.set(\.destinationState, [name], of: DestinationStateName.self) { $0 == current ? 1 : 0 }
             exposition.set(\.inFlight, [name], to: destination.inFlight)
             exposition.set(\.retryWaiting, [name], to: destination.waitingForRetry)
             exposition.set(\.setAside, [name], to: destination.setAside.values.reduce(0, +))
@@ -196,22 +179,50 @@ struct DeliveryCollector: MetricCollector {
         exposition.set(\.networkEnabled, to: state.isNetworkOn)
         exposition.set(\.collectionEnabled, to: state.isEnabled)
         exposition.set(\.pauseTokens, to: state.heldTokens)
-        switch state.interval {
-        case .off: exposition.set(\.dispatchInterval, to: 0)
-        case .every(let interval): exposition.set(\.dispatchInterval, to: interval / .seconds(1))
-        }
+        exposition.set(\.dispatchInterval, to: (state.interval.duration ?? .zero) / .seconds(1))
     }
 }
 
 extension DestinationStateName {
     /// The state of a destination: what is in its way, or that its last attempts failed, or nothing.
     init(_ destination: DeliverySnapshot.Destination) {
-        if let obstacle = destination.obstacle {
-            self = obstacle
-            return
-        }
         let hasFailed = destination.lastFailure.map { $0.at > destination.lastSuccess ?? Timestamp(nanoseconds: .min) }
-        self = destination.waitingForRetry > 0 && hasFailed == true ? .waitingForRetry : .active
+        let isRetrying = destination.waitingForRetry > 0 && hasFailed == true
+        self = destination.obstacle ?? (isRetrying ? .waitingForRetry : .active)
+    }
+}
+
+/// The state of the containers, and what their functions do.
+struct ContainerCollector: MetricCollector {
+    let keeper: ContainerKeeper
+    let functions: FunctionDesk
+    let time: any TimeSource
+
+    func collect(into exposition: inout Exposition) {
+        let now = time.wallTime
+        for state in keeper.states {
+            exposition.set(\.containerVersion, [state.id], to: state.version ?? 0)
+            exposition.set(\.containerHeldBackVersion, [state.id], to: state.machine.heldBack ?? 0)
+            exposition.set(\.containerSource, [state.id], of: ContainerSource.self) { $0 == state.source ? 1 : 0 }
+            exposition.set(\.containerAwaited, [state.id], to: state.isHolding)
+            exposition.set(\.containerFresh, [state.id], to: state.isFresh(at: now))
+            exposition.set(
+                \.containerConfirmed, [state.id], to: state.confirmed.map { Double($0.milliseconds) / 1000 } ?? 0)
+            if state.settings.url != nil {
+                exposition.set(
+                    \.containerRefreshSuccessful, [state.id], to: state.lastFetch.map { $0 == .success } ?? true)
+            }
+            exposition.set(\.containerSettingsRefused, [state.id], to: state.refused.count)
+            for (type, result, count) in state.refreshes {
+                exposition.set(\.containerRefreshes, [state.id, type.rawValue, result.rawValue], to: count)
+            }
+        }
+        let figures = functions.runner.figures
+        for (name, results) in figures.calls.sorted(by: { $0.key < $1.key }) {
+            let counts = results.map { ($0.key.rawValue, $0.value) }
+            exposition.set(\.functionCalls, [name], by: Dictionary(uniqueKeysWithValues: counts))
+        }
+        exposition.set(\.functionsRunning, by: figures.running)
     }
 }
 
@@ -227,5 +238,37 @@ struct ProgramCollector: MetricCollector {
         exposition.set(\.reloadSuccessful, to: last.problem == nil)
         exposition.set(\.reloadTime, to: Double(last.lastSuccess.milliseconds) / 1000)
         exposition.set(\.logLinesSuppressed, to: log.suppressedLines)
+    }
+}
+
+/// Every counter whose labels are known, as 0 from the start; the collectors after it set what was counted.
+///
+/// `increase()` sees nothing of a series' first sample: a counter that comes into being with the first late event, or the
+/// first lost one, could not tell of it.
+struct KnownSeries: MetricCollector {
+    let settings: @Sendable () -> Settings
+    let queue: QueueStore
+
+    func collect(into exposition: inout Exposition) {
+        let settings = settings()
+        let open = [
+            "destination": settings.destinations.map(\.name), "deadline": settings.deadlines.map(\.name),
+            "container": settings.containers.map(\.id), "function": settings.functions.keys.sorted(),
+        ]
+        for family in MetricFamily.all where family.kind == .counter {
+            let values = family.labels.compactMap { $0.values ?? open[$0.name] }
+            guard values.count == family.labels.count else { continue }
+            for labels in KnownSeries.combinations(values) { exposition.set(family, labels, to: 0) }
+        }
+        for reason in ["no_destination", "disabled", "purged", "moved"] { exposition.set(\.discards, [reason], to: 0) }
+        exposition.set(\.destinations, to: settings.destinations.count)
+        for (name, _) in queue.snapshot.orphans {
+            exposition.set(\.destinationState, [name.text], of: DestinationStateName.self) { $0 == .orphaned ? 1 : 0 }
+        }
+    }
+
+    /// Each value of the first list with each of the second, and so on.
+    static func combinations(_ lists: [[String]]) -> [[String]] {
+        lists.reduce([[]]) { found, list in found.flatMap { head in list.map { head + [$0] } } }
     }
 }

@@ -27,14 +27,13 @@ struct HostFacts: Sendable {
     ///   - version: the agent's.
     ///   - keepsID: whether there is to be an install id, made where there is none; false changes nothing on the machine.
     init(_ settings: Settings, version: String, log: Log, keepsID: Bool = true) {
-        var environment: [String: String] = [:]
-        for name in ["LC_ALL", "LC_CTYPE", "LANG"] { environment[name] = getenv(name).map { String(cString: $0) } }
+        var locale: [String: String] = [:]
+        for name in ["LC_ALL", "LC_CTYPE", "LANG"] { locale[name] = environment(name) }
         let installID = keepsID ? HostFacts.installID(settings, log: log) : nil
         self.installID = installID
-        found = DeviceReader(environment: environment).read(
-            version: version, installID: installID, hostName: name)
+        found = DeviceReader(environment: locale).read(version: version, installID: installID, hostName: name)
         do throws(TimeZoneError) {
-            zone = try TimeZoneLoader().loadLocal(getenv("TZ").map { String(cString: $0) })
+            zone = try TimeZoneLoader().loadLocal(environment("TZ"))
         } catch {
             log.warning("no time zone: events carry no offset", ["hint": error.message])
             zone = nil
@@ -47,8 +46,7 @@ struct HostFacts: Sendable {
         // The queue makes its directory when it opens, which is later: the first start needs an id too.
         mkdir(settings.agent.stateDirectory, 0o700)
         do throws(HostError) {
-            let id = try InstallID.load(
-                in: settings.agent.stateDirectory, machine: MachineID.read(), using: &random)
+            let id = try InstallID.load(in: settings.agent.stateDirectory, machine: MachineID.read(), using: &random)
             if id.wasReplaced { log.warning("new install id: the old file held none") }
             if let original = id.clonedFrom {
                 log.warning(
@@ -77,9 +75,5 @@ struct HostFacts: Sendable {
     }
 }
 
-/// The host's name as the kernel has it; empty when it does not tell.
-func hostName() -> String {
-    var name = [CChar](repeating: 0, count: 256)
-    guard gethostname(&name, name.count - 1) == 0 else { return "" }
-    return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-}
+/// A variable of this process's environment.
+func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }

@@ -9,31 +9,8 @@ internal import Spool
 /// Only what a restart can fix counts as a stall. A full queue, a full disk, a destination that fails, a pause: the agent
 /// says so elsewhere, and goes on.
 struct ProgressWatch {
-    /// The pipeline at one moment.
-    struct State: Sendable {
-        /// A destination's part.
-        struct Sending: Sendable, Equatable {
-            /// Batches that are being sent or settled.
-            var inFlight = 0
-            /// What was asked and answered; it changes with each answer.
-            var counters = DeliveryCounters()
-            /// When something is next tried by itself, in time of day.
-            var nextAttempt: Timestamp?
-        }
-
-        /// Whether reading waits for commits.
-        var isHeldBack = false
-        /// Whether the queue stores what it is given.
-        var isStoring = true
-        /// What the reader has handed over, in bytes.
-        var bytesRead: ByteCount = 0
-        /// Commits of the queue: what the reader has handed over and may forget. Other transactions are no progress of its.
-        var commits = 0
-        /// Why commits fail again and again; nil while they do not.
-        var commitFailure: String?
-        /// The destinations.
-        var destinations: [DestinationName: Sending] = [:]
-    }
+    /// The pipeline at one moment, as its modules have published it.
+    typealias State = (queue: QueueSnapshot, delivery: DeliverySnapshot, spool: SpoolFigures)
 
     /// How long something that should move may be stuck: longer than any wait that is within a module's rights.
     static let patience = Duration.seconds(150)
@@ -44,9 +21,15 @@ struct ProgressWatch {
     private let readingPatience: Duration
 
     private var reading: (state: (bytesRead: ByteCount, commits: Int), since: BootInstant)?
-    private var flights: [DestinationName: (counters: DeliveryCounters, since: BootInstant)] = [:]
-    /// The next attempt and when it is due on the clock for waits, as the time of day was when it was first seen.
-    private var plans: [DestinationName: (nextAttempt: Timestamp, due: BootInstant)] = [:]
+    private var sendings: [DestinationName: (what: Sending, since: BootInstant)] = [:]
+
+    /// What a destination is at.
+    private enum Sending: Equatable {
+        /// Batches are being sent or settled, with these answers so far.
+        case flight(DeliveryCounters)
+        /// Nothing is, and something is next tried by itself at this time of day.
+        case plan(Timestamp)
+    }
 
     init(readingPatience: Duration = ProgressWatch.patience) { self.readingPatience = readingPatience }
 
@@ -57,73 +40,43 @@ struct ProgressWatch {
     ///   - boot: now, on the clock for waits.
     ///   - wall: now, in time of day.
     mutating func stalls(_ state: State, at boot: BootInstant, wall: Timestamp) -> [String] {
-        var stalls: [String] = []
-        if let stall = readingStall(state, at: boot) { stalls.append(stall) }
-        flights = flights.filter { state.destinations[$0.key] != nil }
-        plans = plans.filter { state.destinations[$0.key] != nil }
-        for (name, sending) in state.destinations.sorted(by: { $0.key < $1.key }) {
-            if let stall = flightStall(name, sending, at: boot) { stalls.append(stall) }
-            if let stall = planStall(name, sending, at: boot, wall: wall) { stalls.append(stall) }
-        }
-        return stalls
+        let stalls = readingStall(state, at: boot).map { [$0] } ?? []
+        let destinations = state.delivery.destinations.sorted { $0.name < $1.name }
+        sendings = sendings.filter { known in destinations.contains { $0.name == known.key } }
+        return stalls + destinations.compactMap { sendingStall($0, at: boot, wall: wall) }
     }
 
     /// Reading waits for a commit, there is room, and nothing is committed.
     private mutating func readingStall(_ state: State, at boot: BootInstant) -> String? {
-        let now = (bytesRead: state.bytesRead, commits: state.commits)
-        guard state.isHeldBack, state.isStoring, let before = reading, before.state == now else {
+        // Other transactions than commits are no progress of reading.
+        let now = (bytesRead: state.spool.bytesRead, commits: state.queue.commits)
+        guard state.spool.isHeldBack, state.queue.isOpen, let before = reading, before.state == now else {
             reading = (now, boot)
             return nil
         }
         guard boot - before.since > readingPatience else { return nil }
-        guard let failure = state.commitFailure else { return "reading waits for a commit that does not come" }
-        return "reading waits for a commit that fails again and again (\(failure))"
+        guard let failure = state.queue.commitFailure else { return "reading waits for a commit that does not come" }
+        return "reading waits for a commit that fails again and again (\(failure.code.rawValue))"
     }
 
-    /// Batches are on their way for longer than a request may take, and no answer has come meanwhile.
-    private mutating func flightStall(
-        _ name: DestinationName, _ sending: State.Sending, at boot: BootInstant
+    /// Batches are on their way for longer than a request may take, and no answer has come meanwhile; or the time for the next
+    /// attempt has come and gone, and nothing was attempted.
+    private mutating func sendingStall(
+        _ destination: DeliverySnapshot.Destination, at boot: BootInstant, wall: Timestamp
     ) -> String? {
-        guard sending.inFlight > 0 else {
-            flights[name] = nil
+        let name = destination.name
+        let now: Sending? =
+            destination.attempts > 0 ? .flight(destination.counters) : destination.nextAttempt.map { .plan($0) }
+        guard let now, let before = sendings[name], before.what == now else {
+            // A plan counts from when it is due on the clock for waits, as the time of day is when it is first seen.
+            let wait = if case .plan(let time) = now { max(.zero, time - wall) } else { Duration.zero }
+            sendings[name] = now.map { ($0, boot + wait) }
             return nil
         }
-        guard let before = flights[name], before.counters == sending.counters else {
-            flights[name] = (sending.counters, boot)
-            return nil
-        }
-        guard boot - before.since > ProgressWatch.patience + (requestTimeouts[name] ?? .zero) else { return nil }
-        return "\(name): \(sending.inFlight) requests in flight do not end"
-    }
-
-    /// The time for the next attempt has come and gone, and nothing was attempted.
-    private mutating func planStall(
-        _ name: DestinationName, _ sending: State.Sending, at boot: BootInstant, wall: Timestamp
-    ) -> String? {
-        guard sending.inFlight == 0, let nextAttempt = sending.nextAttempt else {
-            plans[name] = nil
-            return nil
-        }
-        guard let plan = plans[name], plan.nextAttempt == nextAttempt else {
-            plans[name] = (nextAttempt, boot + max(.zero, nextAttempt - wall))
-            return nil
-        }
-        guard boot - plan.due > ProgressWatch.patience else { return nil }
-        return "\(name): the next attempt is overdue"
-    }
-}
-
-extension ProgressWatch.State {
-    /// What the modules have published.
-    init(queue: QueueSnapshot, delivery: DeliverySnapshot, spool: SpoolFigures) {
-        isHeldBack = spool.isHeldBack
-        isStoring = queue.isOpen
-        bytesRead = spool.bytesRead
-        commits = queue.commits
-        commitFailure = queue.commitFailure?.code.rawValue
-        for destination in delivery.destinations {
-            destinations[destination.name] = Sending(
-                inFlight: destination.attempts, counters: destination.counters, nextAttempt: destination.nextAttempt)
-        }
+        let isFlight = destination.attempts > 0
+        let patience = ProgressWatch.patience + (isFlight ? requestTimeouts[name] ?? .zero : .zero)
+        guard boot - before.since > patience else { return nil }
+        return isFlight
+            ? "\(name): \(destination.attempts) requests in flight do not end" : "\(name): the next attempt is overdue"
     }
 }

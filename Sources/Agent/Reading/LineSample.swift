@@ -114,18 +114,16 @@ public struct LineSample: Sendable {
         most: Int
     ) -> Line? {
         guard bytes.count - 1 <= most else {
-            var line = Line(number: number, fate: .quarantined)
-            line.problem = "too_long: \(bytes.count - 1) bytes, \(most) are allowed (spool.max_event_size)"
-            return line
+            let problem = "too_long: \(bytes.count - 1) bytes, \(most) are allowed (spool.max_event_size)"
+            return Line(number: number, fate: .quarantined, problem: problem)
         }
         switch verdict.kind {
         case .blank: return nil
         case .expired: return Line(number: number, fate: .expired)
         case .dataLayer: return Line(number: number, fate: .dataLayer)
         case .quarantined, .refused:
-            var line = Line(number: number, fate: .quarantined)
-            line.problem = pass.problem.map { "\($0.reason.rawValue): \($0.detail)" }
-            return line
+            let problem = pass.problem.map { "\($0.reason.rawValue): \($0.detail)" }
+            return Line(number: number, fate: .quarantined, problem: problem)
         case .accepted:
             var line = Line(number: number, fate: pass.isRecord ? .record : .event)
             line.name = String(decoding: pass.name, as: UTF8.self)

@@ -29,10 +29,7 @@ final class SendingFigures: MetricCollector {
     }
 
     func collect(into exposition: inout Exposition) {
-        durations.collect(into: &exposition)
-        bytes.collect(into: &exposition)
-        leftOut.collect(into: &exposition)
-        templates.collect(into: &exposition)
+        for set: any MetricCollector in [durations, bytes, leftOut, templates] { set.collect(into: &exposition) }
         for (name, known) in certificates.withLock({ $0 }).sorted(by: { $0.key.text < $1.key.text }) {
             let ends = [("ca", known.authorityExpiry), ("client", known.ownExpiry), ("server", known.serverExpiry)]
             for (kind, end) in ends {

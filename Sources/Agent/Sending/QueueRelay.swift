@@ -25,37 +25,29 @@ final class QueueRelay: Sendable {
         listener.withLock { $0 = new }
     }
 
-    /// Says whom to tell from now on.
-    ///
-    /// - Parameter watch: told of every change, on the store's loop; must be quick.
+    /// Has the agent's parts told from now on.
     func connect(
-        queue: QueueStore, driver: DeliveryDriver, expiry: ExpiryRounds, unread: UnreadGuard, mainLoop: EventLoop,
-        readerLoop: EventLoop, reader: Reading,
-        watch: @escaping @Sendable (QueueSnapshot) -> Void
+        _ parts: AgentService.Parts, _ expiry: ExpiryRounds, mainLoop: EventLoop, readerLoop: EventLoop,
+        time: any TimeSource
     ) {
         // Several changes while the main loop is busy make one call.
-        let isMainTold = Mutex(false)
-        let wasOpen = Mutex(queue.snapshot.isOpen)
+        let isMainTold = Atomic(false)
+        let wasOpen = Atomic(parts.queue.snapshot.isOpen)
         connect { snapshot in
-            watch(snapshot)
-            let isNews = isMainTold.withLock { told in
-                defer { told = true }
-                return !told
-            }
-            if isNews {
+            parts.notice.queueAccepts(snapshot.accepting)
+            let now = time.wallTime
+            parts.recorder.addIfDue(at: now) { StatusHistory.Sample(snapshot, at: now) }
+            if !isMainTold.exchange(true, ordering: .acquiringAndReleasing) {
                 mainLoop.post {
-                    isMainTold.withLock { $0 = false }
-                    driver.assumeIsolated { $0.summariesChanged() }
+                    isMainTold.store(false, ordering: .releasing)
+                    parts.driver.assumeIsolated { $0.summariesChanged() }
                     expiry.assumeIsolated { $0.queueChanged() }
-                    unread.assumeIsolated { $0.queueChanged() }
+                    parts.unread.assumeIsolated { $0.queueChanged() }
                 }
             }
             // Whoever waits for room wants to know when there is some again, not of every batch that goes.
-            let hasOpened = wasOpen.withLock { open in
-                defer { open = snapshot.isOpen }
-                return snapshot.isOpen && !open
-            }
-            if hasOpened { readerLoop.post { reader.queueChanged() } }
+            let isOpen = snapshot.isOpen
+            if !wasOpen.exchange(isOpen, ordering: .relaxed), isOpen { readerLoop.post { parts.reader.queueChanged() } }
         }
     }
 }

@@ -6,6 +6,20 @@ internal import Metrics
 internal import Model
 internal import Synchronization
 
+/// How reloading went.
+struct Reloads: Sendable {
+    /// Why the last one failed; nil when it did not.
+    var problem: String?
+    /// When a configuration was last taken.
+    var lastSuccess: Timestamp
+    /// How many events had been discarded for want of a destination by then: those since are a reason not to be ready.
+    var withoutDestination = 0
+    /// The configuration that was taken.
+    var configured: Settings
+    /// The one of the start: of what needs a restart it is in force.
+    let started: Settings
+}
+
 /// Whether a restart would succeed, while the agent goes on with what it has read: a certificate that became garbage, a token file that
 /// is empty, a configuration that was broken since.
 ///
@@ -105,9 +119,10 @@ actor RestartWatch {
         do throws(ConfigurationError) {
             let loaded = try Settings.load(path: path)
             let settings = loaded.settings
+            let directory = path[..<(path.lastIndex(of: "/") ?? path.startIndex)]
             let named =
                 settings.destinations.flatMap(\.namedFiles) + settings.containers.compactMap(\.hashKeyFile)
-                + [path, "\(path.parent)/conf.d"]
+                + [path, "\(directory)/conf.d"]
             let stamps = (loaded.files + named).map { ($0, stamp(of: $0)) }
             return Look(
                 stamps: Dictionary(stamps) { $1 },
@@ -120,10 +135,8 @@ actor RestartWatch {
 
     /// Changes whenever a file does.
     private static func stamp(of path: String) -> String {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return "\(errno)" }
-        // bounded: told apart as text, never computed with.
-        return "\(status.st_ino) \(status.st_ctim.tv_sec).\(status.st_ctim.tv_nsec) \(status.st_size)"
+        guard let status = FileStatus(path) else { return "\(errno)" }
+        return "\(status.inode) \(status.changed.nanoseconds) \(status.size)"
     }
 }
 
@@ -132,11 +145,6 @@ extension RestartWatch: MetricCollector {
         exposition.set(\.restartWouldFail, to: problem != nil)
         Task(executorPreference: loop) { await self.check() }
     }
-}
-
-extension String {
-    /// The directory of a path.
-    fileprivate var parent: Substring { self[..<(lastIndex(of: "/") ?? startIndex)] }
 }
 
 extension DestinationSettings {

@@ -79,17 +79,6 @@ extension Settings {
     }
 }
 
-extension DestinationSettings {
-    /// Whether it connects to further servers that its servers name.
-    fileprivate var learnsOfServers: Bool {
-        switch kind {
-        case .kafka: true
-        case .nats: nats.followCluster && proxy == nil
-        default: false
-        }
-    }
-}
-
 extension NetworkNews {
     static let prefix = "container:"
 
@@ -122,6 +111,15 @@ extension DeadlineSettings {
 }
 
 extension DestinationSettings {
+    /// Whether it connects to further servers that its servers name.
+    fileprivate var learnsOfServers: Bool {
+        switch kind {
+        case .kafka: true
+        case .nats: nats.followCluster && proxy == nil
+        default: false
+        }
+    }
+
     /// Loki refuses what is long behind its stream, and Kafka's readers want a session's records in order. Who sets more places of
     /// its own wants speed instead.
     fileprivate var order: DestinationOptions.Order {

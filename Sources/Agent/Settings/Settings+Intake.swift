@@ -161,9 +161,7 @@ extension Settings {
         set(&result.propertyValueLength, own.propertyValueLength)
         return result
     }
-}
 
-extension Settings {
     /// An app whose time zone this system does not know; the start refuses it.
     var appOfUnknownZone: String? {
         apps.keys.sorted().first { apps[$0]?.timeZone != nil && apps[$0]?.zone == nil }

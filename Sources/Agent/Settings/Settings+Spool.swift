@@ -50,11 +50,12 @@ extension Settings {
     /// The journals that are read, by app.
     var journals: [(app: String, options: JournalOptions)] {
         apps.sorted { $0.key < $1.key }.filter { $0.value.journal == true }.map { app, section in
-            var options = JournalOptions(
-                directory: section.journalDirectory, units: section.journalUnits ?? [],
-                priority: JournalPriority.allCases.firstIndex(of: section.journalPriority ?? .debug) ?? 7,
-                since: section.journalSince ?? .now, fields: section.journalFields ?? [],
-                maxEventSize: spool.maxEventSize)
+            var options = JournalOptions(maxEventSize: spool.maxEventSize)
+            options.directory = section.journalDirectory
+            options.units = section.journalUnits ?? []
+            options.priority = JournalPriority.allCases.firstIndex(of: section.journalPriority ?? .debug) ?? 7
+            options.since = section.journalSince ?? .now
+            options.fields = section.journalFields ?? []
             // What a commit of a small queue has no room for is read from the journal again.
             options.pieceBytes = min(options.pieceBytes, max(4096, queue.maxSize / 16))
             return (app, options)
@@ -123,13 +124,7 @@ extension Settings {
     /// By the settings of the start: a reload does not change it.
     var linger: Duration {
         let all = destinations.isEmpty ? [dispatch] : destinations.map { dispatch(for: $0) }
-        let waits = all.map { settings in
-            if case .every(let interval) = settings.interval {
-                min(settings.criticalDelay, interval)
-            } else {
-                settings.criticalDelay
-            }
-        }
+        let waits = all.map { min($0.criticalDelay, $0.interval.duration ?? $0.criticalDelay) }
         return min(max((waits.min() ?? .zero) / 15, .milliseconds(5)), .milliseconds(200))
     }
 

@@ -1,5 +1,6 @@
 public import Configuration
 internal import EventLoops
+internal import Intake
 internal import Logs
 public import Model
 internal import Outputs
@@ -32,41 +33,36 @@ public struct StartupRehearsal: Sendable {
     /// stored.
     public var refusals: [Refusal] {
         var found: [Refusal] = []
-        for mistake in [settings.readingMistake, settings.fileMistake].compactMap({ $0 }) {
-            found.append(Refusal(setting: mistake.setting, message: mistake.message))
+        func add(_ setting: String, _ message: String, endsStart: Bool = true) {
+            found.append(Refusal(setting: setting, message: message, endsStart: endsStart))
+        }
+        for mistake in [settings.readingMistake, settings.fileMistake] {
+            if let mistake { add(mistake.setting, mistake.message) }
         }
         for (app, message) in settings.journalProblems {
-            found.append(
-                Refusal(setting: "apps.\(app).journal", message: "cannot be read: \(message)", endsStart: false))
+            add("apps.\(app).journal", "cannot be read: \(message)", endsStart: false)
         }
         if let app = settings.appOfUnknownZone {
-            found.append(Refusal(setting: "apps.\(app).time_zone", message: "is no time zone that this system knows"))
+            add("apps.\(app).time_zone", "is no time zone that this system knows")
         }
         for destination in settings.destinations {
-            if let message = refusal(of: destination) {
-                let key = destination.kind == .kafka ? "kafka" : "url"
-                found.append(Refusal(setting: "destination.\(destination.name).\(key)", message: message))
-            }
+            let key = destination.kind == .kafka ? "kafka" : "url"
+            if let message = refusal(of: destination) { add("destination.\(destination.name).\(key)", message) }
         }
         var queue: StoredQueue?
         do throws(QueueError) {
             queue = try StoredQueue.look(in: settings.agent.stateDirectory)
         } catch {
             let more = error.code == .corrupt ? "; a start saves what can be read" : ""
-            let message = "has a queue that cannot be read: \(error.message)\(more)"
-            found.append(Refusal(setting: "agent.state_directory", message: message, endsStart: false))
+            add("agent.state_directory", "has a queue that cannot be read: \(error.message)\(more)", endsStart: false)
         }
-        if let refusal = queue?.refusal {
-            found.append(Refusal(setting: "agent.state_directory", message: "cannot be used: \(refusal)"))
-        }
+        if let refusal = queue?.refusal { add("agent.state_directory", "cannot be used: \(refusal)") }
         if let stored = queue?.storedBytes, stored > settings.queue.maxSize {
-            found.append(
-                Refusal(
-                    setting: "queue.max_size",
-                    message:
-                        "is \(settings.queue.maxSize) bytes, but \(stored) are stored: a reload refuses it, and a start goes on"
-                        + " with the cap that was in force; give at least that much, or send or purge first",
-                    endsStart: false))
+            add(
+                "queue.max_size",
+                "is \(settings.queue.maxSize) bytes, but \(stored) are stored: a reload refuses it, and a start goes on"
+                    + " with the cap that was in force; give at least that much, or send or purge first",
+                endsStart: false)
         }
         return found + (queue?.isOlder == true ? oldWays : [])
     }
@@ -98,8 +94,11 @@ public struct StartupRehearsal: Sendable {
         return found
     }
 
-    /// What this machine's clock keeps the agent from; nil for nothing.
-    public static var clockComplaint: String? { MachineCollector.clockComplaint }
+    /// What this machine's clock keeps the agent from; nil where it is synchronised, or the kernel may not be asked.
+    public static var clockComplaint: String? {
+        guard kernelClockIsSynchronised() == false else { return nil }
+        return "the clock is not synchronised (timedatectl): nothing expires and no event's time counts as ahead"
+    }
 
     /// Why the start ends: the first destination that cannot be made of its settings and files, a key for hash tags that is none.
     var firstUnmakeable: String? {
@@ -153,11 +152,9 @@ public struct StartupRehearsal: Sendable {
     private func ask<Answer: Sendable>(
         _ destination: DestinationSettings, _ question: @escaping @Sendable (any MeasuredOutput) async -> Answer
     ) throws -> Answer {
-        try EventLoop.runProgram(name: "check") { loop -> Result<Answer, any Error> in
-            do { return .success(await question(try output(for: destination, on: loop))) } catch {
-                return .failure(error)
-            }
-        }.get()
+        try EventLoop.runProgram(name: "check", failure: { $0 as any Error }) { loop in
+            await question(try output(for: destination, on: loop))
+        }
     }
 
     private func output(for destination: DestinationSettings, on loop: EventLoop) throws -> any MeasuredOutput {

@@ -17,45 +17,33 @@ internal import Synchronization
 /// Reports the agent's state, from what the modules have published.
 struct AgentStatus: Sendable {
     let agent: AgentService
-    let queue: QueueStore
-    let driver: DeliveryDriver
-    let reader: Reading
-    let intakes: AllIntakes
-    let unreadSpool: UnreadSpool
-    let unread: UnreadGuard
-    let containers: ContainerKeeper
-    let recorder: StatusRecorder
-    let ports: PortWatch
-    let pulse: Pulse
-    let restart: RestartWatch
-    /// By the clock that nobody sets: the time of day may have been wrong at the start.
-    let started: BootInstant
+    let parts: AgentService.Parts
 
     private var time: SystemTime { agent.time }
 
     /// Asks the ports and loops first.
     func status() async -> StatusReport {
-        await ports.check()
-        await pulse.check()
-        await restart.check(olderThan: .zero)
+        await parts.ports.check()
+        await parts.pulse.check()
+        await parts.restart.check(olderThan: .zero)
         var report = report()
-        (report.edits, report.restartEdits) = agent.reloads.withLock { restart.edits(since: $0) }
+        (report.edits, report.restartEdits) = agent.reloads.withLock { parts.restart.edits(since: $0) }
         return report
     }
 
     /// Tells systemd the agent's state, if it has changed.
     func notify() async {
-        await ports.check()
-        await pulse.check()
+        await parts.ports.check()
+        await parts.pulse.check()
         _ = report()
     }
 
     /// The state at this moment. From any thread.
     func report() -> StatusReport {
         let now = time.wallTime
-        var report = StatusReport(started: now - (time.bootTime - started), now: now)
-        let state = queue.snapshot
-        let delivery = driver.snapshot
+        var report = StatusReport(started: now - (time.bootTime - parts.started), now: now)
+        let state = parts.queue.snapshot
+        let delivery = parts.driver.snapshot
         report.version = agent.program.version
         report.processID = Int(getpid())
         report.host = hostName()
@@ -66,25 +54,24 @@ struct AgentStatus: Sendable {
         let settings = agent.sharedSettings.withLock { $0 }
         report.overrides = settings.overrides
         if let country = agent.sharedCountry.withLock({ $0 }) {
-            report.overrides.append(
-                .init(setting: "country.code", value: "\"\(country)\"", origin: "command"))
+            report.overrides.append(("country.code", "\"\(country)\"", "command"))
         }
         let setByContainer = report.overrides.first { $0.setting == "dispatch.interval" }?.origin
         report.intervalOrigin = delivery.isIntervalOverridden ? "command" : setByContainer ?? "configuration"
-        report.containers = containers.states.map { $0.report(by: time) }
+        report.containers = parts.containers.states.map { $0.report(by: time) }
         report.logLevel = agent.sink.level.name
         report.reloadProblem = agent.reloads.withLock { $0.problem }
-        report.restartProblem = restart.problem
-        report.apps = intakes.all.apps
+        report.restartProblem = parts.restart.problem
+        report.apps = parts.intakes.all.apps
         report.destinations = destinations(state, delivery, settings)
         report.queue = state
         report.spool = spoolFigures(state, settings)
         report.spool.complaints += cuts + beyondTemplates(settings)
-        recorder.add(StatusHistory.Sample(state, at: now))
-        report.growth = recorder.history.growth
+        parts.recorder.add(StatusHistory.Sample(state, at: now))
+        report.growth = parts.recorder.history.growth
         report.obstacles =
-            noDestination(state, settings) + queue.obstacles + ports.obstacles + pulse.obstacles + containers.obstacles
-            + lostSpool(settings) + spoolObstacles
+            noDestination(state, settings) + parts.queue.obstacles + parts.ports.obstacles + parts.pulse.obstacles
+            + parts.containers.obstacles + lostSpool(settings) + spoolObstacles
             + report.standstills { name in
                 let known = delivery.destinations.first { $0.name.text == name }
                 return (known?.interval ?? delivery.interval).duration
@@ -96,7 +83,7 @@ struct AgentStatus: Sendable {
 
     /// What limits have cut since the start.
     private var cuts: [String] {
-        let events = intakes.read.events
+        let events = parts.intakes.read.events
         let count = HumanText.count(events.cuts)
         return events.lastCut.map {
             ["limits cut \(count) names and values, of app \($0.app) \($0.member) (limits.\($0.limit.rawValue))"]
@@ -158,7 +145,7 @@ struct AgentStatus: Sendable {
 
     /// What apps write where the agent does not look is not read, and nothing else would say so.
     private func lostSpool(_ settings: Settings) -> [String] {
-        guard !settings.destinations.isEmpty, let root = reader.figures.root else { return [] }
+        guard !settings.destinations.isEmpty, let root = parts.reader.figures.root else { return [] }
         if root.hasItsName, access(root.path, R_OK | X_OK) != 0 {
             return [
                 "the spool: \(root.path) cannot be read: \(SystemError.message(errno)); `spoolship check` says what to do"
@@ -172,7 +159,7 @@ struct AgentStatus: Sendable {
     }
 
     private var spoolObstacles: [String] {
-        let waiting = reader.figures.secondTries.filter { !$0.key.isOwners }
+        let waiting = parts.reader.figures.secondTries.filter { !$0.key.isOwners }
         guard !waiting.isEmpty else { return [] }
         let reasons = waiting.keys.map(\.rawValue).sorted().joined(separator: ", ")
         let count = HumanText.count(waiting.values.reduce(0, +))
@@ -182,11 +169,11 @@ struct AgentStatus: Sendable {
     }
 
     private func spoolFigures(_ state: QueueSnapshot, _ settings: Settings) -> StatusReport.Spool {
-        let figures = reader.figures
+        let figures = parts.reader.figures
         var spool = StatusReport.Spool()
         spool.directory = settings.spool.directory
         if settings.destinations.isEmpty {
-            let backlog = unreadSpool.look(in: settings.spool.directory)
+            let backlog = parts.unreadSpool.look(in: settings.spool.directory)
             spool.lagBytes = Int(backlog.bytes.value)
             spool.lagSeconds = backlog.oldest.map { max(0, Int((time.wallTime - $0) / .seconds(1))) } ?? 0
             spool.files = backlog.files
@@ -196,53 +183,52 @@ struct AgentStatus: Sendable {
         spool.lagBytes = Int(figures.unreadBytes.value)
         spool.lagSeconds = figures.oldestUnread.map { max(0, Int((time.wallTime - $0) / .seconds(1))) } ?? 0
         // Those that are read in place are beside their places.
-        let own = reader.spool.figures
+        let own = parts.reader.spool.figures
         spool.files = own.appendFiles + own.waitingDropFiles
         if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
-        spool.complaints = figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
-        if let clock = MachineCollector.clockComplaint { spool.complaints.append(clock) }
-        if figures.polledDirectories > 0 {
-            let reason = figures.pollReason ?? "they cannot be read"
-            spool.complaints.append("directories that are polled: \(figures.polledDirectories): \(reason)")
-        }
         spool.secondTries = Dictionary(uniqueKeysWithValues: figures.secondTries.map { ($0.key.rawValue, $0.value) })
         spool.passedOver = figures.passedOver
-        if figures.passedOver > 0 {
-            let names = figures.passedOverNames.joined(separator: ", ")
-            spool.complaints.append(
-                "\(HumanText.plural(figures.passedOver, "file")) passed over, by the ends of their names "
-                    + "(.json, .jsonl, .ndjson and .log are read): \(names)")
-        }
-        spool.places = reader.places.states
-        spool.journals = reader.journals.states
-        if let lowered = figures.loweredOpenFiles {
-            spool.complaints.append(
-                "\(lowered.files) files are held open at most, the process may open \(lowered.limit): raise LimitNOFILE"
-            )
-        }
-        if let refused = state.refusedMaxSize {
-            spool.complaints.append(
-                "queue.max_size is \(refused) bytes, less than is stored: the old one, \(state.maxSize) bytes, stays in force"
-            )
-        }
-        if state.unknownLosses > 0 {
-            spool.complaints.append(
-                "the queue was damaged \(state.unknownLosses) times in a way that hides how many events were lost: see the log"
-            )
-        }
-        let behind = unread.behind.map(\.text).sorted().joined(separator: ", ")
-        if !behind.isEmpty {
-            spool.complaints.append(
-                "more is unread than spool.max_unread allows: the oldest events for \(behind), acknowledging nothing, are evicted"
-            )
-        }
+        spool.places = parts.reader.places.states
+        spool.journals = parts.reader.journals.states
+        spool.complaints =
+            figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
+            + complaints(figures, state).compactMap { $0 }
         return spool
+    }
+
+    /// What else a person should fix.
+    private func complaints(_ figures: SpoolFigures, _ state: QueueSnapshot) -> [String?] {
+        let passedOver = HumanText.plural(figures.passedOver, "file")
+        let behind = parts.unread.behind.map(\.text).sorted().joined(separator: ", ")
+        return [
+            StartupRehearsal.clockComplaint,
+            figures.polledDirectories == 0
+                ? nil
+                : "directories that are polled: \(figures.polledDirectories): "
+                    + (figures.pollReason ?? "they cannot be read"),
+            figures.passedOver == 0
+                ? nil
+                : "\(passedOver) passed over, by the ends of their names (.json, .jsonl, .ndjson and .log are read): "
+                    + figures.passedOverNames.joined(separator: ", "),
+            figures.loweredOpenFiles.map {
+                "\($0.files) files are held open at most, the process may open \($0.limit): raise LimitNOFILE"
+            },
+            state.refusedMaxSize.map {
+                "queue.max_size is \($0) bytes, less than is stored: the old one, \(state.maxSize) bytes, stays in force"
+            },
+            state.unknownLosses == 0
+                ? nil
+                : "the queue was damaged \(state.unknownLosses) times in a way that hides how many events were lost: see the log",
+            behind.isEmpty
+                ? nil
+                : "more is unread than spool.max_unread allows: the oldest events for \(behind), acknowledging nothing, are evicted",
+        ]
     }
 }
 
 extension DispatchInterval {
     /// The interval's length; nil when it is off.
-    fileprivate var duration: Duration? {
+    var duration: Duration? {
         if case .every(let duration) = self { duration } else { nil }
     }
 }
@@ -285,11 +271,10 @@ extension QueueSnapshot {
 /// Whether the agent is ready, as `/readyz` says it.
 struct StatusCollector: MetricCollector {
     let status: AgentStatus
-    let loop: EventLoop
 
     func collect(into exposition: inout Exposition) {
         let report = status.report()
-        Task(executorPreference: loop) { await status.pulse.check() }
+        Task(executorPreference: status.agent.loop) { await status.parts.pulse.check() }
         exposition.set(\.ready, to: report.obstacles.isEmpty)
         // Without a destination nobody reads, and the reader has no figures.
         guard report.spool.waits == "no destination" else { return }

@@ -82,8 +82,6 @@ struct StatusPage: Sendable {
                 + "</section>\n"
         }
         let cards = report.destinations.map { destination in
-            let critical = destination.ledger(.critical).queued
-            let normal = destination.ledger(.normal).queued
             let oldest = destination.oldest.map { HumanText.duration(report.now - $0) }
             let address = destination.address.map { " <span class=\"quiet\">\(HTMLText.escaped($0))</span>" } ?? ""
             let cap =
@@ -94,8 +92,8 @@ struct StatusPage: Sendable {
                 <h3>\(HTMLText.escaped(destination.name))\(address)</h3>
                 <p class="why"><span class="pill \(StatusPage.tone(destination.state))">\
                 \(StatusPage.label(destination.state))</span> \(why(destination))</p>
-                <dl>\(StatusPage.term("Waiting, critical", HumanText.count(critical)))\
-                \(StatusPage.term("Waiting, normal", HumanText.count(normal)))\
+                <dl>\(StatusPage.term("Waiting, critical", HumanText.count(destination.ledger(.critical).queued)))\
+                \(StatusPage.term("Waiting, normal", HumanText.count(destination.ledger(.normal).queued)))\
                 \(StatusPage.term("Oldest", oldest ?? "–"))\
                 \(StatusPage.term("In flight", HumanText.count(destination.inFlight)))\
                 \(failure(destination).map { StatusPage.term("Last failure", $0) } ?? "")\

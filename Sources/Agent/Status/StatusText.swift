@@ -54,12 +54,8 @@ struct StatusText: Sendable {
         let table = [["app", "events", "records", "bytes", "quarantined", "last"]] + appRows
         let widths = table[0].indices.map { column in table.map { $0[column].count }.max() ?? 0 }
         return table.map { row in
-            let cells = zip(row, widths).enumerated().map {
-                $0.offset == 0
-                    ? StatusText.left($0.element.0, $0.element.1)
-                    : StatusText.right($0.element.0, $0.element.1)
-            }
-            return cells.joined(separator: "  ") + "\n"
+            let figures = zip(row, widths).dropFirst().map { StatusText.right($0, $1) }
+            return ([StatusText.left(row[0], widths[0])] + figures).joined(separator: "  ") + "\n"
         }.joined()
     }
 
@@ -108,8 +104,7 @@ struct StatusText: Sendable {
                 HumanText.count(ledger.acknowledged), HumanText.count(ledger.queued), others(ledger),
             ])
         }
-        let check =
-            report.balances ? [] : [styled("the ledger does not balance: please report this as a defect", .bad)]
+        let check = report.balances ? [] : [styled("the ledger does not balance: please report this as a defect", .bad)]
         return [styled(title, .heading)] + rows + check
     }
 

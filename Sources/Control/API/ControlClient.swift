@@ -194,8 +194,7 @@ public struct ControlClient: Sendable {
     func connectionFailure(_ number: Int32) -> ControlError {
         switch number {
         case ENOENT, ECONNREFUSED:
-            ControlError(
-                .unreachable, "no agent answers at \(socket): is it running? (systemctl status spoolship)")
+            ControlError(.unreachable, "no agent answers at \(socket): is it running? (systemctl status spoolship)")
         case EACCES, EPERM:
             ControlError(
                 .notPermitted, "you may not use \(socket): become root or a member of its group (ls -l \(socket))")

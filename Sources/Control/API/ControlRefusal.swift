@@ -9,7 +9,7 @@ public struct ControlRefusal: Error, Sendable, Equatable {
     /// One line for a person: what is wrong and what to do.
     public let message: String
 
-    package init(status: Int, code: String, message: String) {
+    package init(_ status: Int, _ code: String, _ message: String) {
         self.status = status
         self.code = code
         self.message = message
@@ -17,7 +17,7 @@ public struct ControlRefusal: Error, Sendable, Equatable {
 
     /// What makes no sense.
     package static func bad(_ message: String) -> ControlRefusal {
-        ControlRefusal(status: 400, code: "bad_request", message: message)
+        ControlRefusal(400, "bad_request", message)
     }
 
     /// As the API tells it: `{"error": {"status": 404, "code": …, "message": …}}`.

@@ -1,17 +1,5 @@
 public import Model
 
-/// The sender of a request over the Unix socket, according to the kernel.
-public struct PeerCredentials: Sendable, Equatable {
-    /// The process that connected.
-    public let processID: Int32
-    /// Its effective user.
-    public let userID: UInt32
-    /// Its effective group.
-    public let groupID: UInt32
-    /// The other groups it belongs to.
-    public let supplementaryGroups: [UInt32]
-}
-
 /// A request, complete and within bounds.
 public struct ControlRequest: Sendable {
     /// `GET`, `POST` and so on.
@@ -24,8 +12,6 @@ public struct ControlRequest: Sendable {
     public let accept: String?
     /// The body; at most what the server's bound allows.
     public let body: [UInt8]
-    /// The caller; nil on the stats port.
-    public let peer: PeerCredentials?
     /// What is in the path where its route has a name in braces.
     public internal(set) var parameters: [String: String] = [:]
 }
@@ -35,7 +21,7 @@ extension ControlRequest {
     public init(_ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil) {
         self.init(
             method: method, path: path, query: Dictionary(query) { first, _ in first }, accept: nil,
-            body: body.map { Array($0.description.utf8) } ?? [], peer: nil)
+            body: body.map { Array($0.description.utf8) } ?? [])
     }
 
     /// The body as JSON; an empty one is an empty object.
@@ -72,32 +58,24 @@ public struct ControlResponse: Sendable {
         ControlResponse(status: status, headers: [("Content-Type", "application/json")], body: .bytes(text))
     }
 
-    /// Plain text.
-    public static func text(_ text: String, status: Int = 200) -> ControlResponse {
-        ControlResponse(
-            status: status, headers: [("Content-Type", "text/plain; charset=utf-8")], body: .bytes(Array(text.utf8)))
+    /// Plain text, or another type of text.
+    public static func text(
+        _ text: String, status: Int = 200, type: String = "text/plain; charset=utf-8",
+        headers: [(name: String, value: String)] = []
+    ) -> ControlResponse {
+        ControlResponse(status: status, headers: [("Content-Type", type)] + headers, body: .bytes(Array(text.utf8)))
     }
 
     /// JSON values, one a line, as they come.
     public static func stream(_ write: @escaping @Sendable (ControlStream) async -> Void) -> ControlResponse {
         ControlResponse(status: 200, headers: [("Content-Type", "application/x-ndjson")], body: .stream(write))
     }
-
-    /// An error as the API tells it: `{"error": {"status": 404, "code": …, "message": …}}`.
-    public static func error(_ status: Int, _ code: String, _ message: String) -> ControlResponse {
-        ControlRefusal(status: status, code: code, message: message).response
-    }
 }
 
 /// The way for a streaming answer to its client.
 public struct ControlStream: Sendable {
-    private let server: HTTPServer
-    private let id: UInt
-
-    init(_ server: HTTPServer, _ id: UInt) {
-        self.server = server
-        self.id = id
-    }
+    let server: HTTPServer
+    let id: UInt
 
     /// Sends bytes; waits while the client reads more slowly than we write.
     ///

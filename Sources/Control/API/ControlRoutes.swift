@@ -53,12 +53,12 @@ public struct ControlRoutes: Sendable {
         let method = request.method == "HEAD" ? "GET" : request.method
         guard let (route, parameters) = matching.first(where: { $0.0.method == method }) else {
             guard !matching.isEmpty else {
-                return .error(404, "not_found", "there is no \(request.path); docs/control-api.md lists what there is")
+                let message = "there is no \(request.path); docs/control-api.md lists what there is"
+                return ControlRefusal(404, "not_found", message).response
             }
             let allowed = Set(matching.map(\.0.method)).sorted().joined(separator: ", ")
-            let response = ControlResponse.error(405, "method_not_allowed", "\(request.path) takes \(allowed) only")
-            return ControlResponse(
-                status: 405, headers: response.headers + [("Allow", allowed)], body: response.body)
+            let response = ControlRefusal(405, "method_not_allowed", "\(request.path) takes \(allowed) only").response
+            return ControlResponse(status: 405, headers: response.headers + [("Allow", allowed)], body: response.body)
         }
         var request = request
         request.parameters = parameters

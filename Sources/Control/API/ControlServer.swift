@@ -26,31 +26,24 @@ public final class ControlServer: Sendable {
     ) throws(ControlError) {
         self.socket = socket
         self.routes = routes
-        if let name {
+        group = try name.map { name throws(ControlError) in
             guard let entry = getgrnam(name) else {
                 throw ControlError(.badAddress, "there is no group \(name): make it, or change control.group")
             }
-            group = entry.pointee.gr_gid
-        } else {
-            group = nil
+            return entry.pointee.gr_gid
         }
         let allowed = group ?? getegid()
-        var bounds = HTTPServerOptions()
-        bounds.bodyBytes = largestBody
-        bounds.needsPeer = true
         server = HTTPServer(
-            on: loop, options: bounds,
-            judge: { _, peer in
-                guard let peer else { return nil }
-                let isAllowed =
-                    peer.userID == 0 || peer.userID == geteuid() || peer.groupID == allowed
-                    || peer.supplementaryGroups.contains(allowed)
-                return isAllowed
-                    ? nil
-                    : ControlRefusal(
-                        status: 403, code: "not_permitted", message: "user \(peer.userID) may not control the agent")
-            },
-            figures: figures, handler: { request in await routes.answer(request) })
+            on: loop, options: HTTPServerOptions(bodyBytes: largestBody),
+            judge: { _, peer in ControlServer.refusal(of: peer, group: allowed) }, figures: figures,
+            handler: { request in await routes.answer(request) })
+    }
+
+    /// Why a caller may not control the agent; nil for root, the agent's own user and the members of the group.
+    static func refusal(of peer: PeerCredentials?, group: UInt32) -> ControlRefusal? {
+        guard let peer else { return ControlRefusal(403, "not_permitted", "the kernel does not identify the caller") }
+        guard ![0, geteuid()].contains(peer.userID), !peer.groups.contains(group) else { return nil }
+        return ControlRefusal(403, "not_permitted", "user \(peer.userID) may not control the agent")
     }
 
     /// Requests by status class, and connections that were cut.

@@ -1,6 +1,14 @@
 package import EventLoops
 internal import Glibc
 
+/// The process at the other end of a Unix socket.
+struct PeerCredentials: Sendable {
+    let processID: Int32
+    let userID: UInt32
+    /// Its effective group, and the others that it belongs to.
+    let groups: [UInt32]
+}
+
 /// Sockets in the file system.
 package enum UnixSocket {
     /// The longest path that the kernel takes, in bytes.
@@ -49,8 +57,7 @@ package enum UnixSocket {
                 "the control socket \(path) cannot be made: \(SystemError.message(errno))")
         }
         // Where it has the group already nothing is asked for: a sandbox may forbid chown altogether.
-        var made = stat()
-        if let group, lstat(temporary, &made) != 0 || made.st_gid != group, chown(temporary, uid_t.max, group) != 0 {
+        if let group, FileStatus(link: temporary)?.group != group, chown(temporary, uid_t.max, group) != 0 {
             let reason = errno
             unlink(temporary)
             throw ControlError(
@@ -68,15 +75,14 @@ package enum UnixSocket {
 
     /// Sees whether the path is free, or holds a socket that nobody answers.
     private static func makeRoom(at path: String) throws(ControlError) {
-        var status = stat()
-        guard lstat(path, &status) == 0 else {
+        guard let status = FileStatus(link: path) else {
             guard errno != ENOENT else { return }
             throw ControlError(
                 errno == EACCES ? .notPermitted : .badAddress,
                 "the control socket \(path) cannot be made: \(SystemError.message(errno)); "
                     + "its directory must exist and be writable, or set control.socket")
         }
-        guard status.st_mode & S_IFMT == S_IFSOCK else {
+        guard status.isSocket else {
             throw ControlError(
                 .badAddress, "\(path) exists and is no socket: remove it yourself, or set control.socket")
         }
@@ -93,7 +99,7 @@ package enum UnixSocket {
     /// `SO_PEERGROUPS`. Source: asm-generic/socket.h, Linux 4.13.
     private static let peerGroups: Int32 = 59
 
-    /// The process at the other end; nil if this is not a Unix socket.
+    /// The process at the other end, according to the kernel; nil if this is not a Unix socket.
     static func peer(of descriptor: Int32) -> PeerCredentials? {
         // struct ucred: pid, uid, gid.
         var credentials: (Int32, UInt32, UInt32) = (0, 0, 0)
@@ -110,8 +116,8 @@ package enum UnixSocket {
         groupsSize = socklen_t(groups.count * 4)
         let known = getsockopt(descriptor, SOL_SOCKET, peerGroups, &groups, &groupsSize) == 0
         return PeerCredentials(
-            processID: credentials.0, userID: credentials.1, groupID: credentials.2,
-            supplementaryGroups: known ? Array(groups.prefix(Int(groupsSize) / 4)) : [])
+            processID: credentials.0, userID: credentials.1,
+            groups: [credentials.2] + (known ? groups.prefix(Int(groupsSize) / 4) : []))
     }
 
     static func withAddress<Result>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {

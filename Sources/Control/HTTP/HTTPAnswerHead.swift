@@ -3,26 +3,16 @@ internal import Glibc
 
 /// An answer's status line and headers.
 enum HTTPAnswerHead {
-    /// How the client knows where the answer ends.
-    enum Length {
-        case bytes(Int)
-        case chunked
-        /// By the connection's end.
-        case connection
-    }
-
+    /// - Parameter length: of a whole body in bytes; nil for one that ends with its last chunk, or without chunks with the connection.
     static func bytes(
-        _ response: ControlResponse, length: Length, closes: Bool, at time: Timestamp
+        _ response: ControlResponse, length: Int?, isChunked: Bool = false, closes: Bool, at time: Timestamp
     ) -> [UInt8] {
         var text = "HTTP/1.1 \(response.status) \(reason(response.status))\r\nDate: \(date(time))\r\n"
         for (name, value) in response.headers + common where isClean(name) && isClean(value) {
             text += "\(name): \(value)\r\n"
         }
-        switch length {
-        case .bytes(let count): text += "Content-Length: \(count)\r\n"
-        case .chunked: text += "Transfer-Encoding: chunked\r\n"
-        case .connection: break
-        }
+        if let length { text += "Content-Length: \(length)\r\n" }
+        if isChunked { text += "Transfer-Encoding: chunked\r\n" }
         if closes { text += "Connection: close\r\n" }
         return Array((text + "\r\n").utf8)
     }

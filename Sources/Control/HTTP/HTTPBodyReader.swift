@@ -1,9 +1,8 @@
 /// A request's body, put together from what has come; never more of it than its bound.
 struct HTTPBodyReader {
     private enum Step {
-        case bytes(left: Int)
+        case content(left: Int, inChunk: Bool)
         case chunkSize
-        case chunk(left: Int)
         case chunkEnd
         case trailer(seen: Int)
         case done
@@ -24,7 +23,7 @@ struct HTTPBodyReader {
         switch length {
         case .bytes(let count):
             guard count <= limit else { throw HTTPBodyReader.tooLarge(limit) }
-            step = count == 0 ? .done : .bytes(left: count)
+            step = count == 0 ? .done : .content(left: count, inChunk: false)
         case .chunked: step = .chunkSize
         }
     }
@@ -39,23 +38,18 @@ struct HTTPBodyReader {
         while true {
             switch step {
             case .done: return true
-            case .bytes(let left):
+            case .content(let left, let inChunk):
                 let count = min(left, input.count - place)
                 guard count > 0 else { return false }
                 body.append(contentsOf: input[place..<place + count])
                 place += count
-                step = count == left ? .done : .bytes(left: left - count)
+                let end = inChunk ? Step.chunkEnd : .done
+                step = count == left ? end : .content(left: left - count, inChunk: inChunk)
             case .chunkSize:
                 guard let line = try HTTPBodyReader.line(input, &place) else { return false }
                 let size = try HTTPBodyReader.size(line)
                 guard size <= limit - body.count else { throw HTTPBodyReader.tooLarge(limit) }
-                step = size == 0 ? .trailer(seen: 0) : .chunk(left: size)
-            case .chunk(let left):
-                let count = min(left, input.count - place)
-                guard count > 0 else { return false }
-                body.append(contentsOf: input[place..<place + count])
-                place += count
-                step = count == left ? .chunkEnd : .chunk(left: left - count)
+                step = size == 0 ? .trailer(seen: 0) : .content(left: size, inChunk: true)
             case .chunkEnd:
                 guard let line = try HTTPBodyReader.line(input, &place) else { return false }
                 guard line.isEmpty else { throw .bad("a chunk does not end where it says") }
@@ -93,6 +87,6 @@ struct HTTPBodyReader {
     }
 
     static func tooLarge(_ limit: Int) -> ControlRefusal {
-        ControlRefusal(status: 413, code: "too_large", message: "the body is larger than \(limit) bytes")
+        ControlRefusal(413, "too_large", "the body is larger than \(limit) bytes")
     }
 }

@@ -31,17 +31,12 @@ struct HTTPRequestHead: Sendable {
     ///
     /// - Parameter bytes: lines that end with CR LF, without the empty one. A LF without its CR is the caller's to refuse.
     init(_ bytes: ArraySlice<UInt8>) throws(ControlRefusal) {
-        var lines = HTTPRequestHead.lines(bytes)[...]
+        let pieces = bytes.split(separator: UInt8(ascii: "\n"))
+        var lines = pieces.map { $0.last == UInt8(ascii: "\r") ? $0.dropLast() : $0 }[...]
         guard let first = lines.popFirst() else { throw .bad("the request is empty") }
         let target = try readLine(first)
         try readTarget(target)
         try readHeaders(lines)
-    }
-
-    private static func lines(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
-        bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: true).map { line in
-            line.last == UInt8(ascii: "\r") ? line.dropLast() : line
-        }
     }
 
     // MARK: The request line
@@ -61,7 +56,7 @@ struct HTTPRequestHead: Sendable {
         case "1.0":
             isCurrent = false
             keepsOpen = false
-        default: throw ControlRefusal(status: 505, code: "bad_version", message: "ask with HTTP/1.1")
+        default: throw ControlRefusal(505, "bad_version", "ask with HTTP/1.1")
         }
         method = String(decoding: parts[0], as: UTF8.self)
         guard parts[1].allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
@@ -125,8 +120,7 @@ struct HTTPRequestHead: Sendable {
             case "content-length": lengths.append(value)
             case "transfer-encoding":
                 guard HTTPRequestHead.text(value).lowercased() == "chunked", !isChunked, isCurrent else {
-                    throw ControlRefusal(
-                        status: 501, code: "bad_encoding", message: "a body comes with its length, or chunked")
+                    throw ControlRefusal(501, "bad_encoding", "a body comes with its length, or chunked")
                 }
                 isChunked = true
             case "connection":
@@ -134,7 +128,7 @@ struct HTTPRequestHead: Sendable {
                 if words.contains("close") { keepsOpen = false }
             case "expect":
                 guard HTTPRequestHead.text(value).lowercased() == "100-continue" else {
-                    throw ControlRefusal(status: 417, code: "bad_expectation", message: "expect nothing")
+                    throw ControlRefusal(417, "bad_expectation", "expect nothing")
                 }
                 expectsContinue = isCurrent
             default: break
@@ -213,12 +207,6 @@ struct HTTPRequestHead: Sendable {
         return text
     }
 
-    static func hex(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x41 + 10
-        case 0x61...0x66: byte - 0x61 + 10
-        default: nil
-        }
-    }
+    /// The value of a hexadecimal digit; nil for any other byte.
+    static func hex(_ byte: UInt8) -> UInt8? { Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) } }
 }

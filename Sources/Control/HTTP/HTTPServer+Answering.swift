@@ -11,7 +11,7 @@ extension HTTPServer {
         guard watch(id, for: []) else { return }
         let request = ControlRequest(
             method: head.method, path: head.path, query: head.query, accept: head.accept,
-            body: connection.body?.body ?? [], peer: connection.peer)
+            body: connection.body?.body ?? [])
         connection.body = nil
         let handler = self.handler
         connection.task = Task(executorPreference: loop) {
@@ -32,18 +32,17 @@ extension HTTPServer {
         switch response.body {
         case .bytes(let bytes):
             connection.output = HTTPAnswerHead.bytes(
-                response, length: .bytes(bytes.count), closes: connection.closesAfter, at: time.wallTime)
+                response, length: bytes.count, closes: connection.closesAfter, at: time.wallTime)
             if isAsked { connection.output += bytes }
         case .stream(let write):
             connection.isChunked = head.isCurrent
             connection.closesAfter = connection.closesAfter || !head.isCurrent
             connection.output = HTTPAnswerHead.bytes(
-                response, length: head.isCurrent ? .chunked : .connection, closes: connection.closesAfter,
-                at: time.wallTime)
+                response, length: nil, isChunked: head.isCurrent, closes: connection.closesAfter, at: time.wallTime)
             guard isAsked else { break }
             connection.isStreaming = true
             connection.task = Task(executorPreference: loop) {
-                await write(ControlStream(self, id))
+                await write(ControlStream(server: self, id: id))
                 await self.endStream(id)
             }
         }
@@ -66,7 +65,7 @@ extension HTTPServer {
 
     static func bytes(_ response: ControlResponse, at time: Timestamp) -> [UInt8] {
         guard case .bytes(let body) = response.body else { return [] }
-        return HTTPAnswerHead.bytes(response, length: .bytes(body.count), closes: true, at: time) + body
+        return HTTPAnswerHead.bytes(response, length: body.count, closes: true, at: time) + body
     }
 
     /// Sends what waits; goes on with the next request when the answer is out.
@@ -114,5 +113,39 @@ extension HTTPServer {
             setDeadline(id, connection.input.isEmpty ? options.idle : options.request)
             process(id)
         }
+    }
+
+    // MARK: Streams
+
+    // What a handler writes bit by bit waits here, bounded, until the client has taken it.
+
+    /// Takes a stream's next bytes; returns when there is room for more, false when the client is gone.
+    func write(_ bytes: [UInt8], to id: UInt) async -> Bool {
+        guard let connection = connections[id], connection.isStreaming else { return false }
+        guard !bytes.isEmpty else { return true }
+        if connection.isChunked {
+            connection.output += Array("\(String(bytes.count, radix: 16))\r\n".utf8)
+            connection.output += bytes
+            connection.output += [13, 10]
+        } else {
+            connection.output += bytes
+        }
+        flush(id)
+        guard connection.waiting > options.streamBytes, connections[id] != nil else { return connections[id] != nil }
+        return await withCheckedContinuation { continuation in
+            guard connections[id] != nil, connection.writer == nil else {
+                continuation.resume(returning: false)
+                return
+            }
+            connection.writer = continuation
+        }
+    }
+
+    func endStream(_ id: UInt) {
+        guard let connection = connections[id], connection.isStreaming else { return }
+        connection.isStreaming = false
+        connection.task = nil
+        if connection.isChunked { connection.output += Array("0\r\n\r\n".utf8) }
+        flush(id)
     }
 }

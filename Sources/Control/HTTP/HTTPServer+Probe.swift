@@ -1,5 +1,17 @@
-internal import EventLoops
+public import EventLoops
 internal import Glibc
+
+/// A server that can be asked whether it answers: the agent is not ready while one of its ports is dead.
+public protocol SelfAnswering: Sendable {
+    /// Its label in metrics.
+    var label: String { get }
+    /// How people call it.
+    var name: String { get }
+    /// Asks through the kernel, as a client would.
+    func isAnswering() async -> Bool
+    /// Listens again; connections that are there stay.
+    func openAgain() async throws(ControlError)
+}
 
 // The server asks itself, as a client would: through the kernel, by the way that others come.
 extension HTTPServer {

@@ -58,10 +58,6 @@ extension HTTPServer {
             if connection.head == nil {
                 guard let head = try takeHead(connection) else { return }
                 connection.head = head
-                if options.needsPeer, connection.peer == nil {
-                    throw ControlRefusal(
-                        status: 403, code: "not_permitted", message: "the kernel does not identify the caller")
-                }
                 if let refusal = judge(head, connection.peer) { throw refusal }
                 let body = try HTTPBodyReader(head.length, limit: options.bodyBytes)
                 connection.body = body
@@ -100,6 +96,6 @@ extension HTTPServer {
     }
 
     private static func headersTooLarge(_ limit: Int) -> ControlRefusal {
-        ControlRefusal(status: 431, code: "too_large", message: "the headers are larger than \(limit) bytes")
+        ControlRefusal(431, "too_large", "the headers are larger than \(limit) bytes")
     }
 }

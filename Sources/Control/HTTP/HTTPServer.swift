@@ -2,6 +2,23 @@ internal import EventLoops
 internal import Glibc
 internal import Metrics
 
+/// The bounds of a server.
+struct HTTPServerOptions: Sendable {
+    var connections = 32
+    /// How long a connection may stay open without a request.
+    var idle = Duration.seconds(15)
+    /// How long a request may take to arrive as a whole, from its first byte to the last of its body.
+    var request = Duration.seconds(15)
+    /// How long an answer may wait for a client that takes nothing of it; one that is no stream must be out by then.
+    var answer = Duration.seconds(60)
+    /// Bytes of a request's line and headers.
+    var headerBytes = 16_384
+    /// Bytes of a request's body.
+    var bodyBytes = 1_048_576
+    /// Bytes of a streaming answer that may wait for a slow client.
+    var streamBytes = 262_144
+}
+
 /// What a server counts: the requests that it answered, and the connections that it cut before their time.
 struct ServerFigures: Sendable {
     private let server: String
@@ -125,9 +142,7 @@ actor HTTPServer {
                 leave(connection.id)
             } else if connection.phase == .receiving {
                 figures.cut("slow")
-                refuse(
-                    connection.id,
-                    ControlRefusal(status: 408, code: "slow", message: "the request took too long to come"))
+                refuse(connection.id, ControlRefusal(408, "slow", "the request took too long to come"))
             } else {
                 figures.cut("slow")
                 leave(connection.id)

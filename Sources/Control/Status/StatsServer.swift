@@ -34,8 +34,8 @@ public final class StatsServer: Sendable {
             judge: { head, _ in
                 guard let host = head.host, !hosts.contains(host) else { return nil }
                 return ControlRefusal(
-                    status: 421, code: "unknown_host",
-                    message: "this port is not known as \(host): ask for its address, or add the name to stats.hosts")
+                    421, "unknown_host",
+                    "this port is not known as \(host): ask for its address, or add the name to stats.hosts")
             },
             figures: figures, handler: { request in await StatsServer.answer(request, collectors, obstacles, page) })
     }
@@ -82,17 +82,13 @@ public final class StatsServer: Sendable {
         _ page: (@Sendable () -> String)?
     ) async -> ControlResponse {
         guard request.method == "GET" || request.method == "HEAD" else {
-            return ControlResponse(
-                status: 405, headers: [("Allow", "GET, HEAD"), ("Content-Type", "text/plain; charset=utf-8")],
-                body: .bytes(Array("the stats port is read-only: use GET\n".utf8)))
+            return .text("the stats port is read-only: use GET\n", status: 405, headers: [("Allow", "GET, HEAD")])
         }
         switch request.path {
         case "/metrics":
             let format = ExpositionFormat(accept: request.accept)
             let text = format.write(Exposition(from: collectors))
-            return ControlResponse(
-                status: 200, headers: [("Content-Type", format.contentType), ("Vary", "Accept")],
-                body: .bytes(Array(text.utf8)))
+            return .text(text, type: format.contentType, headers: [("Vary", "Accept")])
         case "/healthz": return .text("ok\n")
         case "/readyz":
             let obstacles = await obstacles()
@@ -100,15 +96,8 @@ public final class StatsServer: Sendable {
             return .text("not ready\n" + obstacles.map { "- \($0)\n" }.joined(), status: 503)
         case "/":
             guard let page else { return .text("see /metrics, /healthz and /readyz\n") }
-            return ControlResponse(
-                status: 200,
-                headers: [
-                    ("Content-Type", "text/html; charset=utf-8"),
-                    (
-                        "Content-Security-Policy",
-                        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
-                    ),
-                ], body: .bytes(Array(page().utf8)))
+            let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+            return .text(page(), type: "text/html; charset=utf-8", headers: [("Content-Security-Policy", policy)])
         default: return .text("there is /metrics, /healthz, /readyz and /\n", status: 404)
         }
     }
@@ -136,17 +125,9 @@ struct AcceptedHosts: Sendable {
     private let names: Set<String>
 
     init(_ configured: [String]) {
-        var names: Set<String> = ["localhost"]
-        var own = [CChar](repeating: 0, count: 256)
-        if gethostname(&own, own.count - 1) == 0 {
-            let name = String(decoding: own.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-                .lowercased()
-            names.insert(name)
-            if let short = name.split(separator: ".").first { names.insert(String(short)) }
-        }
-        for name in configured { names.insert(name.lowercased()) }
-        names.remove("")
-        self.names = names
+        let own = hostName()
+        let all = ["localhost", own, String(own.split(separator: ".").first ?? "")] + configured
+        names = Set(all.map { $0.lowercased() }).subtracting([""])
     }
 
     /// - Parameter host: in small letters, without port and brackets.

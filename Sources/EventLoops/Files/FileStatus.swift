@@ -70,3 +70,20 @@ package struct FileStatus: Sendable, Equatable {
     /// Whether it is root's or that user's.
     package func belongs(toRootOr user: UInt32) -> Bool { owner == 0 || owner == user }
 }
+
+/// The room in a file system, for this user.
+package struct FileSystemRoom: Sendable {
+    package let freeBytes: Int
+    /// Nil where the file system counts none.
+    package let freeInodes: Int?
+
+    /// In the file system that a path is in; nil when that cannot be looked at.
+    package init?(_ path: String) {
+        var found = statvfs()
+        guard statvfs(path, &found) == 0 else { return nil }
+        // bounded: what is too much for 64 bits is enough.
+        let (bytes, isTooMuch) = UInt64(found.f_bavail).multipliedReportingOverflow(by: UInt64(found.f_frsize))
+        freeBytes = isTooMuch ? .max : Int(clamping: bytes)
+        freeInodes = found.f_files > 0 ? Int(clamping: UInt64(found.f_favail)) : nil
+    }
+}

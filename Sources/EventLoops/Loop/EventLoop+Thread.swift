@@ -32,18 +32,20 @@ extension EventLoop {
     /// Runs an asynchronous program on the calling thread and returns its result: what `main` does.
     ///
     /// The calling thread becomes a loop of that name; the body runs on it, as do the actors that are given the loop.
-    /// - Throws: `SystemError` when the process has no descriptors left.
-    public static func runProgram<Value: Sendable>(
-        name: String, _ body: @escaping @Sendable (EventLoop) async -> Value
-    ) throws(SystemError) -> Value {
-        let loop = try EventLoop(name: name)
-        nonisolated(unsafe) var value: Value?
+    /// - Parameter failure: what is thrown when the process has no descriptors left.
+    public static func runProgram<Value: Sendable, Failure: Error>(
+        name: String, failure: (SystemError) -> Failure,
+        _ body: @escaping @Sendable (EventLoop) async throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        let loop: EventLoop
+        do throws(SystemError) { loop = try EventLoop(name: name) } catch { throw failure(error) }
+        nonisolated(unsafe) var result: Result<Value, Failure>?
         Task(executorPreference: loop) {
-            value = await body(loop)
+            do throws(Failure) { result = .success(try await body(loop)) } catch { result = .failure(error) }
             loop.stop()
         }
         loop.run()
-        guard let value else { preconditionFailure("the loop stopped before its program ended") }
-        return value
+        guard let result else { preconditionFailure("the loop stopped before its program ended") }
+        return try result.get()
     }
 }

@@ -96,8 +96,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         self.name = name
         time = SystemTime()
         epoll = try Descriptor(checking: epoll_create1(Int32(EPOLL_CLOEXEC)), "epoll_create1")
-        wakeup = try Descriptor(
-            checking: eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK)), "eventfd")
+        wakeup = try Descriptor(checking: eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK)), "eventfd")
         timer = try Descriptor(
             checking: timerfd_create(CLOCK_BOOTTIME, Int32(TFD_CLOEXEC | TFD_NONBLOCK)),
             "timerfd_create")
@@ -253,8 +252,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         for job in running {
             switch job {
             case .task(let task):
-                task.runSynchronously(
-                    isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+                task.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
             case .closure(let closure):
                 closure()
             }

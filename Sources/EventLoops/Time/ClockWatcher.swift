@@ -21,8 +21,7 @@ public final class ClockWatcher {
         try loop.watch(raw, for: .readable) { _ in
             var expirations: UInt64 = 0
             // ECANCELED says that the clock was set; anything else that woke us is no step.
-            let isStep =
-                read(raw, &expirations, MemoryLayout<UInt64>.size) < 0 && errno == ECANCELED
+            let isStep = read(raw, &expirations, MemoryLayout<UInt64>.size) < 0 && errno == ECANCELED
             ClockWatcher.arm(raw)
             if isStep { handler() }
         }

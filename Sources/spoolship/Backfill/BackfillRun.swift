@@ -51,13 +51,11 @@ struct BackfillRun: Sendable {
     ///
     /// - Throws: `CommandFailure`: 65 when some lines are not events or were refused, 75 when something cannot be sent.
     func run() throws(CommandFailure) {
-        var opened: [BackfillFile] = []
+        var total: ByteCount = 0
         // Looked at before the first is taken: a name with a mistake is found at once.
-        for file in files { opened.append(try open(file)) }
-        let total = opened.reduce(ByteCount(0)) { $0 + ByteCount($1.size) }.value
+        for file in files { total += ByteCount(try open(file).size) }
         var course = Course(
-            progress: BackfillProgress(total: total, at: time.bootTime), line: ProgressLine(console))
-        opened = []
+            progress: BackfillProgress(total: total.value, at: time.bootTime), line: ProgressLine(console))
         for file in files {
             let file = try open(file)
             do throws(CommandFailure) {

@@ -22,9 +22,8 @@ struct ProgressLine {
 
     /// Prints a line that stays, in place of the one that is shown.
     mutating func end(with text: String) throws(CommandFailure) {
-        if isShown { try console.draw(line: "") }
-        try console.write(text + "\n")
-        isShown = false
+        try clear()
+        try console.print(text)
     }
 
     /// Takes the line away that is shown.

@@ -28,7 +28,7 @@ extension Command {
 
     static let sessionStart = Command(
         name: "session start", summary: "starts a new session",
-        options: [Option(name: "app", value: "APP", help: "the app whose session it is; default default")]
+        options: [Option("app APP", "the app whose session it is; default default")]
     ) { invocation in
         let answer = try invocation.ask("POST", "/v1/session", body: invocation.body("app"))
         if let message = answer["message"]?.string { try invocation.console.print(message) }
@@ -66,7 +66,7 @@ extension Command {
 
 extension Command.Option {
     /// For commands that delete.
-    static let yes = Command.Option(name: "yes", letter: "y", help: "do not ask")
+    static let yes = Command.Option("yes", letter: "y", "do not ask")
 }
 
 extension Invocation {

@@ -14,10 +14,7 @@ extension Command {
 
             Run again, it corrects mode and access control list; a directory of another user is not touched.
             """,
-        options: [
-            Option(
-                name: "user", value: "USER", help: "who writes there; default the user with the app's name")
-        ]
+        options: [Option("user USER", "who writes there; default the user with the app's name")]
     ) { invocation in
         let spool = try invocation.loadSettings().settings.spool.directory
         let app = try AppDirectory(invocation.arguments[0], in: spool, user: invocation.value("user"))
@@ -37,31 +34,29 @@ extension Command {
         if invocation.ownsProcess { try AgentUser.become(nil) }
         let spool = try invocation.loadSettings().settings.spool.directory
         let entries = try AppDirectory.list(in: spool)
-        guard !invocation.has("json") else {
-            let values = entries.map { entry -> JSONValue in
-                [
-                    "app": .string(entry.name), "user": .string(entry.status.ownerName),
-                    "mode": .string(entry.status.shownMode), "problem": .string(entry.problem ?? ""),
-                ]
-            }
-            return try invocation.console.print(JSONValue.array(values).description)
-        }
-        guard !entries.isEmpty else {
+        guard !entries.isEmpty || invocation.has("json") else {
             return try invocation.console.print(
                 "\(spool) has no directories; make one: spoolship app add NAME --user USER")
         }
+        let values = entries.map { entry -> JSONValue in
+            [
+                "app": .string(entry.name), "user": .string(entry.status.ownerName),
+                "mode": .string(entry.status.shownMode), "problem": .string(entry.problem ?? ""),
+            ]
+        }
         let width = max(3, entries.map(\.name.count).max() ?? 0) + 2
         let userWidth = max(4, entries.map(\.status.ownerName.count).max() ?? 0) + 2
-        let title = HelpText.pad("app", to: width) + HelpText.pad("user", to: userWidth) + "mode"
-        try invocation.console.print(invocation.console.styled(title, .bold))
-        for entry in entries {
+        func row(_ app: String, _ user: String, _ rest: String) -> String {
+            HelpText.pad(app, to: width) + HelpText.pad(user, to: userWidth) + rest
+        }
+        let rows = entries.map { entry in
             let note =
                 entry.problem ?? (entry.name == AppDirectory.shared ? "anybody; the app is the file's owner" : "")
-            let line =
-                HelpText.pad(entry.name, to: width) + HelpText.pad(entry.status.ownerName, to: userWidth)
-                + entry.status.shownMode + (note.isEmpty ? "" : "  \(note)")
-            try invocation.console.print(line)
+            let rest = entry.status.shownMode + (note.isEmpty ? "" : "  \(note)")
+            return row(entry.name, entry.status.ownerName, rest) + "\n"
         }
+        let title = invocation.console.styled(row("app", "user", "mode"), .bold)
+        try invocation.show(.array(values), or: "\(title)\n" + rows.joined())
     }
 }
 
@@ -106,8 +101,7 @@ struct AppDirectory {
     /// - Returns: whether the file system has access control lists.
     func make() throws(CommandFailure) -> Bool {
         do throws(SystemError) {
-            let root = try Descriptor(
-                checking: open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
+            let root = try Descriptor(checking: open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
             if let there = try? AppDirectory.folder(name, in: root.raw) {
                 return try correct(there)
             }
@@ -145,8 +139,7 @@ struct AppDirectory {
     }
 
     private static func folder(_ name: String, in directory: Int32) throws(SystemError) -> Descriptor {
-        try Descriptor(
-            checking: openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), "open")
+        try Descriptor(checking: openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), "open")
     }
 
     private func failure(_ error: SystemError) -> CommandFailure {
@@ -174,16 +167,9 @@ struct AppDirectory {
         let entries: [(tag: UInt16, permissions: UInt16)] = [(0x01, 7), (0x04, 7), (0x20, 0)]
         return bytes(UInt32(2)) + entries.flatMap { bytes($0.tag) + bytes($0.permissions) + bytes(nobody) }
     }
-}
 
-extension AppDirectory {
-    /// A directory that is there.
-    struct Found {
-        let name: String
-        let status: FileStatus
-        /// What is wrong with it; nil when nothing is.
-        let problem: String?
-    }
+    /// A directory that is there, and what is wrong with it; nil when nothing is.
+    typealias Found = (name: String, status: FileStatus, problem: String?)
 
     /// The directories of the spool, by name.
     static func list(in spool: String) throws(CommandFailure) -> [Found] {
@@ -202,10 +188,8 @@ extension AppDirectory {
             // Only the agent's user can tell what the agent may do; root has become it.
             let isJudged = agent.user == AgentUser.name
             let refusal = isJudged ? agent.refusal("\(spool)/\(name)", [.read, .write, .execute]) : nil
-            found.append(
-                Found(
-                    name: name, status: status,
-                    problem: refusal.map { "\($0): spoolship app add \(name) --user \(status.ownerName) corrects it" }))
+            let problem = refusal.map { "\($0): spoolship app add \(name) --user \(status.ownerName) corrects it" }
+            found.append((name, status, problem))
         }
         return found.sorted { $0.name < $1.name }
     }

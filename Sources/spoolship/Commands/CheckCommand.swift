@@ -1,6 +1,5 @@
 internal import Agent
 internal import Configuration
-internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Model
@@ -29,11 +28,11 @@ extension Command {
             --print prints the settings in force, each with where it comes from; secrets are masked.
             """,
         options: [
-            Option(name: "connect", help: "also open a connection to each destination"),
-            Option(name: "sample", value: "FILE", help: "say what would become of each line of a file"),
-            Option(name: "print", help: "print the effective configuration, with the origin of each value"),
-            Option(name: "user", value: "USER", help: "the agent's user, for root; default spoolship"),
-            Option(name: "text-only", help: "check only the text, not this machine: for another machine's files"),
+            Option("connect", "also open a connection to each destination"),
+            Option("sample FILE", "say what would become of each line of a file"),
+            Option("print", "print the effective configuration, with the origin of each value"),
+            Option("user USER", "the agent's user, for root; default spoolship"),
+            Option("text-only", "check only the text, not this machine: for another machine's files"),
             .json,
         ]
     ) { invocation in
@@ -44,9 +43,7 @@ extension Command {
         if invocation.ownsProcess { try AgentUser.become(invocation.value("user")) }
         try CheckReport(invocation).print()
     }
-}
 
-extension Command {
     /// Prints what would become of the lines of a file.
     private static func sample(_ path: String, _ invocation: Invocation) throws {
         let settings = try invocation.loadSettings().settings
@@ -54,11 +51,7 @@ extension Command {
             throw CommandFailure(.inputOutput, "\(path): \(SystemError.message(errno))")
         }
         let report = try SampleReport(whole, settings)
-        if invocation.has("json") {
-            try invocation.console.print(report.json.description)
-        } else {
-            try invocation.console.write(report.text)
-        }
+        try invocation.show(report.json, or: report.text)
     }
 }
 
@@ -78,15 +71,8 @@ private struct CheckReport {
     private var problems: [Problem] = []
     private var connections: [Connection] = []
 
-    /// How opening a connection to a destination ended.
-    private struct Connection {
-        let destination: String
-        let milliseconds: Int
-        /// What failed; nil when it came about.
-        let problem: Problem?
-        /// What else was found; an error where nothing would arrive.
-        var note: Problem?
-    }
+    /// How opening a connection to a destination ended: what failed, and what else was found: an error where nothing would arrive.
+    private typealias Connection = (destination: String, milliseconds: Int, problem: Problem?, note: Problem?)
 
     init(_ invocation: Invocation) {
         self.invocation = invocation
@@ -110,13 +96,13 @@ private struct CheckReport {
             let took = time.bootTime - start
             let setting = "destination.\(destination.name).\(destination.addressKey)"
             let complaint = failure == nil ? rehearsal.complaint(of: destination) : nil
-            return Connection(
-                destination: destination.name, milliseconds: took.wholeMilliseconds,
-                problem: failure.map { loaded.problem(.environment, "cannot be reached: \($0)", about: setting) },
-                note: complaint.map {
-                    loaded.problem(
-                        .environment, $0.message, about: setting, severity: $0.isRefused ? .error : .warning)
-                })
+            return (
+                destination.name, took.wholeMilliseconds,
+                failure.map { loaded.problem(.environment, "cannot be reached: \($0)", about: setting) },
+                complaint.map {
+                    loaded.problem(.environment, $0.message, about: setting, severity: $0.isRefused ? .error : .warning)
+                }
+            )
         }
     }
 

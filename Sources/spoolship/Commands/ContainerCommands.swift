@@ -20,19 +20,14 @@ extension Command {
         options: [.json]
     ) { invocation in
         let answer = try invocation.ask("GET", "/v1/containers")
-        if invocation.has("json") {
-            return try invocation.console.print(answer.description)
-        }
-        for container in answer["containers"]?.array ?? [] {
-            try invocation.console.print(line(container, now: SystemTime().wallTime))
-        }
+        let lines = (answer["containers"]?.array ?? []).map { line($0, now: SystemTime().wallTime) + "\n" }
+        try invocation.show(answer, or: lines.joined())
     }
 
     private static let containerShow = Command(
         name: "container show", summary: "shows one container with its values", arguments: "ID", argumentCount: 1...1
     ) { invocation in
-        try invocation.console.print(
-            try invocation.ask("GET", "/v1/containers/\(invocation.arguments[0])").pretty)
+        try invocation.console.print(try invocation.ask("GET", "/v1/containers/\(invocation.arguments[0])").pretty)
     }
 
     private static let containerGet = Command(
@@ -44,19 +39,15 @@ extension Command {
             """,
         options: [
             Option(
-                name: "type", value: "TYPE", choices: ["string", "integer", "double", "boolean"],
-                help: "string (default), integer, double or boolean"),
-            Option(name: "container", value: "ID", help: "only of this container"), .json,
+                "type TYPE", choices: ["string", "integer", "double", "boolean"],
+                "string (default), integer, double or boolean"),
+            Option("container ID", "only of this container"), .json,
         ]
     ) { invocation in
         let options = ["type", "container"].compactMap { name in invocation.value(name).map { (name, $0) } }
         let answer = try invocation.ask("GET", "/v1/values", query: [("key", invocation.arguments[0])] + options)
-        if invocation.has("json") {
-            try invocation.console.print(answer.description)
-        } else {
-            let value = answer["value"] ?? .null
-            try invocation.console.print(value.string ?? value.description)
-        }
+        let value = answer["value"] ?? .null
+        try invocation.show(answer, or: "\(value.string ?? value.description)\n")
     }
 
     private static let containerRefresh = Command(
@@ -71,14 +62,10 @@ extension Command {
         for refresh in answer["refreshes"]?.array ?? [] {
             let isGood = refresh["result"] == "success"
             if !isGood { code = .temporaryFailure }
-            if invocation.has("json") {
-                try invocation.console.print(refresh.description)
-            } else {
-                let version = refresh["version"]?.integer.map { ", version \($0) is in force" } ?? ""
-                let message = isGood ? "" : ": \(refresh["message"]?.string ?? "")"
-                try invocation.console.print(
-                    "\(refresh["id"]?.string ?? "?"): \(refresh["result"]?.string ?? "?")\(message)\(version)")
-            }
+            let version = refresh["version"]?.integer.map { ", version \($0) is in force" } ?? ""
+            let message = isGood ? "" : ": \(refresh["message"]?.string ?? "")"
+            let (id, result) = (refresh["id"]?.string ?? "?", refresh["result"]?.string ?? "?")
+            try invocation.show(refresh, or: "\(id): \(result)\(message)\(version)\n")
         }
         try invocation.end(code)
     }
@@ -86,7 +73,7 @@ extension Command {
     private static let containerWatch = Command(
         name: "container watch", summary: "prints events of containers as JSON lines, until Ctrl-C",
         details: "Begin and end of each refresh, with its type (saved, network) and result; drafts, takeovers, expiry.",
-        options: [Option(name: "count", letter: "n", value: "N", help: "exit after N")]
+        options: [Option("count N", letter: "n", "exit after N")]
     ) { invocation in
         var left = try invocation.number("count")
         try invocation.lines("GET", "/v1/container-events") { line throws(CommandFailure) in
@@ -104,7 +91,7 @@ extension Command {
             named in default_file. `-` writes the document to standard output instead. During a preview it is the \
             draft, and the command says so on standard error.
             """,
-        options: [Option(name: "directory", value: "DIRECTORY", help: "where to write it; - for standard output")]
+        options: [Option("directory DIRECTORY", "where to write it; - for standard output")]
     ) { invocation in
         let id = invocation.arguments[0]
         let document = try invocation.answer("GET", "/v1/containers/\(id)/document").body
@@ -130,9 +117,9 @@ extension Command {
             if FILE is not a container document, with 1 if it is for another container, with 75 if LINK cannot be fetched.
             """,
         options: [
-            Option(name: "end", help: "end the preview of container ID, or of all"),
-            Option(name: "ttl", value: "DURATION", help: "how long it is in force; default 30m, at most 1d"),
-            Option(name: "container", value: "ID", help: "the container that it must be for"),
+            Option("end", "end the preview of container ID, or of all"),
+            Option("ttl DURATION", "how long it is in force; default 30m, at most 1d"),
+            Option("container ID", "the container that it must be for"),
         ]
     ) { invocation in
         if invocation.has("end") {
@@ -167,7 +154,7 @@ extension Command {
             FILE gets the private key (PEM, mode 0600) and must not exist. Put the printed public key into public_key \
             of the agents' configuration. Keep the file off the servers that agents run on.
             """,
-        options: [Option(name: "public", help: "do not make a key: print the public key of FILE")]
+        options: [Option("public", "do not make a key: print the public key of FILE")]
     ) { invocation in
         let path = invocation.arguments[0]
         let key: SigningKey
@@ -198,31 +185,27 @@ extension Command {
             it.
             """,
         options: [
-            Option(
-                name: "key", letter: "k", value: "KEY", repeats: true, help: "a private key's file; may be given twice"),
-            Option(name: "output", letter: "o", value: "FILE", help: "where to write; default standard output"),
-            Option(name: "preview", help: "sign a draft, for previews only"),
-            Option(
-                name: "after", value: "FILE|URL", help: "the published document; the version must be higher"),
-            Option(name: "ca-file", value: "FILE", help: "certificates to trust for --after URL; default the system's"),
+            Option("key KEY", letter: "k", repeats: true, "a private key's file; may be given twice"),
+            Option("output FILE", letter: "o", "where to write; default standard output"),
+            Option("preview", "sign a draft, for previews only"),
+            Option("after FILE|URL", "the published document; the version must be higher"),
+            Option("ca-file FILE", "certificates to trust for --after URL; default the system's"),
         ]
     ) { invocation in
         let file = invocation.arguments[0]
+        func bad(_ what: String) -> CommandFailure { CommandFailure(.badData, "\(file)\(what)") }
         guard !invocation.values("key").isEmpty else {
             throw CommandFailure(.usage, "--key KEY is missing; `spoolship container keygen KEY` makes one")
         }
         let content = try Invocation.contents(of: file)
         guard SignedDocument.purpose(of: content) == nil else {
-            throw CommandFailure(
-                .badData, "\(file) is signed already; sign the document itself, which `tail -n +2 \(file)` prints")
+            throw bad(" is signed already; sign the document itself, which `tail -n +2 \(file)` prints")
         }
-        guard try !invocation.review(content, file) else { throw CommandFailure(.badData, "\(file) is not signed") }
+        guard try !invocation.review(content, file) else { throw bad(" is not signed") }
         let document = try orFail(.badData, about: file, try ContainerDocument(reading: content))
         let now = SystemTime().wallTime
         if let expires = document.expires {
-            guard expires > now else {
-                throw CommandFailure(.badData, "\(file): expires: is over; agents would refuse the document")
-            }
+            guard expires > now else { throw bad(": expires: is over; agents would refuse the document") }
             if expires < now + .seconds(7 * 86_400) {
                 invocation.console.printError("\(file): expires in less than a week")
             }
@@ -231,21 +214,18 @@ extension Command {
         for test in document.tests {
             let failures = try orFail(.badData, about: file, try test.failures(in: document))
             guard failures.isEmpty else {
-                throw CommandFailure(
-                    .badData, "\(file): tests: \(test.name) fails: \(failures.joined(separator: "; "))")
+                throw bad(": tests: \(test.name) fails: \(failures.joined(separator: "; "))")
             }
         }
         if let published = invocation.value("after") {
             let bytes = SignedDocument.document(in: try invocation.published(published))
             let old = try orFail(.badData, about: file, try ContainerDocument(reading: bytes))
             guard old.id == document.id else {
-                throw CommandFailure(
-                    .badData, "\(file): \(published) is the container \(old.id), not \(document.id)")
+                throw bad(": \(published) is the container \(old.id), not \(document.id)")
             }
             guard document.version > old.version || bytes == content else {
-                throw CommandFailure(
-                    .badData,
-                    "\(file): version: \(document.version) does not follow the published \(old.version); agents would refuse it"
+                throw bad(
+                    ": version: \(document.version) does not follow the published \(old.version); agents would refuse it"
                 )
             }
         }
@@ -256,7 +236,7 @@ extension Command {
         let signed = try relaying(
             try SignedDocument(signing: content, with: keys, for: purpose), CommandFailure.init(_:))
         guard signed.bytes.count <= SignedDocument.largest else {
-            throw CommandFailure(.badData, "\(file) is too large: signed, at most \(SignedDocument.largest) bytes")
+            throw bad(" is too large: signed, at most \(SignedDocument.largest) bytes")
         }
         if let output = invocation.value("output") {
             try Invocation.replace(output, with: signed.bytes, mode: 0o644)

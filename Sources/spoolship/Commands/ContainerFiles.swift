@@ -51,14 +51,11 @@ extension Invocation {
         guard place.hasPrefix("https://") || place.hasPrefix("http://") else {
             return try Invocation.contents(of: place)
         }
-        return try relaying(
-            try PublishedDocument(
-                at: place, caFile: value("ca-file"), largest: SignedDocument.largest,
-                userAgent: "spoolship/\(Build.version)"
-            ).bytes
-        ) { (error: PublishedDocument.Failure) in
-            CommandFailure(.temporaryFailure, "\(place): \(error.message)")
-        }
+        return try orFail(
+            .temporaryFailure, about: place,
+            try PublishedDocument.fetch(
+                from: place, caFile: value("ca-file"), largest: SignedDocument.largest,
+                userAgent: "spoolship/\(Build.version)"))
     }
 
     /// The bytes of a file that a command line names; `-` is standard input.
@@ -80,8 +77,7 @@ extension Invocation {
     /// Writes a file as a whole: a web server that reads it meanwhile serves the old one or the new one.
     static func replace(_ path: String, with bytes: [UInt8], mode: mode_t) throws(CommandFailure) {
         try relaying(try WholeFile.replace(path, with: bytes, mode: mode)) { (error: SystemError) in
-            CommandFailure(
-                .cannotCreate, "cannot write \(path): \(SystemError.message(error.number).lowercased())")
+            CommandFailure(.cannotCreate, "cannot write \(path): \(SystemError.message(error.number).lowercased())")
         }
     }
 }

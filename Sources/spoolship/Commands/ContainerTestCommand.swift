@@ -21,12 +21,11 @@ extension Command {
             is not an event, 74 if a file cannot be read.
             """,
         options: [
-            Option(name: "events", value: "FILE", help: "recorded events to show"),
+            Option("events FILE", "recorded events to show"),
             Option(
-                name: "host", value: "NAME", repeats: true,
-                help: "the machine's name, for rollouts; of several, the first is used and each one's share is shown"),
-            Option(
-                name: "app", value: "APP", help: "the app of the recorded events; default: what they say, else default"),
+                "host NAME", repeats: true,
+                "the machine's name, for rollouts; of several, the first is used and each one's share is shown"),
+            Option("app APP", "the app of the recorded events; default: what they say, else default"),
             .json,
         ]
     ) { try ContainerTest(invocation: $0).run() }

@@ -14,10 +14,9 @@ extension Command {
             sees most.
             """,
         options: [
-            Option(name: "output", letter: "o", value: "FILE", help: "write to FILE (mode 0600) instead of printing"),
-            Option(name: "hash-names", help: "show files of the spool by a hash of their names"),
-            Option(
-                name: "log", value: "FILE", help: "take the log from FILE; default the journal of spoolship.service"),
+            Option("output FILE", letter: "o", "write to FILE (mode 0600) instead of printing"),
+            Option("hash-names", "show files of the spool by a hash of their names"),
+            Option("log FILE", "take the log from FILE; default the journal of spoolship.service"),
             .socket,
         ]
     ) { invocation in

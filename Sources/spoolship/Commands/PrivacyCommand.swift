@@ -22,14 +22,10 @@ extension Command {
             arrived, which proves nothing.
             """,
         options: [
-            Option(name: "path", value: "PATH", help: "where the value is, as in a tag: properties.email"),
-            Option(
-                name: "document", value: "FILE", repeats: true,
-                help: "a container's document; default the configuration's"),
-            Option(
-                name: "app", value: "APP",
-                help: "the app of the events; default the first that a container names, else default"),
-            Option(name: "events", value: "FILE", help: "events to plant the marker in; default one named Proof"),
+            Option("path PATH", "where the value is, as in a tag: properties.email"),
+            Option("document FILE", repeats: true, "a container's document; default the configuration's"),
+            Option("app APP", "the app of the events; default the first that a container names, else default"),
+            Option("events FILE", "events to plant the marker in; default one named Proof"),
         ]
     ) { invocation in
         guard let path = invocation.value("path"), !path.isEmpty else {

@@ -15,23 +15,22 @@ extension Command {
             cut-in-body, cut-before-storing or cut-after-storing.
             """,
         options: [
-            Option(name: "listen", value: "ADDRESS:PORT", help: "where to listen; default 127.0.0.1:8443, port 0 any"),
+            Option("listen ADDRESS:PORT", "where to listen; default 127.0.0.1:8443, port 0 any"),
             Option(
-                name: "certificates", value: "DIRECTORY",
-                help: "where the certificate is kept; default ~/.local/state/spoolship-receiver"),
-            Option(name: "plain-http", help: "no TLS"),
-            Option(name: "output", letter: "o", value: "FILE", help: "append events to FILE instead of printing them"),
-            Option(name: "sync", help: "events are durable in FILE before they are acknowledged"),
-            Option(name: "quiet", letter: "q", help: "only count events: neither print nor store them"),
-            Option(name: "threads", value: "N", help: "threads that share the connections; default 2"),
-            Option(name: "fail", value: "HOW", help: "how chosen requests fail"),
-            Option(name: "probability", value: "P", help: "the share of requests that is chosen; default 1"),
-            Option(name: "seed", value: "N", help: "the same seed chooses the same requests; default 1"),
-            Option(name: "first", value: "N", help: "choose among the first N requests only"),
-            Option(name: "retry-after", value: "SECONDS", help: "the Retry-After of a chosen request that fails"),
-            Option(name: "delay", value: "DURATION", help: "how long each answer waits"),
-            Option(name: "largest-body", value: "SIZE", help: "answer 413 to larger bodies"),
-            Option(name: "marker", value: "TEXT", help: "answer 400 to batches with an event that contains TEXT"),
+                "certificates DIRECTORY", "where the certificate is kept; default ~/.local/state/spoolship-receiver"),
+            Option("plain-http", "no TLS"),
+            Option("output FILE", letter: "o", "append events to FILE instead of printing them"),
+            Option("sync", "events are durable in FILE before they are acknowledged"),
+            Option("quiet", letter: "q", "only count events: neither print nor store them"),
+            Option("threads N", "threads that share the connections; default 2"),
+            Option("fail HOW", "how chosen requests fail"),
+            Option("probability P", "the share of requests that is chosen; default 1"),
+            Option("seed N", "the same seed chooses the same requests; default 1"),
+            Option("first N", "choose among the first N requests only"),
+            Option("retry-after SECONDS", "the Retry-After of a chosen request that fails"),
+            Option("delay DURATION", "how long each answer waits"),
+            Option("largest-body SIZE", "answer 413 to larger bodies"),
+            Option("marker TEXT", "answer 400 to batches with an event that contains TEXT"),
             .json,
         ]
     ) { invocation in
@@ -68,11 +67,8 @@ struct ReceiveProgram: Sendable {
     }
 
     func run() throws {
-        let ended = try EventLoop.runProgram(name: "receive") { loop -> Result<Void, any Error> in
-            do { return .success(try await serve(on: loop)) } catch { return .failure(error) }
-        }
         do {
-            try ended.get()
+            try EventLoop.runProgram(name: "receive", failure: { $0 as any Error }) { try await serve(on: $0) }
         } catch let error as ReceiverError {
             let code: ExitCode =
                 switch error.code {

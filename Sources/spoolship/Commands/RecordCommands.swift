@@ -20,7 +20,7 @@ extension Command {
         details: "For events of a destination that was renamed or removed. A batch that may have been sent keeps its "
             + "id. Batches in flight stay, and so do events that already wait for the other destination. Dead letters stay: "
             + "`dead-letters retry` queues them first.\n\n" + access,
-        options: [.destination, Option(name: "to", value: "NAME", help: "the destination to wait for"), .priority]
+        options: [.destination, Option("to NAME", "the destination to wait for"), .priority]
     ) { invocation in
         guard invocation.has("destination"), let target = invocation.value("to") else {
             throw CommandFailure(.usage, "queue move needs --destination NAME and --to NAME")
@@ -44,9 +44,7 @@ extension Command {
         var commands = [
             Command(
                 name: "\(word) list", summary: "lists \(what)", details: access,
-                options: filters + [
-                    Option(name: "limit", value: "N", help: "at most N; default 100"), .json,
-                ]
+                options: filters + [Option("limit N", "at most N; default 100"), .json]
             ) { try RecordList(invocation: $0, path: path, filters: filters).run() },
             Command(
                 name: "\(word) show", summary: "shows one of them, with its content", arguments: "ID",
@@ -93,15 +91,13 @@ extension Command {
 }
 
 extension Command.Option {
-    fileprivate static let destination = Command.Option(
-        name: "destination", value: "NAME", help: "only of this destination")
+    fileprivate static let destination = Command.Option("destination NAME", "only of this destination")
     fileprivate static let priority = Command.Option(
-        name: "priority", value: "PRIORITY", choices: ["normal", "critical"], help: "only normal or only critical ones")
-    fileprivate static let app = Command.Option(name: "app", value: "APP", help: "only of this app")
+        "priority PRIORITY", choices: ["normal", "critical"], "only normal or only critical ones")
+    fileprivate static let app = Command.Option("app APP", "only of this app")
     fileprivate static let files = Command.Option(
-        name: "files",
-        help: "the bad lines of files that stay in the spool because of them; files that are gone are forgotten")
-    fileprivate static let reason = Command.Option(name: "reason", value: "REASON", help: "only for this reason")
+        "files", "the bad lines of files that stay in the spool because of them; files that are gone are forgotten")
+    fileprivate static let reason = Command.Option("reason REASON", "only for this reason")
 }
 
 extension Invocation {

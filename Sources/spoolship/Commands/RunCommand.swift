@@ -25,10 +25,9 @@ extension Command {
             not events, with 75 when something cannot be shipped now, with 124 when --timeout ran out.
             """,
         options: [
-            Option(name: "once", help: "ship the named files, then exit"),
-            Option(name: "app", value: "APP", help: "the app whose events the files hold; default default"),
-            Option(
-                name: "timeout", value: "DURATION", help: "give up if nothing can proceed this long after the start"),
+            Option("once", "ship the named files, then exit"),
+            Option("app APP", "the app whose events the files hold; default default"),
+            Option("timeout DURATION", "give up if nothing can proceed this long after the start"),
         ]
     ) { invocation in
         guard invocation.has("once") else {
@@ -46,8 +45,7 @@ extension Command {
     private static func runAgent(
         _ loaded: LoadedSettings, _ path: String, task: (@Sendable () -> Void)? = nil
     ) throws(CommandFailure) {
-        let program = ProgramIdentity(
-            version: Build.version, commit: Build.commit, toolchain: Build.toolchain)
+        let program = ProgramIdentity(version: Build.version, commit: Build.commit, toolchain: Build.toolchain)
         try relaying(try AgentService.run(loaded, path: path, program: program, task: task)) { (error: AgentError) in
             CommandFailure(error.exitCode, error.message)
         }

@@ -1,12 +1,10 @@
 internal import Agent
 internal import Configuration
-internal import Control
 internal import Model
 
 /// Commands that change when and whether the agent sends.
 extension Command {
-    private static let destination = Option(
-        name: "destination", value: "NAME", help: "only this destination; default all")
+    private static let destination = Option("destination NAME", "only this destination; default all")
 
     static let dispatch = Command(
         name: "dispatch", summary: "sends what is queued now",
@@ -14,7 +12,7 @@ extension Command {
             With --wait it reports after each request: good and how many events still wait, no_data and why, or error. \
             It then exits with 0 if everything was sent, and with 75 if something cannot be.
             """,
-        options: [Option(name: "wait", help: "wait, and report the result of each request"), destination, .json]
+        options: [Option("wait", "wait, and report the result of each request"), destination, .json]
     ) { invocation in
         let body = invocation.body("destination")
         if invocation.has("wait") {
@@ -31,10 +29,7 @@ extension Command {
             collection is disabled, with 124 when time ran out. Periodic dispatch stops meanwhile and is restored \
             afterwards.
             """,
-        options: [
-            Option(name: "timeout", value: "DURATION", help: "how long to keep sending; default 30s"), destination,
-            .json,
-        ]
+        options: [Option("timeout DURATION", "how long to keep sending; default 30s"), destination, .json]
     ) { invocation in
         let timeout = try invocation.duration("timeout") ?? .seconds(30)
         try invocation.followSending(
@@ -49,9 +44,9 @@ extension Command {
             survives restarts, unless --until-restart.
             """,
         options: [
-            Option(name: "token", value: "TOKEN", help: "the pause's token; default manual"),
-            Option(name: "ttl", value: "DURATION", help: "release the token after that time"), destination,
-            Option(name: "until-restart", help: "a restart releases the token"),
+            Option("token TOKEN", "the pause's token; default manual"),
+            Option("ttl DURATION", "release the token after that time"), destination,
+            Option("until-restart", "a restart releases the token"),
         ],
         run: asking("POST", "/v1/pause") { invocation in
             invocation.body(
@@ -66,9 +61,7 @@ extension Command {
     static let resume = Command(
         name: "resume", summary: "ends pauses; without --token all of them, and holds and open breakers",
         options: [
-            Option(
-                name: "token", value: "TOKEN",
-                help: "release this token only, wherever it holds; an unknown one changes nothing"),
+            Option("token TOKEN", "release this token only, wherever it holds; an unknown one changes nothing"),
             destination,
         ],
         run: asking("POST", "/v1/resume") { $0.body("token", "destination") })
@@ -82,7 +75,7 @@ extension Command {
             interval, until `default` restores each one's own. Without --persist a restart brings back what was \
             persisted before.
             """,
-        options: [Option(name: "persist", help: "keep it across restarts; with default, forget what was kept")]
+        options: [Option("persist", "keep it across restarts; with default, forget what was kept")]
     ) { invocation in
         let value: JSONValue
         if invocation.arguments[0] == "default" {
@@ -128,6 +121,11 @@ extension Invocation {
     func body(_ options: String..., and more: KeyValuePairs<String, JSONValue?> = [:]) -> JSONValue {
         let members = options.map { ($0, value($0).map(JSONValue.string)) } + more.map { ($0.key, $0.value) }
         return .object(members.compactMap { key, value in value.map { JSONValue.Member(key, $0) } })
+    }
+
+    /// Prints what a command has found, for programs where `--json` is given.
+    func show(_ json: JSONValue, or text: @autoclosure () -> String) throws(CommandFailure) {
+        try console.write(has("json") ? "\(json)\n" : text())
     }
 
     /// Ends the command; what it has printed says why.

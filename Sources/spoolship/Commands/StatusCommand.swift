@@ -10,8 +10,8 @@ extension Command {
             with 69 if no agent answers.
             """,
         options: [
-            .json, Option(name: "apps", help: "what was read of each app since the start, the busiest first"),
-            Option(name: "quiet", letter: "q", help: "print nothing: only the exit code counts"),
+            .json, Option("apps", "what was read of each app since the start, the busiest first"),
+            Option("quiet", letter: "q", "print nothing: only the exit code counts"),
         ]
     ) { invocation in
         let words = invocation.has("json") || invocation.has("quiet") ? nil : invocation.has("apps") ? "apps" : "screen"

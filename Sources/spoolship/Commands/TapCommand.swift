@@ -5,12 +5,10 @@ extension Command {
         name: "tap", summary: "prints events as they pass, without disturbing them",
         details: "Ends with Ctrl-C. If events pass faster than they are read here, some are missed, which is reported.",
         options: [
-            Option(name: "app", value: "APP", help: "only events of this app"),
-            Option(
-                name: "priority", value: "PRIORITY", choices: ["normal", "critical"],
-                help: "only normal or only critical ones"),
-            Option(name: "name", value: "NAME", help: "only events of this name"),
-            Option(name: "count", letter: "n", value: "N", help: "exit after N"),
+            Option("app APP", "only events of this app"),
+            Option("priority PRIORITY", choices: ["normal", "critical"], "only normal or only critical ones"),
+            Option("name NAME", "only events of this name"),
+            Option("count N", letter: "n", "exit after N"),
         ]
     ) { invocation in
         let query = ["app", "priority", "name"].compactMap { name in invocation.value(name).map { (name, $0) } }

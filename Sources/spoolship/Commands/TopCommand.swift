@@ -8,8 +8,8 @@ extension Command {
         name: "top", summary: "shows `status` continuously, with rates and small plots",
         details: "Ends with q or Ctrl-C.",
         options: [
-            Option(name: "interval", value: "DURATION", help: "how often; default 2s"),
-            Option(name: "count", value: "N", help: "exit after N times; works without a terminal too"),
+            Option("interval DURATION", "how often; default 2s"),
+            Option("count N", "exit after N times; works without a terminal too"),
         ]
     ) { invocation in
         let interval = try invocation.duration("interval") ?? .seconds(2)

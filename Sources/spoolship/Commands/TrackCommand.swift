@@ -21,14 +21,11 @@ extension Command {
             """,
         options: [
             Option(
-                name: "property", letter: "p", value: "KEY=VALUE", repeats: true,
-                help: "a property; numbers, true and false keep their type"),
-            Option(name: "text", letter: "t", value: "KEY=VALUE", repeats: true, help: "a property that is text"),
-            Option(name: "critical", help: "give it the priority critical"),
-            Option(name: "spool", value: "DIRECTORY", help: "the spool; default the configuration's"),
-            Option(
-                name: "app", value: "APP",
-                help: "the event's app: its directory in the spool; default incoming/ if there is one"),
+                "property KEY=VALUE", letter: "p", repeats: true, "a property; numbers, true and false keep their type"),
+            Option("text KEY=VALUE", letter: "t", repeats: true, "a property that is text"),
+            Option("critical", "give it the priority critical"),
+            Option("spool DIRECTORY", "the spool; default the configuration's"),
+            Option("app APP", "the event's app: its directory in the spool; default incoming/ if there is one"),
         ]
     ) { invocation in
         let spool = try invocation.spoolDirectory()

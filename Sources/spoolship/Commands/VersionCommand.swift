@@ -8,14 +8,9 @@ extension Command {
         let facts: [(String, String)] =
             [("version", Build.version), ("commit", Build.commit), ("toolchain", Build.toolchain)]
             + Build.libraries.map { ($0.name, $0.version) }
-        if invocation.has("json") {
-            let members = facts.map { JSONValue.Member($0.0, .string($0.1)) }
-            try invocation.console.print(JSONValue.object(members).description)
-        } else {
-            try invocation.console.print("spoolship \(Build.version)")
-            for fact in facts.dropFirst() {
-                try invocation.console.print("  \(HelpText.pad(fact.0, to: 15))\(fact.1)")
-            }
-        }
+        let lines = facts.dropFirst().map { "  \(HelpText.pad($0.0, to: 15))\($0.1)\n" }
+        try invocation.show(
+            .object(facts.map { JSONValue.Member($0.0, .string($0.1)) }),
+            or: "spoolship \(Build.version)\n" + lines.joined())
     }
 }

@@ -26,8 +26,9 @@ struct DiagnoseReport {
     var text: String {
         let sections = [
             ("program", program), ("system", system), ("configuration", configuration), ("check", check),
-            ("status", status), ("log", log), ("files of the state directory", stateFiles),
-            ("files of the spool", spoolFiles),
+            ("status", status), ("log", log),
+            ("files of the state directory", files(loaded?.settings.agent.stateDirectory, isHashed: false)),
+            ("files of the spool", files(loaded?.settings.spool.directory, isHashed: invocation.has("hash-names"))),
         ]
         let text = sections.map { "== \($0.0)\n\($0.1)\n" }.joined(separator: "\n")
         return Redaction(loaded?.settings).redacted(text)
@@ -99,14 +100,8 @@ struct DiagnoseReport {
         return Journal.newest(DiagnoseReport.logLines, of: "spoolship.service")
     }
 
-    private var stateFiles: String {
-        guard let settings = loaded?.settings else { return "not known" }
-        return FileListing(root: settings.agent.stateDirectory, isHashed: false).text
-    }
-
-    private var spoolFiles: String {
-        guard let settings = loaded?.settings else { return "not known" }
-        return FileListing(root: settings.spool.directory, isHashed: invocation.has("hash-names")).text
+    private func files(_ root: String?, isHashed: Bool) -> String {
+        root.map { FileListing(root: $0, isHashed: isHashed).text } ?? "not known"
     }
 }
 
@@ -118,15 +113,13 @@ struct Redaction {
         // Those of the configuration itself are whatever it shows masked.
         secrets = (settings?.effective ?? []).flatMap { $0.value?.secrets ?? [] }.map(\.revealed)
         for secret in (settings?.destinations ?? []).flatMap(\.secrets) {
-            if case .file(let path) = secret.source { add(file: path) }
+            guard case .file(let path) = secret.source, let bytes = StartupCheck.bytes(of: path, atMost: 65_536) else {
+                continue
+            }
+            secrets += String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
         }
         // Short ones would take half the text with them, and are shown nowhere anyway: masks are cut below.
         secrets = Set(secrets.filter { $0.utf8.count >= 6 }).sorted { $0.utf8.count > $1.utf8.count }
-    }
-
-    private mutating func add(file: String) {
-        guard let bytes = StartupCheck.bytes(of: file, atMost: 65_536) else { return }
-        secrets += String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
     /// The text without them.

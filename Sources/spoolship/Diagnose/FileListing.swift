@@ -11,7 +11,7 @@ struct FileListing {
     let root: String
     let isHashed: Bool
     /// Of this report alone: the same name has the same hash within it, and no list of likely names finds it.
-    private let salt = (0..<4).map { _ in UInt64.random(in: .min ... .max) }
+    private let salt = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
 
     var text: String {
         var lines = [root]
@@ -31,8 +31,7 @@ struct FileListing {
             guard let status = FileStatus(link: "\(directory)/\(name)") else { continue }
             let mode = String(status.mode, radix: 8)
             let indent = String(repeating: "  ", count: depth)
-            lines.append(
-                "\(indent)\(mode) \(status.ownerName) \(status.size) \(status.modified) \(shown(name))")
+            lines.append("\(indent)\(mode) \(status.ownerName) \(status.size) \(status.modified) \(shown(name))")
             guard status.isDirectory, depth < FileListing.deepest else { continue }
             add("\(directory)/\(name)", depth: depth + 1, to: &lines)
         }
@@ -41,9 +40,7 @@ struct FileListing {
     /// A name, or its hash with what tells its kind.
     private func shown(_ name: String) -> String {
         guard isHashed, name != ".spoolship" else { return name }
-        let bytes =
-            salt.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } } + Array(name.utf8)
-        let hash = SHA256.hexadecimal(bytes).prefix(12)
+        let hash = SHA256.hexadecimal(salt + Array(name.utf8)).prefix(12)
         let kinds = [".json", ".jsonl", ".ndjson", ".log", ".gz", ".zst", ".tmp", ".part"]
         return hash + (kinds.first { name.hasSuffix($0) } ?? "")
     }

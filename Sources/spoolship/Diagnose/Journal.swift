@@ -4,7 +4,8 @@ internal import Glibc
 
 /// The service's log as journald has it.
 enum Journal {
-    private static let mostBytes = 4 << 20
+    /// More than so many lines of journald can be.
+    private static let mostBytes = 64 << 20
 
     /// The newest lines of a unit; why there are none where journald cannot be asked.
     static func newest(_ lines: Int, of unit: String) -> String {
@@ -18,14 +19,9 @@ enum Journal {
                 ["journalctl", "--unit=\(unit)", "--lines=\(lines)", "--no-pager", "--output=short-iso"], writing.raw)
         }
         guard process > 0 else { return "journalctl cannot be run; name the log with --log FILE" }
-        var bytes: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 65_536)
-        while bytes.count < mostBytes {
-            let count = read(reading.raw, &block, block.count)
-            if count > 0 { bytes += block[..<count] } else if count == 0 || errno != EINTR { break }
-        }
+        let bytes = try? WholeFile.bytes(of: reading.raw, atMost: mostBytes)
         var status: Int32 = 0
         waitpid(process, &status, 0)
-        return String(decoding: bytes, as: UTF8.self)
+        return String(decoding: bytes ?? [], as: UTF8.self)
     }
 }

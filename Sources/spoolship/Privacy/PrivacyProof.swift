@@ -1,5 +1,4 @@
 internal import CSQLite
-internal import Configuration
 internal import Control
 internal import EventLoops
 internal import Glibc

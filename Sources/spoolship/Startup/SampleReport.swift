@@ -1,6 +1,5 @@
 internal import Agent
 internal import Configuration
-internal import EventLoops
 internal import Model
 
 /// What `check --sample FILE` prints: what would become of each line of a file.

@@ -77,15 +77,10 @@ struct StartupCheck {
             guard let refusal = access.refusal("\(path)/\(name)", [.read, .write]) else { continue }
             add(setting, "\(path)/\(name) \(refusal); run chown --reference=\(path) \(path)/\(name)")
         }
-        var fileSystem = statvfs()
-        guard statvfs(path, &fileSystem) == 0 else { return }
+        guard let free = FileSystemRoom(path)?.freeBytes else { return }
         let bounds = settings.queue.maxSize + settings.deadLetters.maxSize + settings.spool.quarantineMaxSize
         let needed = bounds + bounds / 2 + 4 << 20
         let used = Int(FileStatus("\(path)/queue.sqlite")?.size ?? 0)
-        // bounded: what is too much for 64 bits is enough.
-        let (blocks, blockSize) = (UInt64(fileSystem.f_bavail), UInt64(fileSystem.f_frsize))
-        let (bytes, isTooMuch) = blocks.multipliedReportingOverflow(by: blockSize)
-        let free = isTooMuch ? Int.max : Int(clamping: bytes)
         if free < needed - used {
             add(
                 "queue.max_size",

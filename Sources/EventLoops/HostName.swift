@@ -1,0 +1,8 @@
+internal import Glibc
+
+/// The host's name as the kernel has it; empty when it does not tell.
+package func hostName() -> String {
+    var name = [CChar](repeating: 0, count: 256)
+    guard gethostname(&name, name.count - 1) == 0 else { return "" }
+    return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
