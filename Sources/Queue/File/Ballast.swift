@@ -3,34 +3,42 @@ internal import Glibc
 
 /// A file that keeps room on the disk: given up when the disk is full, because deleting, too, needs room first.
 struct Ballast {
-    /// The least that is worth keeping, in bytes: room for some acknowledgements.
-    static let least = 1 << 20
+    /// The least that it has, in bytes: room for some acknowledgements.
+    private static let least = 1 << 20
 
     let path: String
-    /// What it has where there is room enough, in bytes.
+    /// In bytes: half of what is free at the start, where that is less than it may have.
     let size: Int
 
-    /// What it has, in bytes.
-    var held: Int {
+    /// - Parameter most: what it has where there is room enough, in bytes.
+    init(path: String, most: Int) {
+        self.path = path
+        var disk = statvfs()
+        guard statvfs(String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)]), &disk) == 0 else {
+            size = most
+            return
+        }
+        // bounded: the bytes of a file system.
+        let room = Int(disk.f_bavail) * Int(disk.f_frsize) + Ballast.held(path)
+        size = max(Ballast.least, min(most, room / 2))
+    }
+
+    /// Whether all of it is there.
+    var isWhole: Bool { Ballast.held(path) >= size }
+
+    private static func held(_ path: String) -> Int {
         var information = stat()
         guard stat(path, &information) == 0 else { return 0 }
         // bounded: a file of our own; the sizes are compared only.
         return min(Int(information.st_size), Int(information.st_blocks) * 512)
     }
 
-    /// Makes it as large as it may be: on a small disk, or one that is nearly full, half of what is free.
-    ///
-    /// - Returns: whether that is worth keeping; if not, the disk is full.
+    /// Makes it whole; false if the disk has no room for it. The part that fits is given back.
     func restore() -> Bool {
-        let held = held
-        guard held < size else { return true }
+        if isWhole { return true }
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW
-        var disk = statvfs()
-        guard let file = try? Descriptor(checking: open(path, flags, 0o600), "open"), fstatvfs(file.raw, &disk) == 0
-        else { return false }
-        // bounded: the bytes of a file system.
-        let wanted = max(held, min(size, (Int(disk.f_bavail) * Int(disk.f_frsize) + held) / 2))
-        guard wanted >= Ballast.least, posix_fallocate(file.raw, 0, off_t(wanted)) == 0 else {
+        guard let file = try? Descriptor(checking: open(path, flags, 0o600), "open") else { return false }
+        guard posix_fallocate(file.raw, 0, off_t(size)) == 0 else {
             giveUp()
             return false
         }

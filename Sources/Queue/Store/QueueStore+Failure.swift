@@ -14,7 +14,9 @@ extension QueueStore {
         case .fileFull:
             makeFit(error, operations)
         case .diskFull where ballast.giveUp():
-            log.warning("disk is full, ballast given up", ["path": ballast.path, "error": error.message])
+            log.warning(
+                "disk is full, ballast given up",
+                ["path": ballast.path, "error": error.message, "reading_resumes_with_free_bytes": ballast.size])
             enterTrouble(error, .diskFull)
             again(withoutCommits: operations, .diskFull)
         case .diskFull, .readOnly, .io, .noPermission:
@@ -57,7 +59,7 @@ extension QueueStore {
                 + " restart it")
     }
 
-    /// Tries to write, and restores the ballast, as far as there is room, before reading resumes.
+    /// Tries to write, and restores the ballast before reading resumes.
     func tryWriting(_ file: QueueFile) {
         do throws(QueueError) {
             try refuseMoved(file)

@@ -79,11 +79,12 @@ public actor QueueStore: BatchStore, CommitStore {
                 lastChunk: Int64(opened.figures.totals.lastChunk)))
         state.noteAgreement(with: opened.file)
         health.recoveries = opened.recoveries
-        let ballast = Ballast(path: "\(options.stateDirectory)/ballast", size: state.bounds.wal + (1 << 20))
-        if options.opener == .agent, !ballast.restore() || ballast.held < ballast.size {
+        let most = state.bounds.wal + (1 << 20)
+        let ballast = Ballast(path: "\(options.stateDirectory)/ballast", most: most)
+        if options.opener == .agent, !ballast.restore() || ballast.size < most {
             log.warning(
                 "little room for the queue's ballast",
-                ["path": ballast.path, "bytes": ballast.held, "wanted": ballast.size])
+                ["path": ballast.path, "bytes": ballast.isWhole ? ballast.size : 0, "wanted": most])
         }
         self.ballast = ballast
         file = opened.file
