@@ -158,7 +158,7 @@ struct CommandTests {
         world.run(.seconds(2))
         #expect(world.results[first] == .timedOut(waiting: 100))
         world.run(.seconds(60))
-        #expect(world.store.queued == 0)
+        #expect(world.sent.count == 1 && world.store.queued == 50)
     }
 
     @Test(

@@ -64,8 +64,6 @@ class Gate:
             fault = self.faults.pop(0) if self.faults and environ["REQUEST_METHOD"] == "PUT" else None
             if self.read_faults and environ["REQUEST_METHOD"] == "GET":
                 fault = self.read_faults.pop(0)
-        if fault == "ignore-range":
-            environ.pop("HTTP_RANGE", None)
         if isinstance(fault, dict):
             return self.answer(environ, path, fault["status"], fault.get("code"), start_response, fault.get("headers", {}))
         if fault == "cut":
@@ -73,6 +71,8 @@ class Gate:
         code = self.signature_error(environ, path, body)
         if code:
             return self.answer(environ, path, 403, code, start_response)
+        if fault == "ignore-range":
+            environ.pop("HTTP_RANGE", None)
         environ["wsgi.input"] = io.BytesIO(body)
         kept = {}
         result = b"".join(self.moto(environ, lambda status, headers, *_: kept.update(status=status, headers=headers)))
