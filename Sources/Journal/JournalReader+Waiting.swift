@@ -24,7 +24,10 @@ extension JournalReader {
     /// Returns once journald has written, or removed files, or the reader is to stop, and after `look`.
     func waitForNews() async throws(JournalError) {
         guard let open, !isStopping else { return }
-        guard !open.isLeft else { return close() }
+        guard !open.isLeft else {
+            hasReadLeft = true
+            return close()
+        }
         let timer = loop.after(min(open.handle.patience ?? look, look)) { self.assumeIsolated { $0.wake() } }
         do throws(SystemError) {
             try loop.watch(open.descriptor, for: .readable) { _ in self.assumeIsolated { $0.wake() } }

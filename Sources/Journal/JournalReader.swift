@@ -28,6 +28,8 @@ public actor JournalReader {
     @exclusivity(unchecked) private var entry: JournalEntry
     private var place: JournalPlace?
     var open: Open?
+    /// Whether the directory that was left was read to its end: then nothing is missing before the first entry of the next.
+    var hasReadLeft = false
     var wakeUp: CheckedContinuation<Void, Never>?
     var isStopping = false
     private var patience = JournalReader.patience.first
@@ -176,6 +178,8 @@ public actor JournalReader {
         let made = try Open(handle, directories)
         try reportFiles()
         if let place { try go(to: place, made.handle) }
+        made.hasOtherFiles = !hasReadLeft
+        hasReadLeft = false
         open = made
         patience = JournalReader.patience.first
         published.withLock { $0.problem = nil }
