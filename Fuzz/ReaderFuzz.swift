@@ -103,7 +103,8 @@ private func compareFramings(_ text: UnsafeBufferPointer<UInt8>) {
     let source = pass.source(app: "app", using: &random)
     pass.begin(source, at: Timestamp(milliseconds: 0), isSynchronised: false, using: &random)
     withBlock(text) { block, count in
-        let isObject = ObjectCheck().end(of: Array(UnsafeBufferPointer(start: block, count: count)), from: 0) != nil
+        var check = ObjectCheck()
+        let isObject = check.end(of: UnsafeRawBufferPointer(start: block, count: count)) != nil
         var splitter = ObjectSplitter(longest: 1 << 20)
         var events: [[UInt8]] = []
         var used = 0
