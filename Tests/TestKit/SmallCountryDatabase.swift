@@ -14,13 +14,16 @@ public enum SmallCountryDatabase {
             ("binary_format_major_version", number(2, type: 5)), ("binary_format_minor_version", number(0, type: 5)),
             ("build_epoch", [0x01, 0x02, 1]), ("description", map([])),
         ])
-        return tree + [UInt8](repeating: 0, count: 16) + data + [0xAB, 0xCD, 0xEF] + Array("MaxMind.com".utf8)
-            + metadata
+        var bytes = tree + [UInt8](repeating: 0, count: 16) + data
+        bytes += [0xAB, 0xCD, 0xEF]
+        bytes += Array("MaxMind.com".utf8)
+        return bytes + metadata
     }
 
     private static func text(_ text: String) -> [UInt8] {
         let bytes = Array(text.utf8)
-        return (bytes.count < 29 ? [0x40 | UInt8(bytes.count)] : [0x40 | 29, UInt8(bytes.count - 29)]) + bytes
+        let head: [UInt8] = bytes.count < 29 ? [0x40 | UInt8(bytes.count)] : [0x5D, UInt8(bytes.count - 29)]
+        return head + bytes
     }
     private static func number(_ value: UInt8, type: UInt8) -> [UInt8] { [type << 5 | 1, value] }
     private static func map(_ members: [(String, [UInt8])]) -> [UInt8] {
