@@ -49,14 +49,14 @@ extension SpoolReader {
         let error = SystemError("inotify_add_watch")
         if error.number == EACCES {
             complain(directory.path, nil, "the directory cannot be read: let the agent's group read and search it")
-            tryAgain(.watch, directory.path, error) { self.watchAgain(directory) }
         } else if error.number == ENOSPC {
             watching.pollReason = "no more inotify watches: raise fs.inotify.max_user_watches"
         } else {
             watching.pollReason = error.description
-            tryAgain(.watch, directory.path, error) { self.watchAgain(directory) }
         }
         beginPolling(directory)
+        // What the limit refuses once it refuses again.
+        if error.number != ENOSPC { tryAgain(.watch, directory.path, error) { self.watchAgain(directory) } }
     }
 
     func endWatch(of directory: SpoolDirectory) {
@@ -224,7 +224,8 @@ extension SpoolReader {
         } else if mask & Int(IN_MOVED_FROM) != 0 {
             let file = directory.files[name]
             if let file { displaced(file) }
-            if file != nil || kind(of: name, in: directory) == .append {
+            let isLines = kind(of: name, in: directory) == .append
+            if file != nil || isLines {
                 watching.moved[event.cookie] = (file, name)
             } else {
                 forgetPassedOver(directory, name)
