@@ -136,7 +136,7 @@ struct AppendFileTests {
         await spool.untilLines(["before", "between", "after"])
         let records = spool.queue.quarantined
         #expect(records.map(\.reason) == [.tooLong, .tooLong])
-        #expect(records.map(\.offset) == [7, 7 + 6001 + 8])
+        #expect(records.map(\.offset) == [7, 7 + 6001 + 8] as [Int64])
         #expect(records.map(\.length) == [6000, 3_000_000])
         #expect(records.map(\.content.count) == [4096, 4096])
         await reader.stop()

@@ -47,7 +47,7 @@ struct DropFileWriterTests {
                     var random = SplitMix64(seed: UInt64(writer))
                     for number in 0..<50 {
                         let bytes = Array("{\"writer\":\(writer),\"number\":\(number)}".utf8)
-                        bytes.withUnsafeBytes { raw in
+                        bytes.withUnsafeBytes { raw -> Void in
                             #expect(throws: Never.self) {
                                 try DropFileWriter.put(raw, in: spool.path, using: &random)
                             }
