@@ -217,7 +217,7 @@ private func unknownKey(_ key: String, path: String, known: [String]) -> String 
 extension SectionDescription {
     /// How the section is begun: `[queue]`, `[[destination]]`, `[apps.NAME]`.
     ///
-    /// - Parameter prefix: the sections that it stands in, as in `destination.`.
+    /// - Parameter prefix: the sections that it is in, as in `destination.`.
     func heading(prefix: String = "") -> String {
         switch kind {
         case .once: "[\(prefix)\(name)]"

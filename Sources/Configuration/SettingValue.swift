@@ -76,6 +76,8 @@ package indirect enum SettingValue: Sendable, Hashable {
         !name.isEmpty && name.hasOnlyLettersDigits(and: "-_") ? name : quote(name)
     }
 
-    /// A string in quotation marks, by the escapes that TOML and JSON share.
-    package static func quote(_ text: String) -> String { JSONValue.string(text).description }
+    /// A string in quotation marks, by the escapes that TOML and JSON share. TOML wants U+007F escaped too.
+    package static func quote(_ text: String) -> String {
+        JSONValue.string(text).description.replacingAll("\u{7F}", with: "\\u007f")
+    }
 }

@@ -23,7 +23,7 @@ extension SectionDescription {
     /// The section as it is in the shipped file.
     ///
     /// - Parameters:
-    ///   - prefix: the sections that it stands in, as in `destination.`.
+    ///   - prefix: the sections that it is in, as in `destination.`.
     ///   - commented: whether it is in a section that is commented out.
     package func shippedText(prefix: String = "", commented: Bool = false) -> String {
         // A heading alone would make an empty destination, app or rule.

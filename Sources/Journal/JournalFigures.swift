@@ -5,6 +5,8 @@ public struct JournalFigures: Sendable, Equatable {
     package var cut = 0
     /// How often entries were removed before they were read.
     public var gaps = 0
+    /// Files of it that cannot be read, as of its last opening; those that can are.
+    public var unreadableFiles = 0
     /// Why nothing is read; nil: it is.
     public var problem: JournalError?
 }

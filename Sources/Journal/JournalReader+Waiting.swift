@@ -124,11 +124,12 @@ extension JournalReader {
         return bad
     }
 
-    /// Says which files cannot be read.
+    /// Notes which files cannot be read.
     ///
     /// - Throws: `noPermission` when that is all of them.
     func reportFiles() throws(JournalError) {
         let bad = try JournalReader.unreadableFiles(options)
+        published.withLock { $0.unreadableFiles = bad.count }
         guard let first = bad.first else { return }
         log.warning(
             "files of the journal cannot be read",

@@ -54,10 +54,12 @@ final class BodyBuilder {
         var lines: [UInt8] = []
         lines.reserveCapacity(batch.header.bytes)
         for part in batch.parts {
-            let frame = try relaying(
-                try decompressor.decompress(part.frame, part.compression, limit: part.bytes)
-            ) { (error: FrameError) in
-                OutputError(.badBatch, "a stored frame of batch \(batch.header.id): \(error.message)")
+            var frame = part.frame
+            if part.compression != .none {
+                frame = try relaying(try decompressor.decompress(frame, part.compression, limit: part.bytes)) {
+                    (error: FrameError) in
+                    OutputError(.badBatch, "a stored frame of batch \(batch.header.id): \(error.message)")
+                }
             }
             guard let bytes = part.isWhole ? 0..<frame.count : BodyBuilder.bytes(of: part.events, in: frame),
                 frame.isEmpty || frame.last == UInt8(ascii: "\n")

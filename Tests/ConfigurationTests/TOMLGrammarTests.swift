@@ -25,6 +25,17 @@ struct TOMLGrammarTests {
         #expect(problems.first?.position?.line == sample.line, "\(problems.first?.text ?? "")")
     }
 
+    @Test("a text that is printed reads as what it was, whatever character is in it")
+    func quotedTexts() {
+        for scalar in (0...UInt32(0x2FF)).compactMap({ Unicode.Scalar($0) }) {
+            let text = "a\(scalar)b"
+            let (root, problems) = TOMLGrammarTests.read("x = \(SettingValue.quote(text))\n")
+            #expect(problems.isEmpty && root.shown == "{x: \"\(text)\"}", "U+\(String(scalar.value, radix: 16))")
+        }
+        // Our reader takes it as it is, others need not.
+        #expect(SettingValue.quote("a\u{7F}") == #""a\u007f""#)
+    }
+
     @Test("bytes that are not UTF-8 are refused with their place, not changed", arguments: TOMLCorpus.notUTF8.indices)
     func bytesThatAreNotUTF8(index: Int) throws {
         let sample = TOMLCorpus.notUTF8[index]

@@ -247,6 +247,7 @@ struct JournalReaderTests {
         #expect(pwrite(file.raw, zeros, zeros.count, 0) == zeros.count)
         let reader = reader(daemon.directory)
         #expect(try await read(1, reader).messages == ["whole"])
+        #expect(reader.figures.unreadableFiles == 1)
         #expect(log.messages.contains { "\($0)".contains(archived) })
         await reader.stop()
     }

@@ -60,9 +60,9 @@ struct QueueOwnSettingsTests {
 
     @Test(
         "a destination in order gets nothing before what is older, whatever chunks wait and however often it starts",
-        arguments: 1...8)
-    func inOrder(seed: Int) async throws {
-        var random = SplitMix64(seed: UInt64(seed))
+        arguments: Seeds.list(1...8))
+    func inOrder(seed: UInt64) async throws {
+        var random = SplitMix64(seed: seed)
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()
         var store = try fixture.open()
@@ -85,7 +85,7 @@ struct QueueOwnSettingsTests {
             taken += numbers(batch)
             _ = try await store.settle(.acknowledged(batch.header))
         }
-        #expect(taken == Array(0..<taken.count))
+        #expect(taken.count > 1_000 && taken == Array(0..<taken.count), "\(Seeds.again(seed))")
         await store.close()
     }
 

@@ -105,6 +105,7 @@ extension StatusReport.Spool {
                     [
                         "app": .string(app), "directory": .string(directory ?? ""),
                         "entries": .integer(figures.entries), "gaps": .integer(figures.gaps),
+                        "unreadable_files": .integer(figures.unreadableFiles),
                         "problem": JSONValue(figures.problem?.message),
                     ]
                 }),

@@ -157,6 +157,10 @@ struct StatusText: Sendable {
                 let times = HumanText.plural(figures.gaps, "time")
                 text += "; " + styled("entries were removed before they were read, \(times): see the log", .bad)
             }
+            if figures.unreadableFiles > 0 {
+                let files = HumanText.plural(figures.unreadableFiles, "file")
+                text += "; " + styled("\(files) of it cannot be read: see the log", .warning)
+            }
             if let problem = figures.problem?.message { text += "; " + styled("not read: \(problem)", .bad) }
         }
         return text

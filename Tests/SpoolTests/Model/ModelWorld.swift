@@ -171,7 +171,8 @@ final class ModelWorld {
             world.disk.append(Array(source.bytes.prefix(world.chance(source.bytes.count + 1))), to: copy)
             copy.writers += 1
             writer.copy = copy
-            // For the rest of a copy nobody waits for ever, and of one that is shorter than a fingerprint not long.
+            // For the rest of a copy nobody waits for ever (ten seconds, and the copy before it may have been seen for one of them),
+            // and of one that is shorter than a fingerprint not long.
             let patience = Duration.seconds(copy.bytes.count < Fingerprint.longest ? 1 : 9)
             writer.due = world.time.bootTime + patience
             writer.allowed = world.disk.allow(source.lines(), from: writer.due)

@@ -80,13 +80,15 @@ package struct ElasticsearchEncoder: BatchEncoder {
     private func outcome(of item: JSONSlice) -> Outcome {
         let result = item.members?.first?.value
         let status = result?["status"]?.integer.map { Int(clamping: $0) } ?? 500
+        let meaning = AnswerTable().meaning(of: status)
+        guard status != 409, meaning != .acknowledge else { return .acknowledged }
         let error = result?["error"]
         let word = error?["type"]?.scalar.map { ": \(ErrorWords.known($0))" } ?? ""
         let failure = Failure(
             kind: .status, status: status, message: "an event was answered \(status)\(word)",
             excerpt: AnswerReader.excerpt(Array((error?["reason"]?.string ?? error?.string ?? "").utf8)))
-        switch AnswerTable().meaning(of: status) {
-        case _ where status == 409, .acknowledge: return .acknowledged
+        switch meaning {
+        case .acknowledge: return .acknowledged
         // An index that an event names and that is not there is nobody else's trouble.
         case .hold where status == 404 && templates?.areOfEvents == true, .bisect, .split:
             return .partial(rejected: [RejectedEvent(index: 0, failure: failure)], retry: [])
