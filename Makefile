@@ -11,7 +11,7 @@ RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12
 # RE2 has another soname in each Debian and Ubuntu. Where its archive needs no other library (Debian 12) it goes into the binary, and
 # one package serves the newer systems too: docs/decisions/one-package-for-newer-systems.md.
 RE2 = $(shell pkg-config --static --libs re2 | grep -q absl && echo re2 || echo :libre2.a)
-SOURCES = Package.swift Sources Tests
+SOURCES = Package.swift Sources Tests Benchmarks/Sources
 
 .PHONY: help build binary test deb life image faults run bench latency hostile storm lint format clean
 

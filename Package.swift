@@ -60,15 +60,7 @@ let commit = Context.environment["SPOOLSHIP_COMMIT"].flatMap { text in
 
 let package = Package(
     name: "spoolship",
-    products: [
-        .library(name: "SpoolshipClient", targets: ["SpoolshipClient"]),
-        // For the package under Benchmarks.
-        .library(name: "Events", targets: ["Events"]),
-        .library(name: "Containers", targets: ["EventLoops", "Model", "Events", "Containers"]),
-        .library(name: "Spool", targets: ["EventLoops", "Model", "Logs", "Spool"]),
-        .library(name: "Queue", targets: ["EventLoops", "Model", "Logs", "Queue"]),
-        .library(name: "TestKit", targets: ["TestKit"]),
-    ],
+    products: [.library(name: "SpoolshipClient", targets: ["SpoolshipClient"])],
     targets: [
         shim("CLinux"),
         system("CSQLite", "sqlite3", "libsqlite3-dev"),
@@ -227,3 +219,20 @@ let package = Package(
     ],
     cxxLanguageStandard: .cxx17
 )
+
+// Benchmarks of single parts. On request, because they need what nothing else does: libsimdjson-dev (`scripts/bootstrap bench`).
+if Context.environment["SPOOLSHIP_BENCHMARKS"] != nil {
+    func benchmark(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+        .executableTarget(
+            name: name, dependencies: dependencies, path: "Benchmarks/Sources/\(name)",
+            swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)])
+    }
+    package.targets += [
+        shim("CSimdjson", linked: "simdjson", under: "Benchmarks/Sources"),
+        benchmark("EventsBenchmark", ["CSimdjson", "EventLoops", "Events", "TestKit", "TimeZones"]),
+        benchmark("EventsAgreement", ["CSimdjson", "EventLoops", "Events", "TestKit"]),
+        benchmark("ContainersBenchmark", ["Containers", "EventLoops", "Events", "Model"]),
+        benchmark("QueueBenchmark", ["EventLoops", "Logs", "Model", "Queue", "TestKit"]),
+        benchmark("SpoolBenchmark", ["EventLoops", "Logs", "Model", "Spool"]),
+    ]
+}

@@ -1,9 +1,9 @@
 //  What storing and removing an event costs the queue alone: CPU seconds, bytes written, memory.
 //
-//  QueueBenchmark DIRECTORY [events=5000000] [chunk=50] [frame=3700] [commit=64] [queued=0] [durability=power_loss]
+//  SPOOLSHIP_BENCHMARKS=1 swift run -c release QueueBenchmark DIRECTORY [events=5000000] [chunk=50] [frame=3700] [commit=64] [queued=0] [durability=power_loss]
 //  [loops=3]
 //
-//  The frames are chance, as compressed ones look to SQLite. Three loops, as in the agent: one stores, one lives off
+//  The frames are random bytes, as compressed ones look to SQLite. Three loops, as in the agent: one stores, one lives off
 //  the other end with three batches in flight, the queue has its own; with loops=1 all of it shares one thread, and what
 //  waking threads costs is left out.
 
@@ -12,6 +12,7 @@ import Glibc
 import Logs
 import Model
 import Queue
+import TestKit
 
 struct Quiet: LogSink {
     var level: LogLevel { .error }

@@ -112,8 +112,6 @@ struct StartupCheck {
         }
     }
 
-    /// Looks whether another agent has the state directory, in the kernel's list: a lock of our own, if only for a moment,
-    /// could stop an agent that is just starting.
     /// How the kernel names a file in its list of locks: `fe:00:262146`.
     private static func lockName(of file: FileStatus) -> String {
         func hexadecimal(_ number: UInt64) -> String {
@@ -125,6 +123,8 @@ struct StartupCheck {
         return "\(hexadecimal(major)):\(hexadecimal(minor)):\(file.inode)"
     }
 
+    /// Looks whether another agent has the state directory, in the kernel's list: a lock of our own, if only for a moment,
+    /// could stop an agent that is just starting.
     private mutating func checkOwner() {
         let path = settings.agent.stateDirectory
         guard let status = FileStatus(path), !StartupCheck.answers(settings.control.socket),
