@@ -19,7 +19,7 @@ public struct SpoolBacklog: Sendable, Equatable {
     /// - Parameters:
     ///   - directory: the spool.
     ///   - read: how many bytes of append files were read before, by their paths below the spool.
-    public static func look(in directory: String, read: [String: Int64] = [:]) -> SpoolBacklog {
+    public static func measure(in directory: String, read: [String: Int64] = [:]) -> SpoolBacklog {
         var backlog = SpoolBacklog()
         var names = 0
         if let root = try? FileSystem.openRoot(directory) { backlog.add(root, below: "", depth: 0, read, &names) }

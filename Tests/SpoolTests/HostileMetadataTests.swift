@@ -76,7 +76,7 @@ struct HostileMetadataTests {
             date(path, time)
         }
         let before = SystemTime().wallTime - .seconds(60)
-        let backlog = SpoolBacklog.look(in: spool.path, read: ["0.jsonl": .max])
+        let backlog = SpoolBacklog.measure(in: spool.path, read: ["0.jsonl": .max])
         #expect(backlog.files >= Self.times.count - 1 && backlog.bytes <= sum && backlog.bytes > ByteCount(1 << 44))
         #expect(backlog.oldest.map { $0 > before } == true)
     }

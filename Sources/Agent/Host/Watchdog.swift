@@ -17,7 +17,7 @@ final class Watchdog {
     private let stalls: () -> [String]
     private var round: UInt64 = 0
     private var timer: EventLoop.TimerID?
-    private var isHungry = false
+    private var isWithholding = false
 
     /// The newest round that a loop has answered.
     private final class Answers: Sendable {
@@ -27,7 +27,7 @@ final class Watchdog {
     /// A watchdog that sleeps until `start`.
     ///
     /// - Parameters:
-    ///   - limit: how long systemd waits for a meal (`WatchdogSec=`).
+    ///   - limit: how long systemd waits for a ping (`WatchdogSec=`).
     ///   - loop: the main loop.
     ///   - others: the loops that must answer.
     ///   - stalls: what of the pipeline is stuck; asked on the main loop, once a round.
@@ -65,9 +65,9 @@ final class Watchdog {
         let reasons = silent.map { "loop \($0.loop.name) does not answer" } + stalls()
         if reasons.isEmpty {
             manager.notify("WATCHDOG=1")
-            isHungry = false
-        } else if !isHungry {
-            isHungry = true
+            isWithholding = false
+        } else if !isWithholding {
+            isWithholding = true
             log.error(
                 "no progress: systemd will kill and restart the agent unless it continues",
                 ["reason": reasons.joined(separator: "; ")])

@@ -22,7 +22,7 @@ final class UnreadSpool: Sendable {
         last.withLock { last in
             let now = time.bootTime
             if let last, last.spool == spool, now - last.at < UnreadSpool.patience { return last.found }
-            let found = SpoolBacklog.look(in: spool, read: read)
+            let found = SpoolBacklog.measure(in: spool, read: read)
             last = (spool, now, found)
             return found
         }

@@ -107,7 +107,7 @@ extension Settings {
             }
         }
         guard origins["spool.after_read"] == nil, access("\(spool.directory)/.spoolship", F_OK) != 0 else { return nil }
-        let found = SpoolBacklog.look(in: spool.directory).files
+        let found = SpoolBacklog.measure(in: spool.directory).files
         guard found > 0 else { return nil }
         return (
             "spool.directory",

@@ -23,7 +23,7 @@ extension Transaction {
     /// Takes out the oldest rows of each lane while they are too old.
     @discardableResult
     mutating func expireOldest(atMost limit: Int) throws(QueueError) -> Int {
-        guard state.surroundings.isClockTrusted() else { return 0 }
+        guard state.environment.isClockTrusted() else { return 0 }
         var expired = 0
         for lane in state.figures.lanes.indices where state.figures.lanes[lane].ledger.queued > 0 {
             for row in try oldestExpired(lane, atMost: limit) {
@@ -99,12 +99,12 @@ extension QueueState {
 
     /// What has not expired of a row, run by run; nil if the frame is damaged.
     fileprivate func youngRuns(of row: DeliveryRow, _ chunk: StoredChunk, _ lane: Int) -> [DeliveryRow]? {
-        guard let lines = surroundings.unpacker.lines(of: chunk) else { return nil }
+        guard let lines = environment.unpacker.lines(of: chunk) else { return nil }
         var runs: [DeliveryRow] = []
         for event in row.first..<row.first + row.events {
             // What does not say when it happened is as new as the newest.
             let line = Array(lines.slice(event..<event + 1))
-            let time = surroundings.eventTime?(line, row.acceptedAt) ?? chunk.lastTime
+            let time = environment.eventTime?(line, row.acceptedAt) ?? chunk.lastTime
             guard !isExpired(time, in: lane) else { continue }
             if let last = runs.last, last.first + last.events == event {
                 runs[runs.count - 1].events += 1

@@ -37,7 +37,7 @@ private struct QueuedRecord: StoredRecord {
 
     /// What is damaged is left out here, and counted as lost when it is to be sent.
     func lines(_ state: QueueState, _ file: QueueFile) throws(QueueError) -> [UInt8] {
-        guard let chunk = try file.readChunk(row.chunk), let lines = state.surroundings.unpacker.lines(of: chunk) else {
+        guard let chunk = try file.readChunk(row.chunk), let lines = state.environment.unpacker.lines(of: chunk) else {
             return []
         }
         return Array(lines.slice(row.first..<row.first + row.events))

@@ -87,7 +87,7 @@ extension Transaction {
         let wasLeased = first.batch.map { state.held[$0] != nil } ?? false
         let mayHaveBeenSent =
             first.isFormed || wasLeased
-            || first.batch != nil && first.chunk <= state.surroundings.lastChunkAtOpen
+            || first.batch != nil && first.chunk <= state.environment.lastChunkAtOpen
                 && state.figures.lanes[lane].allows(first)
         leaveBatch(rows, lane)
         for row in rows {

@@ -81,7 +81,7 @@ extension Transaction {
                 case .acknowledged:
                     state.figures.lanes[lane].remove(\.acknowledged, events: run.events.count, bytes: bytes)
                 case .deadLetter(let failure):
-                    try bury(run.events, lines, chunk, row, settlement.batch, lane, failure)
+                    try addDeadLetters(run.events, lines, chunk, row, settlement.batch, lane, failure)
                     state.figures.lanes[lane].remove(\.deadLettered, events: run.events.count, bytes: bytes)
                 case .again(let group):
                     var child = row

@@ -74,7 +74,7 @@ public actor QueueStore: BatchStore, CommitStore {
         options.maxSize = opened.figures.totals.maxSize
         state = QueueState(
             options, opened.figures,
-            try Surroundings(
+            try QueueEnvironment(
                 time: time, trust: clock, random: random, eventTime: eventTime,
                 lastChunk: Int64(opened.figures.totals.lastChunk)))
         state.noteAgreement(with: opened.file)

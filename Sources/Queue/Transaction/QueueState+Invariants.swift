@@ -20,7 +20,7 @@ extension QueueState {
     /// not judged by them.
     @inline(__always)
     func assertUnbroken(since before: QueueState) {
-        assert(!surroundings.isCounted || broken(since: before) == nil, broken(since: before) ?? "")
+        assert(!environment.isCounted || broken(since: before) == nil, broken(since: before) ?? "")
     }
 
     /// Notes whether the figures agree with the rows, in debug builds.
@@ -28,7 +28,7 @@ extension QueueState {
     func noteAgreement(with file: QueueFile) {
         assert(
             {
-                surroundings.isCounted = file.agrees(with: figures)
+                environment.isCounted = file.agrees(with: figures)
                 return true
             }())
     }

@@ -3,7 +3,7 @@ internal import Model
 
 /// What the store knows of the queue beside its rows. A transaction changes a copy, which takes its place with the COMMIT.
 struct QueueState {
-    let surroundings: Surroundings
+    let environment: QueueEnvironment
 
     var options: QueueOptions
     var bounds: FileBounds
@@ -24,10 +24,10 @@ struct QueueState {
     /// What is given up while the file is full before its bounds.
     var relief = Relief()
 
-    init(_ options: QueueOptions, _ figures: Figures, _ surroundings: Surroundings) {
+    init(_ options: QueueOptions, _ figures: Figures, _ environment: QueueEnvironment) {
         self.options = options
         self.figures = figures
-        self.surroundings = surroundings
+        self.environment = environment
         bounds = FileBounds(options)
         effectiveCap = options.maxSize
     }
@@ -50,14 +50,14 @@ struct QueueState {
     /// Whether events as new as that, and no newer, are too old to be sent to a lane's destination. Exactly the maximum age is
     /// kept (ac12).
     func isExpired(_ newest: Timestamp, in lane: Int) -> Bool {
-        guard surroundings.isClockTrusted() else { return false }
+        guard environment.isClockTrusted() else { return false }
         let own = options.maxAges.isEmpty ? nil : options.maxAges[figures.lanes[lane].name]
-        return surroundings.time.wallTime - newest > own ?? options.maxAge
+        return environment.time.wallTime - newest > own ?? options.maxAge
     }
 
     /// Whether some of a row's events may have expired, so that each has to be looked at (ac12).
     func isToBeSifted(_ row: DeliveryRow, in lane: Int) -> Bool {
-        surroundings.eventTime != nil && isExpired(row.firstTime, in: lane)
+        environment.eventTime != nil && isExpired(row.firstTime, in: lane)
     }
 
     /// Whether anybody may be asked to give up events where storing would wait.
@@ -101,7 +101,7 @@ struct QueueState {
 }
 
 /// What the queue's state is judged by: it stays as it is, or goes on whatever becomes of a transaction.
-final class Surroundings {
+final class QueueEnvironment {
     let time: any TimeSource
     let eventTime: QueueStore.EventTimes?
     let unpacker: FrameUnpacker
@@ -117,7 +117,7 @@ final class Surroundings {
         time: any TimeSource, trust: QueueStore.ClockCheck?, random: any RandomNumberGenerator,
         eventTime: QueueStore.EventTimes?, lastChunk: Int64
     ) throws(QueueError) {
-        self.trust = trust ?? Surroundings.steadyClock(since: time)
+        self.trust = trust ?? QueueEnvironment.steadyClock(since: time)
         self.time = time
         self.random = random
         self.eventTime = eventTime

@@ -4,7 +4,7 @@ internal import Model
 // Dead letters and the quarantine: what a person should look at, bounded, the oldest purged first.
 extension Transaction {
     /// Makes events dead letters. The ledger is the caller's.
-    mutating func bury(
+    mutating func addDeadLetters(
         _ events: Range<Int>, _ lines: Lines, _ chunk: StoredChunk, _ row: DeliveryRow, _ batch: BatchID, _ lane: Int,
         _ failure: Failure
     ) throws(QueueError) {

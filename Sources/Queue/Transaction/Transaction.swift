@@ -38,9 +38,9 @@ struct Transaction: ~Copyable {
         return state
     }
 
-    var time: any TimeSource { state.surroundings.time }
+    var time: any TimeSource { state.environment.time }
 
-    var unpacker: FrameUnpacker { state.surroundings.unpacker }
+    var unpacker: FrameUnpacker { state.environment.unpacker }
 
-    func drawID() -> BatchID { state.surroundings.drawID() }
+    func drawID() -> BatchID { state.environment.drawID() }
 }

@@ -6,7 +6,7 @@ internal import Glibc
 /// a FIFO.
 enum FileSystem {
     /// Opens a file or directory for its metadata only: safe whatever it is, FIFO and device included.
-    static func look(_ directory: Int32, _ name: FileName) throws(SystemError) -> Descriptor {
+    static func openPath(_ directory: Int32, _ name: FileName) throws(SystemError) -> Descriptor {
         try open(directory, name, CLINUX_O_PATH | O_NOFOLLOW)
     }
 

@@ -25,7 +25,7 @@ struct RememberedFiles {
     var seen: Set<FileID> = []
     /// Files that are gone, by their holders, in the order in which they were missed; for no holder those that were missed together with
     /// their directories: when these come back, so do they.
-    private var missing: [Holder?: Queue<Missed>] = [:]
+    private var missing: [Holder?: FIFO<Missed>] = [:]
     /// How many there are of holders.
     private var missingCount = 0
 
@@ -111,7 +111,7 @@ struct RememberedFiles {
         }
         let missed = Missed(id: id, since: since, noted: time.bootTime, isOlder: isOlder)
         let holder = isAway ? nil : Holder(of: checkpoint.path.utf8, owner: trace?.owner).pooled
-        missing[holder, default: Queue()].append(missed)
+        missing[holder, default: FIFO()].append(missed)
         if !isAway { missingCount += 1 }
         forget(of: holder, at: time, in: &pass)
         let most = hasWaiting ? RememberedFiles.mostWhileWaiting : RememberedFiles.mostMissing

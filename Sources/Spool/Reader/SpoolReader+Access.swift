@@ -20,7 +20,7 @@ extension SpoolReader {
             if !status.isDirectory {
                 refuse(status.isLink ? .symbolicLink : .notRegular, directory.path(of: name.claimed ?? name))
             }
-            giveBack(name, in: directory, status)
+            restoreRefused(name, in: directory, status)
             return false
         }
         guard status.links <= 1 else {
@@ -30,12 +30,12 @@ extension SpoolReader {
                 directory.settling[name] = nil
                 if directory.linked.count < SpoolReader.mostRemembered { directory.linked.insert(name) }
                 refuse(.hardLink, directory.path(of: name.claimed ?? name))
-                giveBack(name, in: directory, status)
+                restoreRefused(name, in: directory, status)
             } else {
                 var stamp = DropStamp.unknown
                 stamp.linkedSince = now
                 directory.settling[name] = stamp
-                settle(name, in: directory, after: SpoolReader.linkTime)
+                recheck(name, in: directory, after: SpoolReader.linkTime)
             }
             return false
         }
@@ -44,7 +44,7 @@ extension SpoolReader {
 
     /// What was claimed by a name that was something else before, and is never read, gets its name back: nobody looks for
     /// it under a hidden one. A link, FIFO or socket whose name is taken is removed.
-    private func giveBack(_ claim: FileName, in directory: SpoolDirectory, _ status: FileStatus) {
+    private func restoreRefused(_ claim: FileName, in directory: SpoolDirectory, _ status: FileStatus) {
         guard options.place == nil, let original = claim.claimed, let raw = directory.descriptor?.raw else { return }
         let path = directory.path(of: claim)
         do throws(SystemError) {
@@ -80,7 +80,7 @@ extension SpoolReader {
         let path = name.bytes.isEmpty ? directory.path : directory.path(of: name)
         switch error.number {
         case ENOENT, ENOTDIR:
-            settled(path)
+            reached(path)
             let isThere = isThere(name.bytes.isEmpty ? FileName(".") : name, in: directory)
             if isThere { tryAgain(at: name, in: directory, error) }
         case ELOOP: refuse(.symbolicLink, path)
@@ -145,12 +145,12 @@ extension SpoolReader {
         guard file.descriptor == nil else { return }
         guard file.hasName else { throw SystemError("open", number: ENOENT) }
         let raw = try reach(file.directory)
-        let looked = try FileSystem.look(raw, file.name)
+        let looked = try FileSystem.openPath(raw, file.name)
         let status = try FileSystem.status(looked)
         // Another file has the name by now; the change that tells of it is on its way.
         guard status.isRegular, try FileID(looked, status) == file.id else { throw SystemError("open", number: ENOENT) }
         try open(file, looked)
-        settled(file.path)
+        reached(file.path)
     }
 
     func open(_ file: AppendFile, _ looked: borrowing Descriptor) throws(SystemError) {

@@ -12,19 +12,19 @@ extension SpoolReader {
     var now: BootInstant { time.bootTime }
 
     /// Puts something on the agenda.
-    func remember(at deadline: BootInstant, by app: String? = nil, _ work: @escaping () -> Void) {
+    func schedule(at deadline: BootInstant, by app: String? = nil, _ work: @escaping () -> Void) {
         errands.agenda.add(Errand(app: app, work: work), deadline)
         setAlarm()
     }
 
-    func remember(after wait: Duration, by app: String? = nil, _ work: @escaping () -> Void) {
-        remember(at: now + wait, by: app, work)
+    func schedule(after wait: Duration, by app: String? = nil, _ work: @escaping () -> Void) {
+        schedule(at: now + wait, by: app, work)
     }
 
     /// Has a drop file looked at again that was still being written.
-    func settle(_ name: FileName, in directory: SpoolDirectory, after wait: Duration) {
+    func recheck(_ name: FileName, in directory: SpoolDirectory, after wait: Duration) {
         if directory.settling[name] == nil { directory.settling[name] = .unknown }
-        remember(after: wait, by: directory.app) { self.settle(directory, name) }
+        schedule(after: wait, by: directory.app) { self.recheck(name, in: directory) }
     }
 
     private func setAlarm() {

@@ -12,7 +12,7 @@ extension SpoolReader {
     func notice(_ directory: SpoolDirectory, _ name: FileName) {
         guard let raw = descriptor(of: directory) else { return }
         do {
-            let looked = try FileSystem.look(raw, name)
+            let looked = try FileSystem.openPath(raw, name)
             let status = try FileSystem.status(looked)
             if admit(status, directory, name) { try notice(directory, name, looked, status) }
         } catch {
@@ -29,7 +29,7 @@ extension SpoolReader {
     func renamed(_ file: AppendFile?, from old: FileName, to directory: SpoolDirectory, _ name: FileName) {
         guard let raw = descriptor(of: directory) else { return }
         do {
-            let looked = try FileSystem.look(raw, name)
+            let looked = try FileSystem.openPath(raw, name)
             let status = try FileSystem.status(looked)
             if let file, try FileID(looked, status) == file.id { return moved(file, to: directory, name) }
             if admit(status, directory, name) {
@@ -48,7 +48,7 @@ extension SpoolReader {
         let id = try FileID(looked, status)
         guard !drops.inHand.contains(id) else {
             // It is read as the drop file that it was: what it is now is asked once that is done.
-            return settle(name, in: directory, after: options.settleTime)
+            return recheck(name, in: directory, after: options.settleTime)
         }
         let isKnownAgain = knowAgain(id, looked, status)
         let before = directory.files[name].flatMap { $0.id != id ? $0 : nil }
@@ -77,7 +77,7 @@ extension SpoolReader {
         if isKnownAgain { pass.add(file) }
         do {
             try open(file, looked)
-            settled(file.path)
+            reached(file.path)
         } catch {
             // Somebody's file lease is no fault of the file: it is opened when it is gone.
             if error.number == EWOULDBLOCK {

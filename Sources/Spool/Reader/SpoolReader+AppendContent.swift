@@ -25,7 +25,7 @@ extension SpoolReader {
         do {
             try open(file)
             if file.isSuspect, try !resolveCopy(file) {
-                return remember(after: options.settleTime, by: share(of: file)) { self.makeReady(file) }
+                return schedule(after: options.settleTime, by: share(of: file)) { self.makeReady(file) }
             }
             if try readBlock(of: file) {
                 // A parked one stays ready, so that nothing else closes it; it takes its place again when it is resumed.
@@ -58,7 +58,7 @@ extension SpoolReader {
         switch error.number {
         case EWOULDBLOCK:
             counters.leaseWaits += 1
-            remember(after: .seconds(1), by: share(of: file)) { self.makeReady(file) }
+            schedule(after: .seconds(1), by: share(of: file)) { self.makeReady(file) }
         case ENOENT:
             if file.hasName, isThere(file) {
                 note(error, "cannot open", file.path)
@@ -88,7 +88,7 @@ extension SpoolReader {
         file.modified = status.modified
         if status.size < file.taken.offset + file.scanned {
             guard try findPlace(in: file, descriptor) else {
-                remember(after: options.settleTime, by: share(of: file)) { self.makeReady(file) }
+                schedule(after: options.settleTime, by: share(of: file)) { self.makeReady(file) }
                 return false
             }
             // A shorter copy over an older copy is compared first.

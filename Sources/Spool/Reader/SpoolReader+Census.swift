@@ -51,7 +51,7 @@ extension SpoolReader {
     func planCensus() {
         guard !backlog.isCensusPlanned else { return }
         backlog.isCensusPlanned = true
-        remember(after: SpoolReader.censusInterval) { self.takeCensus() }
+        schedule(after: SpoolReader.censusInterval) { self.takeCensus() }
     }
 
     func takeCensus() {
@@ -68,10 +68,10 @@ extension SpoolReader {
             publish()
             let cost = now - census.began
             let wait = max(SpoolReader.censusInterval, cost * SpoolReader.censusShare)
-            return remember(after: wait) { self.takeCensus() }
+            return schedule(after: wait) { self.takeCensus() }
         }
         backlog.census = census
-        remember(after: .zero) { self.takeCensus() }
+        schedule(after: .zero) { self.takeCensus() }
     }
 
     /// Lines of all lengths from thousands of files leave holes in malloc's memory, which it keeps: after twenty minutes under a

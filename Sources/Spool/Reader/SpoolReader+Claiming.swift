@@ -22,10 +22,10 @@ extension SpoolReader {
             let claimed = try FileSystem.status(raw, claim)
             if claimed.inode == status.inode, claimed.device == status.device { return claim }
         } catch {
-            giveBack(claim, name, in: directory, raw)
+            restoreName(claim, name, in: directory, raw)
             throw error
         }
-        giveBack(claim, name, in: directory, raw)
+        restoreName(claim, name, in: directory, raw)
         return nil
     }
 
@@ -45,7 +45,7 @@ extension SpoolReader {
     }
 
     /// A file that has a name of ours by mistake gets its own back. If that is taken, it is read under ours.
-    private func giveBack(_ claim: FileName, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32) {
+    private func restoreName(_ claim: FileName, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32) {
         do {
             try FileSystem.rename(raw, claim, to: name)
             look(at: name, in: directory, isComplete: true)

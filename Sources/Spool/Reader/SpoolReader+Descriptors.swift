@@ -28,7 +28,7 @@ extension SpoolReader {
 
     /// There are none left: for a while half of those that are held open must do.
     func shedDescriptors() {
-        if !held.isShort { remember(after: SpoolReader.shortage) { self.fitDescriptors() } }
+        if !held.isShort { schedule(after: SpoolReader.shortage) { self.fitDescriptors() } }
         held.isShort = true
         lower(
             files: min(held.mostFiles, held.files.count) / 2,

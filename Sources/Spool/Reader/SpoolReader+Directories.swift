@@ -92,7 +92,7 @@ extension SpoolReader {
         guard !directory.isGone else { return }
         directory.isGone = true
         tree.remove(directory)
-        settled(directory.path)
+        reached(directory.path)
         if directory.path.bytes.isEmpty { lostRoot() }
         endWatch(of: directory)
         directory.descriptor = nil
@@ -120,7 +120,7 @@ extension SpoolReader {
 
     /// While a directory is open the kernel does not tell that it was removed, but that its content was.
     func planRootCheck() {
-        if tree.rootChecksLeft == 0 { remember(after: options.pollInterval) { self.checkRoot() } }
+        if tree.rootChecksLeft == 0 { schedule(after: options.pollInterval) { self.checkRoot() } }
         tree.rootChecksLeft = SpoolReader.rootChecks
     }
 
@@ -134,7 +134,7 @@ extension SpoolReader {
             return close(directory)
         }
         tree.rootChecksLeft -= 1
-        if tree.rootChecksLeft > 0 { remember(after: options.pollInterval) { self.checkRoot() } }
+        if tree.rootChecksLeft > 0 { schedule(after: options.pollInterval) { self.checkRoot() } }
     }
 
     /// Where files are only read: leaves a directory that its path no longer leads to, and reads the one that it leads to now.
@@ -161,7 +161,7 @@ extension SpoolReader {
         }
         for child in tree.directories.values { close(child) }
         // Where files are only read, another directory may have taken its place already.
-        remember(after: options.place == nil ? options.pollInterval : .zero) { self.findRoot() }
+        schedule(after: options.place == nil ? options.pollInterval : .zero) { self.findRoot() }
         publish()
     }
 
@@ -179,7 +179,7 @@ extension SpoolReader {
             open(FileName(""), depth: 0)
         } catch {
             // Told when it went; it is looked for until it is back.
-            remember(after: options.pollInterval) { self.findRoot() }
+            schedule(after: options.pollInterval) { self.findRoot() }
         }
     }
 

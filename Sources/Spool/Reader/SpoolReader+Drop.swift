@@ -7,9 +7,9 @@ extension SpoolReader {
     /// Drop files that are read in part and set aside at most: each keeps a block in memory.
     private static let mostAside = 16
     /// How many small files are read before other work gets its turn.
-    private static let batch = 32
+    private static let smallFilesATurn = 32
     /// For how long that goes on.
-    private static let batchTime = Duration.milliseconds(5)
+    private static let smallFilesTime = Duration.milliseconds(5)
 
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
         let line = line(of: directory, name)
@@ -44,7 +44,7 @@ extension SpoolReader {
     }
 
     /// The time has come to look again at a drop file that was still being written.
-    func settle(_ directory: SpoolDirectory, _ name: FileName) {
+    func recheck(_ name: FileName, in directory: SpoolDirectory) {
         guard directory.settling[name] != nil else { return }
         look(at: name, in: directory)
         wake()
@@ -54,8 +54,8 @@ extension SpoolReader {
 
     /// Reads some drop files, or a block of a large one. False: there is none.
     func readDropFiles() -> Bool {
-        let end = now + SpoolReader.batchTime
-        for round in 0..<SpoolReader.batch {
+        let end = now + SpoolReader.smallFilesTime
+        for round in 0..<SpoolReader.smallFilesATurn {
             guard !isCommitDue, round == 0 || now < end && isDropNext else { return true }
             if drops.reading == nil, !takeUp() { return round > 0 }
             guard let drop = drops.reading else { continue }
@@ -120,7 +120,7 @@ extension SpoolReader {
         }
         var status: FileStatus?
         do {
-            let looked = try FileSystem.look(raw, name)
+            let looked = try FileSystem.openPath(raw, name)
             let seen = try FileSystem.status(looked)
             status = seen
             guard admit(seen, directory, name) else {
@@ -150,7 +150,7 @@ extension SpoolReader {
             let isReady = drop.isComplete || isClaimed
             // Not by `||`, whose right side is a closure that Swift 6.2 lets nothing of the actor's into.
             guard isReady ? true : isSettled(directory, name, seen) else {
-                return settle(name, in: directory, after: options.settleTime)
+                return recheck(name, in: directory, after: options.settleTime)
             }
             let descriptor = try FileSystem.read(looked)
             guard isReady || !hasWriter(descriptor.raw) else {
@@ -158,7 +158,7 @@ extension SpoolReader {
                 var stamp = directory.settling[name] ?? .unknown
                 stamp.size = -1
                 directory.settling[name] = stamp
-                return settle(name, in: directory, after: options.settleTime)
+                return recheck(name, in: directory, after: options.settleTime)
             }
             var known: ObjectSplitter.Place?
             if format != .json, !isClaimed {
@@ -167,7 +167,7 @@ extension SpoolReader {
                 {
                 case .new: break
                 case .later:
-                    return settle(name, in: directory, after: options.settleTime)
+                    return recheck(name, in: directory, after: options.settleTime)
                 case .goOn(let mark, _, _):
                     known = .lines(mark.offset)
                     log.info(
@@ -180,7 +180,7 @@ extension SpoolReader {
             let claim = try isClaimed || isStaying ? name : claim(name, seen, in: directory, raw)
             guard let claim else { return }
             drops.inHand.insert(id)
-            settled(directory.path(of: name))
+            reached(directory.path(of: name))
             var source = SpoolSource(
                 app: app(of: directory, seen.owner), path: directory.path(of: name.claimed ?? name).text,
                 producer: nil, mayBeCritical: !directory.isIncoming)
@@ -203,7 +203,7 @@ extension SpoolReader {
         switch error.number {
         case EWOULDBLOCK:
             counters.leaseWaits += 1
-            settle(name, in: directory, after: .seconds(1))
+            recheck(name, in: directory, after: .seconds(1))
         case EACCES where error.call == "renameat2", EPERM where error.call == "renameat2",
             EROFS where error.call == "renameat2":
             complain(directory.path(of: name), status?.owner, SpoolReader.notRemoved(error))

@@ -160,7 +160,7 @@ extension SpoolReader {
             if let place = checkpoint(of: drop) { pass.keep(place, of: drop.id) }
             drop.startOver()
             drops.cut[drop.id] = drop
-            return remember(after: options.secondTry) { [id = drop.id] in self.retryCut(id) }
+            return schedule(after: options.secondTry) { [id = drop.id] in self.retryCut(id) }
         }
         do {
             try quarantineRest(of: drop, .cutShort, drop.splitter.earlyEnd)
@@ -190,7 +190,7 @@ extension SpoolReader {
         let file = drop.file
         guard let raw = descriptor(of: file.directory) else { return giveUp(drop) }
         do {
-            let looked = try FileSystem.look(raw, file.claim)
+            let looked = try FileSystem.openPath(raw, file.claim)
             guard try FileID(looked, FileSystem.status(looked)) == id else { return giveUp(drop) }
             drop.descriptor = try FileSystem.read(looked)
             drops.asides.append(drop, to: drop.share)

@@ -26,7 +26,7 @@ extension SpoolReader {
         guard var inquiry = streams.inquiry(aboutCopy: file, head: head) else { return false }
         tellCutOffs()
         let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
-            try self.look(at: places, of: descriptor, size: size)
+            try self.sight(at: places, of: descriptor, size: size)
         }
         if case .later = answer { return false }
         if let place = streams.judged(file, answer, inquiry, in: &pass) {
@@ -46,7 +46,7 @@ extension SpoolReader {
         let head = packed.map { Array($0.lines.prefix(Fingerprint.longest)) } ?? []
         var inquiry = self.streams.inquiry(aboutArchiveIn: directory, of: streams, head: head)
         let answer = try answer(&inquiry, near: directory) { places throws(SystemError) in
-            try packed?.look(at: places, from: descriptor) ?? Sight()
+            try packed?.sight(at: places, from: descriptor) ?? Sight()
         }
         self.streams.note(answer, upTo: .max, inquiry)
         return answer
@@ -62,7 +62,7 @@ extension SpoolReader {
         let head = try FileSystem.bytes(of: descriptor, at: 0, count: Fingerprint.longest)
         var inquiry = streams.inquiry(aboutChanged: file, head: head, isRewritten: isRewritten)
         let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
-            try self.look(at: places, of: descriptor, size: size)
+            try self.sight(at: places, of: descriptor, size: size)
         }
         let hasWaiting = !drops.areAllRead
         guard
@@ -127,7 +127,7 @@ extension SpoolReader {
         }
     }
 
-    private func look(at places: [Int64], of descriptor: Int32, size: Int64) throws(SystemError) -> Sight {
+    private func sight(at places: [Int64], of descriptor: Int32, size: Int64) throws(SystemError) -> Sight {
         var sight = Sight()
         for place in places {
             let mark = try mark(at: place, descriptor)
@@ -164,7 +164,7 @@ extension SpoolReader {
     // MARK: What is given up
 
     /// The time has come to give up what no copy was found of.
-    func lookForCopies() {
+    func giveUpUncopied() {
         let (isHeldBack, suspected) = (isHeldBack, streams.suspected)
         streams.cutOffs.giveUpOld(now, isHeldBack: isHeldBack, suspected: suspected)
         tellCutOffs()
@@ -179,13 +179,13 @@ extension SpoolReader {
                 cut.gone == nil ? "file was truncated before it was read" : "file vanished before it was read",
                 ["path": cut.path.text, "offset": cut.begin, "bytes": cut.end - cut.begin])
         }
-        if let due = streams.cutOffs.plan(now) { remember(at: due) { self.lookForCopies() } }
+        if let due = streams.cutOffs.plan(now) { schedule(at: due) { self.giveUpUncopied() } }
     }
 }
 
 extension PackedLines {
     /// Unpacks as far as these places, which ascend, and says what is before each of them.
-    func look(at places: [Int64], from descriptor: Int32) throws(SystemError) -> Sight {
+    func sight(at places: [Int64], from descriptor: Int32) throws(SystemError) -> Sight {
         var sight = Sight()
         // The bytes before a place tell whether it is the same all the way.
         var tail: [UInt8] = []

@@ -21,7 +21,7 @@ extension SpoolReader {
         // An earlier check than was planned takes its place: what was current may be rotated or deleted by now.
         if let planned = file.checkAt, planned <= due { return }
         file.checkAt = due
-        remember(at: due, by: share(of: file)) { self.check(file) }
+        schedule(at: due, by: share(of: file)) { self.check(file) }
     }
 
     /// How long a file must be quiet until something is to be done about it; nil if there is nothing.
@@ -91,7 +91,7 @@ extension SpoolReader {
         let isSoon = !file.hasName || file.isRotated
         let due = now + max(isSoon ? options.settleTime : min(options.giveUpTime, options.sealTime), .milliseconds(100))
         file.checkAt = due
-        remember(at: due, by: share(of: file)) { self.check(file) }
+        schedule(at: due, by: share(of: file)) { self.check(file) }
     }
 
     private func checkWithoutLease(_ file: AppendFile) {
@@ -172,7 +172,7 @@ extension SpoolReader {
             try await sink.persist()
             guard let file = streams.files[id] else { return }
             file.leavesAt = now + options.graceTime
-            remember(after: min(SpoolReader.graceStep, options.graceTime), by: share(of: file)) { self.grace(file) }
+            schedule(after: min(SpoolReader.graceStep, options.graceTime), by: share(of: file)) { self.grace(file) }
         } catch {
             // The agent stops, or cannot persist: under the name that it has the file is found by the next start.
             guard let file = streams.files[id] else { return }
@@ -190,7 +190,7 @@ extension SpoolReader {
         else { return stay(file, descriptor) }
         guard now >= file.leavesAt else {
             let wait = min(SpoolReader.graceStep, file.leavesAt - now)
-            return remember(after: wait, by: share(of: file)) { self.grace(file) }
+            return schedule(after: wait, by: share(of: file)) { self.grace(file) }
         }
         do {
             // The name is ours, so it is this file's: only files that nobody can reach are removed.

@@ -97,7 +97,7 @@ extension SpoolReader {
             directory.stream = stream
             listing.streams += 1
             if directory.isIncoming { trouble.nested?.wasSeen = false }
-            settled(directory.path)
+            reached(directory.path)
             return stream
         } catch {
             directory.isScanQueued = false

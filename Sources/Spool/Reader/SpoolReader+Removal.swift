@@ -136,7 +136,7 @@ extension SpoolReader {
     private func scheduleSync() {
         guard !drops.removal.isScheduled, !drops.removal.waiting.isEmpty else { return }
         drops.removal.isScheduled = true
-        remember(after: options.syncInterval) { self.syncRemovals() }
+        schedule(after: options.syncInterval) { self.syncRemovals() }
     }
 
     /// Makes what was unlinked durable, a directory at a time, and has its records removed.
@@ -162,7 +162,7 @@ extension SpoolReader {
         pass.unlinked.append(contentsOf: entry.records)
         if !drops.removal.waiting.isEmpty {
             drops.removal.isScheduled = true
-            remember(after: .zero) { self.syncRemovals() }
+            schedule(after: .zero) { self.syncRemovals() }
         }
         wake()
     }

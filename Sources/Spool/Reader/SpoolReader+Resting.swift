@@ -26,16 +26,16 @@ extension SpoolReader {
 
     /// Lets changes gather: what is written meanwhile would wait for the next commit in any case.
     func rest(until end: BootInstant) {
-        guard let kernel = watching.inotify?.raw else { return remember(at: end) { self.wake() } }
+        guard let kernel = watching.inotify?.raw else { return schedule(at: end) { self.wake() } }
         switch watching.attention {
         case .resting(let known) where known == end: return
         case .resting: break
         case .listening, .heard:
             // A kernel that refuses goes on waking the loop, which costs time and nothing else.
-            guard (try? loop.watch(kernel, for: []) { _ in }) != nil else { return remember(at: end) { self.wake() } }
+            guard (try? loop.watch(kernel, for: []) { _ in }) != nil else { return schedule(at: end) { self.wake() } }
         }
         watching.attention = .resting(until: end)
-        remember(at: end) { self.wake() }
+        schedule(at: end) { self.wake() }
     }
 
     /// Whether changes were left to gather, until now.

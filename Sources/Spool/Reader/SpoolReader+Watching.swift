@@ -87,7 +87,7 @@ extension SpoolReader {
         guard !directory.isPolled else { return }
         if watching.polled.isEmpty {
             log.warning("directories are polled", ["reason": watching.pollReason ?? "a directory cannot be read"])
-            remember(after: options.pollInterval) { self.poll() }
+            schedule(after: options.pollInterval) { self.poll() }
         }
         directory.isPolled = true
         watching.polled.append(directory)
@@ -97,13 +97,13 @@ extension SpoolReader {
         watching.polled.removeAll { $0.isGone }
         for directory in watching.polled {
             scan(directory)
-            for file in directory.files.values { look(again: file) }
+            for file in directory.files.values { pollSize(of: file) }
         }
-        if !watching.polled.isEmpty { remember(after: options.pollInterval) { self.poll() } }
+        if !watching.polled.isEmpty { schedule(after: options.pollInterval) { self.poll() } }
     }
 
     /// Has a look at a file's size where no event tells of it.
-    private func look(again file: AppendFile) {
+    private func pollSize(of file: AppendFile) {
         guard let raw = descriptor(of: file.directory) else { return }
         let status: FileStatus
         do {
@@ -233,9 +233,9 @@ extension SpoolReader {
         } else if mask & Int(IN_DELETE) != 0 {
             if let file = directory.files[name] { displaced(file) }
             directory.settling[name] = nil
-            settled(directory.path(of: name))
+            reached(directory.path(of: name))
             forgetPassedOver(directory, name)
-            lookAgain(atLinkedIn: directory)
+            reviewLinked(in: directory)
         } else if mask & Int(IN_ATTRIB) != 0 {
             permissionsChanged(directory, name)
         }
@@ -289,7 +289,7 @@ extension SpoolReader {
     }
 
     /// A name has gone: it may have been the second one of a file that was refused.
-    private func lookAgain(atLinkedIn directory: SpoolDirectory) {
+    private func reviewLinked(in directory: SpoolDirectory) {
         guard !directory.linked.isEmpty else { return }
         let names = directory.linked
         directory.linked.removeAll()

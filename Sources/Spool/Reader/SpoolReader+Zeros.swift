@@ -147,11 +147,11 @@ extension SpoolReader {
         if let gap = padding.gap, gap.end > file.size { wait = min(wait, gap.since + options.sealTime - now) }
         file.padding?.isLookPlanned = true
         wait = min(SpoolReader.longestLook, max(.milliseconds(10), wait))
-        remember(after: wait, by: share(of: file)) { self.lookAtZeros(file) }
+        schedule(after: wait, by: share(of: file)) { self.recheckZeros(file) }
     }
 
     /// Looks whether something came in place of zeros.
-    func lookAtZeros(_ file: AppendFile) {
+    func recheckZeros(_ file: AppendFile) {
         guard streams.files[file.id] === file, file.padding != nil else { return }
         file.padding?.isLookPlanned = false
         makeReady(file)

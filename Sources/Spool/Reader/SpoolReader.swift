@@ -257,13 +257,13 @@ public actor SpoolReader {
                 if isRested { rest(until: commits.last + options.linger) }
             }
         }
-        if buffer.rest() { remember(after: SpoolReader.bufferRest) { self.releaseBuffer() } }
+        if buffer.rest() { schedule(after: SpoolReader.bufferRest) { self.releaseBuffer() } }
         endCount()
         publish()
     }
 
     private func releaseBuffer() {
-        if buffer.releaseIfUnused() { remember(after: SpoolReader.bufferRest) { self.releaseBuffer() } }
+        if buffer.releaseIfUnused() { schedule(after: SpoolReader.bufferRest) { self.releaseBuffer() } }
     }
 
     private func windUp() {

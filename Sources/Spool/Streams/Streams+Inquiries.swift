@@ -153,17 +153,17 @@ extension Streams {
     mutating func cutOff(_ file: AppendFile, from begin: Int64) {
         let end = file.reached
         file.reached = 0
-        lookFor(file, begin, end, gone: nil)
+        awaitCopy(of: file, begin, end, gone: nil)
     }
 
     /// A file is gone, and no descriptor of it is left: it was deleted, or renamed and not seen under its new name yet.
     mutating func vanished(_ file: AppendFile) {
         let end = max(file.size, file.reached)
         file.reached = 0
-        lookFor(file, file.taken.offset, end, gone: file.id)
+        awaitCopy(of: file, file.taken.offset, end, gone: file.id)
     }
 
-    private mutating func lookFor(_ file: AppendFile, _ begin: Int64, _ end: Int64, gone: FileID?) {
+    private mutating func awaitCopy(of file: AppendFile, _ begin: Int64, _ end: Int64, gone: FileID?) {
         // Only the next copy is written to a copy: what that had is read, or counted, where it was copied from.
         guard end > begin, !file.isCopy else { return }
         cutOffs.add(

@@ -11,7 +11,7 @@ struct FairQueue<Element> {
         static func < (left: Turn, right: Turn) -> Bool { (left.spent, left.number) < (right.spent, right.number) }
     }
 
-    private var lines: [String: Queue<Element>] = [:]
+    private var lines: [String: FIFO<Element>] = [:]
     /// The lines that are not empty.
     private var turns = Heap<Turn, String>()
     private var nextNumber: UInt64 = 0
@@ -28,14 +28,14 @@ struct FairQueue<Element> {
 
     mutating func append(_ element: Element, to line: String) {
         lineUp(line)
-        lines[line, default: Queue()].append(element)
+        lines[line, default: FIFO()].append(element)
         count += 1
     }
 
     /// Puts back what was taken out: it is the next of its line, when the others have had their turns.
     mutating func putBack(_ element: Element, to line: String) {
         lineUp(line)
-        lines[line, default: Queue()].prepend(element)
+        lines[line, default: FIFO()].prepend(element)
         count += 1
     }
 

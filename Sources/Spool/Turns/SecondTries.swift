@@ -121,16 +121,16 @@ extension SpoolReader {
         if case .descriptors = obstacle { shedDescriptors() }
         let due =
             isFull
-            ? trouble.secondTries.add(.everything, FileName(""), obstacle, at: now, lookThroughAll)
+            ? trouble.secondTries.add(.everything, FileName(""), obstacle, at: now, rescanAll)
             : trouble.secondTries.add(kind, path, obstacle, at: now, task)
-        if let due { remember(at: due) { self.tryNow() } }
+        if let due { schedule(at: due) { self.tryNow() } }
         wake()
     }
 
     /// The same for a name that could not be looked at; for a whole directory if it is empty.
     func tryAgain(at name: FileName, in directory: SpoolDirectory, _ error: SystemError) {
         if name.bytes.isEmpty {
-            tryAgain(.list, directory.path, error) { self.lookThrough(directory) }
+            tryAgain(.list, directory.path, error) { self.rescan(directory) }
         } else {
             tryAgain(.look, directory.path(of: name), error) { self.look(at: name, in: directory) }
         }
@@ -138,7 +138,7 @@ extension SpoolReader {
 
     func tryNow() {
         let (tasks, next) = trouble.secondTries.popDue(now)
-        if let next { remember(at: next) { self.tryNow() } }
+        if let next { schedule(at: next) { self.tryNow() } }
         for task in tasks { task() }
         wake()
     }
@@ -153,9 +153,9 @@ extension SpoolReader {
         }
     }
 
-    private func lookThroughAll() { for directory in tree.directories.values { lookThrough(directory) } }
+    private func rescanAll() { for directory in tree.directories.values { rescan(directory) } }
 
-    private func lookThrough(_ directory: SpoolDirectory) {
+    private func rescan(_ directory: SpoolDirectory) {
         guard !directory.isGone else { return }
         scan(directory)
         for file in directory.files.values {
@@ -164,7 +164,7 @@ extension SpoolReader {
     }
 
     /// What is at a path was reached, or is gone: nothing about it waits any more.
-    func settled(_ path: @autoclosure () -> FileName) {
+    func reached(_ path: @autoclosure () -> FileName) {
         guard !trouble.complaints.isEmpty || !trouble.secondTries.waiting.isEmpty else { return }
         let path = path()
         trouble.complaints.remove(path)

@@ -1,5 +1,5 @@
 /// First in, first out.
-struct Queue<Element> {
+struct FIFO<Element> {
     private var elements: [Element?] = []
     private var head = 0
 
