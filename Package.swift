@@ -76,7 +76,8 @@ let package = Package(
         tests("EventLoops", []),
 
         // Model
-        module("Model", ["EventLoops"]),
+        shim("CScan"),
+        module("Model", ["CScan", "EventLoops"]),
         tests("Model", ["TestKit"]),
 
         // Digests
@@ -107,7 +108,6 @@ let package = Package(
         // Events
         module("TimeZones", ["EventLoops", "Model"]),
         tests("TimeZones", ["EventLoops", "TestKit"]),
-        shim("CScan"),
         module("Events", ["CScan", "EventLoops", "Model", "TimeZones"]),
         tests("Events", ["EventLoops", "Model", "TestKit", "TimeZones"], fixtures: true),
         shim("CMaxMind"),

@@ -4,7 +4,7 @@
 The journal is made by systemd's own writer (systemd-journal-remote), so that both find the same entries. With --rate a journald
 of its own, in a namespace (root), takes so many entries a second for ten seconds while the agent reads: all must arrive, once.
 
-usage: [PEER_FLUENT_BIT=PATH] journal.py BINARY [--entries 200000] [--runs 3] [--rate 20000] [--scratch /var/tmp]
+usage: [PEER_FLUENT_BIT=PATH] journal.py BINARY [--entries 200000] [--journald] [--runs 3] [--rate 20000] [--scratch /var/tmp]
 """
 import argparse
 import json
@@ -54,18 +54,23 @@ FLUENT_BIT = """[SERVICE]
 """
 
 
-def make(directory: str, entries: int) -> None:
-    """A journal of one file, with what services log and the fields that journald adds."""
+def make(directory: str, entries: int, has_all: bool = False) -> None:
+    """A journal of one file, of what services log: twelve fields an entry, or 24, as journald writes them."""
     os.makedirs(directory)
     export = f"{directory}.export"
     with open(export, "w") as file:
         for number in range(entries):
             unit = UNITS[number % len(UNITS)]
+            more = (f"_SOURCE_REALTIME_TIMESTAMP={1_760_000_000_000_000 + number * 500 - 37}\n_GID=0\n_CMDLINE=/usr/sbin/{unit} --daemon\n"
+                    f"_CAP_EFFECTIVE=1ffffffffff\n_SYSTEMD_CGROUP=/system.slice/{unit}.service\n_SYSTEMD_SLICE=system.slice\n"
+                    f"_SYSTEMD_INVOCATION_ID={'4d' * 15}{number % 6:02x}\n_SELINUX_CONTEXT=unconfined\n_RUNTIME_SCOPE=system\n"
+                    f"SYSLOG_FACILITY=3\nSYSLOG_PID={700 + number % 6}\n"
+                    f"SYSLOG_TIMESTAMP=Nov 25 22:{number // 12_000 % 60:02}:{number // 200 % 60:02} \n") if has_all else ""
             file.write(
                 f"__REALTIME_TIMESTAMP={1_760_000_000_000_000 + number * 500}\n__MONOTONIC_TIMESTAMP={1_000_000 + number * 500}\n"
                 f"_BOOT_ID={'2b' * 16}\n_MACHINE_ID={'3c' * 16}\n_HOSTNAME=web-17\nPRIORITY={(6, 6, 6, 4, 3, 5)[number % 6]}\n"
                 f"_SYSTEMD_UNIT={unit}.service\nSYSLOG_IDENTIFIER={unit}\n_PID={700 + number % 6}\n_UID=0\n_COMM={unit}\n"
-                f"_EXE=/usr/sbin/{unit}\n_TRANSPORT=journal\nMESSAGE=request {number} of /orders/{number % 977} by 10.0.{number % 7}.{number % 251} "
+                f"_EXE=/usr/sbin/{unit}\n_TRANSPORT=journal\n{more}MESSAGE=request {number} of /orders/{number % 977} by 10.0.{number % 7}.{number % 251} "
                 f"took {number % 1993} ms, answered 200 with {number % 50_021} bytes\n\n")
     subprocess.run(["/lib/systemd/systemd-journal-remote", f"--output={directory}/a.journal", export], check=True,
                    stderr=subprocess.DEVNULL)
@@ -146,6 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
     parser.add_argument("--entries", type=int, default=200_000)
+    parser.add_argument("--journald", action="store_true", help="entries have twelve fields more, as journald adds them")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--rate", type=int, default=0)
     parser.add_argument("--scratch", default="/var/tmp", help="a directory on a real disk")
@@ -156,7 +162,7 @@ def main() -> None:
     own, version = peers.own_fluent_bit()
     with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=options.scratch) as scratch:
         directory = f"{scratch}/journal"
-        make(directory, options.entries)
+        make(directory, options.entries, options.journald)
         receiver = bench.Receiver(binary, scratch)
         agents = {"Spoolship, the defaults": lambda: ours(binary, receiver, directory, options.entries, scratch)}
         if own:

@@ -147,9 +147,8 @@ struct JournalEntry: ~Copyable {
 
     /// Whether a text is a whole number as JSON writes it, of at most 18 digits.
     private static func isNumber(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard (1...18).contains(text.count), text.count == 1 || text[0] != 0x30 else { return false }
-        for byte in text where byte < 0x30 || byte > 0x39 { return false }
-        return true
+        (1...18).contains(text.count) && (text.count == 1 || text[0] != 0x30)
+            && text.allSatisfy { 0x30...0x39 ~= $0 }
     }
 
     /// The name of a part's member: only capital letters, digits and underscores where journald's name is kept.

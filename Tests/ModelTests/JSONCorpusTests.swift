@@ -34,6 +34,23 @@ struct JSONCorpusTests {
         }
     }
 
+    @Test("strings: an escape is found wherever it is, in ASCII and beyond it, and bytes that are no UTF-8 stay")
+    func escapesAtEachPlace() {
+        let escapes: [(byte: UInt8, text: String)] = [
+            (0x22, #"\""#), (0x5C, #"\\"#), (0x00, #"\u0000"#), (0x1F, #"\u001f"#), (0x20, " "), (0x7F, "\u{7F}"),
+        ]
+        for filler in ["a", "é"].map({ Array($0.utf8) }) + [[0xFF]] {
+            for place in 0..<40 {
+                let (before, after) = (Array(repeatElement(filler, count: place).joined()), filler + filler)
+                for (byte, text) in escapes {
+                    var json: [UInt8] = []
+                    (before + [byte] + after).withUnsafeBufferPointer { JSONString.append($0, to: &json) }
+                    #expect(json == [0x22] + before + Array(text.utf8) + after + [0x22], "\(byte) at \(place)")
+                }
+            }
+        }
+    }
+
     @Test("resolving escapes: what is half or cut becomes U+FFFD, and what follows stays")
     func halves() {
         for (text, meaning) in [

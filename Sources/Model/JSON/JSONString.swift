@@ -1,3 +1,5 @@
+internal import CScan
+
 /// The text of JSON strings, as bytes of UTF-8.
 public enum JSONString {
     /// Appends a text as a JSON string, in quotes. Quotes, backslashes and control characters are escaped, nothing else.
@@ -11,12 +13,10 @@ public enum JSONString {
             guard index < text.count else { break }
             let byte = text[index]
             if byte < 0x20 {
-                json.append(contentsOf: "\\u00".utf8)
-                json.append(Hexadecimal.digits[Int(byte >> 4)])
-                json.append(Hexadecimal.digits[Int(byte & 15)])
+                json += "\\u00".utf8
+                json += [Hexadecimal.digits[Int(byte >> 4)], Hexadecimal.digits[Int(byte & 15)]]
             } else {
-                json.append(UInt8(ascii: "\\"))
-                json.append(byte)
+                json += [UInt8(ascii: "\\"), byte]
             }
             start = index + 1
         }
@@ -25,15 +25,16 @@ public enum JSONString {
 
     /// Where the first quote, backslash or control character is, from `start` on; the end where there is none.
     private static func firstEscaped(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
-        let bytes = UnsafeRawBufferPointer(text)
+        guard let base = text.baseAddress else { return start }
         var index = start
-        while index + 16 <= bytes.count {
-            let block = bytes.loadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
-            if any(block .< 0x20 .| block .== UInt8(ascii: "\"") .| block .== UInt8(ascii: "\\")) { break }
-            index += 16
+        while index < text.count {
+            let byte = base[index]
+            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return index }
+            // Bytes beyond ASCII need no escape, but end what is plain.
+            let isRun = byte < 0x80 && text.count - index >= CSCAN_WIDTH
+            index += isRun ? Int(cscan_plain(base + index)) : 1
         }
-        return bytes[index...].firstIndex { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }
-            ?? bytes.count
+        return index
     }
 
     /// What the text between the quotes of a string means: its escapes resolved.
