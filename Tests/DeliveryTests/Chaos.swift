@@ -7,13 +7,14 @@ import TestKit
 struct Chaos {
     /// How a destination behaves for a while.
     enum Mood: CaseIterable {
-        case well, down, hanging, busy, locked, picky, small, partial, routeless
+        case well, down, hanging, busy, locked, picky, small, partial, again, routeless
     }
 
     var moods: [DestinationName: Mood] = [:]
     /// Until when a destination has asked to be left alone.
     var leaveAloneUntil: [DestinationName: BootInstant] = [:]
     var isNetworkOn = true
+    var isEnabled = true
     /// Tokens that are held, by destination; nil for all.
     var pauses: Set<PauseTokens.Key> = []
     var routes: [DestinationName: Bool] = [:]
@@ -52,12 +53,14 @@ struct Chaos {
                 }
             }
             return (wait, .partial(rejected: rejected, retry: again))
+        case .again: return (wait, .partial(rejected: [], retry: Array(sent.events.indices)))
         case .routeless: return (.zero, .offline)
         }
     }
 
     /// Whether nothing may be sent to a destination now, and why.
     func forbids(_ sent: World.Sent) -> String? {
+        if !isEnabled { return "collection is disabled" }
         if !isNetworkOn { return "the network is off" }
         if pauses.contains(where: { $0.destination == nil || $0.destination == sent.destination }) { return "paused" }
         if let until = leaveAloneUntil[sent.destination], sent.at < until { return "Retry-After" }
@@ -127,7 +130,7 @@ struct ChaoticWorld {
 
     private mutating func surprise() {
         let name = names.randomElement(using: &world.random) ?? names[0]
-        switch Int.random(in: 0..<40, using: &world.random) {
+        switch Int.random(in: 0..<46, using: &world.random) {
         case 0..<12:
             chaos.value.moods[name] = Chaos.Mood.allCases.randomElement(using: &world.random)
         case 12..<20:
@@ -159,20 +162,79 @@ struct ChaoticWorld {
         case 35:
             world.stepWall(by: .seconds(Int.random(in: -100_000...100_000, using: &world.random)))
             chaos.value.isClockSet = true
-        case 36:
-            chaos.value.restarts += 1
-            // What is left of a Retry-After goes by the time of day.
-            if chaos.value.isClockSet { chaos.value.leaveAloneUntil = [:] }
-            chaos.value.isClockSet = false
-            world.restart(down: .seconds(Int.random(in: 0...10, using: &world.random)))
-            // Routes are told anew by whoever watches the network.
-            world.input(.routes(chaos.value.routes))
+        case 36: restart()
         case 37: world.input(.reload(world.machine.options))
         case 38:
             let intervals: [DispatchInterval?] = [.off, .every(.seconds(1)), nil]
             world.input(.interval(intervals.randomElement(using: &world.random) ?? nil, isDurable: false))
+        case 39, 40:
+            // The queue makes room, or lets events expire; its figures follow with the next change.
+            let lane = ModelStore.Lane(
+                destination: name, priority: Bool.random(using: &world.random) ? .critical : .normal)
+            world.store.evict(Int.random(in: 1...1000, using: &world.random), lane)
+        case 41: forget()
+        case 42: stop()
+        case 43: reload(name)
         default: world.input(.timer)
         }
+    }
+
+    /// Collection is disabled and enabled again; what is in flight may end before the queue is emptied, or after.
+    private mutating func forget() {
+        chaos.value.isEnabled = false
+        world.input(.enabled(false))
+        world.run(.milliseconds(Int.random(in: 0...1000, using: &world.random)))
+        world.store.empty()
+        world.input(.forget)
+        world.publish()
+        world.run(.milliseconds(Int.random(in: 0...1000, using: &world.random)))
+        chaos.value.isEnabled = true
+        world.input(.enabled(true))
+    }
+
+    /// A stop, which ends when it said, and the next start.
+    private mutating func stop() {
+        let grace = Duration.seconds(Int.random(in: 0...20, using: &world.random))
+        let end = world.boot + grace + .seconds(1)
+        world.input(.stop(grace: grace))
+        while !world.isStopped, world.boot <= end {
+            world.run(.milliseconds(100))
+            // A second one does not prolong it.
+            world.input(.stop(grace: .seconds(600)))
+        }
+        if !world.isStopped { world.faults.append("\(world.boot): does not stop") }
+        restart()
+    }
+
+    /// Its settings change in what counts for trust, or in its rate.
+    private mutating func reload(_ name: DestinationName) {
+        var options = world.machine.options
+        guard let index = options.destinations.firstIndex(where: { $0.name == name }) else { return }
+        let before = options.destinations[index]
+        if Bool.random(using: &world.random) {
+            options.destinations[index].fingerprint += "'"
+        } else {
+            options.destinations[index].requestsPerSecond = [nil, 5, 20].randomElement(using: &world.random) ?? nil
+        }
+        world.input(.reload(options, isByPerson: Bool.random(using: &world.random)))
+        guard let machine = world.machine.destinations[name] else { return }
+        if machine.options.fingerprint != before.fingerprint, machine.hasAcknowledgedWithSettings || machine.hold != nil
+        {
+            world.faults.append("\(world.boot): believes what was learned with other settings")
+        }
+        if (machine.bucket == nil) != (machine.options.requestsPerSecond == nil) {
+            world.faults.append("\(world.boot): has not the rate of its settings")
+        }
+    }
+
+    private mutating func restart() {
+        chaos.value.restarts += 1
+        // What is left of a Retry-After goes by the time of day.
+        if chaos.value.isClockSet { chaos.value.leaveAloneUntil = [:] }
+        chaos.value.isClockSet = false
+        world.restart(down: .seconds(Int.random(in: 0...10, using: &world.random)))
+        // Routes are told anew by whoever watches the network.
+        world.input(.routes(chaos.value.routes))
     }
 
     /// All is well again.

@@ -44,6 +44,23 @@ struct CommandTests {
         #expect(world.store.queued == 0)
     }
 
+    @Test("ga06: a drain also sends what came to one destination while another was still busy")
+    func ga06_drainGoesRound() {
+        var options = options(interval: .off)
+        options.destinations.append(DestinationOptions(name: "slow"))
+        var world = World(options)
+        world.answer = { _, sent in (sent.destination == "slow" ? .seconds(10) : .milliseconds(50), .acknowledged) }
+        world.accept(10)
+        world.accept(10, to: "slow")
+        world.input(.drain(first, nil, timeout: .seconds(60)))
+        world.run(.seconds(5))
+        world.accept(10)
+        world.run(.seconds(4))
+        #expect(world.sent.count == 2 && world.results.isEmpty)
+        world.run(.seconds(20))
+        #expect(world.results[first] == .done && world.sent.count == 3 && world.store.queued == 0)
+    }
+
     @Test("ga05: no data says why, the highest reason first")
     func ga05_reasons() {
         func reason(_ prepare: (inout World) -> Void) -> DestinationStateName? {

@@ -229,9 +229,48 @@ struct DeliveryDriverTests {
         }
     }
 
+    @Test("ac15: what the network monitor finds reaches the destination: no route, and a change that ends the waits")
+    func ac15_networkNews() async throws {
+        let answers = Mutex<[Outcome]>([.retry(.unavailable)])
+        let answer: @Sendable (Batch) async -> Outcome = { _ in answers.withLock { $0.popLast() } ?? .acknowledged }
+        var options = options(interval: .every(.seconds(1)))
+        options.destinations[0].retry = RetrySchedule(intervals: [.seconds(3600)])
+        try await withDriver(options, answer: answer) { driver, store, _, _ in
+            store.accept(10)
+            await driver.summariesChanged()
+            #expect(await eventually { driver.snapshot.destinations[0].counters.retries == 1 })
+            await driver.networkNews(NetworkNews(hasChanged: true, routes: [:]))
+            #expect(await eventually { store.state.withLock { $0.acknowledged.count } == 10 })
+            await driver.networkNews(NetworkNews(hasChanged: false, routes: ["main": false]))
+            #expect(driver.snapshot.destinations[0].obstacle == .offline)
+        }
+    }
+
+    @Test("disabling returns at once with nothing in flight, else when that is known; also to a second caller")
+    func disable() async throws {
+        let open = Mutex(false)
+        let answer: @Sendable (Batch) async -> Outcome = { _ in
+            _ = await eventually { open.withLock { $0 } }
+            return .acknowledged
+        }
+        try await withDriver(options(), answer: answer) { driver, store, _, _ in
+            await driver.disable(grace: .seconds(3600))
+            await driver.enable()
+            store.accept(50)
+            await driver.summariesChanged()
+            #expect(await eventually { driver.snapshot.destinations[0].inFlight == 1 })
+            async let first: Void = driver.disable(grace: .seconds(3600))
+            async let second: Void = driver.disable(grace: .seconds(3600))
+            open.withLock { $0 = true }
+            _ = await (first, second)
+            #expect(await eventually { store.state.withLock { $0.acknowledged.count } == 50 })
+        }
+    }
+
     @Test("a destination that does not exist is an error with the known names")
     func unknownDestination() async throws {
         try await withDriver(options()) { driver, _, _, _ in
+            try await driver.dispatch(to: "main")
             let error = await #expect(throws: DeliveryError.self) { try await driver.dispatch(to: "mian") }
             #expect(error?.code == .unknownDestination && error?.message.contains("main") == true)
         }

@@ -141,6 +141,16 @@ struct FleetTests {
         #expect(most <= capacity * 3 / 2 + 10 && refused * 10 <= after, "\(facts); \(Seeds.again(seed))")
     }
 
+    @Test("ac01: an agent with a phase sends critical events at once where their delay is zero")
+    func noDelay() {
+        var options = options { $0.criticalDelay = .zero }
+        options.phase = 0.7
+        var world = World(options)
+        world.accept(1, .critical)
+        world.run(.milliseconds(10))
+        #expect(world.sent.count == 1)
+    }
+
     @Test("agents that get events at the same moment send in the second half of the interval, each at its own point")
     func phases() {
         var random = SplitMix64(seed: Seeds.one(12))

@@ -37,6 +37,8 @@ struct ModelStore {
     var mostInChunk = Int.max
     /// How many apps the events are of, in turn; nil: nobody knows.
     var apps: Int?
+    /// Events that are gone without having been sent: evicted, expired, or deleted when collection was disabled.
+    var removed: Set<Int> = []
     /// How often it was asked whether all is durable.
     var flushes = 0
     /// The events of all leases, by lane.
@@ -97,6 +99,20 @@ struct ModelStore {
         noteLease(header)
         leased.insert(header.id)
         return header
+    }
+
+    /// The oldest waiting events of a lane are evicted, or expire.
+    mutating func evict(_ count: Int, _ lane: Lane) {
+        guard let events = waiting[lane] else { return }
+        removed.formUnion(events.prefix(count).map(\.number))
+        waiting[lane] = events.dropFirst(count)
+    }
+
+    /// Collection was disabled: all is deleted, whatever is being sent.
+    mutating func empty() {
+        removed.formUnion(waiting.values.joined().map(\.number))
+        removed.formUnion(batches.values.flatMap(\.events).map(\.number))
+        (waiting, batches, leased) = ([:], [:], [])
     }
 
     private mutating func noteLease(_ header: BatchHeader) {

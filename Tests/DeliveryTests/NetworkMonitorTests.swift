@@ -102,6 +102,22 @@ struct NetworkMonitorTests {
         await monitor.stop()
     }
 
+    @Test("ac15: a monitor that could not start, or has stopped, says nothing of any destination")
+    func ac15_notStarted() async throws {
+        let loop = try EventLoop(name: "network")
+        try loop.start()
+        defer { loop.stop() }
+        let kept = Kept(Mutex([]))
+        let monitor = NetworkMonitor(on: loop, targets: ["lan": [.name]]) { kept.add($0) }
+        await monitor.setTargets(["lan": [NetworkTarget(host: "127.0.0.1")]])
+        #expect(kept.routes.isEmpty)
+        try await monitor.start()
+        #expect(kept.routes == ["lan": true])
+        await monitor.stop()
+        await monitor.setTargets(["lan": [NetworkTarget(host: "127.0.0.1")], "other": [.name]])
+        #expect(kept.routes == ["lan": true])
+    }
+
     @Test(
         "ac15: a default route that moves is a change, hosts' containers that come and go are none",
         .enabled(if: canMakeNamespaces, "NOT TESTED: needs root (CAP_SYS_ADMIN) for unshare(2), and iproute2"))

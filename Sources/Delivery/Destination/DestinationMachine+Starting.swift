@@ -305,7 +305,7 @@ extension DestinationMachine {
             if laneStates[priority].taken ?? 0 != lanes[priority].handedOut {
                 next.take(laneStates[priority].leasedAt.map { $0 + DestinationMachine.countsSettle })
             }
-            guard gate.automatic != nil, let risk = atRisk(priority), risk > now.wall else { continue }
+            guard gate.automatic != nil, let risk = atRisk(priority) else { continue }
             // An appointment: the time of day may be set meanwhile.
             next.take(now.boot + min(risk - now.wall, .seconds(3600)))
         }

@@ -40,7 +40,7 @@ public actor DeliveryDriver {
     private var nextCommand: UInt64 = 1
     private var stopWaiters: [CheckedContinuation<Void, Never>] = []
     /// Callers that wait until nothing is in flight.
-    private var quietWaiter: CheckedContinuation<Void, Never>?
+    private var quietWaiters: [CheckedContinuation<Void, Never>] = []
     var isStopped = false
     private var timer: (id: EventLoop.TimerID, at: BootInstant)?
     var lastLanes: [DestinationName: Lanes] = [:]
@@ -130,15 +130,15 @@ public actor DeliveryDriver {
 
     /// Returns when nothing is in flight, or after the grace.
     func ending(of grace: Duration) async {
-        guard machine.hasAttempts, quietWaiter == nil else { return }
+        guard machine.hasAttempts else { return }
         let timer = loop.after(grace) { self.assumeIsolated { $0.endQuietWait() } }
-        await withCheckedContinuation { quietWaiter = $0 }
+        await withCheckedContinuation { quietWaiters.append($0) }
         loop.cancel(timer)
     }
 
     private func endQuietWait() {
-        quietWaiter?.resume()
-        quietWaiter = nil
+        for waiter in quietWaiters { waiter.resume() }
+        quietWaiters = []
     }
 
     func check(_ destination: DestinationName?) throws(DeliveryError) {
@@ -209,7 +209,7 @@ public actor DeliveryDriver {
         }
         arm(now)
         lookForCredentialsLater()
-        if quietWaiter != nil, !machine.hasAttempts { endQuietWait() }
+        if !quietWaiters.isEmpty, !machine.hasAttempts { endQuietWait() }
         publish(now, isUrgent: !taken.allSatisfy(\.isRoutine) || effects.contains { !$0.isRoutine })
     }
 
@@ -306,8 +306,8 @@ public actor DeliveryDriver {
     }
 
     private func sent(_ id: AttemptID, _ outcome: Outcome) {
-        // What was cut is known to be given back already.
-        guard sends.removeValue(forKey: id) != nil else { return }
+        // The machine knows whether it was cut meanwhile, and given back.
+        sends[id] = nil
         handleSoon(.sent(id, outcome))
     }
 }

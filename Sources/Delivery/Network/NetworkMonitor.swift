@@ -59,12 +59,11 @@ public actor NetworkMonitor {
     /// - Throws: `SystemError` when the kernel has no netlink socket for us (`RestrictAddressFamilies` in a unit must
     ///   name AF_NETLINK). Delivery works without: senders find out by themselves.
     public func start() throws(SystemError) {
-        guard sockets == nil else { return }
         let sockets = try Sockets()
         let listening = sockets.listening.raw
         try loop.watch(listening, for: .readable) { _ in
             // Only that something changed matters; what it is now is asked for.
-            guard cnetlink_discard(listening) > 0 else { return }
+            _ = cnetlink_discard(listening)
             self.assumeIsolated { $0.arm(at: $0.time.bootTime + NetworkMonitor.settling) }
         }
         self.sockets = sockets

@@ -1,0 +1,340 @@
+import EventLoops
+import Events
+import Frames
+import Glibc
+import Logs
+import Model
+import Spool
+import Synchronization
+import TestKit
+import Testing
+
+@testable import Intake
+
+/// A queue that stores, has no room or fails, by a seed; and what has become of every line.
+private final class FlakyStore: CommitStore {
+    struct State {
+        var random: SplitMix64
+        var isFlaky = true
+        var memory: [String: [UInt8]]
+        /// Names of events, where bad lines began, and what left the quarantine, in order.
+        var events: [String] = []
+        var quarantined: [Int64] = []
+        var requeued: [Int64] = []
+        var destinations: Set<DestinationName> = []
+    }
+
+    struct Broken: Error {}
+
+    let state: Mutex<State>
+
+    init(seed: UInt64, memory: [String: [UInt8]] = [:]) {
+        state = Mutex(State(random: SplitMix64(seed: seed), memory: memory))
+    }
+
+    var storesNothing: Bool { false }
+    func sync() async throws {}
+    func mustStay(_ file: [UInt8]) -> Bool { false }
+
+    func store(_ commit: Commit) async throws -> StoreResult {
+        let decompressor = try FrameDecompressor()
+        return try state.withLock { state in
+            if state.isFlaky {
+                switch Int.random(in: 0..<6, using: &state.random) {
+                case 0: throw Broken()
+                case 1: return .wait(.full)
+                default: break
+                }
+            }
+            for chunk in commit.chunks {
+                let bytes = try decompressor.decompress(chunk.frame, chunk.compression, limit: chunk.bytes)
+                for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+                    state.events.append(line.firstMatch(of: /"name":"(e\d+)"/).map { String($0.1) } ?? "no name")
+                }
+                state.destinations.formUnion(chunk.destinations)
+            }
+            state.quarantined += commit.quarantined.map(\.offset)
+            state.requeued += commit.requeued
+            for (name, value) in commit.memory { state.memory[name] = value }
+            return .stored(refused: 0)
+        }
+    }
+}
+
+/// A file of events and of lines that are none, some too long to be kept whole.
+private struct MixedFile {
+    static let longest = 4500
+
+    let path: String
+    var lines: [(offset: Int64, length: Int64, event: String?)] = []
+
+    init(in directory: TemporaryDirectory, lines count: Int, using random: inout SplitMix64) throws {
+        path = "\(directory.path)/mixed.jsonl"
+        var text = ""
+        for number in 0..<count {
+            let kind = Int.random(in: 0..<40, using: &random)
+            let line =
+                switch kind {
+                case 0: String(repeating: "x", count: MixedFile.longest + 500)
+                case 1..<15: "bad \(number)"
+                default: #"{"name":"e\#(number)"}"#
+                }
+            lines.append((Int64(text.utf8.count), Int64(line.utf8.count), kind < 15 ? nil : "e\(number)"))
+            text += line + "\n"
+        }
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        defer { close(file) }
+        try #require(write(file, text, text.utf8.count) == text.utf8.count)
+    }
+}
+
+@Suite("Lines that come from elsewhere than the spool")
+struct AsideTests {
+    private let directory: TemporaryDirectory
+    private let log = Log(KeptLog())
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    private func settings(to destinations: [DestinationName] = ["main"]) -> IntakeSettings {
+        let limits = ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20)
+        return IntakeSettings(
+            events: .withoutSessions, routes: [Route(destinations: destinations, compression: .none, chunks: limits)],
+            table: RouteTable(standard: limits), cap: 10 << 20)
+    }
+
+    private func withLoop(_ body: (EventLoop) async throws -> Void) async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        try await body(loop)
+    }
+
+    private func rereader(_ loop: EventLoop, _ store: FlakyStore) -> Rereader {
+        let settings = settings()
+        return Rereader(on: loop, store: store, time: ManualTime(), log: log) { settings }
+    }
+
+    @Test(
+        "lines that the quarantine could not hold are read again once each, whatever fails meanwhile; no others are",
+        arguments: Seeds.list(0..<24))
+    func unkeptLines(seed: UInt64) async throws {
+        var random = SplitMix64(seed: seed)
+        let file = try MixedFile(in: directory, lines: seed % 8 == 0 ? 3000 : 200, using: &random)
+        let key = try BackfillFile(path: file.path, maxEventSize: MixedFile.longest).key
+        let id = Hexadecimal.bytes(key)
+        // The rows of several commits, each with the lines of its own part of the file.
+        var (rows, meant) = ([UnkeptLines(app: "shop", path: "shop/mixed.jsonl")], file.lines)
+        meant.removeAll { _ in Int.random(in: 0..<3, using: &random) == 0 }
+        for (offset, length, _) in meant {
+            if Int.random(in: 0..<100, using: &random) == 0 {
+                rows.append(UnkeptLines(app: "shop", path: rows[0].path))
+            }
+            // Of a line that was too long or bad, with its line feed or without.
+            let whole = length + (Bool.random(using: &random) ? 1 : 0)
+            rows[rows.count - 1].add(
+                QuarantineRecord(
+                    reason: .notJSON, detail: "", app: "shop", path: rows[0].path, offset: offset, length: whole,
+                    content: [], time: Timestamp(milliseconds: 0)))
+        }
+        let memory = rows.filter { !$0.ranges.isEmpty }.map { ($0.name(of: id), $0.encoded) }
+        let store = FlakyStore(seed: seed, memory: Dictionary(uniqueKeysWithValues: memory))
+        try await withLoop { loop in
+            let rereader = rereader(loop, store)
+            var tries = 0
+            while tries < 300 {
+                tries += 1
+                let left = store.state.withLock { $0.memory }.compactMap { name, value in
+                    UnkeptLines(value).map { (name: name, lines: $0) }
+                }
+                guard !left.isEmpty else { break }
+                _ = try? await rereader.read(file.path, key, left, maxEventSize: MixedFile.longest)
+            }
+        }
+        let again = Seeds.again(seed)
+        let state = store.state.withLock { $0 }
+        #expect(state.memory.isEmpty, "\(again)")
+        #expect(state.events.sorted() == meant.compactMap(\.event).sorted(), "\(again)")
+        #expect(state.quarantined.sorted() == meant.filter { $0.event == nil }.map(\.offset), "\(again)")
+    }
+
+    @Test("another file under the name, and one that is gone, are not read; one that cannot be is an error")
+    func otherFiles() async throws {
+        var random = SplitMix64(seed: 1)
+        let file = try MixedFile(in: directory, lines: 10, using: &random)
+        var lines = UnkeptLines(app: "shop", path: "shop/mixed.jsonl")
+        lines.add(
+            QuarantineRecord(
+                reason: .notJSON, detail: "", app: "shop", path: lines.path, offset: 0, length: 1, content: [],
+                time: Timestamp(milliseconds: 0)))
+        let store = FlakyStore(seed: 1)
+        try await withLoop { loop in
+            let rereader = rereader(loop, store)
+            let rows = [(name: "unkept/00/0", lines: lines)]
+            for path in [file.path, "\(file.path).gone"] {
+                let count = try await rereader.read(path, "00", rows, maxEventSize: 1000)
+                #expect(count == nil)
+            }
+            let error = await #expect(throws: IntakeError.self) {
+                try await rereader.read(directory.path, "00", rows, maxEventSize: 1000)
+            }
+            #expect(error?.code == .store)
+        }
+        #expect(store.state.withLock { $0.events.isEmpty && $0.quarantined.isEmpty })
+    }
+
+    @Test("kept lines leave the quarantine with what becomes of them, once each; what was not kept whole stays")
+    func keptLines() async throws {
+        for seed in UInt64(0)..<20 {
+            let records = (0..<40).map { number in
+                let isCut = number % 5 == 0
+                let text = number % 3 == 0 ? "bad \(number)" : #"{"name":"e\#(number)"}"#
+                return (
+                    id: Int64(number),
+                    record: QuarantineRecord(
+                        reason: .notJSON, detail: "", app: "shop", path: "shop/a.jsonl", offset: Int64(number),
+                        length: Int64(text.utf8.count) + (isCut ? 1 : 0), content: Array(text.utf8),
+                        time: Timestamp(milliseconds: 0))
+                )
+            }
+            let store = FlakyStore(seed: seed)
+            try await withLoop { loop in
+                let rereader = rereader(loop, store)
+                for _ in 0..<100 {
+                    let gone = Set(store.state.withLock { $0.requeued })
+                    _ = try? await rereader.read(records.filter { !gone.contains($0.id) })
+                }
+            }
+            let state = store.state.withLock { $0 }
+            let whole = (0..<40).filter { $0 % 5 != 0 }
+            #expect(state.requeued.sorted() == whole.map(Int64.init), "seed \(seed)")
+            #expect(state.events.sorted() == whole.filter { $0 % 3 != 0 }.map { "e\($0)" }.sorted(), "seed \(seed)")
+            #expect(state.quarantined.sorted() == whole.filter { $0 % 3 == 0 }.map(Int64.init), "seed \(seed)")
+        }
+    }
+
+    /// What a backfill is told, changed by a test as it goes.
+    private final class Told: Sendable {
+        let options: Mutex<(intake: IntakeSettings, obstacles: Int)>
+
+        init(_ settings: IntakeSettings) { options = Mutex((settings, 0)) }
+
+        var asked: Backfill.Options {
+            Backfill.Options(intake: options.withLock { $0.intake }, maxEventSize: MixedFile.longest) { _ in
+                self.options.withLock { options in
+                    guard options.obstacles > 0 else { return nil }
+                    options.obstacles -= 1
+                    return "other events go first"
+                }
+            }
+        }
+    }
+
+    private func backfill(_ loop: EventLoop, _ store: FlakyStore, _ told: Told) -> Backfill {
+        Backfill(
+            on: loop, store: store, memory: store.state.withLock { $0.memory }, figures: IntakeFigures(),
+            time: ManualTime(), log: log
+        ) { told.asked }
+    }
+
+    @Test(
+        "an old file is taken once, whatever fails or restarts meanwhile; bad lines go to the quarantine",
+        arguments: Seeds.list(0..<16))
+    func backfill(seed: UInt64) async throws {
+        var random = SplitMix64(seed: seed)
+        let file = try MixedFile(in: directory, lines: 300, using: &random)
+        let store = FlakyStore(seed: seed)
+        let told = Told(settings())
+        var isDone = false
+        try await withLoop { loop in
+            for _ in 0..<200 where !isDone {
+                let backfill = backfill(loop, store, told)
+                let old = try BackfillFile(path: file.path, maxEventSize: MixedFile.longest)
+                var place = await backfill.state(of: old.key).place
+                let goesOn = try old.begin(at: place)
+                #expect(goesOn)
+                do {
+                    while let content = try old.next(atMost: Int.random(in: 1...2000, using: &random)) {
+                        told.options.withLock { $0.obstacles = Int.random(in: 0...3, using: &random) }
+                        let piece = BackfillPiece(
+                            key: old.key, file: file.path, app: "shop", from: place, content: content)
+                        let ledger = try await backfill.take(piece)
+                        #expect(ledger.read == ledger.accepted + ledger.quarantined)
+                        place = content.end
+                    }
+                    isDone = true
+                } catch is IntakeError {}
+            }
+        }
+        let again = Seeds.again(seed)
+        let state = store.state.withLock { $0 }
+        #expect(isDone, "\(again)")
+        #expect(state.events == file.lines.compactMap(\.event), "\(again)")
+        #expect(state.quarantined == file.lines.filter { $0.event == nil }.map(\.offset), "\(again)")
+    }
+
+    @Test(
+        "a piece that begins elsewhere, or comes when none may, is refused with its reason, and nothing of it is stored"
+    )
+    func refusedPieces() async throws {
+        let store = FlakyStore(seed: 1)
+        store.state.withLock { $0.isFlaky = false }
+        let told = Told(settings())
+        func piece(_ number: Int, from place: String?) -> BackfillPiece {
+            let content = FilePiece(
+                bytes: Array("{\"name\":\"e\(number)\"}\n".utf8), offset: 0, end: "end \(number)")
+            return BackfillPiece(key: "aa", file: "old.jsonl", app: "shop", from: place, content: content)
+        }
+        try await withLoop { loop in
+            let backfill = backfill(loop, store, told)
+            func code(_ number: Int, from place: String?) async -> IntakeError.Code? {
+                do throws(IntakeError) {
+                    _ = try await backfill.take(piece(number, from: place))
+                    return nil
+                } catch {
+                    return error.code
+                }
+            }
+            #expect(await code(1, from: nil) == nil)
+            #expect(await code(1, from: nil) == .elsewhere)
+            #expect(await code(2, from: "elsewhere") == .elsewhere)
+            told.options.withLock { $0.intake.isCollecting = false }
+            #expect(await code(2, from: "end 1") == .disabled)
+            told.options.withLock { $0.intake = settings(to: []) }
+            #expect(await code(2, from: "end 1") == .noDestination)
+            // The settings in force at that moment count.
+            told.options.withLock { $0.intake = settings(to: ["other"]) }
+            told.options.withLock { $0.obstacles = .max }
+            #expect(await code(2, from: "end 1") == .later)
+            told.options.withLock { $0.obstacles = 3 }
+            #expect(await code(2, from: "end 1") == nil)
+            await backfill.stop()
+            #expect(await code(3, from: "end 2") == .stopping)
+        }
+        let state = store.state.withLock { $0 }
+        #expect(state.events == ["e1", "e2"] && state.destinations == ["main", "other"])
+    }
+
+    @Test(
+        "of more old files than are remembered, the one that was taken up longest ago is forgotten; a known one forgets none"
+    )
+    func manyFiles() async throws {
+        func place(_ second: Int) -> [UInt8] {
+            withUnsafeBytes(of: Int64(second).littleEndian) { Array($0) } + Array("there".utf8)
+        }
+        let memory = (1...Backfill.mostFiles).map { ("backfill/\($0)", place($0)) }
+        let store = FlakyStore(seed: 1, memory: Dictionary(uniqueKeysWithValues: memory))
+        store.state.withLock { $0.isFlaky = false }
+        try await withLoop { loop in
+            let backfill = backfill(loop, store, Told(settings()))
+            for (key, place) in [("77", "there"), ("new", nil)] {
+                let content = FilePiece(bytes: Array("{\"name\":\"e1\"}\n".utf8), offset: 0, end: "end")
+                _ = try await backfill.take(
+                    BackfillPiece(key: key, file: "old.jsonl", app: "shop", from: place, content: content))
+                #expect(await backfill.state(of: "1").place == (key == "77" ? "there" : nil))
+            }
+            #expect(await backfill.state(of: "2").place == "there")
+        }
+        let kept = store.state.withLock { $0.memory }
+        #expect(kept.count == Backfill.mostFiles && kept["backfill/1"] == nil && kept["backfill/new"] != nil)
+    }
+}
