@@ -79,7 +79,6 @@ extension DeliveryMachine {
                 effects.append(.report(id, .noData(name, reason)))
             }
         }
-        if !concerned.isEmpty { destinations.update(name) { $0.pushEnd = nil } }
     }
 
     mutating func finishCommands(at now: Moment) {

@@ -202,7 +202,9 @@ struct ChaoticWorld {
             // A second one does not prolong it.
             world.input(.stop(grace: .seconds(600)))
         }
-        if !world.isStopped { world.faults.append("\(world.boot): does not stop") }
+        if !world.isStopped || world.machine.wakeAt(world.now) != nil || !world.inFlight.isEmpty {
+            world.faults.append("\(world.boot): does not stop")
+        }
         restart()
     }
 

@@ -58,7 +58,24 @@ struct CommandTests {
         world.run(.seconds(4))
         #expect(world.sent.count == 2 && world.results.isEmpty)
         world.run(.seconds(20))
-        #expect(world.results[first] == .done && world.sent.count == 3 && world.store.queued == 0)
+        #expect(world.results[first] == .done && world.store.queued == 0)
+        #expect(world.sent.count == 3 && world.wishes == 3)
+    }
+
+    @Test("ga05: the failure of what was on its way before a dispatch does not end it")
+    func ga05_othersFail() {
+        var world = World(options())
+        world.answer = { _, sent in
+            sent.events.count == 50 ? (.seconds(10), .retry(.unavailable)) : (.seconds(20), .acknowledged)
+        }
+        world.accept(50)
+        world.run(.milliseconds(100))
+        world.accept(10)
+        world.input(.dispatch(first, nil))
+        world.run(.seconds(15))
+        #expect(world.sizes.prefix(2) == [50, 10] && world.results.isEmpty)
+        world.run(.seconds(10))
+        #expect(world.results[first] != nil && world.store.acknowledged.count == 10)
     }
 
     @Test("ga05: no data says why, the highest reason first")
@@ -367,6 +384,46 @@ struct CommandTests {
         world.accept(50)
         world.run(.seconds(60))
         #expect(world.store.acknowledged.count == 50)
+    }
+
+    @Test("ga06: a drain that ran out of time before its first request says how many wait, not that there is no data")
+    func ga06_outOfTimeBeforeTheFirst() {
+        var world = World(options(interval: .off))
+        world.storeLatency = { _ in .seconds(60) }
+        world.accept(10)
+        world.input(.drain(first, nil, timeout: .seconds(5)))
+        world.run(.seconds(200))
+        #expect(world.results[first] == .timedOut(waiting: 10) && world.reports.isEmpty)
+    }
+
+    @Test("network on ends the waits, once; off is said at each start, and holds as nothing but itself")
+    func networkOnAgain() {
+        var world = World(options())
+        world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
+        world.accept(10)
+        world.run(.seconds(7))
+        world.input(.network(on: false))
+        world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+        world.run(.milliseconds(100))
+        world.notes = []
+        world.restart()
+        #expect(world.notes.contains(.network(on: false)) && world.machine.snapshot(at: world.now).heldTokens == 0)
+        world.input(.network(on: true))
+        world.run(.milliseconds(100))
+        #expect(world.store.acknowledged.count == 10)
+        world.notes = []
+        world.input(.network(on: true))
+        #expect(world.notes.isEmpty)
+
+        // A wait of minutes ends with it.
+        world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
+        world.accept(10)
+        world.run(.seconds(120))
+        world.input(.network(on: false))
+        world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+        world.input(.network(on: true))
+        world.run(.milliseconds(100))
+        #expect(world.store.acknowledged.count == 20)
     }
 
     @Test("network off: collect, never connect; durable")

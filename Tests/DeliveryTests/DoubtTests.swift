@@ -189,6 +189,7 @@ struct DoubtTests {
             world.run(.seconds(3600))
             #expect(world.main.hold?.doubt?.isAnnounced == true && world.store.deadLettered.isEmpty, "\(manner)")
             #expect(world.sent.count < 3000, "\(world.sent.count) requests in an hour")
+            #expect(world.alerts == 1, "\(manner): told once")
             world.answer = before
             world.run(.seconds(30))
             #expect(world.store.acknowledged.count == 900 && world.main.hold == nil, "\(manner)")

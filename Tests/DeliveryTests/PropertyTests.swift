@@ -37,6 +37,7 @@ struct PropertyTests {
         #expect(world.store.leased.isEmpty, "\(again)")
         #expect(world.machine.commands.isEmpty, "\(again)")
         #expect(world.machine.wakeAt(world.now) == nil, "\(again): it wakes without a cause")
+        #expect(world.wishes < 2 * world.sent.count + 500, "\(again): \(world.wishes) wishes, \(world.sent.count) sent")
         let acknowledged = world.store.acknowledged
         #expect(acknowledged.values.allSatisfy { $0 == 1 }, "\(again)")
         let ends = [Set(acknowledged.keys), Set(world.store.deadLettered.keys), world.store.removed]

@@ -79,6 +79,22 @@ struct TrustTests {
         #expect(!world.main.hasAcknowledgedWithSettings)
     }
 
+    @Test("events that are rejected before they are sent tell nothing of a destination that is down")
+    func rejectedHereWhileDown() {
+        var world = World(options { $0.retry = RetrySchedule(intervals: []) })
+        world.answer = { _, _ in (.milliseconds(1), .retry(.unavailable)) }
+        world.accept(50)
+        world.run(.seconds(10))
+        #expect(world.main.breaker != nil)
+        let old = Failure(kind: .local, message: "too old")
+        world.answer = { _, sent in
+            let rejected = sent.events.indices.map { RejectedEvent(index: $0, failure: old, isFinal: true) }
+            return (.milliseconds(1), .partial(rejected: rejected, retry: []))
+        }
+        world.run(.seconds(3600))
+        #expect(world.store.deadLettered.count == 50 && world.main.breaker != nil)
+    }
+
     @Test("what a protocol forbids to send again is a dead letter at once, and its reason is kept")
     func rejectedForGood() {
         var world = World(options())

@@ -48,6 +48,8 @@ struct World {
     var notes: [DeliveryNote] = []
     var switches: [String: String] = [:]
     var isStopped = false
+    /// How often the queue was asked for a batch.
+    var wishes = 0
     var storeBusyUntil = BootInstant(nanoseconds: 0)
     /// What was found wrong, with the time; empty when all is well.
     var faults: [String] = []
@@ -193,8 +195,11 @@ struct World {
             switch effect {
             case .leaseNext(let id, let request):
                 asking(&self, request)
+                wishes += 1
                 ask(.lease(id, request))
-            case .leaseAgain(let id, let batch): ask(.leaseAgain(id, batch))
+            case .leaseAgain(let id, let batch):
+                wishes += 1
+                ask(.leaseAgain(id, batch))
             case .release(let batch): ask(.release(batch))
             case .settle(let id, let settlement): ask(.settle(id, settlement))
             case .send(let id): send(id)

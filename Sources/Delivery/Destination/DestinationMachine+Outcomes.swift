@@ -162,7 +162,6 @@ extension DestinationMachine {
         if answer.isProbe || breaker != nil {
             // The destination's state decides when it is tried again, not the batch's own schedule.
             if answer.isProbe { postponeProbes(at: now) }
-            if batch.isSetAside { batch.notBefore = later }
             return giveBack(batch, number)
         }
         if batch.isSetAside || batch.isSuspect {

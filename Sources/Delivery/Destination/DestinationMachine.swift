@@ -115,7 +115,7 @@ struct DestinationMachine: Sendable {
     var rateRetryAt: BootInstant?
 
     var push: Push?
-    /// Why the last push ended; nil when all went. Taken by the coordinator.
+    /// Why the last push ended; nil when all went.
     var pushEnd: DestinationStateName?
     /// How pushed attempts ended: nil where the batch was taken, split or given up; else it stays.
     /// Taken by the coordinator.
