@@ -1,5 +1,6 @@
 import EventLoops
 import Glibc
+import Logs
 import Model
 import TestKit
 import Testing
@@ -159,5 +160,87 @@ struct QueueBoundsTests {
         #expect(ledger.accepted == 150 && ledger.deadLettered == 50 && ledger.discarded == 100 && ledger.balances)
         #expect(try await store.list(.queue, selection).records.isEmpty)
         await store.close()
+    }
+
+    @Test(
+        "where the file holds less than its bounds say, a commit is stored or waits; nothing is lost unseen, and room comes back",
+        arguments: [WhenFull.wait, .evict], Seeds.list(0..<6))
+    func fileHoldsLess(whenFull: WhenFull, seed: UInt64) async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var random = SplitMix64(seed: seed)
+        var maker = ChunkMaker()
+        let store = try fixture.open {
+            $0.maxSize = 32 << 20
+            $0.quarantineMaxSize = 1 << 20
+            $0.deadLettersMaxSize = seed.isMultiple(of: 2) ? 1 << 20 : 0
+            $0.whenFull = whenFull
+            $0.durability = .crash
+        }
+        var less = fixture.options
+        (less.maxSize, less.quarantineMaxSize, less.deadLettersMaxSize) = (256 << 10, 1 << 20, 256 << 10)
+        try await store.narrow(to: FileBounds(less))
+        var taken: [Int] = []
+        func take(_ most: Int, as disposition: Settlement.Disposition) async throws {
+            for _ in 0..<most {
+                guard let batch = try await store.leaseNext(request(events: 400)) else { return }
+                if disposition == .acknowledged { taken += numbers(batch) }
+                let part = Settlement.Part(0..<batch.header.events, disposition)
+                do throws(QueueError) {
+                    _ = try await store.settle(Settlement(batch: batch.header.id, parts: [part]))
+                } catch {
+                    // Dead letters may find no room. Nothing has changed then, and delivery tries again.
+                    try #require(error.code == .fileFull && disposition != .acknowledged)
+                    return await store.release(batch.header.id)
+                }
+            }
+        }
+        var (brought, refused, waited) = (0, 0, 0)
+        for round in 0..<200 {
+            let size = [60, 400, 2_500].randomElement(using: &random) ?? 400
+            var commit = maker.commit(
+                Int.random(in: 1...400, using: &random), size: size, full: Bool.random(using: &random))
+            if Int.random(in: 0..<4, using: &random) == 0 {
+                commit.quarantined = (0..<150).map { line in
+                    QuarantineRecord(
+                        reason: .notJSON, detail: "", app: "shop", path: "a", offset: Int64(round * 1_000 + line),
+                        length: 1,
+                        content: [UInt8](repeating: 65, count: 2_100), time: maker.time)
+                }
+                if Bool.random(using: &random) { (commit.chunks, commit.read) = ([], 0) }
+                commit.read += commit.quarantined.count
+            }
+            let result = try await store.store(commit)
+            if case .stored(let more) = result {
+                brought += commit.read - commit.quarantined.count
+                refused += more
+            } else {
+                waited += 1
+                try await take(Int.random(in: 1...20, using: &random), as: .acknowledged)
+            }
+            if Int.random(in: 0..<8, using: &random) == 0 {
+                try await take(
+                    Int.random(in: 1...4, using: &random), as: .deadLetter(Failure(kind: .status, message: "no")))
+            }
+        }
+        try await take(.max, as: .acknowledged)
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.queued == 0 })
+        let again = Seeds.again(seed)
+        let ledger = try #require(store.snapshot.lane("main", .normal)?.ledger)
+        #expect(ledger.balances && store.snapshot.intake.balances, "\(again)")
+        #expect(ledger.accepted == brought - refused, "\(again)")
+        #expect(ledger.acknowledged == taken.count && Set(taken).count == taken.count, "\(again)")
+        #expect(whenFull == .wait ? ledger.evicted == 0 : ledger.evicted > 0, "\(again): \(ledger), \(waited) waited")
+        #expect(fixture.log.messages.contains { $0.text.hasPrefix("queue file is full before") }, "\(again)")
+        #expect(store.snapshot.failure == nil, "\(again)")
+        #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0), "\(again)")
+        await store.close()
+    }
+}
+
+extension QueueStore {
+    /// The file holds no more than that from now on, whatever the configuration says.
+    fileprivate func narrow(to bounds: FileBounds) throws {
+        state.bounds = bounds
+        try file?.limit(to: bounds)
     }
 }

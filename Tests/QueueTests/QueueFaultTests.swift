@@ -155,23 +155,35 @@ struct QueueFaultTests {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
         var store = try fixture.open()
+        for _ in 0..<20 { _ = try await store.store(maker.commit(5)) }
         try await fill(store, &maker, 2_000)
         await store.close()
         store = try fixture.open()
+        // Formed of small chunks: one in flight, one given back; then one that is a chunk as it is stored.
         let first = try #require(try await store.leaseNext(request()))
+        let free = try #require(try await store.leaseNext(request()))
+        let full = try #require(try await store.leaseNext(request()))
+        await store.release(free.header.id)
         // More than the page cache holds, so that the pages are read again.
         try damage("\(fixture.options.stateDirectory)/queue.sqlite", at: 400 * 4_096, 300 * 4_096)
-        var taken = numbers(first)
+        var taken = numbers(first) + numbers(full)
+        var others = request()
+        others.except = [free.header.id]
         while store.snapshot.recoveries == 0 {
-            guard let batch = try await store.leaseNext(request()) else { continue }
+            guard let batch = try await store.leaseNext(others) else { continue }
             taken += numbers(batch)
             _ = try await store.settle(.acknowledged(batch.header))
         }
         _ = try await store.settle(.acknowledged(first.header))
+        _ = try await store.settle(.acknowledged(full.header))
+        let again = try #require(try await store.lease(free.header.id))
+        #expect(numbers(again) == numbers(free) && numbers(free) == Array(50..<100))
+        taken += numbers(again)
+        _ = try await store.settle(.acknowledged(again.header))
         taken += try await drain(store)
         #expect(Set(taken).count == taken.count)
         let ledger = try #require(store.snapshot.lane("main", .normal)?.ledger)
-        #expect(ledger.accepted == 100_000 && ledger.lost == 100_000 - taken.count && taken.count > 50_000)
+        #expect(ledger.accepted == 100_100 && ledger.lost == 100_100 - taken.count && taken.count > 50_000)
         #expect(aside(fixture).count == 1)
         await store.close()
     }

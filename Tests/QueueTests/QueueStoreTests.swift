@@ -242,6 +242,63 @@ struct QueueStoreTests {
         await store.close()
     }
 
+    @Test("calls that come too late or make no sense change nothing, and say so where they can")
+    func callsThatChangeNothing() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        for _ in 0..<4 { _ = try await store.store(maker.commit(5)) }
+        func ledger() -> Ledger? { store.snapshot.lane("main", .normal)?.ledger }
+        for limits in [request(events: 0), request(bytes: 0)] {
+            let leased = await store.leaseNext(limits, count: 1)
+            #expect(leased.batches.isEmpty && (leased.failure as? QueueError)?.code == .misuse)
+        }
+        let batch = try #require(try await store.leaseNext(request(bytes: 1)))
+        #expect(batch.header.events == 1, "one event goes, however small the limit")
+        let rest = try #require(try await store.leaseNext(request()))
+        #expect(rest.header.events == 19)
+        let no = Settlement.Disposition.deadLetter(Failure(kind: .status, status: 400, message: "no"))
+        for ranges in [[0..<5, 6..<19], [0..<5, 5..<5, 5..<19], [0..<18], [5..<19, 0..<5], [0..<20], []] {
+            let settlement = Settlement(batch: rest.header.id, parts: ranges.map { Settlement.Part($0, no) })
+            let error = await #expect(throws: QueueError.self) { try await store.settle(settlement) }
+            #expect(error?.code == .misuse, "\(ranges)")
+        }
+        // Of a batch that is leased already nobody gets a second lease; one that was given back has no end to tell of.
+        #expect(try await store.lease(rest.header.id) == nil)
+        await store.release(rest.header.id)
+        await store.release(rest.header.id)
+        #expect(store.snapshot.lane("main", .normal)?.summary.freeBatches == 1)
+        let whole = Settlement(batch: rest.header.id, parts: [Settlement.Part(0..<19, no)])
+        #expect(try await store.settle(whole) == [] && store.snapshot.deadLetters.count == 0)
+        try await store.acknowledge([rest.header.id])
+        #expect(numbers(try #require(try await store.lease(rest.header.id))) == numbers(rest))
+        #expect(try await store.settle(whole) == [] && store.snapshot.deadLetters.count == 19)
+        #expect(try await store.settle(whole) == [] && ledger()?.deadLettered == 19)
+        #expect(ledger()?.balances == true && ledger()?.queued == 1)
+        await store.close()
+        await store.close()
+    }
+
+    @Test("reasons of discarding come from documents: beyond two thousand they count as `other`")
+    func manyReasons() async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        let store = try fixture.open { $0.durability = .crash }
+        for round in 0..<3 {
+            var commit = Commit()
+            commit.notStored = (0..<1_000).map { number in
+                NotStored(
+                    priority: .normal, destinations: ["main"],
+                    fate: .discarded(reason: "rule \(round * 1_000 + number)"), events: 1)
+            }
+            commit.read = 1_000
+            _ = try await store.store(commit)
+        }
+        let discarded = store.snapshot.discarded
+        #expect(discarded.count == 2_001 && discarded.first { $0.reason == "other" }?.events == 1_000)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.discarded == 3_000)
+        await store.close()
+    }
+
     @Test("ac07: with `wait` nothing is stored beyond the cap, and there is room again below 90 % of it")
     func ac07_waitsForRoom() async throws {
         let fixture = try QueueFixture()
