@@ -12,6 +12,8 @@ import Testing
 /// A store without room, until somebody makes some.
 private final class FullStore: CommitStore {
     let isFull = Mutex(true)
+    /// How many commits are still to be told to wait although there is room: it came just then.
+    let isLate = Mutex(0)
     let asked = Mutex(0)
     /// How far each commit reached that was stored.
     let stored = Mutex<[Int64]>([])
@@ -20,7 +22,11 @@ private final class FullStore: CommitStore {
 
     func store(_ commit: Commit) async throws -> StoreResult {
         asked.withLock { $0 += 1 }
-        guard !storesNothing else { return .wait(.full) }
+        let isLate = isLate.withLock { left in
+            defer { left = max(0, left - 1) }
+            return left > 0
+        }
+        guard !storesNothing, !isLate else { return .wait(.full) }
         stored.withLock { $0 += commit.progress.checkpoints.map(\.offset) }
         return .stored(refused: 0)
     }
@@ -73,5 +79,27 @@ struct GivenUpTests {
         store.isFull.withLock { $0 = false }
         await #expect(throws: Intake.GivenUp.self) { try await committer.commit(upTo: 200) }
         #expect(store.stored.withLock { $0 } == [])
+    }
+
+    @Test("a commit that begins after the end of waiting does not wait", .timeLimit(.minutes(1)))
+    func noWaitAfterTheEnd() async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        let committer = Committer(FullStore(), on: loop, time: ManualTime())
+        await committer.stopWaiting()
+        await #expect(throws: Intake.GivenUp.self) { try await committer.commit(upTo: 100) }
+    }
+
+    @Test("room that comes between the answer and the wait for it is seen", .timeLimit(.minutes(1)))
+    func roomJustThen() async throws {
+        let loop = try EventLoop(name: "reader")
+        try loop.start()
+        defer { loop.stop() }
+        let store = FullStore()
+        store.isFull.withLock { $0 = false }
+        store.isLate.withLock { $0 = 2 }
+        try await Committer(store, on: loop, time: ManualTime()).commit(upTo: 100)
+        #expect(store.stored.withLock { $0 } == [100])
     }
 }

@@ -81,6 +81,13 @@ private actor Host {
         }
     }
 
+    func configure(_ change: (inout IntakeSettings) -> Void) {
+        guard let intake else { return }
+        var settings = intake.settings
+        change(&settings)
+        intake.configure(settings)
+    }
+
     func commit(_ offset: Int64 = 0) async throws {
         var progress = SpoolProgress()
         progress.checkpoints = [Checkpoint(key: [1], path: "shop/a.jsonl", offset: offset, state: [])]
@@ -341,6 +348,39 @@ struct IntakeTests {
                 arrived += try await host.lines(of: .normal).joined().count
             }
             #expect(arrived == 3_000)
+        }
+    }
+
+    @Test("however many bad lines are offered at once, a commit holds no more than fit; all are kept")
+    func badLinesFitSmallCaps() async throws {
+        try await withHost(cap: 1 << 20) { host in
+            var lines = (0..<3_000).map { "bad \($0)" }
+            var commits = 0
+            while !lines.isEmpty {
+                var (taken, count) = (await host.take(lines), 0)
+                while taken > 0 {
+                    taken -= lines.removeFirst().utf8.count + 1
+                    count += 1
+                }
+                #expect(0 < count && count <= (1 << 20) / 8 / 256 + 1)
+                try await host.commit()
+                commits += 1
+            }
+            #expect(commits > 5 && host.store.snapshot.intake.quarantined == 3_000)
+        }
+    }
+
+    @Test("what was taken and not committed when collection is disabled is discarded and counted, with what follows")
+    func disabled() async throws {
+        try await withHost { host in
+            _ = await host.take([#"{"name":"a"}"#, #"{"name":"b","priority":"critical"}"#])
+            await host.configure { $0.isCollecting = false }
+            _ = await host.take([#"{"name":"c"}"#, "bad"])
+            try await host.commit()
+            let figures = host.store.snapshot
+            #expect(figures.intake.accepted == 3 && figures.intake.quarantined == 1 && figures.intake.balances)
+            #expect(figures.lanes.reduce(0) { $0 + $1.ledger.discarded } == 3)
+            #expect(figures.lanes.allSatisfy { $0.ledger.queued == 0 && $0.ledger.balances })
         }
     }
 }
