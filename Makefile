@@ -46,7 +46,7 @@ else
 	@lintian --fail-on error,warning build/spoolship_*.deb build/spoolship-dbgsym_*.deb
 endif
 
-life: ## live the package's whole life in a clean Debian, or SUITE=trixie: install, deliver, alert, upgrade, purge; needs root
+life: ## test the package in a clean Debian, or SUITE=trixie: install, deliver, alert, upgrade, purge; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory deb
 	@scripts/life-test $(if $(SUITE),--suite $(SUITE))
@@ -60,12 +60,12 @@ image: ## make an OCI image of the package, without Docker, and run the agent in
 	@scripts/image-test --image build/*.oci.tar
 	@$(if $(filter arm64,$(ARCH)),scripts/image-test --image build/*.oci.tar --architecture arm64)
 
-faults: ## bring about some seventy faults on the packaged agent and see that each has its signals: docs/faults.md; needs root
+faults: ## cause some seventy faults on the packaged agent and check that each is reported: docs/faults.md; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory deb
 	@scripts/fault-table --systemd --write
 
-run: ## show the agent at work: events in, batches out over TLS, the ledger; ends by itself
+run: ## demonstrate the agent: events in, batches out over TLS, the ledger; ends by itself
 	@$(MAKE) --no-print-directory build
 	@scripts/demo build/spoolship
 
@@ -79,12 +79,12 @@ latency: ## measure the time from a written line to the receiver
 	@$(MAKE) --no-print-directory build
 	@python3 Benchmarks/latency.py build/spoolship
 
-hostile: ## let a hostile user at the agent beside honest apps for SECONDS=60, or SEED=…; WAY=random, WAY=bounds; needs root
+hostile: ## run hostile users against the agent beside honest apps for SECONDS=60, or SEED=…; WAY=random, WAY=bounds; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory build
 	@python3 Benchmarks/hostile build/spoolship $(if $(WAY),--$(WAY)) --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(if $(WITHOUT),--without $(WITHOUT)) $(if $(ONLY),--only $(ONLY)) $(if $(EVENTS),--events $(EVENTS)) $(if $(SPOOL),--spool $(SPOOL))
 
-storm: ## let the world at the agent for SECONDS=180, or SEED=…: kills, reloads, full disks, bad servers; needs root
+storm: ## expose the agent to everything at once for SECONDS=180, or SEED=…: kills, reloads, full disks, bad servers; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory build
 	@python3 Benchmarks/storm build/spoolship --seconds $(or $(SECONDS),180) $(if $(SEED),--seed $(SEED))
@@ -94,8 +94,8 @@ lint: ## check format and documentation of the Swift sources
 	@swift format lint --strict --recursive $(SOURCES)
 	@scripts/lint-numbers
 
-format: ## lay out the Swift sources
+format: ## format the Swift sources
 	@swift format --in-place --recursive $(SOURCES)
 
-clean: ## remove what was built
+clean: ## remove all build products
 	rm -rf .build build

@@ -55,7 +55,7 @@ struct AgentRecords: Sendable {
     func retry(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
         if store == .deadLetters { return try await queue.retryDeadLetters(selection) }
         guard let rereader else {
-            throw ControlRefusal(503, "no_agent", "the agent reads quarantined lines again: start it first")
+            throw ControlRefusal(503, "no_agent", "only a running agent rereads quarantined lines: start it first")
         }
         if selection.isOfFiles { return try await retryFiles(of: selection.app, with: rereader) }
         return try await retryQuarantine(selection, with: rereader)
@@ -75,9 +75,9 @@ struct AgentRecords: Sendable {
                 continue
             }
             guard known == nil else {
-                throw ControlRefusal(503, "later", "\(path) is on its way; try again")
+                throw ControlRefusal(503, "later", "\(path) is being moved; try again")
             }
-            log?.warning("a file with bad lines is gone, they are not read again", ["path": path])
+            log?.warning("a file with bad lines was removed, they are not reread", ["path": path])
             var commit = Commit()
             for row in rows { commit.memory.updateValue(nil, forKey: row.name) }
             _ = try await queue.store(commit)

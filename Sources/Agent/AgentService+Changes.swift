@@ -57,7 +57,7 @@ extension AgentService {
         guard !new.destinations.isEmpty || settings.destinations.isEmpty else {
             throw ControlRefusal(
                 400, "configuration",
-                "there is no destination left, and events would have nowhere to go; stop the agent instead")
+                "no destination would be left; to stop shipping, stop the agent")
         }
         let changes = configured.changes(to: new)
         let hashKeys = try relaying(try new.hashKeys(), ControlRefusal.init(settings:))
@@ -140,8 +140,8 @@ extension AgentService {
         guard !isDiscarding, !isSwitching else {
             let what =
                 isDiscarding
-                ? "what was queued is still being deleted; ask again when it is gone"
-                : "another enable or disable is at work; ask again when it is done"
+                ? "queued events are still being deleted; try again later"
+                : "another enable or disable is running; try again later"
             throw ControlRefusal(409, "discarding", what)
         }
         isSwitching = true
@@ -186,7 +186,7 @@ extension AgentService {
                 _ = try await self.discardQueue(queue)
             } catch {
                 self.log.warning(
-                    "what is queued could not be deleted, the next start tries again", ["error": error.message])
+                    "queued events could not be deleted, the next start tries again", ["error": error.message])
             }
         }
     }
@@ -203,7 +203,7 @@ extension AgentService {
         guard let parts else { throw .starting }
         let wanted = code.flatMap { CountryCode($0) }
         guard wanted != nil || code == nil else {
-            throw ControlRefusal(400, "out_of_range", "no ISO 3166-1 code: give two letters, such as IT")
+            throw ControlRefusal(400, "out_of_range", "not an ISO 3166-1 code: give two letters, such as IT")
         }
         let (queue, name) = (parts.queue, wanted?.description)
         try await relaying(awaiting: try await queue.setSwitch(AgentSwitch.country, name)) { (error: QueueError) in
@@ -231,7 +231,7 @@ extension AgentService {
     func setLogLevel(_ level: String) async throws(ControlRefusal) {
         guard let level = level == "default" ? settings.agent.logLevel : LogLevel(name: level) else {
             let names = (LogLevel.allCases.map(\.name) + ["default"]).joined(separator: ", ")
-            throw ControlRefusal(400, "out_of_range", "the level is one of \(names)")
+            throw ControlRefusal(400, "out_of_range", "the level must be one of \(names)")
         }
         sink.level = level
     }

@@ -124,7 +124,7 @@ extension AgentService {
         do throws(SystemError) {
             clockWatcher = try ClockWatcher(on: loop) { driver.assumeIsolated { $0.clockStepped() } }
         } catch {
-            log.warning("steps of the clock go unnoticed for up to an hour", ["reason": error.description])
+            log.warning("steps of the clock may go unnoticed for up to an hour", ["reason": error.description])
         }
     }
 
@@ -142,8 +142,8 @@ extension AgentService {
             try await network.start()
         } catch {
             log.warning(
-                "routes cannot be watched: a network that is gone or back is noticed by attempts only",
-                ["reason": error.description, "hint": "let RestrictAddressFamilies name AF_NETLINK"])
+                "routes cannot be watched: only attempts notice that the network is down or back",
+                ["reason": error.description, "hint": "add AF_NETLINK to RestrictAddressFamilies"])
         }
     }
 

@@ -6,13 +6,13 @@ extension ValueType where Value == EndpointURL {
         return ValueType("URL", range: shown) { node throws(ValueMistake) in
             guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
             guard let url = EndpointURL(text) else {
-                throw ValueMistake(.outOfRange, "is no URL; write one as \"\(schemes[0])://host/path\"")
+                throw ValueMistake(.outOfRange, "is not a URL; write one such as \"\(schemes[0])://host/path\"")
             }
             guard schemes.contains(url.scheme) else {
                 throw ValueMistake(.outOfRange, "begins with \(url.scheme)://; must begin with \(shown)")
             }
             guard credentials || !url.hasCredentials else {
-                throw ValueMistake(.outOfRange, "holds a user or password; use user and password_file instead")
+                throw ValueMistake(.outOfRange, "contains a user or password; use user and password_file instead")
             }
             return url
         } print: { url in

@@ -14,7 +14,7 @@ extension Entry {
                 // What a variable holds may be a secret that was put in the wrong place.
                 let message =
                     node.isFromEnvironment
-                    ? "does not fit (its value comes from the environment and is not shown); must be \(description.allowed)"
+                    ? "is invalid (its value comes from the environment and is not shown); must be \(description.allowed)"
                     : error.message
                 context.add(error.code, "\(path) \(message)", at: error.position ?? node.position)
             }

@@ -78,7 +78,7 @@ extension ReadContext {
         if own.count > ReadContext.mostMembers {
             add(
                 .outOfRange,
-                "apps have \(own.count) different members for name, time and level; at most \(ReadContext.mostMembers) are looked for",
+                "apps have \(own.count) different members for name, time and level; at most \(ReadContext.mostMembers) are supported",
                 at: nil)
         }
     }
@@ -104,7 +104,7 @@ extension ReadContext {
             }
             checkProof(of: destination, path: path)
             if (destination.user == nil) != (destination.password.source == nil) {
-                let what = destination.user == nil ? "has a password and no user" : "has a user and no password_file"
+                let what = destination.user == nil ? "has a password but no user" : "has a user but no password_file"
                 complain(of: path, what, .missing, at: "user")
             }
             if (destination.tls.certificateFile == nil) != (destination.tls.keyFile == nil) {
@@ -139,7 +139,7 @@ extension ReadContext {
         for (name, aws) in [("aws", destination.aws), ("s3", destination.s3.aws)]
         where aws.externalID != nil && aws.assumeRole == nil {
             complain(
-                of: path, "has \(name).external_id and no \(name).assume_role", .missing, at: "\(name).external_id")
+                of: path, "has \(name).external_id but no \(name).assume_role", .missing, at: "\(name).external_id")
         }
         let others = [("user", destination.user != nil), ("token", destination.token.source != nil)].filter(\.1)
         let proofs = others.map(\.0) + sections.map(\.0)
@@ -167,19 +167,19 @@ extension ReadContext {
         let hasHeader = { (name: String) in destination.headers.contains { $0.key.lowercased() == name } }
         switch destination.format {
         case .splunkHEC where destination.token.source == nil && destination.user == nil && !hasHeader("authorization"):
-            complain(of: path, "has no token; \(format) takes nothing without one", .missing)
+            complain(of: path, "has no token; \(format) accepts nothing without one", .missing)
         case .appCenter where destination.token.source == nil && !hasHeader("app-secret"):
-            complain(of: path, "has no token; \(format) takes nothing without the app secret", .missing)
+            complain(of: path, "has no token; \(format) accepts nothing without the app secret", .missing)
         case .ga4 where destination.token.source == nil && destination.url?.text.holds("api_secret=") != true:
-            complain(of: path, "has no token; \(format) takes nothing without the API secret", .missing)
+            complain(of: path, "has no token; \(format) accepts nothing without the API secret", .missing)
         case .otlp:
             guard let url = destination.url, !url.path.hasSuffix("/v1/logs") else { break }
             complain(
-                of: "\(path).url", "does not end with /v1/logs, where receivers of OTLP take logs", severity: .warning)
+                of: "\(path).url", "does not end with /v1/logs, where OTLP receivers accept logs", severity: .warning)
         case .elasticsearch:
             if let url = destination.url, !url.path.hasSuffix("/_bulk") {
                 complain(
-                    of: "\(path).url", "does not end with /_bulk, where Elasticsearch and OpenSearch take events",
+                    of: "\(path).url", "does not end with /_bulk, where Elasticsearch and OpenSearch accept events",
                     severity: .warning)
             }
             guard let index = destination.index, let mistake = elasticsearchIndexMistake(index.longest) else { break }
@@ -253,7 +253,7 @@ extension ReadContext {
             checkNames(container.mayCall, among: settings.functions.keys.sorted(), "function", at: "\(path).may_call")
             checkNames(container.maySet, among: settable.keys.sorted(), "setting", at: "\(path).may_set")
             for setting in container.maySet where settable[setting] == true {
-                complain(of: "\(path).may_set", "has \(setting), which only a restart changes")
+                complain(of: "\(path).may_set", "has \(setting), which needs a restart")
             }
         }
     }
@@ -272,7 +272,7 @@ private func elasticsearchIndexMistake(_ index: String) -> String? {
     }
     if let first = index.first, "-_+".contains(first) { return "begins with \(first), which Elasticsearch refuses" }
     if index.isEmpty || index == "." || index == ".." || index.utf8.count > 255 {
-        return "must have 1 to 255 bytes and be none of . and .."
+        return "must have 1 to 255 bytes and be neither . nor .."
     }
     return nil
 }

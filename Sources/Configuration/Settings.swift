@@ -45,24 +45,24 @@ public struct Settings: Sendable, Equatable {
 
 extension Settings: SettingsSection {
     static let entries: [Entry<Settings>] = [
-        .section("agent", \.agent, "The process: its state directory, its log, how it stops."),
+        .section("agent", \.agent, "The process: state directory, log, shutdown."),
         .section("spool", \.spool, "Reading the spool, the directory where apps write their events."),
         .list(
             "destination", \.destinations, key: "name", .destinationName, { $0.name },
-            "Where events go. At least one is needed: without any, the spool is not read."),
+            "Where events go. Without any destination the spool is not read."),
         .section("queue", \.queue, "The queue on disk, between the spool and the destinations."),
         .section("dispatch", \.dispatch, "When batches are sent, and how large they are."),
         .section("retry", \.retry, "What happens after a failed attempt."),
-        .section("dead_letters", \.deadLetters, "Dead letters: events that a destination rejected for good."),
+        .section("dead_letters", \.deadLetters, "Dead letters: events that a destination rejected permanently."),
         .section("limits", \.limits, "Limits of events, by app; anything beyond them is cut or refused, and counted."),
         .section("priorities", \.priorities, "Which events are critical: sent first, evicted last."),
         .section("session", \.session, "Sessions: which events belong together."),
         .section("country", \.country, "The country that events carry; none by default."),
-        .section("device", \.device, "Host properties that travel with events."),
+        .section("device", \.device, "Host properties that are added to events."),
         .named("apps", \.apps, "Settings for one app; NAME is its directory in the spool."),
         .list(
             "deadline", \.deadlines, key: "name", .destinationName, { $0.name },
-            "When events must have arrived; for views with a time zone."),
+            "Times by which events must have arrived; for reports with a time zone."),
         .list(
             "container", \.containers, key: "id", .containerID, { $0.id },
             "Remotely managed containers, in the order in which they apply."),

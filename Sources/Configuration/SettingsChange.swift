@@ -51,7 +51,7 @@ extension Settings {
             throw ConfigurationError(problems: [Problem(.unknownKey, "no setting \(path) that can be set at run time")])
         }
         guard let node = TOMLNode(value) else {
-            throw ConfigurationError(problems: [Problem(.wrongType, "\(path) holds what no setting can be")])
+            throw ConfigurationError(problems: [Problem(.wrongType, "\(path) has a value that no setting can have")])
         }
         var context = ReadContext(origins: origins, origin: origin)
         let section = TOMLNode(value: .table([.init(key: setting.name, node: node)]))

@@ -164,7 +164,7 @@ extension Settings {
         }
         let descriptor = Descriptor(raw)
         guard let status = try? FileStatus(of: descriptor.raw), status.isRegular else {
-            throw Problem(.unreadable, "cannot read \(path): it is no regular file")
+            throw Problem(.unreadable, "cannot read \(path): it is not a regular file")
         }
         do throws(SystemError) {
             if let bytes = try WholeFile.bytes(of: descriptor.raw, atMost: largestFile) {

@@ -10,7 +10,7 @@ extension Settings {
         # Durations and sizes carry their unit: "250ms", "6s", "2m", "12h", "25d"; "64KiB" and "10MiB" (2^10, 2^20),
         # "10MB" (10^6).
         #
-        # ${NAME} in a string is the environment variable NAME, ${NAME:-text} has a default, $${ is ${ itself.
+        # ${NAME} in a string is the environment variable NAME, ${NAME:-text} has a default, $${ is a literal ${.
         #
         # `spoolship check` finds mistakes, `spoolship check --print` shows what is in force and where it comes from,
         # `systemctl reload spoolship` applies changes, all or none of them.

@@ -39,7 +39,7 @@ extension ValueType where Value == String {
                 throw ValueMistake(.outOfRange, "is \(text.utf8.count) bytes long; must be at most \(maxLength)")
             }
             guard text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
-                throw ValueMistake(.outOfRange, "holds a control character")
+                throw ValueMistake(.outOfRange, "contains a control character")
             }
             return text
         }
@@ -75,7 +75,7 @@ extension ValueType where Value == String {
 
     /// A country by ISO 3166-1 alpha-2, either case in, capitals out.
     static var country: ValueType {
-        let wanted = "two letters by ISO 3166-1, as \"IT\""
+        let wanted = "two letters by ISO 3166-1, such as \"IT\""
         let code = checked("country code", range: "ISO 3166-1 alpha-2", mustBe: wanted) {
             CountryCodes.all.contains($0.uppercased())
         }
@@ -108,7 +108,7 @@ extension ValueType where Value == Secret {
             guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
             guard !text.isEmpty else { throw ValueMistake(.outOfRange, "is empty") }
             guard text.utf8.count <= 8192, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-                throw ValueMistake(.outOfRange, "is too long or holds a control character")
+                throw ValueMistake(.outOfRange, "is too long or contains a control character")
             }
             return Secret(text)
         } print: {
@@ -151,7 +151,7 @@ extension ValueType {
         accepts: @escaping @Sendable (String) -> Bool = { !$0.isEmpty }
     ) -> ValueType where Value == [String: Element] {
         ValueType("table of \(element.name)", range: element.range) { node throws(ValueMistake) in
-            guard case .table(let members) = node.value else { throw .wrongType("a table, as { name = … }", node) }
+            guard case .table(let members) = node.value else { throw .wrongType("a table, such as { name = … }", node) }
             guard members.count <= 1000 else { throw ValueMistake(.outOfRange, "has more than 1000 members") }
             var values: [String: Element] = [:]
             for member in members {

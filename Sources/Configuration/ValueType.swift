@@ -111,8 +111,8 @@ extension ValueType where Value == Int {
                 let digits = text.prefix { "0123456789.".contains($0) }
                 let hint =
                     close.map { "write \"\(digits)\($0)\"" }
-                    ?? "write a number and a unit, as \"64KiB\" or \"10MB\""
-                throw ValueMistake(.wrongType, "is \(SettingValue.quote(text)), which is no size; \(hint)")
+                    ?? "write a number and a unit, such as \"64KiB\" or \"10MB\""
+                throw ValueMistake(.wrongType, "is \(SettingValue.quote(text)), which is not a size; \(hint)")
             default: throw .wrongType("a size such as \"10MB\" or \"64KiB\"", node)
             }
         } print: {
@@ -171,7 +171,7 @@ extension TOMLNode {
             }
             throw ValueMistake(
                 .wrongType,
-                "is \(SettingValue.quote(text)), which is no duration; write a number and a unit (ms, s, m, h, d),"
+                "is \(SettingValue.quote(text)), which is not a duration; write a number and a unit (ms, s, m, h, d),"
                     + " as \"90s\" or \"1h30m\"")
         default: throw .wrongType("a duration such as \"6s\"", self)
         }

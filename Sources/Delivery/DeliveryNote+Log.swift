@@ -18,7 +18,7 @@ extension DeliveryNote {
                 ])
         case .held(let failure, let wait):
             log.error(
-                "destination is held: its settings or the destination itself are wrong, nothing is lost",
+                "destination is held: it or its settings are wrong, nothing is lost",
                 ["destination": destination, "reason": failure.summary, "next_try_in": wait.brief])
         case .holdLifted: log.warning("destination is no longer held", ["destination": destination])
         case .breakerOpened(let failure, let wait):
@@ -50,7 +50,7 @@ extension DeliveryNote {
                 ["destination": destination, "batch": batch, "events": events, "reason": failure.summary])
         case .rejectedUnnamed(let batch, let events, let failure):
             log.warning(
-                "destination took a batch and rejected some of its events without saying which: they are lost there",
+                "destination accepted a batch and rejected some of its events without naming them: they are lost",
                 ["destination": destination, "batch": batch, "events": events, "reason": failure.summary])
         case .setAside(let batch, let events, let failure):
             log.warning(
@@ -62,7 +62,7 @@ extension DeliveryNote {
         case .paused(let token): log.warning("sending is paused", ["destination": destination, "token": token])
         case .pauseKept(let token):
             log.warning(
-                "sending is paused since before the start: nothing is sent until `spoolship resume`",
+                "sending was paused before the start: nothing is sent until `spoolship resume`",
                 ["destination": destination, "token": token])
         case .resumed(let token): log.warning("pause released", ["destination": destination, "token": token])
         case .network(let on): log.warning(on ? "network is on" : "network is off: nothing is sent")

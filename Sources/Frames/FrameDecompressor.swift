@@ -57,7 +57,7 @@ public final class FrameDecompressor {
     private func unzstd(_ frame: UnsafeRawBufferPointer, limit: Int) throws(FrameError) -> [UInt8] {
         // The library would read on into a second frame, and take nothing at all for an empty one.
         guard ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count) == frame.count, !frame.isEmpty else {
-            throw FrameError(.corrupt, "not one whole zstd frame")
+            throw FrameError(.corrupt, "not one complete zstd frame")
         }
         var failure: FrameError?
         let bytes = [UInt8](unsafeUninitializedCapacity: max(limit, 1)) { buffer, count in
@@ -85,7 +85,7 @@ public final class FrameDecompressor {
         switch Int(result) {
         case CGZIP_WHOLE: return bytes
         case CGZIP_TOO_LARGE: throw FrameDecompressor.tooLarge(limit)
-        default: throw FrameError(.corrupt, "not one whole gzip member")
+        default: throw FrameError(.corrupt, "not one complete gzip member")
         }
     }
 

@@ -56,8 +56,8 @@ extension Intake {
         keep(
             .madeTooLarge,
             content.isEmpty
-                ? "tags made it far too large; nothing of it is kept"
-                : "tags made it \(line.count) bytes; what is kept is redacted and hashed as they say",
+                ? "tags made it far too large; none of it is kept"
+                : "tags made it \(line.count) bytes; the part kept is redacted and hashed",
             // Never as long as what is kept: to read that again would apply the tags again.
             source, offset, max(line.count, content.count + 1), content)
     }
@@ -81,7 +81,7 @@ extension Intake {
             "tags made events too large, they are in quarantine",
             [
                 "app": found.app, "path": found.path, "offset": found.offset, "tags": found.tags.joined(separator: ","),
-                "count": found.count, "hint": "let the container set less; `spoolship quarantine list` shows them",
+                "count": found.count, "hint": "reduce what the container sets; `spoolship quarantine list` shows them",
             ])
     }
 

@@ -147,7 +147,7 @@ public final class Intake: SpoolSink {
         do throws(HostError) {
             pass.useCountries(try CountryDatabase(path: path).country(of:))
         } catch {
-            log.warning("no new country database", ["hint": error.message])
+            log.warning("new country database not used", ["hint": error.message])
         }
     }
 

@@ -83,7 +83,7 @@ extension JournalReader {
             [
                 "from": "\(gap.from)", "until": "\(gap.until)",
                 "entries_at_most": gap.atMost.map { "\($0)" } ?? "unknown",
-                "hint": "let journald keep more (SystemMaxUse, in journald.conf)",
+                "hint": "let journald keep more (SystemMaxUse in journald.conf)",
             ])
     }
 

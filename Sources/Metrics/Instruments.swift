@@ -41,7 +41,7 @@ public final class HistogramSet: MetricCollector {
     /// Histograms of that family, without series yet.
     package init(_ family: Exposition.Family) {
         self.family = MetricFamily.table[keyPath: family]
-        precondition(self.family.kind == .histogram, "\(self.family.name) is no histogram")
+        precondition(self.family.kind == .histogram, "\(self.family.name) is not a histogram")
     }
 
     /// Counts an observation in the series of these labels; beyond the family's limit new series are left out.

@@ -32,12 +32,12 @@ package struct MetricTable: Sendable {
     package let deliveries: [MetricFamily] =
         [
             ("accepted", "Deliveries (an event for one of its destinations) taken into the queue."),
-            ("retried", "Dead letters that a person sent back."),
+            ("retried", "Dead letters queued again by a command."),
             ("acknowledged", "Deliveries that the destination has confirmed."),
-            ("dead_lettered", "Deliveries that the destination rejected for good; purging does not change it."),
+            ("dead_lettered", "Deliveries that the destination rejected permanently; purging does not change it."),
             ("evicted", "Deliveries that the storage cap forced out."),
             ("expired", "Deliveries that grew older than queue.max_age, or the destination's own max_age."),
-            ("discarded", "Deliveries that a rule, disabled collection or a person removed."),
+            ("discarded", "Deliveries removed by a rule, a command or disabled collection."),
             ("lost", "Deliveries lost to corruption, beyond salvage."),
         ].map { counter("deliveries_\($0)", $1, destination, priority) } + [
             gauge(
@@ -62,16 +62,16 @@ package struct MetricTable: Sendable {
     package let quarantineBytes = gauge("quarantine_bytes", "Bytes in quarantine.")
     package let quarantinePurged = counter(
         "quarantine_purged",
-        "Records removed by a person or by spool.quarantine_max_size, or never kept, since the database was made.")
+        "Records removed by a command or spool.quarantine_max_size, or never kept, since the database was made.")
     package let filesStaying = gauge(
         "spool_files_staying",
         "Files that were read but stay in the spool, because the quarantine could not hold all of their bad lines.")
     package let truncations = counter(
-        "event_truncations", "What the limits cut off events since the start, by kind.",
+        "event_truncations", "Parts that the limits cut off events since the start, by kind.",
         .closed("kind", "name", "property_key", "property_value", "properties"))
     package let beyondLimit = counter(
         "events_beyond_limit",
-        "Events beyond a limit that were not cut since the start, by limit and what happened to them.",
+        "Events beyond a limit that were not cut since the start, by limit and consequence.",
         .closed("limit", "event_names", "name_length", "properties", "property_key_length", "property_value_length"),
         .closed("consequence", "refuse", "quarantine", "allow"))
     package let oddities = counter(
@@ -128,13 +128,13 @@ package struct MetricTable: Sendable {
         "Corrupt databases that were salvaged without knowing how many events were lost, since the first one was made.")
     package let queueCapRefused = gauge(
         "queue_max_size_refused",
-        "1 while the old cap stays in force, because queue.max_size was below what was stored at the start.")
+        "1 while the old cap stays in force, because queue.max_size was below the size stored at the start.")
     package let deadLetters = gauge(
         "dead_letters", "Dead letters that are kept: neither purged nor sent again.", destination, priority)
     package let deadLetterBytes = gauge("dead_letters_bytes", "Bytes of the dead letters that are kept.")
     package let deadLettersPurged = counter(
         "dead_letters_purged",
-        "Dead letters removed by a person or by dead_letters.max_size since the database was made.")
+        "Dead letters removed by a command or dead_letters.max_size since the database was made.")
 
     // MARK: Delivery
 
@@ -207,7 +207,7 @@ package struct MetricTable: Sendable {
         "spool_given_up_bytes", "Bytes that were truncated or deleted before they could be read, since the start.")
     package let spoolRefusedFiles = gauge(
         "spool_refused_files",
-        "Files that are not read: for permission those of now, for other reasons all since the start.",
+        "Files that are not read: for permission at present, for other reasons since the start.",
         .closed("reason", "symbolic_link", "hard_link", "not_regular", "other_file_system", "too_deep", "permission"))
     package let spoolPolling = gauge("spool_polling", "1 while the spool is polled because it cannot be watched.")
     package let spoolFilesFinished = counter(
@@ -223,13 +223,13 @@ package struct MetricTable: Sendable {
         "spool_lines_too_long", "Lines and events longer than spool.max_event_size, quarantined since the start.")
     package let spoolZeroBytes = counter(
         "spool_zero_bytes",
-        "Zeros before lines that were skipped since the start: a file was made longer and not filled.")
+        "Zeros before lines that were skipped since the start: a file was extended but not filled.")
     package let spoolWatchOverflows = counter(
         "spool_watch_overflows",
         "How often changes came faster than the kernel queues them and everything was listed again, since the start.")
     package let spoolLeaseWaits = counter(
         "spool_lease_waits",
-        "How often opening a file was postponed because somebody held a file lease on it, since the start.")
+        "How often opening a file was postponed because of a file lease, since the start.")
     package let spoolErrors = counter(
         "spool_errors", "Failed system calls on the spool that reading survives, each logged, since the start.")
     package let spoolSecondTries = gauge(
@@ -242,7 +242,7 @@ package struct MetricTable: Sendable {
         "spool_passed_over_files", "Files that are not read because of their names' endings.")
     package let spoolCrowdedDirectories = gauge(
         "spool_crowded_directories",
-        "Directories with append files that wait: their app or owner has as many as the agent reads at a time.")
+        "Directories with append files that wait: their app or owner has as many as the agent reads at once.")
     package let spoolUnreadBoundPassed = gauge(
         "spool_unread_bound_passed",
         "1 while spool.max_unread is exceeded and events are evicted for destinations that acknowledge nothing.")
@@ -324,7 +324,7 @@ package struct MetricTable: Sendable {
         .closed("server", "stats", "control"), .closed("reason", "slow", "crowded", "busy", "shortage"))
     package let listenersReopened = counter(
         "http_listeners_reopened",
-        "Times that the stats port or the control socket did not answer the agent itself and was opened again, since the start.",
+        "Times that the stats port or the control socket did not answer the agent and was reopened, since the start.",
         .closed("server", "stats", "control"))
     package let freeBytes = gauge(
         "filesystem_free_bytes", "Free bytes in the file system of a directory, when last checked.",
@@ -335,7 +335,7 @@ package struct MetricTable: Sendable {
         .closed("directory", "spool", "state"))
     package let clockSynchronised = gauge(
         "clock_synchronised",
-        "0 while the kernel says that its clock is not synchronised: nothing expires, no event's time counts as ahead.")
+        "0 while the kernel's clock is not synchronised: nothing expires, no event's time counts as ahead.")
     package let restartWouldFail = gauge(
         "restart_would_fail",
         "1 while a restart would fail because of the configuration or a file that it names; `spoolship status` says why."

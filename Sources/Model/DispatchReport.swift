@@ -30,7 +30,7 @@ public enum DestinationStateName: String, Sendable, CaseIterable {
 ///
 /// Source: Google Analytics' dispatch results good, no data and error (ga05).
 public enum DispatchReport: Sendable, Equatable {
-    /// A request ended well; so many events wait still.
+    /// A request ended well; so many events still wait.
     case good(DestinationName, waiting: Int)
     /// Nothing (more) goes to this destination, and why; nil: nothing waits.
     case noData(DestinationName, DestinationStateName?)
@@ -44,7 +44,7 @@ public enum CommandResult: Sendable, Equatable {
     case done
     /// Something cannot go; why, by destination: exit code 75.
     case stuck([DestinationName: DestinationStateName])
-    /// The deadline came first; so many events wait still: exit code 124.
+    /// The deadline came first; so many events still wait: exit code 124.
     case timedOut(waiting: Int)
     /// Its client is gone, or the agent stops.
     case cancelled

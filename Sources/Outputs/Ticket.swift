@@ -48,7 +48,7 @@ class Ticket<Item> {
     func finish(_ rest: Outcome?) { continuation.resume(returning: report(or: rest)) }
 
     func report(or rest: Outcome?) -> TicketReport {
-        let fallback = rest ?? .retry(Failure(kind: .connection, message: "given up here before an answer came"))
+        let fallback = rest ?? .retry(Failure(kind: .connection, message: "given up before an answer came"))
         return TicketReport(outcomes: outcomes.map { $0 ?? fallback }, sentBytes: sentBytes)
     }
 }

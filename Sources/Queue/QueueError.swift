@@ -23,7 +23,7 @@ public struct QueueError: Error, Sendable, Equatable {
         case diskFull = "disk_full"
         /// The queue has no room for what is to be sent or read again.
         case full
-        /// The database has reached the size that its bounds allow it.
+        /// The database has reached its maximum size.
         case fileFull = "file_full"
         /// The file system cannot be written.
         case readOnly = "read_only"

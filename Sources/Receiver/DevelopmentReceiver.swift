@@ -27,7 +27,7 @@ public final class DevelopmentReceiver: Sendable {
         } catch {
             guard error.call != "getaddrinfo" else {
                 throw ReceiverError(
-                    .invalidSetting, "\(options.address) is no address; give a number such as 127.0.0.1 or ::1")
+                    .invalidSetting, "\(options.address) is not an address; give a number such as 127.0.0.1 or ::1")
             }
             let reason = SystemError.message(error.number)
             throw ReceiverError(.listen, "cannot listen on \(options.address) port \(options.port): \(reason)")
@@ -81,7 +81,7 @@ public final class DevelopmentReceiver: Sendable {
             started = shim_mhd_start(&settings)
         }
         guard let started else {
-            throw ReceiverError(.listen, "the server could not be started: is the certificate with its key right?")
+            throw ReceiverError(.listen, "the server could not be started: do certificate and key belong together?")
         }
         server = started
     }

@@ -71,7 +71,7 @@ public struct SpoolState: Sendable, Equatable {
         } catch {
             throw SpoolError(
                 .cannotWrite,
-                "cannot tell writers what is accepted, in \(spool)/.spoolship: give it to the agent's user",
+                "cannot tell writers what is accepted: make the agent's user the owner of \(spool)/.spoolship",
                 cause: error)
         }
     }

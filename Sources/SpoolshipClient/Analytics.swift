@@ -19,7 +19,7 @@ public enum Analytics {
             shared = client
             return true
         }
-        guard isFirst else { throw AnalyticsError(.alreadyStarted, "Analytics.start has been called before") }
+        guard isFirst else { throw AnalyticsError(.alreadyStarted, "Analytics.start was called already") }
     }
 
     /// Writes what waits and ends the shared client; another may be started after.
@@ -72,7 +72,7 @@ public enum Analytics {
 
     private static func client() throws(AnalyticsError) -> AnalyticsClient {
         guard let client = shared.withLock({ $0 }) else {
-            throw AnalyticsError(.notStarted, "call Analytics.start before")
+            throw AnalyticsError(.notStarted, "call Analytics.start first")
         }
         return client
     }

@@ -146,7 +146,7 @@ public final class AnalyticsClient: Sendable {
             let isCode = code.utf8.count == 2 && code.utf8.allSatisfy { $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A }
             guard isCode else {
                 throw AnalyticsError(
-                    .invalidSetting, "\"\(code)\" is no country code; write two letters, such as \"IT\"")
+                    .invalidSetting, "\"\(code)\" is not a country code; write two letters, such as \"IT\"")
             }
         }
         state.withLock { $0.country = code?.uppercased() }

@@ -29,13 +29,13 @@ struct SpoolFiles {
             ($0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x2D || $0 == 0x5F
         }
         guard allowed, !settings.name.isEmpty, settings.name.utf8.count <= 64 else {
-            throw AnalyticsError(.invalidSetting, "the name \"\(settings.name)\" is not of letters, digits, - and _")
+            throw AnalyticsError(.invalidSetting, "the name \"\(settings.name)\" must be letters, digits, - and _")
         }
         var status = stat()
         guard stat(settings.directory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
             throw AnalyticsError(
                 .spoolMissing,
-                "there is no directory \(settings.directory); make it with: spoolship app add NAME --user U")
+                "there is no directory \(settings.directory); create it with: spoolship app add NAME --user U")
         }
         guard access(settings.directory, W_OK | X_OK) == 0 else {
             throw AnalyticsError(.notWritable, "\(settings.directory) cannot be written to: \(systemMessage(errno))")

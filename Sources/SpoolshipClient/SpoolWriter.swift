@@ -82,7 +82,7 @@ final class SpoolWriter: @unchecked Sendable {
             }
             monitor.wait(nanoseconds: left)
         }
-        guard !isClosing else { throw AnalyticsError(.closed, "the client has been closed") }
+        guard !isClosing else { throw AnalyticsError(.closed, "the client is closed") }
         let isFirst = pending.isEmpty
         if oldest == nil { oldest = steadyNanoseconds() }
         pending += line

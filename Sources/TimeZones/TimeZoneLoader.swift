@@ -16,7 +16,7 @@ public struct TimeZoneLoader: Sendable {
     public func load(_ name: String) throws(TimeZoneError) -> TimeZoneRules {
         guard name != "UTC" else { return .utc }
         guard name.isTimeZoneName else {
-            throw TimeZoneError(.badName, "\"\(name)\" is no name of a time zone; write one such as \"Europe/Rome\"")
+            throw TimeZoneError(.badName, "\"\(name)\" is not a time zone; write one such as \"Europe/Rome\"")
         }
         let bytes: [UInt8]
         do throws(SystemError) { bytes = try read("\(directory)/\(name)") } catch {

@@ -36,7 +36,7 @@ struct ArgumentParser {
                 throw CommandFailure(.usage, "\(shown(option)) takes no value")
             }
             if options[option.name] != nil && !option.repeats && option.value != nil {
-                throw CommandFailure(.usage, "\(shown(option)) is given twice")
+                throw CommandFailure(.usage, "\(shown(option)) was given twice")
             }
             options[option.name, default: []].append(value)
         }

@@ -22,7 +22,7 @@ enum CommandTable {
         if !family.isEmpty {
             let seconds = family.map { String($0.dropFirst(word.count + 1)) }
             guard words.count > 1, !words[1].hasPrefix("-") else {
-                return CommandFailure(.usage, "say \(word) and one of \(seconds.joined(separator: ", "))")
+                return CommandFailure(.usage, "\(word) needs one of \(seconds.joined(separator: ", "))")
             }
             let hint = nearestName(to: words[1], among: seconds).map { "; did you mean \"\(word) \($0)\"?" }
             return CommandFailure(

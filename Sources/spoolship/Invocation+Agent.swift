@@ -27,11 +27,11 @@ extension Invocation {
                     throw CommandFailure(
                         .configuration,
                         "\(configurationPath) cannot be used (`spoolship check --config \(configurationPath)` says why);"
-                            + " name the agent's socket with --socket FILE")
+                            + " give the agent's socket with --socket FILE")
                 }
                 console.printError(
-                    "spoolship: \(configurationPath) cannot be used (`spoolship check` says why); asking at the default"
-                        + " socket \(socket); an agent elsewhere is asked with --socket FILE")
+                    "spoolship: \(configurationPath) cannot be used (`spoolship check` says why); using the default"
+                        + " socket \(socket); give another with --socket FILE")
             }
         }
         return ControlClient(socket: socket, timeout: timeout)

@@ -18,7 +18,7 @@ extension Invocation {
         } else: { records -> Result<JSONValue, CommandFailure> in
             let answer = await records.answer(ControlRequest(method, path, query: query, body: body))
             guard case .bytes(let bytes) = answer.body, let json = try? JSONValue(parsing: bytes) else {
-                return .failure(CommandFailure(.software, "\(path) has no answer"))
+                return .failure(CommandFailure(.software, "\(path) was not answered"))
             }
             return answer.status < 300 ? .success(json) : .failure(Invocation.refusal(json))
         }
@@ -56,7 +56,7 @@ extension Invocation {
         }
         let end = last.flatMap { try? JSONValue(parsing: $0) }
         guard end == ["end": true] else {
-            throw CommandFailure(.inputOutput, end?["error"]?["message"]?.string ?? "the export is not whole")
+            throw CommandFailure(.inputOutput, end?["error"]?["message"]?.string ?? "the export is incomplete")
         }
     }
 
@@ -104,7 +104,7 @@ extension Invocation {
     /// - Throws: `CommandFailure` with code 77 when the configuration may not be read by this user.
     func refuseUnreadableConfiguration() throws(CommandFailure) {
         guard access(configurationPath, R_OK) != 0, errno == EACCES else { return }
-        throw CommandFailure(.noPermission, "\(configurationPath) may not be read; run: \(lineForRoot)")
+        throw CommandFailure(.noPermission, "\(configurationPath) is not readable; run: \(lineForRoot)")
     }
 
     /// This command line as root runs it, who becomes the agent's user.

@@ -68,8 +68,8 @@ struct ContainerKeeperTests {
         let document = #"{"id": "GTM-1", "version": 3, "expires": "2021-01-01T00:00:00Z", "values": {}}"#
         let (state, log) = try await open(document, isSynchronised: isSynchronised)
         // A clock that is not to be trusted makes nothing expire.
-        #expect((state.problem == "the default file's document has expired; it rules all the same") == isSynchronised)
-        #expect(log.contains { $0.text == "default file has expired, it rules all the same" } == isSynchronised)
+        #expect((state.problem == "the default file's document has expired; it stays in force") == isSynchronised)
+        #expect(log.contains { $0.text == "default file has expired, it stays in force" } == isSynchronised)
     }
 
     @Test("33.11: a reload says that a default file has another content, and that the order is another")
@@ -107,7 +107,7 @@ struct ContainerKeeperTests {
             _ = try await keeper.preview(nil, draft, for: .seconds(60))
             await waitUntil("the draft rules") { keeper.states.first?.source == .preview }
             #expect(keeper.states.first?.isAwaited == true)
-            #expect(keeper.obstacles.first?.hasSuffix("a draft rules, which is not what is required") == true)
+            #expect(keeper.obstacles.first?.hasSuffix("has a draft in force, which does not count") == true)
             _ = try await keeper.endPreview(nil)
             await waitUntil("the draft is gone") { keeper.states.first?.source == .standard }
             #expect(keeper.states.first?.isAwaited == !redacts)

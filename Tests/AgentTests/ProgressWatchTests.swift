@@ -54,7 +54,7 @@ struct ProgressWatchTests {
         var watch = ProgressWatch()
         var state = ProgressWatchTests.heldBack
         #expect(ask(&watch, state) == [])
-        #expect(ask(&watch, state) == ["reading waits for a commit that does not come"])
+        #expect(ask(&watch, state) == ["reading waits for a commit that does not end"])
         state.queue.commits += 1
         #expect(ask(&watch, state) == [])
         #expect(ask(&watch, state) != [])

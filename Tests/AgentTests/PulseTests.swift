@@ -63,7 +63,7 @@ struct PulseTests {
         #expect(pulse.obstacles == [])
         time.advance(by: .seconds(11))
         await pulse.check()
-        #expect(pulse.obstacles == ["reading waits for a commit that does not come"])
+        #expect(pulse.obstacles == ["reading waits for a commit that does not end"])
     }
 }
 

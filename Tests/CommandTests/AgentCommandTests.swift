@@ -106,13 +106,13 @@ struct AgentCommandTests {
         let agent = try await FakeAgent(routes)
         let (code, kept) = KeptConsole.run("disable", "--config", agent.configuration)
         #expect(code == .usage)
-        #expect(kept.errorOutput.contains("1,234 queued deliveries will be deleted: say --yes"))
+        #expect(kept.errorOutput.contains("1,234 queued deliveries will be deleted: confirm with --yes"))
         #expect(notes.list.withLock { $0 } == [])
         let (yes, told) = KeptConsole.run("disable", "--yes", "--config", agent.configuration)
         #expect(yes == .success)
         #expect(
             told.output
-                == "collection is off; 7,000 deliveries discarded, 150 of them in flight: whether those arrived is not known\n"
+                == "collection is off; 7,000 deliveries discarded, 150 of them in flight: their arrival is unknown\n"
         )
         await agent.stop()
     }
@@ -222,7 +222,7 @@ struct AgentCommandTests {
         #expect(code == .configuration)
         #expect(
             kept.errorOutput == "spoolship: /none.toml cannot be used (`spoolship check --config /none.toml` says why);"
-                + " name the agent's socket with --socket FILE\n")
+                + " give the agent's socket with --socket FILE\n")
         let (other, told) = KeptConsole.run("network-changed", "--config", "/none.toml", "--socket", socket)
         #expect(other == .success && told.errorOutput.isEmpty, "\(told.errorOutput)")
         #expect(notes.list.withLock { $0 } == ["POST /v1/network/changed "])

@@ -75,9 +75,9 @@ struct AppCommandTests {
     @Test(
         "names that name no app of one's own are refused, and users that there are not",
         arguments: [
-            (["incoming"], "everybody's drop box"), (["default"], "files at the top"), ([".hidden"], "no dot in front"),
-            (["a/b"], "letters, digits"), (["shop", "--user", "no-such-user"], "there is no user no-such-user"),
-            (["no-such-user"], "--user USER"),
+            (["incoming"], "drop box for everyone"), (["default"], "files at the top"),
+            ([".hidden"], "no dot in front"), (["a/b"], "letters, digits"),
+            (["shop", "--user", "no-such-user"], "there is no user no-such-user"), (["no-such-user"], "--user USER"),
         ])
     func refused(words: [String], message: String) {
         let kept = KeptConsole()

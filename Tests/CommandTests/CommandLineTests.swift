@@ -115,7 +115,7 @@ struct CommandLineTests {
     @Test("a family of commands says which there are")
     func families() {
         let commands = [CommandLineTests.sample]
-        #expect(KeptConsole.run("queue", commands: commands).1.errorOutput == "spoolship: say queue and one of list\n")
+        #expect(KeptConsole.run("queue", commands: commands).1.errorOutput == "spoolship: queue needs one of list\n")
         let (code, kept) = KeptConsole.run("queue", "lits", commands: commands)
         #expect(code == .usage)
         #expect(kept.errorOutput == "spoolship: no command \"queue lits\"; did you mean \"queue list\"?\n")

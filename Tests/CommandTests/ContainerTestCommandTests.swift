@@ -80,10 +80,10 @@ struct ContainerTestCommandTests {
         let (code, kept) = KeptConsole.run("container", "test", document, "--events", events)
         #expect(code == .success)
         for line in [
-            "  fires  first\n", "  fires  gone\n", "  not reached: the event was discarded before  behind\n",
+            "  fires  first\n", "  fires  gone\n", "  not reached: the event was already discarded  behind\n",
             "  silent  never\n",
         ] { #expect(kept.output.contains(line), "no \(line) in\n\(kept.output)") }
-        #expect(kept.errorOutput.contains("GTM-1 calls audit: where may_call and [functions] do not name them"))
+        #expect(kept.errorOutput.contains("GTM-1 calls audit: if may_call and [functions] do not name them"))
         let report = try JSONValue(
             parsing: KeptConsole.run("container", "test", "--json", document, "--events", events).1.output)
         let tags = report["events"]?.array?.first?["tags"]?.array ?? []
@@ -151,7 +151,7 @@ struct ContainerTestCommandTests {
         #expect(KeptConsole.run("container", "sign", draft, "--key", key, "--output", signed).0 == .success)
         let (code, kept) = KeptConsole.run("container", "sign", signed, "--key", key)
         #expect(code == .badData && kept.output.isEmpty)
-        #expect(kept.errorOutput.contains("signed is signed already; sign the document itself"))
+        #expect(kept.errorOutput.contains("signed is signed already; sign the document, which"))
     }
 
     @Test("tm16: a failing test ends with 1, a bad document or event with 65, a file that cannot be read with 74")

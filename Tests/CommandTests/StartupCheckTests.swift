@@ -103,11 +103,11 @@ struct StartupCheckTests {
         let found = StartupCheck.problems(of: missing)
         #expect(
             found.first?.text == """
-                t.toml:2:19: agent.state_directory \(root)/none does not exist; make it: install -d -o \(own.user) -m 0750 \(root)/none
+                t.toml:2:19: agent.state_directory \(root)/none does not exist; create it: install -d -o \(own.user) -m 0750 \(root)/none
                     state_directory = "\(root)/none"
                                       ^
                 """)
-        #expect(found.contains { $0.message == "spool.directory \(root)/t.toml is no directory" })
+        #expect(found.contains { $0.message == "spool.directory \(root)/t.toml is not a directory" })
         #expect(access("\(root)/none", F_OK) != 0, "check must not make directories")
     }
 
@@ -171,7 +171,7 @@ struct StartupCheckTests {
         symlink("\(root)/one", "\(root)/alias")
         try expect(
             file("\(root)/one") + file("\(root)/alias", name: "again"),
-            says: "destination.again.path \(root)/alias is the file of out: each destination has its own")
+            says: "destination.again.path \(root)/alias is the file of out: each destination needs its own")
         #expect(try problems(file("\(root)/one") + file("\(root)/two", name: "again")).map(\.text) == [])
     }
 
@@ -180,7 +180,7 @@ struct StartupCheckTests {
         mkdir("\(root)/directory", 0o755)
         mkfifo("\(root)/fifo", 0o600)
         for path in ["\(root)/directory", "\(root)/fifo", "/dev/full", "/dev/null"] {
-            try expect(file(path), says: "out.path \(path) cannot be written: it is no regular file")
+            try expect(file(path), says: "out.path \(path) cannot be written: it is not a regular file")
         }
         symlink("/nonexistent/x", "\(root)/dangling")
         try expect(file("\(root)/dangling"), says: "cannot be written: no such file or directory")
@@ -206,7 +206,7 @@ struct StartupCheckTests {
         }
         let seed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"
         try check("nkey_file", String(seed.dropLast()) + "A", says: "the nkey's checksum is wrong")
-        try check("nkey_file", "hello", says: "the nkey is no seed")
+        try check("nkey_file", "hello", says: "the nkey is not a seed")
         try check("credentials_file", seed, says: "the credentials file must hold")
     }
 
@@ -272,18 +272,18 @@ struct StartupCheckTests {
         }
         #expect(try problems(pair(certificate, key)).map(\.text) == [])
         try expect(pair(certificate, try write("other.key", other.key)), says: "does not belong to the certificate")
-        try expect(pair(certificate, certificate), says: "holds no private key")
-        try expect(pair(key, key), says: "holds no certificate")
+        try expect(pair(certificate, certificate), says: "contains no private key")
+        try expect(pair(key, key), says: "contains no certificate")
         try expect(pair("\(root)/none", key), says: "\(root)/none: no such file or directory")
         try expect(
             pair(certificate, try write("open.key", good.key, mode: 0o644)), says: "run chmod o-r", warning: true)
         try expect(
-            pair(try write("ended.pem", try identity(days: -3).certificate), key), says: "ended 2 days ago; renew it")
+            pair(try write("ended.pem", try identity(days: -3).certificate), key), says: "expired 2 days ago; renew it")
         try expect(
-            pair(try write("soon.pem", try identity(days: 5).certificate), key), says: "ends in 5 days; renew it",
+            pair(try write("soon.pem", try identity(days: 5).certificate), key), says: "expires in 5 days; renew it",
             warning: true)
         #expect(try problems(destination("ca_file = \"\(try write("ca.pem", authority.certificate))\"")).isEmpty)
-        try expect(destination("ca_file = \"\(try write("empty.pem", ""))\""), says: "holds no certificate in PEM")
+        try expect(destination("ca_file = \"\(try write("empty.pem", ""))\""), says: "contains no certificate in PEM")
     }
 
     @Test("fault22: files of secrets that are missing, empty, or open to everybody")
@@ -295,27 +295,27 @@ struct StartupCheckTests {
         try expect(destination("\(root)/none"), says: "no such file or directory")
         try expect(destination(try write("blank", "\n")), says: "is empty")
         try expect(
-            destination(try write("open", "abc\n", mode: 0o644)), says: "can be read by everybody", warning: true)
-        try expect(destination("\(root)/spool"), says: "is no regular file")
+            destination(try write("open", "abc\n", mode: 0o644)), says: "can be read by everyone", warning: true)
+        try expect(destination("\(root)/spool"), says: "is not a regular file")
         // As the start would, in its words.
-        try expect(destination(try write("two", "abc\nabc\n")), says: "holds more than one line of text")
+        try expect(destination(try write("two", "abc\nabc\n")), says: "contains more than one line of text")
         try expect(destination(try write("long", String(repeating: "a", count: 70_000))), says: "is it the right file?")
         try expect(destination(try write("spaces", "  \n")), says: "is empty")
         let service = try write("service.pem", "no certificate")
         try expect(
             "[[destination]]\nname = \"main\"\nurl = \"https://example.com\"\n[destination.oauth2]\n"
                 + "token_url = \"https://example.com/token\"\nclient_id = \"a\"\nclient_secret = \"b\"\nca_file = \"\(service)\"",
-            says: "holds no certificate in PEM")
+            says: "contains no certificate in PEM")
     }
 
     @Test(
         "tm02: a container's default file is called by its id; a version is refused with the right name",
         arguments: [
             ("GTM-1234", nil), ("GTM-1234.json", nil), ("GTM-1234.plist", nil),
-            ("GTM-1234_v5", "carries a version; call it GTM-1234"),
-            ("GTM-1234-12.json", "carries a version; call it GTM-1234.json"),
-            ("GTM-1234.v3.plist", "carries a version; call it GTM-1234.plist"),
-            ("gtm-1234.json", "is spelled in other letters; call it GTM-1234.json"),
+            ("GTM-1234_v5", "has a version; call it GTM-1234"),
+            ("GTM-1234-12.json", "has a version; call it GTM-1234.json"),
+            ("GTM-1234.v3.plist", "has a version; call it GTM-1234.plist"),
+            ("gtm-1234.json", "is spelled differently; call it GTM-1234.json"),
             ("GTM-12345", "is not the container's; call it GTM-1234 (complete)"),
             ("default.json", "is not the container's"),
         ] as [(String, String?)])
@@ -350,7 +350,7 @@ struct StartupCheckTests {
         }
         let file = try write("GTM-1", #"{"id": "GTM-1", "version": 1, "values": {"a": 1}}"#, mode: 0o644)
         try expect(
-            container(file), says: "redacts nothing, and required asks for that: no event is read while it rules")
+            container(file), says: "redacts nothing, as required demands: no event is read while it is in force")
         let blind =
             #"{"id":"GTM-1","version":1,"macros":{"m":{"type":"data_layer","path":"email"}},"rules":{"r":{"conditions":[{"macro":"m","equals":"x"}]}},"tags":[{"name":"t","type":"redact","rules":["r"],"paths":["properties.email"]}]}"#
         _ = try write("GTM-1", blind, mode: 0o644)
@@ -383,7 +383,7 @@ struct StartupCheckTests {
         }
         let file = try write("GTM-1", hashing(""), mode: 0o644)
         let container = "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"\n"
-        try expect(container, says: "\"t\" hashes, and there is no key: name a hash_key_file")
+        try expect(container, says: "\"t\" hashes without a key: name a hash_key_file")
         let key = try write("key", String(repeating: "k", count: 31))
         let keyed = container + "hash_key_file = \"\(key)\""
         try expect(keyed, says: "holds 31 bytes; a key has 32 to 4096")
@@ -399,7 +399,7 @@ struct StartupCheckTests {
     func tm02_warnings() throws {
         func container(_ file: String) -> String { "[[container]]\nid = \"GTM-1\"\ndefault_file = \"\(file)\"" }
         let file = try write("GTM-1", #"{"id": "GTM-1", "version": 1, "expires": "2021-01-01T00:00:00Z"}"#, mode: 0o644)
-        try expect(container(file), says: "the document has expired, and rules all the same", warning: true)
+        try expect(container(file), says: "the document has expired, and stays in force", warning: true)
         let calls =
             #"{"id": "GTM-1", "version": 1, "macros": {"m": {"type": "function_call", "function": "lookup", "parameters": {}}}}"#
         _ = try write("GTM-1", calls, mode: 0o644)
@@ -425,7 +425,7 @@ struct StartupCheckTests {
     @Test("fault22: programs, databases and time zones that are not there")
     func fault22_namedFiles() throws {
         try expect("[functions.f]\ncommand = [\"\(root)/none\"]", says: "no such file")
-        try expect("[functions.f]\ncommand = [\"\(root)/spool\"]", says: "is no program")
+        try expect("[functions.f]\ncommand = [\"\(root)/spool\"]", says: "is not a program")
         let program = try write("program", "#!/bin/sh\n", mode: 0o644)
         try expect(
             "[functions.f]\ncommand = [\"\(program)\"]", says: "cannot be run by user \(own.user)")
@@ -439,10 +439,10 @@ struct StartupCheckTests {
     @Test("fault22: a socket's place that something else has, and a group that is missing")
     func fault22_controlSocket() throws {
         _ = try write("control.sock", "")
-        try expect("", says: "is no socket; remove it")
+        try expect("", says: "is not a socket; remove it")
         let loaded = try Settings.read([ConfigurationText(file: "t", text: "control.group = \"no-such-group\"")])
         let found = StartupCheck.problems(of: loaded)
-        #expect(found.contains { $0.message.contains("there is no such group; make it") && $0.severity == .error })
+        #expect(found.contains { $0.message.contains("there is no such group; create it") && $0.severity == .error })
     }
 
     @Test("fault22: what the unit forbids is refused outside of it, with the drop-in to write; a drop-in ends that")

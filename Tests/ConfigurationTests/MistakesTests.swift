@@ -96,7 +96,7 @@ struct MistakesTests {
             ("[queue]\nmax_size = \"x\"", "write a number and a unit"), ("[queue]\nmax_size = -1", "negative"),
             ("[queue]\nmax_age = 1.5", "needs a unit"), ("[queue]\nmax_age = \"90\"", "write \"90s\""),
             ("[queue]\nmax_age = true", "not true or false"), ("[queue]\nmax_age = 2026-11-20", "not a date or time"),
-            ("[queue]\nmax_age = \"5 minutes\"", "no duration"),
+            ("[queue]\nmax_age = \"5 minutes\"", "not a duration"),
             ("[queue]\ndurability = \"powerloss\"", "\"power_loss\"?"),
             ("[agent]\nlog_level = \"Info\"", "did you mean \"info\"?"),
             ("[agent]\nstate_directory = \"state\"", "absolute"),
@@ -149,7 +149,7 @@ struct MistakesTests {
             ("[[destination]]\nname = \"a\"\ntype = \"kafka\"\nkafka.brokers = [\"a\"]", "has no kafka.topic"),
             (
                 "[[destination]]\nname = \"a\"\nurl = \"https://a\"\nformat = \"splunk_hec\"\ntoken = \"t\"\nindex = \"a-{ap}\"",
-                "has {ap}, which is no placeholder; there are {app}, {level}, {name}, {priority}, {date}, {hour}, {member:PATH}"
+                "has {ap}, which is not a placeholder; known are {app}, {level}, {name}, {priority}, {date}, {hour}, {member:PATH}"
             ),
             (
                 "[[destination]]\nname = \"a\"\nurl = \"https://a/_bulk\"\nformat = \"elasticsearch\"\nindex = \"A-{app}\"",
@@ -157,7 +157,7 @@ struct MistakesTests {
             ),
             (
                 "[[destination]]\nname = \"a\"\ntype = \"nats\"\nurl = \"tls://a\"\nnats.subject = \"a.{app\"",
-                "has a brace without its other"
+                "has an unmatched brace"
             ),
             (
                 "[[destination]]\nname = \"a\"\ntype = \"kafka\"\nkafka.brokers = [\"a:1\"]\nkafka.topic = \"{app}{name}{member:a}{member:b}\"",
@@ -184,7 +184,7 @@ struct MistakesTests {
             ("[[container]]\nid = \"GTM-1\"\nurl = \"https://a\"", "has no public_key"),
             (
                 "[[container]]\nid = \"GTM-1\"\ndefault_file = \"/a\"\nmay_set = [\"queue.durability\"]",
-                "only a restart"
+                "needs a restart"
             ),
             ("[[container]]\nid = \"GTM-1\"\ndefault_file = \"/a\"\nmay_call = [\"f\"]", "no such function"),
             ("[functions.f]\ncommand = [\"lookup\"]", "absolute path"),

@@ -56,7 +56,7 @@ struct VariablesTests {
         "a variable that is not set, or no variable, is a mistake with its place",
         arguments: [
             ("${NONE}", "the environment has no variable NONE; set it, or write ${NONE:-text} for a default"),
-            ("a${", "${ without }; write $${ where ${ itself is meant"), ("${}", "${} names no variable"),
+            ("a${", "${ without }; write $${ for a literal ${"), ("${}", "${} names no variable"),
             ("${1A}", "${1A} names no variable"), ("${A-b}", "${A-b} names no variable"),
             ("${A B}", "names no variable"),
             ("${A:b}", "names no variable"),

@@ -57,7 +57,7 @@ struct DocumentTests {
         Mistake("\"macros\":{\"a b\":{\"type\":\"data_layer\"}}", says: "macros[\"a b\"]: needs a member \"path\""),
         Mistake(
             "\"rules\":{\"r\":{\"conditions\":[{\"macro\":\"event\"}]}}",
-            says: "rules.r.conditions[0]: needs one of equals"),
+            says: "rules.r.conditions[0]: needs exactly one of equals"),
         Mistake(
             "\"rules\":{\"r\":{\"conditions\":[{\"macro\":\"evnt\",\"equals\":1}]}}",
             says: "rules.r.conditions[0]: there is no macro \"evnt\""),
@@ -80,12 +80,12 @@ struct DocumentTests {
         Mistake(
             "\"macros\":{\"a\":{\"type\":\"function_call\",\"function\":\"f\",\"parameters\":{\"x\":{\"macro\":\"b\"}}},"
                 + "\"b\":{\"type\":\"function_call\",\"function\":\"f\",\"parameters\":{\"x\":{\"macro\":\"a\"}}}}",
-            says: "macros.a: the macro needs itself: a → b → a"),
+            says: "macros.a: the macro depends on itself: a → b → a"),
         Mistake(
             "\"macros\":{\"c\":{\"type\":\"value_collection\",\"rules\":[\"r\"],\"values\":{\"k\":1}},"
                 + "\"v\":{\"type\":\"value\",\"key\":\"k\"}},"
                 + "\"rules\":{\"r\":{\"conditions\":[{\"macro\":\"v\",\"equals\":1}]}}",
-            says: "the macro needs itself: c → v → c"),
+            says: "the macro depends on itself: c → v → c"),
     ]
 
     @Test("a mistake is one clear line that says where", arguments: mistakes)
@@ -130,6 +130,6 @@ struct DocumentTests {
         let error = #expect(throws: ContainerError.self) {
             try ContainerDocument(id: "GTM-1", valuesOnly: try JSONValue(parsing: #"{"tags": []}"#))
         }
-        #expect(error?.message == "has tags; a file of values only has none: name the file GTM-1, without an ending")
+        #expect(error?.message == "has tags; a file of values only has none: name the file GTM-1, without an extension")
     }
 }

@@ -138,7 +138,7 @@ struct HashTests {
         let line = keyless.apply(#"{"name":"n","v":"SECRET"}"#).line
         #expect(line == #"{"name":"n","v":"(no hash key)"}"#)
         #expect(keyless.engine.counts.problems[.missingKey, default: 0] == 1)
-        #expect(keyless.engine.containers[0].mistake?.contains("there is no key: name a hash_key_file") == true)
+        #expect(keyless.engine.containers[0].mistake?.contains("hashes without a key: name a hash_key_file") == true)
         let kept = keyless.engine.presentable(Array(#"{"v":"SECRET"}"#.utf8), of: "shop")
         #expect(String(decoding: kept, as: UTF8.self) == #"{"v":"(no hash key)"}"#)
         let salted = try trial(.trial, #","salt":"s""#)
@@ -194,6 +194,6 @@ struct HashTests {
         #expect(!dumped.contains("107"))
         unlink(path)
         mkdir(path, 0o700)
-        #expect(mistake().contains("no regular file"))
+        #expect(mistake().contains("not a regular file"))
     }
 }

@@ -116,7 +116,7 @@ struct PatternTests {
     func refused() {
         for (tag, says) in [
             (#""type":"redact","pattern":"(""#, "regular expression cannot be used"),
-            (#""type":"redact","pattern":"a*""#, "finds the empty text"),
+            (#""type":"redact","pattern":"a*""#, "matches the empty text"),
             (#""type":"redact","pattern":"email","with":"""#, "with must not be empty"),
             (#""type":"redact","pattern":[]"#, "must name at least one pattern"),
             (#""type":"redact","pattern":"x","paths":["id"]"#, "id cannot be changed"),

@@ -29,7 +29,7 @@ struct ReviewTests {
             """)
         #expect(found.count == 5, "\(found)")
         for (place, says) in [
-            ("2:18", "cookie"), ("3:35", "needs one of"), ("6:30", "no tag type \"drop\""),
+            ("2:18", "cookie"), ("3:35", "needs exactly one of"), ("6:30", "no tag type \"drop\""),
             ("7:49", "no rule \"none\""),
             ("8:5", "id cannot be changed"),
         ] {
@@ -55,7 +55,7 @@ struct ReviewTests {
         ),
         (
             #""macros":{"m":{"type":"event_property","path":"user"}},"rules":{"all":{"conditions":[]}},"tags":[{"name":"s","type":"set","path":"c","value":{"macro":"m"},"rules":["all"]},{"name":"r","type":"redact","rules":["all"],"paths":["properties.user.mail"]}]"#,
-            "warning tags[0]: \"s\" copies what \"r\" takes away"
+            "warning tags[0]: \"s\" copies what \"r\" removes"
         ),
         (
             #""rules":{"all":{"conditions":[]}},"tags":[{"name":"h","type":"hash","rules":["all"],"paths":["a"],"salt":"s"}]"#,

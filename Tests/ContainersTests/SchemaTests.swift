@@ -52,7 +52,7 @@ struct SchemaTests {
                 ],
                 [
                     "it goes to none, expected d", "member p is 1, expected 2",
-                    "member q is not there, expected {\"r\":1}", "member p is there, expected to be gone",
+                    "member q is missing, expected {\"r\":1}", "member p exists, expected to be absent",
                 ],
                 ["value v is 1, expected 2", "there is no value w, expected 1"],
                 [],

@@ -166,7 +166,7 @@ struct WhenTests {
             ("name == 'a' name == 'b'", "column 13: expected && or ||"), ("(name == 'a'", "column 13: expected )"),
             ("name == 'a", "column 9: the text does not end"), ("name in 'a'", "expected a list"),
             ("name in ['a' 'b']", "column 14: expected , or ]"), ("properties == 'a'", "there is no macro"),
-            ("event.a. == 1", "is no path"), ("properties.n == 12345678901234567890123", "more digits"),
+            ("event.a. == 1", "is not a path"), ("properties.n == 12345678901234567890123", "more digits"),
             ("name == 'a' && name != 'a'", "can never hold"), ("name == {}", "column 9: expected the name"),
             ("name == 'é' & app == 'x'", "column 13: expected && or ||"),
             (String(repeating: "(", count: 40), "levels deep"),

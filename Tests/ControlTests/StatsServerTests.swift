@@ -105,7 +105,7 @@ struct StatsServerTests {
                 #expect(await start(text, 9464)?.code == .badAddress, "\(text)")
             }
             let refusal = await start("192.0.2.1", 1)?.message
-            #expect(refusal == "192.0.2.1:1 is no address of this machine: change stats.listen")
+            #expect(refusal == "192.0.2.1:1 is not an address of this machine: change stats.listen")
             #expect(await start("127.0.0.1", 0) == nil)
         }
     }

@@ -168,7 +168,7 @@ struct DeliveryDriverTests {
             #expect(driver.snapshot.pauseTokens == ["backup"])
             try await driver.resume(token: "backup")
             #expect(await eventually { store.state.withLock { $0.acknowledged.count } == 100 })
-            #expect(log.messages.contains { $0.text.hasPrefix("sending is paused since before the start") })
+            #expect(log.messages.contains { $0.text.hasPrefix("sending was paused before the start") })
         }
     }
 

@@ -112,7 +112,7 @@ struct TrustTests {
     @Test("a destination that is held because it rejects every event says why")
     func reasonOfRejectedEvents() {
         var world = World(options())
-        let words = Failure(kind: .status, status: 400, message: "an event was answered 400", excerpt: "no such field")
+        let words = Failure(kind: .status, status: 400, message: "an event got 400", excerpt: "no such field")
         world.answer = { _, sent in
             let rejected = sent.events.indices.map { RejectedEvent(index: $0, failure: words) }
             return (.milliseconds(1), .partial(rejected: rejected, retry: []))

@@ -43,7 +43,7 @@ extension EndToEnd {
                 lanes.value(#"spoolship_deliveries_accepted_total{destination="main",priority="critical"}"#) == 0)
             #expect(try contents(of: lines) == old(0..<6000))
             let again = try bench.command("run", "--once", lines, packed, "--app", "shop")
-            #expect(again.code == 0 && again.text.contains("was taken before, nothing to do"), "\(again)")
+            #expect(again.code == 0 && again.text.contains("was read before, nothing to do"), "\(again)")
             #expect(try bench.figures().total("spoolship_events_read_total") == 7010)
         }
 

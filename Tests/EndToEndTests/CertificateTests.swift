@@ -71,7 +71,7 @@ extension EndToEnd {
             }
             try write(second.caText, to: ca)
             try bench.waitUntilDelivered(next)
-            #expect(bench.agentLog.contains("certificates read again"))
+            #expect(bench.agentLog.contains("certificates reread"))
 
             // What is no certificate changes nothing.
             try write("no certificate\n", to: ca)

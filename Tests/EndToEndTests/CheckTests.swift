@@ -70,7 +70,7 @@ extension EndToEnd {
             func expectWarning() throws {
                 let check = try bench.command("check")
                 #expect(
-                    check.code == 0 && check.text.contains("a start goes on with the cap that was in force"), "\(check)"
+                    check.code == 0 && check.text.contains("a start continues with the cap"), "\(check)"
                 )
                 #expect(check.text.contains(".toml:"), "\(check)")
             }
@@ -81,7 +81,7 @@ extension EndToEnd {
             try expectWarning()
             try bench.startAgent()
             try expectWarning()
-            #expect(bench.agentLog.contains("queue.max_size is below what is stored, the old one stays in force"))
+            #expect(bench.agentLog.contains("queue.max_size is below the size stored, the old one stays in force"))
             let figures = try bench.figures()
             #expect(figures.total("spoolship_queue_max_size_refused") == 1)
             #expect(figures.total("spoolship_queue_max_bytes") == 256 << 20)
@@ -158,7 +158,7 @@ extension EndToEnd {
             try expectAgreement(bench, "cannot be read by user nobody (owner root, mode 0600)")
             chmod(bench.caFile, 0o644)
             chmod("\(bench.path)/receiver", 0o700)
-            try expectAgreement(bench, "is in \(bench.path)/receiver, which user nobody may not enter")
+            try expectAgreement(bench, "is in \(bench.path)/receiver, which user nobody may not search")
             chmod("\(bench.path)/receiver", 0o755)
             chown(bench.state, 0, 0)
             try expectAgreement(bench, "cannot be read, written and entered by user nobody")
@@ -179,7 +179,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
             for (pragma, phrase) in [
                 ("user_version = 99", "was written by a newer version (schema 99"),
-                ("application_id = 7", "is not a queue of Spoolship"),
+                ("application_id = 7", "is not Spoolship's queue"),
             ] {
                 let script = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('PRAGMA \(pragma)')"
                 try #require(try run("python3", ["-c", script, "\(bench.state)/queue.sqlite"]).code == 0)

@@ -332,7 +332,7 @@ extension EndToEnd {
             let draft = try signed(document(8, interval: "5s"), "--preview")
             try nginx.publish(draft, as: "GTM-1234.draft")
             let good = try preview()
-            #expect(good.code == 0 && good.text.contains("version 8 rules as a draft"), "\(good)")
+            #expect(good.code == 0 && good.text.contains("version 8 is in force as a draft"), "\(good)")
             #expect(try container()["source"] == "preview" && container()["version"] == 8)
             let exported = try bench.command("container", "export", "GTM-1234", "--directory", bench.path)
             #expect(exported.code == 0 && exported.text.contains("draft"), "\(exported)")
@@ -362,7 +362,7 @@ extension EndToEnd {
             try wait(.seconds(30), "version 2: \(bench.agentLog)") { try container()["version"] == 2 }
             try write("{", to: file)
             #expect(try bench.command("reload").code == 0)
-            try wait(.seconds(30), "the refusal") { bench.agentLog.contains("default file not read again") }
+            try wait(.seconds(30), "the refusal") { bench.agentLog.contains("default file not reread") }
             #expect(try container()["version"] == 2)
         }
 

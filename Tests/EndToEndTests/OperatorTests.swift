@@ -130,7 +130,7 @@ extension EndToEnd {
             try write("new\n", to: "\(token).next")
             try #require(rename("\(token).next", token) == 0)
             try bench.waitUntilDelivered(20)
-            #expect(bench.agentLog.contains("credentials have changed: the destination is tried again"))
+            #expect(bench.agentLog.contains("credentials have changed: trying the destination again"))
             #expect(bench.agentLog.contains("destination is no longer held"))
         }
 

@@ -40,7 +40,7 @@ extension EndToEnd {
             for place in PrivacyTests.places {
                 let line = lines.first { $0.hasPrefix("  \(place) ") }
                 #expect(line?.contains("not found") == true, "\(place): \(line ?? "no line")")
-                #expect(line?.contains("nor any other") == false, "\(place): \(line ?? "no line")")
+                #expect(line?.contains("and no other value") == false, "\(place): \(line ?? "no line")")
             }
         }
 

@@ -132,7 +132,7 @@ extension EndToEnd {
                 try bench.figures().value("spoolship_function_duration_seconds_count{function=\"gate\"}") == 3)
             #expect(values(of: "plan", in: try bytes(of: bench.events)).contains("gold"))
             // Taken once: the same command has nothing to do, and nothing is discarded twice.
-            #expect(try bench.command("run", "--once", file).text.contains("was taken before"))
+            #expect(try bench.command("run", "--once", file).text.contains("was read before"))
             #expect(try discarded("noise") == 10)
             #expect(try bench.stopAgent() == 0)
             // What old events counted is remembered with the next events: the limit holds after a restart.

@@ -80,7 +80,7 @@ extension EndToEnd {
                     && figures.value("spoolship_spool_lag_bytes") <= 1 << 20
             }
             try bench.expectBalance()
-            #expect(bench.agentLog.contains("unread bytes pass the bound"))
+            #expect(bench.agentLog.contains("unread bytes exceed the bound"))
             // The destination is back: nothing more is evicted, and the newest of all arrive.
             try bench.startReceiver()
             try wait(.seconds(120), "the rest to arrive", every: .milliseconds(100)) {

@@ -131,7 +131,7 @@ struct QueueCapTests {
         #expect(again.snapshot.maxSize == 60_000 && again.snapshot.refusedMaxSize == 24 << 10)
         let (bounds, options) = (await again.bounds, await again.options)
         #expect(bounds == FileBounds(options))
-        #expect(fixture.log.messages.contains { $0.text.hasPrefix("queue.max_size is below what is stored") })
+        #expect(fixture.log.messages.contains { $0.text.hasPrefix("queue.max_size is below the size stored") })
         // While it runs the answer is the same.
         #expect(try StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 50_128)
         #expect(try await again.store(maker.commit(5, size: 1_000)) == .stored(refused: 0))

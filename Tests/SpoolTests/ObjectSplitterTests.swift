@@ -91,7 +91,7 @@ struct ObjectSplitterTests {
             (#"[{},{"a":1} junk, {"b":1}]"#, ["{}", #"{"a":1}"#], "expected a comma or ] at byte 12 of the file", 12),
             ("[{\"a\":\"x\ny\"}, {}]", [], "a string has a raw line break at byte 8 of the file", 1),
             (#"[{}, {"a": 1 2}, {}]"#, ["{}"], "expected a comma or } at byte 13 of the file", 5),
-            ("[{},01]", ["{}"], "a number is not written as JSON's are at byte 5 of the file", 4),
+            ("[{},01]", ["{}"], "a number is not a JSON number at byte 5 of the file", 4),
             ("junk", [], "expected a value at byte 0 of the file", 0),
             ("]", [], "expected a value at byte 0 of the file", 0),
             ("\u{FEFF}\u{FEFF}{}", [], "expected a value at byte 3 of the file", 0),

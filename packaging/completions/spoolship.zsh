@@ -12,16 +12,16 @@ _spoolship() {
         'dispatch:sends what is queued now'
         'interval:changes the dispatch interval of the running agent'
         'drain:sends until nothing is left, an error occurs or time runs out'
-        'pause:stops sending until `resume`; collecting continues'
+        'pause:stops sending until `resume`; collection continues'
         'resume:ends pauses; without --token all of them, and holds and open breakers'
         'network:on, off'
-        'network-changed:tells the agent that the network has changed\: retries start over'
+        'network-changed:tells the agent that the network has changed; retries begin at once'
         'log-level:changes the log'\''s level until a restart or a reload'
         'enable:turns collection on; survives restarts'
-        'disable:turns collection off and deletes what is queued; survives restarts'
+        'disable:turns collection off and deletes queued events; survives restarts'
         'session:start'
         'country:set, clear'
-        'reload:makes the agent reread its configuration\: all of it applies, or nothing'
+        'reload:makes the agent reread its configuration; all changes apply, or none'
         'tap:prints events as they pass, without disturbing them'
         'queue:list, show, export, purge, move'
         'dead-letters:list, show, export, retry, purge'
@@ -29,7 +29,7 @@ _spoolship() {
         'container:list, show, get, refresh, watch, export, preview, keygen, sign, check, test'
         'privacy:prove'
         'receive:receives batches over HTTPS and prints or stores them, for development'
-        'diagnose:collects what a bug report needs into one text'
+        'diagnose:collects the facts for a bug report in one text'
         'version:prints version, commit, toolchain and the libraries it is linked with'
         'help:explains the commands and the settings'
     )
@@ -117,7 +117,7 @@ _spoolship() {
     'check')
         _arguments \
             '--connect[also open a connection to each destination]' \
-            '--sample[say what would become of each line of a file]:FILE:_files' \
+            '--sample[show how each line of a file would be read]:FILE:_files' \
             '--print[print the effective configuration, with the origin of each value]' \
             '--user[the agent'\''s user, for root; default spoolship]:USER: ' \
             '--text-only[check only the text, not this machine\: for another machine'\''s files]' \
@@ -160,7 +160,7 @@ _spoolship() {
     'status')
         _arguments \
             '--json[print JSON]' \
-            '--apps[what was read of each app since the start, the busiest first]' \
+            '--apps[what was read of each app since the start, busiest first]' \
             '--quiet[print nothing\: only the exit code counts]' \
             '-q[print nothing\: only the exit code counts]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
@@ -213,7 +213,7 @@ _spoolship() {
     'pause')
         _arguments \
             '--token[the pause'\''s token; default manual]:TOKEN: ' \
-            '--ttl[release the token after that time]:DURATION: ' \
+            '--ttl[release the token after this time]:DURATION: ' \
             '--destination[only this destination; default all]:NAME: ' \
             '--until-restart[a restart releases the token]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
@@ -224,7 +224,7 @@ _spoolship() {
         ;;
     'resume')
         _arguments \
-            '--token[release this token only, wherever it holds; an unknown one changes nothing]:TOKEN: ' \
+            '--token[release only this token, everywhere; an unknown one changes nothing]:TOKEN: ' \
             '--destination[only this destination; default all]:NAME: ' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
@@ -284,7 +284,7 @@ _spoolship() {
         ;;
     'session start')
         _arguments \
-            '--app[the app whose session it is; default default]:APP: ' \
+            '--app[the session'\''s app; default default]:APP: ' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -373,7 +373,7 @@ _spoolship() {
     'queue move')
         _arguments \
             '--destination[only of this destination]:NAME: ' \
-            '--to[the destination to wait for]:NAME: ' \
+            '--to[the destination to move to]:NAME: ' \
             '--priority[only normal or only critical ones]:PRIORITY:(normal critical)' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
@@ -471,7 +471,7 @@ _spoolship() {
         _arguments \
             '--app[only of this app]:APP: ' \
             '--reason[only for this reason]:REASON: ' \
-            '--files[the bad lines of files that stay in the spool because of them; files that are gone are forgotten]' \
+            '--files[the bad lines of files that stay in the spool because of them; removed files are forgotten]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -589,8 +589,8 @@ _spoolship() {
     'container test')
         _arguments \
             '--events[recorded events to show]:FILE:_files' \
-            '*--host[the machine'\''s name, for rollouts; of several, the first is used and each one'\''s share is shown]:NAME: ' \
-            '--app[the app of the recorded events; default\: what they say, else default]:APP: ' \
+            '*--host[the machine'\''s name, for rollouts; with several, the first is used and the share of each is shown]:NAME: ' \
+            '--app[the app of the recorded events; default their own, else default]:APP: ' \
             '--json[print JSON]' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
@@ -619,7 +619,7 @@ _spoolship() {
             '--quiet[only count events\: neither print nor store them]' \
             '-q[only count events\: neither print nor store them]' \
             '--threads[threads that share the connections; default 2]:N: ' \
-            '--fail[how chosen requests fail]:HOW: ' \
+            '--fail[how the chosen requests fail]:HOW: ' \
             '--probability[the share of requests that is chosen; default 1]:P: ' \
             '--seed[the same seed chooses the same requests; default 1]:N: ' \
             '--first[choose among the first N requests only]:N: ' \

@@ -320,7 +320,7 @@ def _(m):
     m.sh("echo garbage >/etc/spoolship/ca.pem")
 
 
-@fault("a login page answers in place of the receiver", r"web page", "SpoolshipDestinationHeld", "SpoolshipNotReady", short=True)
+@fault("a login page answers instead of the receiver", r"web page", "SpoolshipDestinationHeld", "SpoolshipNotReady", short=True)
 def _(m):
     serve(m, page=b"<!DOCTYPE html><html><body>Please log in</body></html>")
     m.reload()

@@ -11,7 +11,7 @@ extension ControlRoutes {
             case nil: return .json(report.json)
             case "screen": return .json(report.json.adding("text", .string(words.screen)))
             case "apps": return .json(report.json.adding("text", .string(words.apps)))
-            default: throw ControlRefusal.bad("text is screen or apps")
+            default: throw ControlRefusal.bad("text must be screen or apps")
             }
         }
     }

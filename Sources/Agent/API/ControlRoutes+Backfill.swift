@@ -37,7 +37,7 @@ extension ControlRequest {
 
     fileprivate func key() throws(ControlRefusal) -> String {
         let key = try text("key", atMost: 256)
-        guard key.hasOnlyLettersDigits(and: "") else { throw ControlRefusal.bad("key must be of letters and digits") }
+        guard key.hasOnlyLettersDigits(and: "") else { throw ControlRefusal.bad("key must be letters and digits") }
         return key
     }
 

@@ -18,14 +18,14 @@ extension ControlRoutes {
         answer("POST", "/v1/containers/preview", takes: ["document", "url", "id", "ttl_ms"]) { _, body in
             let time = try body.duration("ttl_ms") ?? ControlRoutes.previewTime
             guard time > .zero, time <= ControlRoutes.longestPreview else {
-                throw ControlRefusal(400, "out_of_range", "a draft rules for more than 0 and at most a day")
+                throw ControlRefusal(400, "out_of_range", "a preview must be longer than 0 and at most a day")
             }
             if let link = try body.text("url") {
-                guard link.utf8.count <= 2048 else { throw ControlRefusal.bad("url must be of at most 2048 bytes") }
+                guard link.utf8.count <= 2048 else { throw ControlRefusal.bad("url must have at most 2048 bytes") }
                 return .json(try await containers.preview(try body.text("id"), link: link, for: time))
             }
             guard let document = body["document"]?.string.map({ Array($0.utf8) }) else {
-                throw ControlRefusal.bad("document (the draft as text) or url must be there")
+                throw ControlRefusal.bad("document (the draft as text) or url is required")
             }
             return .json(try await containers.preview(try body.text("id"), document, for: time))
         }

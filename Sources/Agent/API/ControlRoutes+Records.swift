@@ -26,7 +26,7 @@ extension ControlRoutes {
             answer("GET", path + "/{id...}") { request, _ in
                 let id = request.parameters["id"] ?? ""
                 if let record = try await records.queue.show(store, id: id) { return .json(record) }
-                throw ControlRefusal(404, "not_found", "there is no record \(id); it may be gone by now")
+                throw ControlRefusal(404, "not_found", "there is no record \(id); it may have been removed")
             }
             if store != .queue {
                 answer("POST", path + "/retry", takes: store.filters + ["ids", "files"]) { _, body in
@@ -36,7 +36,7 @@ extension ControlRoutes {
             if store == .queue {
                 answer("POST", path + "/move", takes: ["destination", "to", "priority"]) { _, body in
                     guard let source = try body.text("destination"), let target = try body.text("to") else {
-                        throw ControlRefusal.bad("destination and to are needed: from where, and to where")
+                        throw ControlRefusal.bad("destination and to are required")
                     }
                     let result = try await records.move(from: source, to: target, try body.priority())
                     return .json(["moved": .integer(result.moved), "kept": .integer(result.kept)])

@@ -38,7 +38,7 @@ extension ControlRoutes {
             }
             let ttl = try body.duration("ttl_ms")
             guard ttl != .zero else {
-                throw ControlRefusal.bad("a pause of no length pauses nothing; give a time above 0")
+                throw ControlRefusal.bad("a pause must be longer than 0")
             }
             try await driver.pause(
                 token: token, destination: try body.destination(), ttl: ttl,
@@ -65,7 +65,7 @@ extension ControlRoutes {
             let interval = isNegative ? .zero : try body.duration("interval_ms")
             let wanted: DispatchInterval? = interval.map { $0 == .zero ? .off : .every($0) }
             if case .every(let wait) = wanted, !DispatchInterval.range.contains(wait) {
-                throw ControlRefusal(400, "out_of_range", "the interval is off, or from 1s to 1d")
+                throw ControlRefusal(400, "out_of_range", "the interval must be off, or 1s to 1d")
             }
             await driver.setInterval(wanted, isDurable: try body.flag("persist"))
             return .json(["interval": .string(driver.snapshot.interval.text)])

@@ -60,7 +60,7 @@ extension AgentService {
             } catch let error as ControlRefusal {
                 overlay.refuse(wish, error.message)
             } catch {
-                overlay.refuse(wish, "\(wish.path) does not go with the other settings")
+                overlay.refuse(wish, "\(wish.path) conflicts with the other settings")
             }
         }
         guard settings != reached else { return }
@@ -76,7 +76,7 @@ extension AgentService {
         for (container, refusals) in overlay.refused {
             for (setting, message) in refusals where toldRefusals[container]?[setting] != message {
                 log.warning(
-                    "value of a container refused, the configuration's value holds",
+                    "value of a container refused, the configuration's value stays in force",
                     ["container": container, "setting": setting, "hint": message])
             }
         }

@@ -24,7 +24,7 @@ extension ContainerKeeper {
     ) throws(ControlRefusal) -> (value: JSONValue, isMissing: Bool) {
         guard let type = TypedValue(rawValue: type) else {
             let names = TypedValue.allCases.map(\.rawValue).joined(separator: ", ")
-            throw ControlRefusal(400, "out_of_range", "the type is one of \(names)")
+            throw ControlRefusal(400, "out_of_range", "the type must be one of \(names)")
         }
         let members = try id.map { id throws(ControlRefusal) in try state(id).values } ?? states.flatMap(\.values)
         let value = members.last { $0.key == key }.flatMap { type.convert($0.value) }
@@ -50,7 +50,7 @@ extension ContainerKeeper {
         for id in id.map({ [$0] }) ?? slots.map(\.settings).filter({ $0.url != nil }).map(\.id) {
             let slot = try slot(id)
             guard slot.settings.url != nil else {
-                throw ControlRefusal(400, "no_url", "\(id) has no url: its default file serves for ever")
+                throw ControlRefusal(400, "no_url", "\(id) has no url: it has only its default file")
             }
             let end = await withCheckedContinuation { continuation in
                 slot.waiters.append(continuation)
@@ -81,7 +81,7 @@ extension ContainerKeeper {
     /// but its signature, by a key of the container; a link that is passed on for too long ends by the draft's `expires`.
     func preview(_ id: String?, link: String, for span: Duration) async throws(ControlRefusal) -> JSONValue {
         guard id != nil || slots.count == 1, let name = id ?? slots.first?.settings.id else {
-            throw ControlRefusal(400, "which_container", "say for which container the link is: --container ID")
+            throw ControlRefusal(400, "which_container", "name the container that the link is for: --container ID")
         }
         let slot = try slot(name)
         let file = try await fetched(link, for: slot)
@@ -133,16 +133,16 @@ extension ControlRefusal {
     }
 
     fileprivate static func badDocument(_ error: ContainerError) -> ControlRefusal {
-        ControlRefusal(400, "bad_document", "no container document: \(error)")
+        ControlRefusal(400, "bad_document", "not a container document: \(error)")
     }
 
     fileprivate static func otherContainer(_ other: String, _ id: String?) -> ControlRefusal {
-        let wanted = id.map { "not for \($0)" } ?? "which this agent has not"
+        let wanted = id.map { "not for \($0)" } ?? "which this agent does not have"
         return ControlRefusal(422, "other_container", "the document is for the container \(other), \(wanted)")
     }
 
     static func notFetched(_ message: String) -> ControlRefusal {
-        ControlRefusal(503, "not_fetched", "the link was not fetched: \(message)")
+        ControlRefusal(503, "not_fetched", "cannot fetch the link: \(message)")
     }
 }
 

@@ -41,9 +41,9 @@ extension ContainerKeeper {
         for finding in container.findings {
             let fields: KeyValuePairs<String, any CustomStringConvertible> = ["container": id, "hint": finding]
             if finding.isMistake {
-                log.error("container cannot do what it says", fields)
+                log.error("container contains a mistake", fields)
             } else {
-                log.warning("container could protect better", fields)
+                log.warning("container has a weakness", fields)
             }
         }
         guard !container.deniedFunctions.isEmpty else { return }
@@ -51,7 +51,7 @@ extension ContainerKeeper {
             "container names functions that it may not call: they give null",
             [
                 "container": id, "functions": container.deniedFunctions.joined(separator: ","),
-                "hint": "name them in may_call and [functions], or take them out of the document",
+                "hint": "name them in may_call and [functions], or remove them from the document",
             ])
     }
 
@@ -87,11 +87,11 @@ extension ContainerKeeper {
     private func tellAwaited(_ slot: ContainerSlot) {
         guard slot.state.isHolding != slot.isHolding else { return }
         slot.isHolding = slot.state.isHolding
-        guard slot.isHolding else { return log.warning("events are read again", ["container": slot.settings.id]) }
+        guard slot.isHolding else { return log.warning("reading resumes", ["container": slot.settings.id]) }
         log.error(
             slot.current == nil
                 ? "events are not read: a required container has no document"
-                : "events are not read: a required container does not redact, or a draft rules",
+                : "events are not read: a required container does not redact, or a draft is in force",
             [
                 "container": slot.settings.id,
                 "apps": slot.settings.apps.isEmpty ? "all" : slot.settings.apps.joined(separator: ","),

@@ -76,7 +76,7 @@ extension ContainerKeeper {
 
     private static func hint(_ status: Int) -> String {
         switch status {
-        case 300..<400: "; redirects are not followed, so let url lead there directly"
+        case 300..<400: "; redirects are not followed, so set url to the final address"
         case 404, 410: "; is it published there?"
         default: ""
         }

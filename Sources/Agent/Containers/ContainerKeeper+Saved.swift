@@ -65,7 +65,7 @@ extension ContainerKeeper {
         let ends = slot.heldEnds
         slot.heldEnds = []
         let failure = error.map {
-            ContainerNote.failed(.network, .ioError, message: "it rules, but is not saved yet: \($0.message)")
+            ContainerNote.failed(.network, .ioError, message: "it is in force, but not saved yet: \($0.message)")
         }
         for note in ends { tell(slot, failure ?? note) }
         publish()

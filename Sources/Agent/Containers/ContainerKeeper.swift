@@ -145,19 +145,19 @@ actor ContainerKeeper {
             slot.state.defaultProblem = file.signatureProblem(slot.keys)
             if let problem = slot.state.defaultProblem {
                 log.warning(
-                    "default file with a bad signature, it rules all the same", ["container": id, "hint": problem])
+                    "default file with a bad signature, in force nevertheless", ["container": id, "hint": problem])
             }
             if let expires = copy.expires, clock.isTrusted(at: time), expires <= time.wallTime {
-                slot.state.defaultProblem = "the default file's document has expired; it rules all the same"
+                slot.state.defaultProblem = "the default file's document has expired; it stays in force"
                 log.warning(
-                    "default file has expired, it rules all the same",
+                    "default file has expired, it stays in force",
                     ["container": id, "file": file.path, "hint": "put a newer document there, and reload"])
             }
             return copy
         } catch {
             log.error(
                 slot.state.machine.hasStandard
-                    ? "default file not read again, the last good one stays" : "container without a default",
+                    ? "default file not reread, the last good one stays in force" : "container without a default",
                 ["container": id, "hint": error.description])
             slot.state.defaultProblem = error.description
             return nil

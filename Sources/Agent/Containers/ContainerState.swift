@@ -46,7 +46,7 @@ struct ContainerState: Sendable {
     var lack: String? {
         guard !settings.required.isEmpty else { return nil }
         guard let current else { return "has no document" }
-        if source == .preview { return "a draft rules, which is not what is required" }
+        if source == .preview { return "has a draft in force, which does not count" }
         guard settings.required.contains(.redaction), !current.hides else { return nil }
         return "its version \(current.document.version) redacts nothing"
     }

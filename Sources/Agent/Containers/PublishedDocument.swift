@@ -25,7 +25,7 @@ public enum PublishedDocument {
         switch result {
         case .document(let file, _): return file
         case .status(404, _), .status(410, _):
-            throw failed("nothing is published there; for the first publication leave --after out")
+            throw failed("nothing is published there; leave out --after for the first publication")
         case .status(let status, _): throw failed("the server answered \(status)")
         case .notModified: throw failed("the server answered 304")
         case .tooLarge: throw failed("it is larger than \(largest) bytes")

@@ -28,7 +28,7 @@ struct SettingsOverlay {
             let id = container.id
             for path in container.settings.maySet {
                 guard !container.needEvent.contains(path) else {
-                    refused[id, default: [:]][path] = "\(path) depends on an event, and settings have none"
+                    refused[id, default: [:]][path] = "\(path) depends on an event, which settings cannot"
                     continue
                 }
                 // null takes nothing back: it says nothing.

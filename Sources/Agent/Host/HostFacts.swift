@@ -47,7 +47,7 @@ struct HostFacts: Sendable {
         mkdir(settings.agent.stateDirectory, 0o700)
         do throws(HostError) {
             let id = try InstallID.load(in: settings.agent.stateDirectory, machine: MachineID.read(), using: &random)
-            if id.wasReplaced { log.warning("new install id: the old file held none") }
+            if id.wasReplaced { log.warning("new install id: the old file contained none") }
             if let original = id.clonedFrom {
                 log.warning(
                     "new install id: the state directory came from another machine",

@@ -55,7 +55,7 @@ struct ProgressWatch {
             return nil
         }
         guard boot - before.since > readingPatience else { return nil }
-        guard let failure = state.queue.commitFailure else { return "reading waits for a commit that does not come" }
+        guard let failure = state.queue.commitFailure else { return "reading waits for a commit that does not end" }
         return "reading waits for a commit that fails again and again (\(failure.code.rawValue))"
     }
 

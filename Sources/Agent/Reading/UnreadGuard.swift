@@ -75,7 +75,7 @@ actor UnreadGuard {
         case .giveUp(let behind, let excess):
             if behind != before {
                 log.warning(
-                    "unread bytes pass the bound: the oldest events of destinations that acknowledge nothing are evicted",
+                    "unread bytes exceed the bound: the oldest events of destinations that acknowledge nothing are evicted",
                     [
                         "destinations": behind.map(\.text).sorted().joined(separator: " "), "unread_bytes": bytes,
                         "max_unread": bound.most, "hint": "fix the destination",

@@ -18,7 +18,7 @@ extension QueueStore {
         var obstacles: [String] = []
         if let failure = state.failure { obstacles.append("the queue cannot be written: \(failure.message)") }
         if let failure = state.commitFailure {
-            obstacles.append("what is read cannot be stored, and is tried again: \(failure.message)")
+            obstacles.append("events cannot be stored, and will be tried again: \(failure.message)")
         }
         switch state.accepting {
         case .all, .critical, .nothing(.full): break

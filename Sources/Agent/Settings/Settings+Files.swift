@@ -13,7 +13,7 @@ extension Settings {
             let setting = "destination.\(destination.name).path"
             if let use = otherUse(of: real) { return (setting, "\(path) \(use)") }
             if let other = known.updateValue(destination.name, forKey: real) {
-                return (setting, "\(path) is the file of \(other): each destination has its own")
+                return (setting, "\(path) is the file of \(other): each destination needs its own")
             }
         }
         return nil

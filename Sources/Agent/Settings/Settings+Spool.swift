@@ -76,12 +76,12 @@ extension Settings {
                 return ("apps.\(app).\(key)", "has no effect without journal = true")
             }
             if section.text == .blocks, section.read == nil || section.format != nil {
-                return ("apps.\(app).text", "blocks is for files that are read where they lie, as a program wrote them")
+                return ("apps.\(app).text", "blocks is for files that are read in place, without a container's format")
             }
             guard let patterns = section.read else {
                 // In the spool a record could be cut between two of its lines.
                 if section.format != nil {
-                    return ("apps.\(app).format", "is for files that are read where they lie: set read")
+                    return ("apps.\(app).format", "is for files that are read in place: set read")
                 }
                 continue
             }
@@ -92,14 +92,14 @@ extension Settings {
                 if let pattern = place.neverRead {
                     return (
                         "apps.\(app).read",
-                        "names packed files by \(pattern): they are not read where they are; read them before rotation packs them"
+                        "names compressed files by \(pattern): they are not read in place; read them before rotation compresses them"
                             + " (delaycompress), or once by spoolship run --once"
                     )
                 }
                 let real = place.resolved
                 if let (named, _) = zip(self.places, resolved).first(where: { $0 != place && $1.meets(real) }) {
-                    let other = named.app == app ? "its own below \(named.root)" : "that of \(named.app)"
-                    return ("apps.\(app).read", "meets \(other): a file is read once")
+                    let other = named.app == app ? "its pattern below \(named.root)" : "that of \(named.app)"
+                    return ("apps.\(app).read", "overlaps \(other): a file is read once")
                 }
                 if let own = kept.first(where: { real.reaches(into: $0) }) {
                     return ("apps.\(app).read", "reaches into \(own), which is the agent's own")
@@ -111,7 +111,7 @@ extension Settings {
         guard found > 0 else { return nil }
         return (
             "spool.directory",
-            "has \(found) files in it and was never a spool: they would be read and removed. To read logs where they lie, write "
+            "has \(found) files in it and was never a spool: they would be read and removed. To read logs in place, write "
                 + "[apps.NAME] read = [\"\(spool.directory)/*.log\"]; if it is to be the spool, write spool.after_read = \"delete\""
         )
     }

@@ -43,7 +43,7 @@ public struct StartupRehearsal: Sendable {
             add("apps.\(app).journal", "cannot be read: \(message)", endsStart: false)
         }
         if let app = settings.appOfUnknownZone {
-            add("apps.\(app).time_zone", "is no time zone that this system knows")
+            add("apps.\(app).time_zone", "is not a time zone that this system knows")
         }
         for destination in settings.destinations {
             let key = destination.kind == .kafka ? "kafka" : "url"
@@ -60,7 +60,7 @@ public struct StartupRehearsal: Sendable {
         if let stored = queue?.storedBytes, stored > settings.queue.maxSize {
             add(
                 "queue.max_size",
-                "is \(settings.queue.maxSize) bytes, but \(stored) are stored: a reload refuses it, and a start goes on"
+                "is \(settings.queue.maxSize) bytes, but \(stored) are stored: a reload refuses it, and a start continues"
                     + " with the cap that was in force; give at least that much, or send or purge first",
                 endsStart: false)
         }
@@ -77,19 +77,19 @@ public struct StartupRehearsal: Sendable {
         if !isSet("limits.") {
             tell(
                 "limits.like",
-                "nothing of an event is cut by default now; for the limits of before write \"app_center\"")
+                "by default events are not cut; for the former limits write \"app_center\"")
         }
-        if !isSet("queue.max_size") { tell("queue.max_size", "is 256MiB by default now; it was \"10MiB\"") }
+        if !isSet("queue.max_size") { tell("queue.max_size", "is 256MiB by default; it was \"10MiB\"") }
         if isSet("dispatch.batch_events"), !isSet("dispatch.batch_most_events") {
             tell(
                 "dispatch.batch_most_events",
-                "batches grow with what waits; to keep batch_events the most, write \(settings.dispatch.batchEvents)")
+                "batches grow with the backlog; to cap them at batch_events, write \(settings.dispatch.batchEvents)")
         }
         for destination in settings.destinations where destination.kind == .s3 {
             let name = "destination.\(destination.name)"
             guard !isSet(name + ".compression"), !isSet(name + ".interval") else { continue }
             tell(
-                name, "objects are of a minute and in zstd now; they were of interval = \"6s\", compression = \"gzip\"")
+                name, "the defaults are a minute and zstd; they were interval = \"6s\", compression = \"gzip\"")
         }
         return found
     }
@@ -177,13 +177,13 @@ public struct StartupRehearsal: Sendable {
             do {
                 return try ask(destination) { await ($0 as? NATSOutput)?.streamComplaint() }
             } catch {
-                return ("its stream cannot be looked at: \(error)", false)
+                return ("its stream cannot be checked: \(error)", false)
             }
         case .http where destination.format == .elasticsearch && destination.isByEvent:
-            return ("events fill in its index: whether they may write to each cannot be looked at", false)
+            return ("events fill in its index: write access to each cannot be checked", false)
         case .kafka where destination.isByEvent:
             return (
-                "events fill in its topic: those that the cluster lacks are not looked for; they become dead letters",
+                "events fill in its topic: missing topics cannot be found; their events become dead letters",
                 false
             )
         default: return nil
@@ -198,19 +198,19 @@ public struct StartupRehearsal: Sendable {
         do {
             switch try ask(destination, { await ($0 as? HTTPOutput)?.compareTable(with: members) }) {
             case nil, .notClickHouse, .columns(_, [], _): return nil
-            case .failed(let failure): return ("its table cannot be looked at: \(failure.message)", false)
+            case .failed(let failure): return ("its table cannot be checked: \(failure.message)", false)
             case .columns(let table, let missing, let isRefused):
                 let names = missing.joined(separator: ", ")
                 return (
                     "the table \(table) has no column for \(names): "
                         + (isRefused
-                            ? "the server refuses what has them; add columns, or input_format_skip_unknown_fields=1 to the url"
+                            ? "the server refuses such events; add columns, or input_format_skip_unknown_fields=1 to the url"
                             : "they are left out there"),
                     isRefused
                 )
             }
         } catch {
-            return ("its table cannot be looked at: \(error)", false)
+            return ("its table cannot be checked: \(error)", false)
         }
     }
 

@@ -208,20 +208,20 @@ struct AgentStatus: Sendable {
                     + (figures.pollReason ?? "they cannot be read"),
             figures.passedOver == 0
                 ? nil
-                : "\(passedOver) passed over, by the ends of their names (.json, .jsonl, .ndjson and .log are read): "
+                : "\(passedOver) ignored because of their names (.json, .jsonl, .ndjson and .log are read): "
                     + figures.passedOverNames.joined(separator: ", "),
             figures.loweredOpenFiles.map {
-                "\($0.files) files are held open at most, the process may open \($0.limit): raise LimitNOFILE"
+                "\($0.files) files are held open at most, because the process may open \($0.limit): raise LimitNOFILE"
             },
             state.refusedMaxSize.map {
                 "queue.max_size is \($0) bytes, less than is stored: the old one, \(state.maxSize) bytes, stays in force"
             },
             state.unknownLosses == 0
                 ? nil
-                : "the queue was damaged \(state.unknownLosses) times in a way that hides how many events were lost: see the log",
+                : "the queue was damaged \(state.unknownLosses) times, with an unknown number of events lost: see the log",
             behind.isEmpty
                 ? nil
-                : "more is unread than spool.max_unread allows: the oldest events for \(behind), acknowledging nothing, are evicted",
+                : "more is unread than spool.max_unread allows: the oldest events for \(behind), which acknowledge nothing, are evicted",
         ]
     }
 }

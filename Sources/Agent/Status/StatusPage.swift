@@ -174,7 +174,7 @@ struct StatusPage: Sendable {
         }
         let more = all.count - rows.count
         return StatusPage.table(
-            "apps", "Apps", "What was read since the start, the busiest first", head: ["App"] + columns, rows: rows,
+            "apps", "Apps", "Read since the start, the busiest first", head: ["App"] + columns, rows: rows,
             after: more > 0 ? "<p class=\"quiet\">And \(more) more: <code>spoolship status --apps</code>.</p>" : "")
     }
 

@@ -20,7 +20,7 @@ struct StatusPlot {
     var html: String {
         guard lines.contains(where: { $0.points.count >= 2 }) else {
             return "<figure><figcaption>\(title)</figcaption><p class=\"quiet\">No figures yet: they are gathered "
-                + "while events pass and when this page is looked at.</p></figure>\n"
+                + "while events pass and when this page is viewed.</p></figure>\n"
         }
         let top = lines.flatMap { $0.points.map(\.value) }.max() ?? 0
         let scale = top > 0 ? top : 1

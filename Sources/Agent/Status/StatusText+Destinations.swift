@@ -29,7 +29,7 @@ extension StatusText {
         let apps = most.filter { !$0.key.isEmpty }.prefix(3).map { "\($0.value) of \($0.key)" }.joined(separator: ", ")
         let all = destination.setAside.values.reduce(0, +)
         return [
-            "  \(all) set aside, rejected or failing alone\(apps.isEmpty ? "" : " (\(apps))"): retried now and then, at once after `spoolship resume`"
+            "  \(all) set aside, rejected or failing alone\(apps.isEmpty ? "" : " (\(apps))"): retried from time to time, at once after `spoolship resume`"
         ]
     }
 

@@ -61,7 +61,7 @@ extension AppSettings: SettingsSection {
             example: "[\"/var/log/shop/*.log\"]", restart: true),
         .setting(
             "journal", \.journal, optional: .boolean,
-            "Whether entries of systemd's journal are read for it. The user spoolship must be in the group systemd-journal.",
+            "true reads systemd's journal. The user spoolship must be in the group systemd-journal.",
             example: "true", restart: true),
         .setting(
             "journal_units", \.journalUnits, optional: .list(of: .text(), unique: true),
@@ -80,7 +80,7 @@ extension AppSettings: SettingsSection {
             example: "\"/var/log/journal/remote\"", restart: true),
         .setting(
             "journal_fields", \.journalFields, optional: .list(of: .text(), unique: true),
-            "More fields of an entry than the usual ones, by journald's names; [\"*\"] for all.",
+            "Additional fields of an entry, by journald's names; [\"*\"] for all.",
             example: "[\"_CMDLINE\"]", restart: true),
         .setting(
             "format", \.format, optional: .choice,
@@ -108,7 +108,7 @@ extension AppSettings: SettingsSection {
             example: "[\"meta.level\"]"),
         .setting(
             "level_scale", \.levelScale, optional: .choice,
-            "What a severity that is a number means; auto knows pino, bunyan, monolog and the journal.",
+            "The scale of numeric severities; auto knows pino, bunyan, monolog and the journal.",
             example: "\"syslog\""),
         .setting(
             "time_zone", \.timeZone, optional: .text(), "The zone of times without one; by default the machine's.",
@@ -128,7 +128,7 @@ extension AppSettings: SettingsSection {
             example: "\"normal\""),
         .setting(
             "may_be_critical", \.mayBeCritical, optional: .boolean,
-            "Whether its events may declare themselves critical: by default true, but false for incoming.",
+            "true lets its events declare themselves critical; by default true, for incoming false.",
             example: "true"
         ),
         .setting("country", \.country, optional: .country, "The country of its events.", example: "\"IT\""),
@@ -137,7 +137,7 @@ extension AppSettings: SettingsSection {
         .setting("build", \.build, optional: .text(), "Its build, if the events do not have it.", example: "\"2107\""),
         .setting(
             "destinations", \.destinations, optional: .list(of: .destinationName, unique: true),
-            "Where its events go; by default to all destinations with by_default.", example: "[\"main\"]"),
+            "The destinations of its events; by default all with by_default.", example: "[\"main\"]"),
         .section("limits", \.limits, "Limits of its events, as in [limits]."),
     ]
 }

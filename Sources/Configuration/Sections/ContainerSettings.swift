@@ -42,18 +42,18 @@ extension ContainerSettings: SettingsSection {
             example: "\"/etc/spoolship/containers/GTM-1234\""),
         .setting(
             "url", \.url, optional: .url("https", "http"),
-            "Where it is fetched from; without it the default file is used for good.",
+            "The address to fetch it from; without it only the default file is used.",
             example: "\"https://config.example.com/GTM-1234\""),
         .setting(
             "public_key", \.publicKeys, .oneOrMore(of: .publicKey),
-            "Ed25519 public key (`spoolship container keygen`), or a list of them while one is replaced. Needed with url.",
+            "Ed25519 public key (`spoolship container keygen`), or a list of them while one is replaced. Required with url.",
             example: "\"GAP7GZsSF0sDoNw8xKTtOTTyfwhCrPcsPHkHQrIwl2E=\""),
         .setting(
             "open", \.open, .choice,
             "prefer_fresh if old values do harm; immediate if reading must not wait for the network."),
         .setting(
             "timeout", \.timeout, .duration(.milliseconds(10) ... .seconds(60)),
-            "How long opening may take; the spool is not read before it ends."),
+            "The longest time for opening it; the spool is not read before."),
         .setting(
             "fresh_for", \.freshFor, .duration(.seconds(60) ... .seconds(3650 * 86_400)),
             "A copy older than this is fetched again."),

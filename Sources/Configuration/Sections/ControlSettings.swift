@@ -22,16 +22,16 @@ extension StatsSettings: SettingsSection {
         .setting(
             "hosts", \.hosts, .list(of: .text(), count: 0...64, unique: true),
             "Host names that the port answers to, as in [\"web1.example.com\"], besides addresses, localhost and the"
-                + " machine's own name.", restart: true),
+                + " machine's name.", restart: true),
     ]
 }
 
 extension ControlSettings: SettingsSection {
     static let entries: [Entry<ControlSettings>] = [
         .setting(
-            "socket", \.socket, .socketPath, "Where the commands reach the agent.", restart: true),
+            "socket", \.socket, .socketPath, "The socket on which commands reach the agent.", restart: true),
         .setting(
-            "group", \.group, .text(), "Its members may use the commands, besides root and the agent's user.",
+            "group", \.group, .text(), "Its members may use the commands, as root and the agent's user may.",
             restart: true),
     ]
 }
@@ -44,7 +44,7 @@ extension ValueType where Value == ListenAddress? {
             guard let address = ListenAddress(text) else {
                 throw ValueMistake(
                     .outOfRange,
-                    "is \(SettingValue.quote(text)); must be an IP address and a port, as \"127.0.0.1:9464\" or \"[::1]:9464\","
+                    "is \(SettingValue.quote(text)); must be an IP address and a port, such as \"127.0.0.1:9464\" or \"[::1]:9464\","
                         + " or \"off\"")
             }
             return address

@@ -41,10 +41,10 @@ extension CountrySettings: SettingsSection {
 
 extension CountryRule: SettingsSection {
     static let entries: [Entry<CountryRule>] = [
-        .setting("app", \.app, optional: .text(), "The app; every one when not set.", example: "\"shop\""),
+        .setting("app", \.app, optional: .text(), "The app; all if not set.", example: "\"shop\""),
         .setting(
             "host", \.host, optional: .text(range: "a name, or its beginning and *"),
-            "The host's name; every one when not set.", example: "\"web-rome-*\""),
+            "The host's name; all if not set.", example: "\"web-rome-*\""),
         .setting("code", \.code, .country, "The country.", example: "\"IT\""),
     ]
 }

@@ -45,7 +45,7 @@ extension DeadlineSettings: SettingsSection {
             example: "\"Europe/Rome\""),
         .setting(
             "margin", \.margin, .duration(.zero ... .seconds(86_400)),
-            "How long before it events go first within their priority, without waiting for the interval."),
+            "How long before that time events go first within their priority, without waiting for the interval."),
         .setting("apps", \.apps, .list(of: .text(), unique: true), "The apps; [] for all."),
         .setting(
             "destinations", \.destinations, .list(of: .destinationName, unique: true),
@@ -59,7 +59,7 @@ extension ValueType where Value == TimeOfDay {
             guard case .string(let text) = node.value else { throw .wrongType("a string, as \"04:00\"", node) }
             guard let time = TimeOfDay(text) else {
                 throw ValueMistake(
-                    .outOfRange, "is \(SettingValue.quote(text)); must be hours and minutes, as \"04:00\"")
+                    .outOfRange, "is \(SettingValue.quote(text)); must be hours and minutes, such as \"04:00\"")
             }
             return time
         } print: {
@@ -71,7 +71,7 @@ extension ValueType where Value == TimeOfDay {
 extension ValueType where Value == String {
     /// A name of the tz database; whether the system has it is looked at by `check`.
     static var timeZone: ValueType {
-        checked("time zone", range: "tz database name", mustBe: "a name of the tz database, as \"Europe/Rome\"") {
+        checked("time zone", range: "tz database name", mustBe: "a name of the tz database, such as \"Europe/Rome\"") {
             $0.first?.isLetter == true && $0.isTimeZoneName
         }
     }

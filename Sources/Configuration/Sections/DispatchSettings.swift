@@ -38,7 +38,7 @@ extension DispatchSettings: SettingsSection {
         .setting(
             "batch_size", \.batchSize, batchSizeType,
             "A batch's size before compression. Lower it for a destination with a small body limit. At most a"
-                + " thirty-second of queue.max_size is ever in force (320KiB of 10MiB); `spoolship check --print`"
+                + " thirty-second of queue.max_size is in force (320KiB of 10MiB); `spoolship check --print`"
                 + " shows the value."),
         .setting(
             "parallel_batches", \.parallelBatches, parallelBatchesType,

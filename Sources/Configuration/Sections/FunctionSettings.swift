@@ -8,7 +8,7 @@ extension FunctionSettings: SettingsSection {
             example: "[\"/usr/local/bin/lookup\", \"--json\"]"),
         .setting(
             "timeout", \.timeout, .duration(.milliseconds(10) ... .seconds(60)),
-            "A call that takes longer is killed and gives null; meanwhile the file of the event that asked waits."),
+            "A call that takes longer is killed and gives null; meanwhile the file of the calling event waits."),
         .setting("parallel", \.parallel, .count(1...64), "How many calls may run at once."),
         .setting(
             "cache", \.cache, .duration(.seconds(1) ... .seconds(86_400), zero: "not at all"),

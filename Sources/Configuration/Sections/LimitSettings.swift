@@ -64,7 +64,7 @@ extension LimitSettings: SettingsSection {
             "Distinct event names an app in a UTC day.", example: "200"),
         .setting(
             "beyond_event_names", \.eventNames.beyond, optional: .consequence(.refuse, .quarantine, .allow),
-            "What happens to an event with one name too many: refuse by default.", example: "\"refuse\""),
+            "What happens to an event with a name beyond that: refuse by default.", example: "\"refuse\""),
         .setting(
             "name_length", \.nameLength.value, optional: .count(1...65_536, zero: "no limit"),
             "The length of an event's name, in UTF-16 code units.", example: "256"),
@@ -105,7 +105,7 @@ extension ValueType where Value == LimitConsequence {
             let value = try ValueType.choice.parse(node)
             guard allowed.contains(value) else {
                 throw ValueMistake(
-                    .outOfRange, "is \"\(value.rawValue)\", which makes no sense here; must be one of \(names)")
+                    .outOfRange, "is \"\(value.rawValue)\", which is not possible here; must be one of \(names)")
             }
             return value
         } print: {

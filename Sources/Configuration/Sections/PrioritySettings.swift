@@ -22,10 +22,10 @@ extension PriorityRule: SettingsSection {
     init() { self.init(priority: .critical) }
 
     static let entries: [Entry<PriorityRule>] = [
-        .setting("app", \.app, optional: .text(), "The app; every one when not set.", example: "\"shop\""),
+        .setting("app", \.app, optional: .text(), "The app; all if not set.", example: "\"shop\""),
         .setting(
             "event", \.event, optional: .text(range: "a name, or its beginning and *"),
-            "The event's name; every one when not set.", example: "\"Payment*\""),
+            "The event's name; all if not set.", example: "\"Payment*\""),
         .setting(
             "level", \.level, optional: .choice, "This severity and worse; if not set, any severity or none.",
             example: "\"error\""),

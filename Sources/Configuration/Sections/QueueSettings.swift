@@ -23,8 +23,8 @@ extension QueueSettings: SettingsSection {
     static let entries: [Entry<QueueSettings>] = [
         .setting(
             "max_size", \.maxSize, .size(24 << 10...1 << 47),
-            "How much queued events may take, as stored. Raise it to outlast outages; below what is stored it is"
-                + " refused."
+            "How much queued events may take, as stored. Raise it to outlast outages; a value below the"
+                + " size stored is refused."
         ),
         .setting(
             "max_age", \.maxAge, maxAgeType,

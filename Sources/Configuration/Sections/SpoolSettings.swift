@@ -44,7 +44,7 @@ extension SpoolSettings: SettingsSection {
             "Where archive moves files, on the spool's file system; by default .spoolship/archive in the spool.",
             example: "\"/var/spool/spoolship/.spoolship/archive\""),
         .setting(
-            "archive_max_age", \.archiveMaxAge, .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "for ever"),
+            "archive_max_age", \.archiveMaxAge, .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "no limit"),
             "How long archived files are kept."),
         .setting(
             "archive_max_size", \.archiveMaxSize, .size(1 << 20...1 << 47, zero: "no bound"),

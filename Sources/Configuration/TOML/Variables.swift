@@ -53,7 +53,7 @@ public enum Variables {
                 rest = rest.dropFirst(3)
             } else if rest.starts(with: "${".unicodeScalars) {
                 guard let end = rest.firstIndex(of: "}") else {
-                    throw Problem(.syntax, "${ without }; write $${ where ${ itself is meant")
+                    throw Problem(.syntax, "${ without }; write $${ for a literal ${")
                 }
                 let inside = String(rest[rest.index(rest.startIndex, offsetBy: 2)..<end])
                 rest = rest[rest.index(after: end)...]
@@ -75,7 +75,7 @@ public enum Variables {
         else {
             throw Problem(
                 .syntax,
-                "${\(inside.prefix(40))} names no variable; write ${NAME} or ${NAME:-text}, and $${ where ${ is meant")
+                "${\(inside.prefix(40))} names no variable; write ${NAME} or ${NAME:-text}, and $${ for a literal ${")
         }
         let found = environment(String(name))
         if let found, rest.isEmpty || !found.isEmpty { return found }

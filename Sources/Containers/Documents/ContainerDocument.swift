@@ -46,7 +46,7 @@ public struct ContainerDocument: Sendable, Equatable {
         if let number = lost {
             throw ContainerError(
                 .form,
-                "the number \(number) has more digits than a number can keep; write it as a text, \(quoted(number))")
+                "the number \(number) has more digits than a number can hold; write it as a text, \(quoted(number))")
         }
         return value
     }
@@ -59,12 +59,12 @@ public struct ContainerDocument: Sendable, Equatable {
         let members = try node.members(limit: DocumentLimits.values)
         for word in ["rules", "tags", "macros"]
         where members.value[word]?.members != nil || members.value[word]?.array != nil {
-            throw node.error("has \(word); a file of values only has none: name the file \(id), without an ending")
+            throw node.error("has \(word); a file of values only has none: name the file \(id), without an extension")
         }
         for word in ["id", "values"]
         where word == "id" ? members.value[word]?.string == id : members.value[word]?.members != nil {
             throw node.error(
-                "has \(word), as a complete document has; name that \(id), without an ending, or write the keys of values at the top"
+                "has \(word), as a complete document has; name that \(id), without an extension, or write the keys of values at the top"
             )
         }
         self.id = try ContainerDocument.checkedID(DocumentNode(value: .string(id), path: "id"))
@@ -102,7 +102,7 @@ public struct ContainerDocument: Sendable, Equatable {
             tags.append(tag)
             guard let when = node.optional("when") else { continue }
             guard !rules.contains(where: { $0.name == tag.name }) else {
-                throw node.error("there is a rule \(quoted(tag.name)), the name that when gives its own")
+                throw node.error("there is already a rule \(quoted(tag.name)), the name that when would use")
             }
             rules += try Rule.alternatives(
                 name: tag.name, when: when, path: node.path, macros: &macros)

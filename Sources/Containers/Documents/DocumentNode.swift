@@ -77,7 +77,7 @@ struct DocumentNode {
         var names: [String] = []
         for element in try elements(limit: DocumentLimits.list) {
             let name = try element.name()
-            guard !names.contains(name) else { throw element.error("is there twice") }
+            guard !names.contains(name) else { throw element.error("occurs twice") }
             names.append(name)
         }
         guard names.count >= least else { throw error("must name at least \(least)") }

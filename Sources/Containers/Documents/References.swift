@@ -90,7 +90,7 @@ struct References {
         guard !way.contains(name) else {
             let circle = way.drop { $0 != name } + [name]
             throw ContainerError(
-                .form, at: "macros.\(name)", "the macro needs itself: \(circle.joined(separator: " → "))")
+                .form, at: "macros.\(name)", "the macro depends on itself: \(circle.joined(separator: " → "))")
         }
         guard way.count < DocumentLimits.macroChain else { throw tooLong(name) }
         way.append(name)
@@ -106,7 +106,7 @@ struct References {
 
     private func tooLong(_ name: String) -> ContainerError {
         ContainerError(
-            .limit, at: "macros.\(name)", "more than \(DocumentLimits.macroChain) macros stand behind each other")
+            .limit, at: "macros.\(name)", "more than \(DocumentLimits.macroChain) macros depend on each other")
     }
 
     /// The macros that a macro needs by itself; none for those that need no definition.

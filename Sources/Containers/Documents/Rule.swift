@@ -92,7 +92,7 @@ extension Condition {
         let members = try node.members(known: ["macro"] + words + ["negate", "ignore_case"])
         let found = words.filter { members.value[$0] != nil }
         guard found.count == 1, let word = found.first, let predicate = Predicate(rawValue: word) else {
-            throw node.error("needs one of \(words.joined(separator: ", ")), and no more than one")
+            throw node.error("needs exactly one of \(words.joined(separator: ", "))")
         }
         self.predicate = predicate
         macro = try members.required("macro").name()

@@ -82,7 +82,7 @@ struct WhenExpression {
             made = try oneOf(made)
         }
         guard made.allSatisfy({ $0.count <= DocumentLimits.conditions }) else {
-            throw node.error("asks for more than \(DocumentLimits.conditions) conditions at once", .limit)
+            throw node.error("has more than \(DocumentLimits.conditions) conditions at once", .limit)
         }
         return made
     }
@@ -156,10 +156,10 @@ struct WhenExpression {
         case UInt8(ascii: "-"), 0x30...0x39:
             while let byte = next, (0x30...0x39).contains(byte) || "+-.eE".utf8.contains(byte) { place += 1 }
             guard let number = try? KeptNumbers.read(Array(text[start..<place])) else {
-                throw error("is no number", at: start)
+                throw error("is not a number", at: start)
             }
             guard number.lost == nil else {
-                throw error("has more digits than a number can keep; write it as a text", at: start)
+                throw error("has more digits than a number can hold; write it as a text", at: start)
             }
             return .constant(number.value)
         default: break
@@ -198,7 +198,7 @@ struct WhenExpression {
         }
         let name = String(decoding: text[start..<place], as: UTF8.self)
         guard !names.contains(""), names.count <= DocumentLimits.depth else {
-            throw error("\(quoted(name)) is no path", at: start)
+            throw error("\(quoted(name)) is not a path", at: start)
         }
         if known.contains(name) || names.count == 1 && StandardMacro(rawValue: name) != nil { return name }
         let rest = MemberPath(Array(names.dropFirst()))
@@ -267,7 +267,7 @@ struct WhenExpression {
         place += 1
         if quote == UInt8(ascii: "'") { return String(decoding: text[start + 1..<place - 1], as: UTF8.self) }
         guard case .string(let found)? = try? JSONValue(parsing: Array(text[start..<place])) else {
-            throw error("is no text of JSON", at: start)
+            throw error("is not a JSON text", at: start)
         }
         return found
     }

@@ -17,10 +17,10 @@ public enum FunctionProgram {
         do throws(TrustedPath.Refusal) {
             let program = try TrustedPath.open(path, flags: CLINUX_O_PATH, user: user, followsLinks: true)
             guard let status = try? FileStatus(of: program.raw), status.isRegular else {
-                return "\(path) is no program"
+                return "\(path) is not a program"
             }
             guard status.belongs(toRootOr: user) else {
-                return "\(path) belongs to somebody else; it must belong to root or the agent's user"
+                return "\(path) belongs to another user; it must belong to root or the agent's user"
             }
             guard !status.isWritableByOthers else {
                 return "\(path) can be written by others (mode \(status.shownMode)); run chmod go-w \(path)"

@@ -25,7 +25,7 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
         guard raw >= 0 else { throw mistake("cannot be read: \(SystemError.message(errno).lowercased())") }
         let descriptor = Descriptor(raw)
         guard let status = try? FileStatus(of: descriptor.raw), status.isRegular else {
-            throw mistake("is no regular file")
+            throw mistake("is not a regular file")
         }
         guard status.mode & 0o027 == 0 else {
             throw mistake("can be read or changed by others (mode \(status.shownMode)); run chmod 0640 \(path)")

@@ -50,7 +50,7 @@ final class TextPattern: Sendable {
         ready = Ready(rawValue: text)
         expression = try Expression(ready?.expression ?? text, ignoreCase: false, at: path)
         guard ![UInt8]().withUnsafeBufferPointer({ [expression] in expression.finds(in: $0) }) else {
-            throw ContainerError(.expression, at: path, "the pattern finds the empty text, which is in every text")
+            throw ContainerError(.expression, at: path, "the pattern matches the empty text, which is in every text")
         }
         let needs = ready?.needs ?? (texts: [], bytes: "", count: 0)
         texts = needs.texts.map(\.bytes)

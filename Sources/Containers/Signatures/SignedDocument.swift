@@ -64,7 +64,7 @@ public struct SignedDocument: Sendable, Equatable {
                 case (.publication, _):
                     "it is a draft, signed for previews only; sign it without --preview to publish it"
                 case (.preview, nil):
-                    "it is not signed: put there what `spoolship container sign --preview FILE` has written"
+                    "it is not signed: publish what `spoolship container sign --preview FILE` has written"
                 case (.preview, _): "it is signed for publication, not for previews; sign it with --preview"
                 }
             throw ContainerError(.signature, message)
@@ -73,17 +73,17 @@ public struct SignedDocument: Sendable, Equatable {
         let head = purpose.head.utf8.count
         let longest = head + 1 + SignedDocument.mostSignatures * 89
         guard let end = bytes.prefix(longest + 1).firstIndex(of: UInt8(ascii: "\n")) else {
-            throw ContainerError(.signature, "its first line holds too much for signatures; sign it again")
+            throw ContainerError(.signature, "its first line is too long for signatures; sign it again")
         }
         let words = bytes[head..<end].split(
             separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         guard words.first?.isEmpty == true, words.count > 1 else {
-            throw ContainerError(.signature, "its first line holds no signature; sign it again")
+            throw ContainerError(.signature, "its first line contains no signature; sign it again")
         }
         var signatures: [[UInt8]] = []
         for word in words.dropFirst() {
             guard let signature = Base64.decode(String(decoding: word, as: UTF8.self)), signature.count == 64 else {
-                throw ContainerError(.signature, "its first line holds what is no signature; sign it again")
+                throw ContainerError(.signature, "its first line contains more than signatures; sign it again")
             }
             signatures.append(signature)
         }

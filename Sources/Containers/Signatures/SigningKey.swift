@@ -55,7 +55,7 @@ public final class SigningKey {
             guard error.call == "mode" else {
                 throw SigningError(.io, "cannot read \(path): \(SystemError.message(error.number))")
             }
-            throw SigningError(.permission, "\(path) can be read by others than its owner; run chmod 600 \(path)")
+            throw SigningError(.permission, "\(path) can be read by others; run chmod 600 \(path)")
         }
         defer { for index in pem.indices { pem[index] = 0 } }
         ERR_clear_error()
@@ -64,11 +64,11 @@ public final class SigningKey {
         defer { BIO_free(memory) }
         // Without its own callback the library would ask for a password on the terminal.
         guard let key = PEM_read_bio_PrivateKey(memory, nil, { _, _, _, _ in -1 }, nil) else {
-            throw SigningError(.badKey, "\(path) holds no private key; `spoolship container keygen` makes one")
+            throw SigningError(.badKey, "\(path) contains no private key; `spoolship container keygen` makes one")
         }
         guard EVP_PKEY_get_id(key) == EVP_PKEY_ED25519 else {
             EVP_PKEY_free(key)
-            throw SigningError(.badKey, "the key in \(path) is not of Ed25519; `spoolship container keygen` makes one")
+            throw SigningError(.badKey, "\(path) contains no Ed25519 key; `spoolship container keygen` makes one")
         }
         return try SigningKey(key)
     }
@@ -91,7 +91,7 @@ public final class SigningKey {
         } catch {
             guard error.number != EEXIST else {
                 throw SigningError(
-                    .exists, "\(path) is there already; a lost key cannot be made again, so give another name")
+                    .exists, "\(path) exists; a lost key cannot be made again, so give another name")
             }
             throw SigningError(.io, "cannot write \(path): \(SystemError.message(error.number))")
         }

@@ -89,7 +89,7 @@ extension ContainerMachine {
             take(container)
         case .notModified:
             guard saved != nil, etag != nil || waiting?.etag != nil else {
-                return failFetch(.unknownError, "304 for a request that named no ETag", moment, &random)
+                return failFetch(.unknownError, "304 for a request without an ETag", moment, &random)
             }
             confirmKnown(moment, &random)
         case .refused(let refusal):

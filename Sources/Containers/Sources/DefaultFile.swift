@@ -63,7 +63,7 @@ public struct DefaultFile: Sendable {
             try signed.verify(by: keys)
             return nil
         } catch {
-            return "\(path): \(error.message); it rules all the same: sign it again, or take its first line off"
+            return "\(path): \(error.message); it is in force nevertheless: sign it again, or remove its first line"
         }
     }
 
@@ -76,10 +76,10 @@ public struct DefaultFile: Sendable {
         let ending = ["plist", "json"].first { name.hasSuffix(".\($0)") }
         let base = ending.map { name.dropLast($0.count + 1) } ?? Substring(name)
         if base.hasPrefix(id), isVersion(base.dropFirst(id.count)) {
-            return "carries a version; call it \(id)\(ending.map { ".\($0)" } ?? "")"
+            return "has a version; call it \(id)\(ending.map { ".\($0)" } ?? "")"
         }
         if right.contains(where: { $0.lowercased() == name.lowercased() }) {
-            return "is spelled in other letters; call it \(id)\(ending.map { ".\($0)" } ?? "")"
+            return "is spelled differently; call it \(id)\(ending.map { ".\($0)" } ?? "")"
         }
         return "is not the container's; call it \(id) (complete), \(id).plist or \(id).json (values only)"
     }
@@ -101,16 +101,16 @@ public struct DefaultFile: Sendable {
             guard error.number == nil else { throw ContainerError(.file, "cannot read \(error.message)") }
             throw ContainerError(
                 .file,
-                "\(path) can be replaced by others than root and the agent's user: \(error.message); use a directory that only they can write, all the way up, without links"
+                "\(path) can be replaced by users other than root and the agent's: \(error.message); use a directory that, like all above it, only they can write, without links"
             )
         }
         guard let status = try? FileStatus(of: file.raw), status.isRegular else {
-            throw ContainerError(.file, "cannot read \(path): it is no file")
+            throw ContainerError(.file, "cannot read \(path): it is not a file")
         }
         guard status.belongs(toRootOr: user), !status.isWritableByOthers else {
             throw ContainerError(
                 .file,
-                "\(path) can be changed by others than root and the agent's user; run chown root \(path) && chmod go-w \(path)"
+                "\(path) can be changed by users other than root and the agent's; run chown root \(path) && chmod go-w \(path)"
             )
         }
         do throws(SystemError) {

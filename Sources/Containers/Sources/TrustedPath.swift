@@ -41,7 +41,7 @@ enum TrustedPath {
                 // In a directory with the sticky bit others can make links, of their own.
                 guard let status = FileStatus(link: name, in: directory.raw) else { throw system("\(place)/\(name)") }
                 guard status.belongs(toRootOr: user) else {
-                    throw Refusal(message: "\(place)/\(name) belongs to somebody else")
+                    throw Refusal(message: "\(place)/\(name) belongs to another user")
                 }
                 names += target.split(separator: "/").map(String.init).reversed()
                 if target.hasPrefix("/") {
@@ -88,7 +88,7 @@ enum TrustedPath {
         let name = place.isEmpty ? "/" : place
         guard let status = try? FileStatus(of: directory.raw) else { throw system(name) }
         guard status.belongs(toRootOr: user) else {
-            throw Refusal(message: "the directory \(name) belongs to somebody else")
+            throw Refusal(message: "the directory \(name) belongs to another user")
         }
         guard !status.isWritableByOthers || mayBeSticky && status.mode & 0o1000 != 0 else {
             throw Refusal(message: "the directory \(name) can be written by others (mode \(status.shownMode))")

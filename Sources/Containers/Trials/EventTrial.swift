@@ -83,8 +83,8 @@ public final class ContainerTrials {
         case .dataLayer?:
             _ = block.withUnsafeBytes { engine.push($0, app: app, at: now, results: results) }
             return nil
-        case .blank?: throw Refusal(message: "there is no event in it")
-        default: throw Refusal(message: pass.problem?.detail ?? "it is no event")
+        case .blank?: throw Refusal(message: "it contains no event")
+        default: throw Refusal(message: pass.problem?.detail ?? "it is not an event")
         }
         var tags = engine.explain(buffer.bytes, app: app, results: results)
         let fate = engine.apply(

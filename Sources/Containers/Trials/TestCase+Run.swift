@@ -32,11 +32,11 @@ extension TestCase {
                 _ = try trials.run(Array(JSONValue.object(members).description.utf8), app: app, functions: functions)
             }
             guard let trial = try trials.run(Array(event.description.utf8), app: app, functions: functions) else {
-                return failures + ["the event is a push into the data layer; say it under data_layer"]
+                return failures + ["the event is a push into the data layer; put it under data_layer"]
             }
             failures += differences(trial)
         } catch {
-            failures.append("the agent would not take the event: \(error.message)")
+            failures.append("the agent would not accept the event: \(error.message)")
         }
         return failures
     }
@@ -49,10 +49,10 @@ extension TestCase {
         }
         let rule = trial.discardedBy.map { $0.drop { $0 != "/" }.dropFirst() }
         if let wanted = expected.discardedBy, rule.map(String.init) != wanted {
-            failures.append("discarded by \(rule ?? "nobody"), expected \(wanted)")
+            failures.append("discarded by \(rule ?? "no rule"), expected \(wanted)")
         }
         if let kept = expected.isKept, kept != (trial.discardedBy == nil) {
-            failures.append(kept ? "it is discarded by \(rule ?? "nobody")" : "it is kept, expected to be discarded")
+            failures.append(kept ? "it is discarded by \(rule ?? "no rule")" : "it is kept, expected to be discarded")
         }
         if let priority = expected.priority, priority != trial.priority {
             failures.append("its priority is \(trial.priority.name), expected \(priority.name)")
@@ -67,7 +67,7 @@ extension TestCase {
         if let event = expected.event { failures += TestCase.differences(after, event, "") }
         for path in expected.absent {
             let found = path.names.reduce(Optional(after)) { $0?[$1] }
-            if found != nil { failures.append("member \(path) is there, expected to be gone") }
+            if found != nil { failures.append("member \(path) exists, expected to be absent") }
         }
         return failures
     }
@@ -81,7 +81,7 @@ extension TestCase {
         return members.flatMap { member in
             let inner = path.isEmpty ? member.key : "\(path).\(member.key)"
             guard let found = value[member.key] else {
-                return ["member \(inner) is not there, expected \(member.value)"]
+                return ["member \(inner) is missing, expected \(member.value)"]
             }
             return differences(found, member.value, inner)
         }

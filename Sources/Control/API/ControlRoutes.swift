@@ -53,7 +53,7 @@ public struct ControlRoutes: Sendable {
         let method = request.method == "HEAD" ? "GET" : request.method
         guard let (route, parameters) = matching.first(where: { $0.0.method == method }) else {
             guard !matching.isEmpty else {
-                let message = "there is no \(request.path); docs/control-api.md lists what there is"
+                let message = "there is no \(request.path); docs/control-api.md lists the paths"
                 return ControlRefusal(404, "not_found", message).response
             }
             let allowed = Set(matching.map(\.0.method)).sorted().joined(separator: ", ")

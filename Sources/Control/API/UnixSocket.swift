@@ -84,7 +84,7 @@ package enum UnixSocket {
         }
         guard status.isSocket else {
             throw ControlError(
-                .badAddress, "\(path) exists and is no socket: remove it yourself, or set control.socket")
+                .badAddress, "\(path) exists and is not a socket: remove it yourself, or set control.socket")
         }
         if connect(to: path) != nil || errno == EAGAIN {
             throw ControlError(
@@ -92,7 +92,7 @@ package enum UnixSocket {
         }
         guard errno == ECONNREFUSED || errno == ENOENT else {
             throw ControlError(
-                .notPermitted, "\(path) is somebody else's socket (\(SystemError.message(errno))): remove it yourself")
+                .notPermitted, "\(path) is another user's socket (\(SystemError.message(errno))): remove it yourself")
         }
     }
 

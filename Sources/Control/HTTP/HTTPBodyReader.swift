@@ -80,7 +80,7 @@ struct HTTPBodyReader {
         guard !digits.isEmpty, digits.count <= 15 else { throw .bad("a chunk has no size") }
         var size = 0
         for digit in digits {
-            guard let value = HTTPRequestHead.hex(digit) else { throw .bad("a chunk's size is no number") }
+            guard let value = HTTPRequestHead.hex(digit) else { throw .bad("a chunk's size is not a number") }
             size = size << 4 | Int(value)
         }
         return size

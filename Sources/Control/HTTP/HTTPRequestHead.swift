@@ -56,7 +56,7 @@ struct HTTPRequestHead: Sendable {
         case "1.0":
             isCurrent = false
             keepsOpen = false
-        default: throw ControlRefusal(505, "bad_version", "ask with HTTP/1.1")
+        default: throw ControlRefusal(505, "bad_version", "use HTTP/1.1")
         }
         method = String(decoding: parts[0], as: UTF8.self)
         guard parts[1].allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
@@ -107,7 +107,7 @@ struct HTTPRequestHead: Sendable {
             }
             let value = HTTPRequestHead.trimmed(line[(colon + 1)...])
             guard value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-                throw .bad("a header's value holds a control character")
+                throw .bad("a header's value contains a control character")
             }
             switch String(decoding: line[..<colon], as: UTF8.self).lowercased() {
             case "host":
@@ -120,7 +120,7 @@ struct HTTPRequestHead: Sendable {
             case "content-length": lengths.append(value)
             case "transfer-encoding":
                 guard HTTPRequestHead.text(value).lowercased() == "chunked", !isChunked, isCurrent else {
-                    throw ControlRefusal(501, "bad_encoding", "a body comes with its length, or chunked")
+                    throw ControlRefusal(501, "bad_encoding", "a body needs a length, or must be chunked")
                 }
                 isChunked = true
             case "connection":
@@ -136,7 +136,7 @@ struct HTTPRequestHead: Sendable {
         }
         guard hosts == 1 || hosts == 0 && !isCurrent else { throw .bad("a request has one Host header") }
         if isChunked {
-            guard lengths.isEmpty else { throw .bad("a body has a length or comes chunked, not both") }
+            guard lengths.isEmpty else { throw .bad("a body has a length or is chunked, not both") }
             length = .chunked
         } else if let first = lengths.first {
             guard lengths.allSatisfy({ $0.elementsEqual(first) }) else {
@@ -155,7 +155,7 @@ struct HTTPRequestHead: Sendable {
         let text = text(bytes).lowercased()
         if text.hasPrefix("[") {
             guard let end = text.lastIndex(of: "]"), isPort(text[text.index(after: end)...]) else {
-                throw .bad("the Host header is no host and port")
+                throw .bad("the Host header is not a host and port")
             }
             return String(text[..<end].dropFirst())
         }
@@ -163,7 +163,7 @@ struct HTTPRequestHead: Sendable {
         let name = text[..<colon]
         guard isPort(text[colon...]), name.utf8.count <= 255,
             name.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"/?#@\\<>\"".utf8.contains($0) })
-        else { throw .bad("the Host header is no host and port") }
+        else { throw .bad("the Host header is not a host and port") }
         return String(name.hasSuffix(".") ? name.dropLast() : name)
     }
 

@@ -50,7 +50,7 @@ extension HTTPServer {
         if connections.count >= options.connections {
             guard let victim = victim(for: owner) else {
                 figures.cut("busy")
-                let refusal = ControlRefusal(503, "busy", "too many requests are being answered: ask again").response
+                let refusal = ControlRefusal(503, "busy", "too many requests are being answered: try again").response
                 let answer = HTTPServer.bytes(refusal, at: time.wallTime)
                 // To whoever reads it; the connection ends either way.
                 _ = send(socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))

@@ -81,7 +81,7 @@ extension HTTPServer {
         let input = connection.input
         for place in connection.scanned..<input.count {
             let byte = input[place]
-            guard byte >= 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { throw .bad("this is no HTTP") }
+            guard byte >= 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { throw .bad("this is not HTTP") }
             guard byte == 0x0A else { continue }
             guard place > 0, input[place - 1] == 0x0D else { throw .bad("each line must end with CR LF") }
             guard place >= 3, input[place - 2] == 0x0A else { continue }

@@ -142,7 +142,7 @@ actor HTTPServer {
                 leave(connection.id)
             } else if connection.phase == .receiving {
                 figures.cut("slow")
-                refuse(connection.id, ControlRefusal(408, "slow", "the request took too long to come"))
+                refuse(connection.id, ControlRefusal(408, "slow", "the request took too long to arrive"))
             } else {
                 figures.cut("slow")
                 leave(connection.id)

@@ -15,7 +15,7 @@ public final class StatsServer: Sendable {
     /// - Parameters:
     ///   - host: where to listen, an address in numbers, without brackets.
     ///   - port: 0 lets the system choose.
-    ///   - names: under which the port may be asked for, besides addresses, `localhost` and the machine's own name.
+    ///   - names: under which the port may be asked for, besides addresses, `localhost` and the machine's name.
     ///   - collectors: asked for each scrape, on the loop; they read what others have published.
     ///   - obstacles: why the agent is not ready, a sentence each; empty when it is. Called for each `/readyz`, on the loop.
     ///   - page: makes the status page as HTML; nil when it is switched off.
@@ -35,7 +35,7 @@ public final class StatsServer: Sendable {
                 guard let host = head.host, !hosts.contains(host) else { return nil }
                 return ControlRefusal(
                     421, "unknown_host",
-                    "this port is not known as \(host): ask for its address, or add the name to stats.hosts")
+                    "this port is not known as \(host): use its address, or add the name to stats.hosts")
             },
             figures: figures, handler: { request in await StatsServer.answer(request, collectors, obstacles, page) })
     }
@@ -69,7 +69,7 @@ public final class StatsServer: Sendable {
         case EACCES:
             ControlError(.notPermitted, "\(place) may not be listened on: choose a port above 1023 for stats.listen")
         case EADDRNOTAVAIL:
-            ControlError(.badAddress, "\(place) is no address of this machine: change stats.listen")
+            ControlError(.badAddress, "\(place) is not an address of this machine: change stats.listen")
         default: ControlError(.system, "\(place) cannot be listened on: \(SystemError.message(error.number))")
         }
     }

@@ -99,7 +99,7 @@ extension DestinationMachine {
             noteTaken(fates.acknowledged, of: batch, answer)
         } else if rejected.isEmpty {
             var batch = batch
-            let failure = Failure(kind: .status, message: "the destination asks for every event of the batch again")
+            let failure = Failure(kind: .status, message: "the destination requests every event of the batch again")
             if isStopping {
                 giveBack(batch, number)
             } else {

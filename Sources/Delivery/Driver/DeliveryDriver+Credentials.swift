@@ -20,7 +20,7 @@ extension DeliveryDriver {
 
     private func lookForCredentials() async {
         for name in stuckWithFiles where await senders[name]?.hasNewCredentials() ?? false {
-            log.warning("credentials have changed: the destination is tried again", ["destination": name])
+            log.warning("credentials have changed: trying the destination again", ["destination": name])
             handle(.newCredentials(name))
         }
         credentialTimer = nil

@@ -107,7 +107,7 @@ extension DeliveryDriver {
             try await store.flush()
             finish(id, .done)
         } catch {
-            log.error("acknowledgements could not be written: they are tried again", ["error": "\(error)"])
+            log.error("acknowledgements could not be written: they will be tried again", ["error": "\(error)"])
             finish(id, .stuck([:]))
         }
     }
@@ -118,7 +118,7 @@ extension DeliveryDriver {
             do {
                 try await persist(name, value)
             } catch {
-                log.error("keeping a switch failed: it is lost at the next restart", ["error": "\(error)"])
+                log.error("a switch could not be stored: the next restart loses it", ["error": "\(error)"])
             }
         }
         isPersisting = false

@@ -74,7 +74,7 @@ extension EventPass {
     /// Withholds a text.
     mutating func withhold(_ next: Int) -> Verdict {
         problem = Problem(
-            reason: .unredactable, limit: nil, detail: "text that may hold members, some of which containers hide")
+            reason: .unredactable, limit: nil, detail: "text that may contain members, some of which containers hide")
         return verdict(.quarantined, next)
     }
 

@@ -113,7 +113,7 @@ public actor Backfill {
         }
         guard piece.from == places[piece.key]?.text else {
             throw IntakeError(
-                .elsewhere, "\(piece.file) has been taken to another place meanwhile; is it being read twice?")
+                .elsewhere, "\(piece.file) has since been read to another place; is it being read twice?")
         }
         try await waitForDocument(of: piece.app)
         try await wait { options.obstacle(route.destinations) }

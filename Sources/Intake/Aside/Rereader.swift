@@ -178,7 +178,7 @@ public actor Rereader {
         } catch {
             throw IntakeError(storing: error)
         }
-        guard isStored else { throw IntakeError(.full, "the queue has no room now; try again when it has") }
+        guard isStored else { throw IntakeError(.full, "the queue has no room; try again later") }
         defer { done = [] }
         return done.count
     }

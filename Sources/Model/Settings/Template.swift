@@ -41,12 +41,12 @@ public struct Template: Sendable, Hashable, ExpressibleByStringLiteral {
         while let open = rest.firstIndex(where: { $0 == "{" || $0 == "}" }) {
             if open > rest.startIndex { pieces.append(.text(String(rest[..<open]))) }
             guard rest[open] == "{", let close = rest[open...].firstIndex(of: "}") else {
-                throw Mistake(message: "has a brace without its other; there is no escape for braces")
+                throw Mistake(message: "has an unmatched brace; braces cannot be escaped")
             }
             let name = rest[rest.index(after: open)..<close]
             guard let field = place.field(name) else {
                 let known = (place.fields.map(\.name) + ["member:PATH"]).map { "{\($0)}" }.joined(separator: ", ")
-                throw Mistake(message: "has {\(name)}, which is no placeholder; there are \(known)")
+                throw Mistake(message: "has {\(name)}, which is not a placeholder; known are \(known)")
             }
             pieces.append(.field(field))
             rest = rest[rest.index(after: close)...]
@@ -148,7 +148,7 @@ extension Template.Place {
             return "must be a topic's name: letters, digits, dots, _ and -, at most 249 with the longest values"
         case .subject where !longest.isNATSSubject:
             return
-                "must be words with dots between them, without blanks, * and >, at most 255 bytes with the longest values"
+                "must be words separated by dots, without blanks, * and >, at most 255 bytes with the longest values"
         case .key: return keyMistake(of: template, longest)
         case .index, .topic, .subject, .label: return nil
         }

@@ -105,7 +105,7 @@ struct EventView {
     static func all(_ lines: [UInt8]) throws(OutputError) -> [EventView] {
         try lines.split(separator: 0x0A).enumerated().map { place, line throws(OutputError) in
             if let event = EventView(line) { return event }
-            throw OutputError(.badBatch, "event \(place) of a stored batch is no JSON object")
+            throw OutputError(.badBatch, "event \(place) of a stored batch is not a JSON object")
         }
     }
 }

@@ -22,7 +22,7 @@ struct AnswerReader: Sendable {
                 return .held(
                     Failure(
                         kind: .status, status: status,
-                        message: "this is a web page: a login page, portal or proxy answers in place of the receiver",
+                        message: "this is a web page: a login page, portal or proxy answers instead of the receiver",
                         excerpt: answer.excerpt))
             }
             // A format whose answers say what happened to the events has been told nothing by half an answer.
@@ -57,7 +57,7 @@ struct AnswerReader: Sendable {
             return .retry(
                 Failure(
                     kind: .connection, status: answer.status,
-                    message: "the answer broke off or did not end: what became of the events is not known"))
+                    message: "the answer broke off or did not end: the result is unknown"))
         }
         let failure = Failure(
             kind: .protocolViolation, status: answer.status,

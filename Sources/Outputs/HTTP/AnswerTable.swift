@@ -38,12 +38,12 @@ public struct AnswerTable: Sendable, Equatable {
             case 401: "the credentials are missing or wrong; check the token or user of the destination"
             case 403: "the credentials are not allowed to write here"
             case 404, 410: "nothing is at this address; check the path in the url"
-            case 405: "the address takes no POST; check the path in the url"
-            case 407: "the proxy wants credentials"
-            case 411: "the destination wants a length, which was sent: look at the proxies between"
+            case 405: "the address does not accept POST; check the path in the url"
+            case 407: "the proxy requires credentials"
+            case 411: "the destination requires a length, which was sent: check the proxies between"
             case 413: "the body is too large"
             case 415: "the format or the compression is not understood; check both"
-            case 400, 422: "the destination does not want (some of) these events"
+            case 400, 422: "the destination rejects (some of) these events"
             case 429: "too many requests"
             default: nil
             }

@@ -43,11 +43,11 @@ struct ClickHouseError {
     func message(for status: Int) -> String {
         let hint: String? =
             switch known?.kind {
-            case .row: "the table does not want (some of) these events"
+            case .row: "the table rejects (some of) these events"
             case .query: "the query does not fit the table; check the url"
             case .table: "there is no such table; create it, or check the query in the url"
             case .access: "the credentials are wrong, or not allowed to insert"
-            case .passing: "ClickHouse cannot take it now"
+            case .passing: "ClickHouse cannot accept it now"
             case nil: nil
             }
         let said = hint.map { "answered \(status): \($0)" } ?? AnswerTable.message(for: status)

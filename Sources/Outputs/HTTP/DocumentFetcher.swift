@@ -85,7 +85,7 @@ public actor DocumentFetcher {
             }
             guard answer.body.count <= largest else { return .tooLarge }
             guard answer.extent == .whole else {
-                return .failed(Failure(kind: .connection, message: "the document broke off; it is tried again"))
+                return .failed(Failure(kind: .connection, message: "the document broke off; it will be fetched again"))
             }
             return .document(answer.body, etag: answer.etag.flatMap { DocumentFetcher.usable($0) ? $0 : nil })
         }

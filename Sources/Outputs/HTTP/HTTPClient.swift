@@ -132,7 +132,7 @@ actor HTTPClient {
 
     private func cancel(_ id: UInt64) {
         guard let transfer = active.values.first(where: { $0.id == id }) else { return }
-        end(transfer, .failed(Failure(kind: .connection, message: "given up here before an answer came")))
+        end(transfer, .failed(Failure(kind: .connection, message: "given up before an answer came")))
         arm()
     }
 

@@ -8,24 +8,24 @@ extension HTTPOptions {
     /// - Throws: `OutputError` with code `invalidSetting`.
     func check() throws(OutputError) {
         guard let address = HTTPAddress(url), address.scheme == "https" || address.scheme == "http" else {
-            throw OutputError(.invalidSetting, "the url is no address of the form https://host/path")
+            throw OutputError(.invalidSetting, "the url must have the form https://host/path")
         }
-        try require(!address.hasCredentials, "the url holds a user or password; give them as authentication")
+        try require(!address.hasCredentials, "the url contains a user or password; use user and password_file")
         try require(
             address.scheme == "https" || address.isLoopback || settings.allowPlainHTTP,
-            "plain http to \(address.host) shows every event on the way; use https, or allow it by name")
+            "plain http to \(address.host) shows every event on the network; use https, or allow it")
         if address.scheme == "http", !settings.allowPlainHTTP, let proxy = settings.proxy {
             try require(
                 proxy.isLoopback,
-                "plain http through a proxy shows every event and credential on the way; use https, or allow it by name"
+                "plain http through a proxy shows every event and credential on the network; use https, or allow it"
             )
         }
         for (name, value) in settings.sortedHeaders {
-            try require(name.isHeaderName, "\"\(name)\" is no header name")
+            try require(name.isHeaderName, "\"\(name)\" is not a header name")
             try require(
                 value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 },
-                "the value of header \(name) holds a control character")
-            try require(!name.isOwnHeader, "header \(name) is made by the agent; take it out")
+                "the value of header \(name) contains a control character")
+            try require(!name.isOwnHeader, "header \(name) is set by the agent; remove it")
         }
         for pin in settings.tls.pinnedKeys {
             try require(
@@ -35,10 +35,10 @@ extension HTTPOptions {
             ("connect_timeout", settings.connectTimeout), ("request_timeout", settings.requestTimeout),
             ("connection age", settings.maxConnectionAge),
         ] {
-            try require(wait > .zero && wait <= .seconds(86_400), "\(word) must lie between nothing and a day")
+            try require(wait > .zero && wait <= .seconds(86_400), "\(word) must be above 0 and at most a day")
         }
         if let name = settings.batchIDParameter {
-            try require(name.isHeaderName, "\"\(name)\" is no name of a query parameter")
+            try require(name.isHeaderName, "\"\(name)\" is not the name of a query parameter")
         }
     }
 
@@ -83,7 +83,7 @@ extension HTTPOptions {
     func credential(_ secret: Secret?, in place: TokenPlace) throws(OutputError) -> Credential? {
         guard let secret else { return nil }
         guard secret.revealed.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw OutputError(.badFile, "the secret for \(HTTPAddress(url)?.host ?? "") holds a control character")
+            throw OutputError(.badFile, "the secret for \(HTTPAddress(url)?.host ?? "") contains a control character")
         }
         switch (settings.login, place) {
         case (nil, _), (.oauth2, _), (.aws, _): return nil

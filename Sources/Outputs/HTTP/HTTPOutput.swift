@@ -230,7 +230,7 @@ public actor HTTPOutput: MeasuredOutput {
             wait = min(wait * 2, .seconds(5))
         }
         return .retry(
-            Failure(kind: .timeout, message: "the destination took the batch and did not confirm it in time"))
+            Failure(kind: .timeout, message: "the destination accepted the batch and did not confirm it in time"))
     }
 
     /// The headers of a question: it is never packed, and has no batch's id of its own.

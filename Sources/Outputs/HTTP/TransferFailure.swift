@@ -20,7 +20,7 @@ enum TransferFailure {
         let said = code == CURLE_OK ? "no status" : text.isEmpty ? String(cString: curl_easy_strerror(code)) : text
         let tunnel = shim_curl_info_long(transfer.easy, CURLINFO_HTTP_CONNECTCODE)
         if code == CURLE_RECV_ERROR, tunnel >= 300 {
-            let hint = tunnel == 407 ? "it wants other credentials; see proxy" : "see its rules"
+            let hint = tunnel == 407 ? "it requires other credentials; see proxy" : "see its rules"
             return Failure(kind: .connect, message: "the proxy answered \(tunnel) for \(host): \(hint)")
         }
         if let refusal = refusedByServer(said, host) { return Failure(kind: .tls, message: refusal) }
@@ -44,15 +44,15 @@ enum TransferFailure {
                 CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
                 (.tls, noTLS(host, said))
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
-                (.connection, "the connection to \(host) broke before an answer came: \(said)")
+                (.connection, "the connection to \(host) broke before an answer arrived: \(said)")
             case CURLE_PROXY: (.connect, "the proxy made no connection to \(host): \(said)")
             // The library says the same of a head that is longer than it keeps (100 KB).
             case CURLE_OUT_OF_MEMORY where transfer.hasBegunAnswer:
-                (.connection, "the head of what \(host) answered is too long, or there was no memory for it")
+                (.connection, "the head of the answer of \(host) is too long, or there was no memory for it")
             case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_URL_MALFORMAT, CURLE_NOT_BUILT_IN,
                 CURLE_BAD_FUNCTION_ARGUMENT, CURLE_UNKNOWN_OPTION:
                 (.local, "the request cannot be made: \(said)")
-            default: (.protocolViolation, "what \(host) answered is no HTTP: \(said)")
+            default: (.protocolViolation, "the answer of \(host) is not HTTP: \(said)")
             }
         return Failure(kind: kind, message: message)
     }
@@ -62,15 +62,15 @@ enum TransferFailure {
         Failure(
             kind: .connection, status: status,
             message: "\(HTTPAddress(url)?.host ?? "the destination") answered \(status) before it had the events:"
-                + " does a proxy answer in its place?")
+                + " does a proxy answer instead?")
     }
 
     static func unpinned(_ host: String) -> String {
-        "the public key of \(host) is none of pinned_keys: if it was changed on purpose, pin the new one"
+        "the public key of \(host) is not in pinned_keys: if it was changed on purpose, pin the new one"
     }
 
     static func noTLS(_ host: String, _ said: String) -> String {
-        "no TLS with \(host): \(said): it may speak no TLS at this port, only older versions, or want a certificate"
+        "no TLS with \(host): \(said): this port may not speak TLS, or only older versions, or require a certificate"
     }
 
     /// What the server's TLS said of us before it hung up; nil when it said nothing of that kind.
@@ -80,23 +80,23 @@ enum TransferFailure {
     static func refusedByServer(_ said: String, _ host: String) -> String? {
         let alerts: KeyValuePairs = [
             "certificate required":
-                "the server wants a client certificate, and \(host) got none: see tls.certificate_file and tls.key_file",
+                "\(host) requires a client certificate and got none: see tls.certificate_file and tls.key_file",
             "alert unknown ca":
-                "\(host) does not know the CA of our client certificate (unknown ca): use one that it trusts",
-            "alert bad certificate": "\(host) does not take our client certificate (bad certificate)",
-            "alert certificate expired": "\(host) says that our client certificate has expired: renew it",
-            "alert certificate revoked": "\(host) says that our client certificate was revoked",
+                "\(host) does not know the CA of the agent's certificate (unknown ca): use one that it trusts",
+            "alert bad certificate": "\(host) does not accept the agent's certificate (bad certificate)",
+            "alert certificate expired": "\(host) says that the agent's certificate has expired: renew it",
+            "alert certificate revoked": "\(host) says that the agent's certificate was revoked",
             "alert handshake failure":
-                "\(host) agrees to no way of encrypting, or wants a client certificate (handshake failure):"
+                "\(host) shares no cipher with the agent, or requires a client certificate (handshake failure):"
                 + " see tls.certificate_file and tls.minimum_version",
             "alert protocol version":
-                "\(host) speaks no TLS version that is allowed here: see tls.minimum_version",
+                "\(host) offers no TLS version that is allowed here: see tls.minimum_version",
         ]
         if let alert = alerts.first(where: { strstr(said, $0.key) != nil }) { return alert.value }
         // The library looks who is at the other end and finds that nobody is: its words hide why.
         guard strstr(said, "getpeername() failed") != nil else { return nil }
-        return "\(host) closed the connection right after the TLS handshake: it may want a client certificate, or not"
-            + " take ours (tls.certificate_file)"
+        return "\(host) closed the connection right after the TLS handshake: it may require a client certificate,"
+            + " or not accept the agent's (tls.certificate_file)"
     }
 
     /// Whether the kernel knows no way to the destination (ac15). For agents that may not watch its routes.
@@ -130,7 +130,7 @@ enum TransferFailure {
             )
         }
         return shim_curl_info_offset(transfer.easy, CURLINFO_PRETRANSFER_TIME_T) == 0
-            ? (.timeout, "no connection to \(host) came about in time (connect_timeout): a firewall may swallow it")
+            ? (.timeout, "no connection to \(host) in time (connect_timeout): a firewall may drop it")
             : (.timeout, "no answer from \(host) in time (request_timeout)")
     }
 
@@ -138,12 +138,12 @@ enum TransferFailure {
     static func verification(_ result: Int32, _ host: String, _ said: String) -> String {
         let about =
             switch result {
-            case X509_V_ERR_CERT_HAS_EXPIRED: "has expired: renew it there, or look at the clock here"
-            case X509_V_ERR_CERT_NOT_YET_VALID: "is not valid yet: look at the clocks"
+            case X509_V_ERR_CERT_HAS_EXPIRED: "has expired: renew it, or correct this machine's clock"
+            case X509_V_ERR_CERT_NOT_YET_VALID: "is not valid yet: check the clocks of both machines"
             case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
                 X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
                 X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, X509_V_ERR_CERT_UNTRUSTED:
-                "is from nobody trusted here: name its CA in tls.ca_file"
+                "is from an unknown CA: name the CA in tls.ca_file"
             case X509_V_ERR_CERT_REVOKED: "was revoked"
             // The library compares names before it asks how the chain was verified.
             case X509_V_OK, X509_V_ERR_UNSPECIFIED, X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:

@@ -50,7 +50,7 @@ struct KafkaAnswer: Equatable {
         table.first { $0.code == code }
             ?? KafkaAnswer(
                 code: code, name: "error \(code)", action: .retry, kind: code < 0 ? .connection : .status,
-                hint: "an error that has no meaning here; see `spoolship status` as root for its words")
+                hint: "an unknown error; see `spoolship status` as root for its text")
     }
 
     /// Source: Apache Kafka protocol guide, "Error codes"; librdkafka 2.0.2, rdkafka.h, `rd_kafka_resp_err_t`.
@@ -64,7 +64,7 @@ struct KafkaAnswer: Equatable {
         rows(
             .hold, "the cluster has no such topic or partition; create the topic, or check kafka.topic",
             [3: "UNKNOWN_TOPIC_OR_PART", -188: "_UNKNOWN_TOPIC", -190: "_UNKNOWN_PARTITION"]),
-        rows(.hold, "the cluster does not take the topic's name; check kafka.topic", [17: "TOPIC_EXCEPTION"]),
+        rows(.hold, "the cluster does not accept the topic's name; check kafka.topic", [17: "TOPIC_EXCEPTION"]),
         // Credentials and permissions.
         rows(
             .hold, "this user may not write to the topic; allow Write and Describe", [29: "TOPIC_AUTHORIZATION_FAILED"]),
@@ -80,30 +80,30 @@ struct KafkaAnswer: Equatable {
                 + " SCRAM needs librdkafka 2.6.1 or newer",
             [-169: "_AUTHENTICATION", 58: "SASL_AUTHENTICATION_FAILED", 34: "ILLEGAL_SASL_STATE"]),
         rows(.hold, "the brokers do not offer kafka.mechanism", [33: "UNSUPPORTED_SASL_MECHANISM"]),
-        rows(.hold, "the brokers' security is off; take user out", [54: "SECURITY_DISABLED"]),
+        rows(.hold, "the brokers' security is off; remove user", [54: "SECURITY_DISABLED"]),
         // Single records.
         rows(
-            .bisect, "the broker does not want a record; a compacted topic wants a key in each", [87: "INVALID_RECORD"]),
-        rows(.bisect, "the broker does not want a record's time", [32: "INVALID_TIMESTAMP"]),
+            .bisect, "the broker rejects a record; a compacted topic requires a key in each", [87: "INVALID_RECORD"]),
+        rows(.bisect, "the broker rejects a record's time", [32: "INVALID_TIMESTAMP"]),
         rows(.bisect, "a policy of the broker forbids a record", [44: "POLICY_VIOLATION"]),
         // What the brokers cannot do.
         rows(
             .hold, "the topic's message format is too old for headers; set log.message.format.version to 0.11 or newer",
             [43: "UNSUPPORTED_FOR_MESSAGE_FORMAT"]),
         rows(
-            .hold, "the brokers do not read this compression; use gzip, or zstd from Kafka 2.1 on",
+            .hold, "the brokers do not support this compression; use gzip, or zstd from Kafka 2.1 on",
             [76: "UNSUPPORTED_COMPRESSION_TYPE"]),
         rows(
-            .hold, "the brokers are too old; Kafka 0.11 or newer is needed",
+            .hold, "the brokers are too old; Kafka 0.11 or newer is required",
             [35: "UNSUPPORTED_VERSION", -165: "_UNSUPPORTED_FEATURE"]),
         rows(.hold, "the broker does not understand the request; see its log", [42: "INVALID_REQUEST"]),
-        rows(.hold, "the broker does not take acks=all; see its log", [21: "INVALID_REQUIRED_ACKS"]),
+        rows(.hold, "the broker does not accept acks=all; see its log", [21: "INVALID_REQUIRED_ACKS"]),
         rows(.hold, "the topic's configuration is wrong; see the broker's log", [40: "INVALID_CONFIG"]),
-        rows(.hold, kind: .local, "librdkafka does not take the record; check kafka.options", [-186: "_INVALID_ARG"]),
+        rows(.hold, kind: .local, "librdkafka does not accept the record; check kafka.options", [-186: "_INVALID_ARG"]),
         // Replicas and leaders: they come back.
-        rows(.retry, "the partition has no leader just now", [5: "LEADER_NOT_AVAILABLE"]),
+        rows(.retry, "the partition has no leader at the moment", [5: "LEADER_NOT_AVAILABLE"]),
         rows(
-            .retry, "the partition has another leader by now",
+            .retry, "the partition has a new leader",
             [6: "NOT_LEADER_FOR_PARTITION", 74: "FENCED_LEADER_EPOCH", 75: "UNKNOWN_LEADER_EPOCH"]),
         rows(.retry, "the broker is not available", [8: "BROKER_NOT_AVAILABLE"]),
         rows(.retry, "a replica is not available", [9: "REPLICA_NOT_AVAILABLE"]),
@@ -114,7 +114,7 @@ struct KafkaAnswer: Equatable {
         rows(.retry, "the user's quota is used up", [89: "THROTTLING_QUOTA_EXCEEDED"]),
         rows(.retry, "the cluster is starting", [14: "COORDINATOR_LOAD_IN_PROGRESS", 15: "COORDINATOR_NOT_AVAILABLE"]),
         rows(.retry, "the cluster is moving work between brokers", [16: "NOT_COORDINATOR"]),
-        rows(.retry, "the broker found the request damaged on the way", [2: "INVALID_MSG", 4: "INVALID_MSG_SIZE"]),
+        rows(.retry, "the request was damaged on its way to the broker", [2: "INVALID_MSG", 4: "INVALID_MSG_SIZE"]),
         rows(.retry, "the broker failed; see its log", [-1: "UNKNOWN"]),
         // Ways and times.
         rows(.retry, kind: .connection, noWay, [-195: "_TRANSPORT", 13: "NETWORK_EXCEPTION"]),
@@ -127,7 +127,7 @@ struct KafkaAnswer: Equatable {
             "TLS failed; check the port, tls.ca_file, and that the certificate is for the name in kafka.brokers",
             [-181: "_SSL"]),
         rows(
-            .retry, kind: .protocolViolation, "what answers is no Kafka broker; check the port in kafka.brokers",
+            .retry, kind: .protocolViolation, "the server is not a Kafka broker; check the port in kafka.brokers",
             [-199: "_BAD_MSG"]),
         rows(
             .retry, kind: .timeout, "not acknowledged in time (request_timeout)",
@@ -137,14 +137,14 @@ struct KafkaAnswer: Equatable {
             [7: "REQUEST_TIMED_OUT"]),
         // The producer itself: the next attempt has another one.
         rows(
-            .retry, "the producer came to its end; the next attempt has another one",
+            .retry, "the producer has ended; the next attempt uses a new one",
             [
                 45: "OUT_OF_ORDER_SEQUENCE_NUMBER", 46: "DUPLICATE_SEQUENCE_NUMBER", 47: "INVALID_PRODUCER_EPOCH",
                 49: "INVALID_PRODUCER_ID_MAPPING", 59: "UNKNOWN_PRODUCER_ID", 90: "PRODUCER_FENCED", -144: "_FENCED",
                 -148: "_GAPLESS_GUARANTEE", -149: "_INCONSISTENT", -150: "_FATAL",
             ]),
         rows(
-            .retry, kind: .connection, "the producer came to its end; the next attempt has another one",
+            .retry, kind: .connection, "the producer has ended; the next attempt uses a new one",
             [-151: "_PURGE_INFLIGHT", -152: "_PURGE_QUEUE", -172: "_STATE", -197: "_DESTROY"]),
         // This machine.
         rows(
@@ -155,7 +155,7 @@ struct KafkaAnswer: Equatable {
     ].flatMap(\.self)
 
     private static let noWay =
-        "no connection to the brokers; check kafka.brokers, kafka.tls and the addresses that they tell of"
+        "no connection to the brokers; check kafka.brokers, kafka.tls and the addresses that they announce"
         + " (advertised.listeners)"
 
     /// Codes that mean the same.

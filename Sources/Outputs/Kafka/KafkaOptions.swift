@@ -33,11 +33,11 @@ public struct KafkaOptions: Sendable, Equatable {
         try require(!kafka.brokers.isEmpty, "there is no broker")
         for broker in kafka.brokers {
             guard let address = NATSAddress(authority: broker, usualPort: 9092) else {
-                throw OutputError(.invalidSetting, "\(broker) is no broker of the form host:9092")
+                throw OutputError(.invalidSetting, "\(broker) is not a broker of the form host:9092")
             }
             try require(
                 !staysHere || address.isLoopback,
-                "without TLS every event to \(address.host) is seen on the way; use TLS, or allow it by name")
+                "without TLS every event to \(address.host) is readable on the network; use TLS, or allow it")
         }
         try require(
             settings.tls.pinnedKeys.isEmpty && settings.tls.minimumVersion == .tls12,
@@ -46,7 +46,7 @@ public struct KafkaOptions: Sendable, Equatable {
             if let reason = KafkaOptions.refusal(ofProperty: name) { throw OutputError(.invalidSetting, reason) }
         }
         for (name, _) in settings.sortedHeaders {
-            try require(!KafkaOptions.ownHeaders.contains(name), "header \(name) is made by the agent; take it out")
+            try require(!KafkaOptions.ownHeaders.contains(name), "header \(name) is set by the agent; remove it")
         }
     }
 
@@ -62,13 +62,13 @@ public struct KafkaOptions: Sendable, Equatable {
 
     /// What the agent sets itself, or what would break its promises; with a dot at the end, all that begin so.
     private static let ours: [(property: String, instead: String)] = [
-        ("bootstrap.servers", "the brokers are a setting of their own"),
-        ("metadata.broker.list", "the brokers are a setting of their own"),
+        ("bootstrap.servers", "use kafka.brokers"),
+        ("metadata.broker.list", "use kafka.brokers"),
         ("acks", "every record is acknowledged by all replicas in sync"),
         ("request.required.acks", "every record is acknowledged by all replicas in sync"),
         ("enable.idempotence", "it is always on"),
         ("transactional.id", "the agent does not use transactions"),
-        ("delivery.report.only.error", "the agent must learn of what is stored"),
+        ("delivery.report.only.error", "the agent must know what is stored"),
         ("compression.type", "use compression"), ("compression.codec", "use compression"),
         ("message.timeout.ms", "use request_timeout"), ("delivery.timeout.ms", "use request_timeout"),
         ("socket.connection.setup.timeout.ms", "use connect_timeout"),
@@ -78,8 +78,8 @@ public struct KafkaOptions: Sendable, Equatable {
         ("ssl.endpoint.identification.algorithm", "certificates are always verified"),
         ("ssl.ca.", "use tls.ca_file"), ("ssl.certificate.", "use tls.certificate_file"),
         ("ssl.key.", "use tls.key_file"), ("ssl.keystore.", "use tls.certificate_file"),
-        ("debug", "the agent does not show what the library logs"),
+        ("debug", "the agent does not show the library's log"),
         ("plugin.library.paths", "the agent loads no plug-ins"),
-        ("test.mock.", "what is sent to a cluster in the agent's own memory is lost"),
+        ("test.mock.", "events sent to a cluster in the agent's memory are lost"),
     ]
 }

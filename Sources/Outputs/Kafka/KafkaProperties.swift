@@ -86,7 +86,7 @@ struct KafkaProperties {
             throw OutputError(.invalidSetting, "librdkafka refuses \(name): \(KafkaLibrary.text(words))")
         }
         guard let handle = ckafka_open(properties, topic, staysHere, &words, words.count) else {
-            throw OutputError(.invalidSetting, "librdkafka makes no producer: \(KafkaLibrary.text(words))")
+            throw OutputError(.invalidSetting, "librdkafka creates no producer: \(KafkaLibrary.text(words))")
         }
         return handle
     }

@@ -9,8 +9,8 @@ extension DestinationSettings {
     func checkNATS() throws(OutputError) -> [NATSAddress] {
         try require(
             nats.subject.longest.isNATSSubject,
-            "the subject must be words with dots between them, without blanks, * and >")
-        try require(nats.inboxPrefix.isNATSSubject, "inbox_prefix must be words with dots between them")
+            "the subject must be words separated by dots, without blanks, * and >")
+        try require(nats.inboxPrefix.isNATSSubject, "inbox_prefix must be words separated by dots")
         if let stream = nats.stream {
             try require(stream.isNATSStream, "the stream's name holds a blank or one of . * > / \\")
         }
@@ -20,7 +20,7 @@ extension DestinationSettings {
             let server = try NATSAddress(url: url.text)
             try require(
                 server.isTLS || nats.tlsFirst || server.isLoopback || allowPlainHTTP,
-                "nats:// to \(server.host) may show every event on the way; use tls://, or allow it by name")
+                "nats:// to \(server.host) may show every event on the network; use tls://, or allow it")
             if !servers.contains(server) { servers.append(server) }
         }
         return servers

@@ -20,12 +20,12 @@ struct NATSAddress: Hashable, Sendable {
     init(url text: String) throws(OutputError) {
         let url = EndpointURL(text)
         try require(
-            url?.hasCredentials != true, "the url holds a user or password; give them as settings of their own")
+            url?.hasCredentials != true, "the url contains a user or password; use user and password_file")
         guard let url, ["nats", "tls"].contains(url.scheme), ["", "/"].contains(url.path),
             let address = NATSAddress(
                 authority: String(text.dropFirst("\(url.scheme)://".count).prefix { $0 != "/" }), usualPort: 4222)
         else {
-            throw OutputError(.invalidSetting, "the url is no address of the form nats://host:4222 or tls://host:4222")
+            throw OutputError(.invalidSetting, "the url must have the form nats://host:4222 or tls://host:4222")
         }
         self = address
         isTLS = url.scheme == "tls"

@@ -22,7 +22,7 @@ enum NATSAnswer {
         let nonsense = Outcome.retry(
             Failure(
                 kind: .protocolViolation,
-                message: "what came is no acknowledgement: does something else listen to \(subject)?",
+                message: "the answer is not an acknowledgement: does another program subscribe to \(subject)?",
                 excerpt: AnswerReader.excerpt(payload)))
         guard let answer = JSONSlice(payload[...]), answer.kind == .object else { return nonsense }
         guard let error = answer["error"], error.kind != .null else {
@@ -59,16 +59,16 @@ enum NATSAnswer {
         case 10002, 10023, 10028, 10047:
             return .retry(failure("the server or the account has no room left"))
         case 10004, 10008, 10009, 10076:
-            return .retry(failure("JetStream is not available just now"))
+            return .retry(failure("JetStream is not available at the moment"))
         case 10158, 10167:
             return .retry(failure("the stream is busy"))
         case 10059:
-            return .retry(failure("the stream is gone"))
+            return .retry(failure("the stream was removed"))
         default:
             guard let status, status < 500, status != 408, status != 429 else {
                 return .retry(failure("see the server's log"))
             }
-            return .held(failure("see the server's log, and `spoolship status` as root for its words"))
+            return .held(failure("see the server's log, and `spoolship status` as root for its text"))
         }
     }
 
@@ -135,18 +135,18 @@ struct NATSComplaint: Equatable {
         ("user authentication expired", true, "the credentials have expired; give the agent new ones"),
         ("account authentication expired", true, "the account's credentials have expired"),
         ("user authentication revoked", true, "the credentials were revoked; give the agent new ones"),
-        ("authentication timeout", false, "was not shown credentials in time; is the machine overloaded?"),
+        ("authentication timeout", false, "got no credentials in time; is the machine overloaded?"),
         ("secure connection - tls required", true, "wants TLS; write tls:// in the url"),
-        ("attempted to connect to", true, "is no port for clients; clients' is 4222 by default"),
+        ("attempted to connect to", true, "is not the port for clients, which is 4222 by default"),
         ("maximum connections exceeded", false, "has too many connections already"),
         ("maximum account active connections exceeded", false, "the account has too many connections already"),
         ("maximum subscriptions exceeded", false, "the account has too many subscriptions already"),
-        ("maximum payload violation", false, "takes smaller messages only by now"),
-        ("invalid publish subject", true, "does not take the subject"),
-        ("stale connection", false, "had no sign of life and closed the connection"),
-        ("slow consumer", false, "could not get rid of acknowledgements and closed the connection"),
+        ("maximum payload violation", false, "now accepts only smaller messages"),
+        ("invalid publish subject", true, "does not accept the subject"),
+        ("stale connection", false, "saw no sign of life and closed the connection"),
+        ("slow consumer", false, "could not deliver acknowledgements and closed the connection"),
         ("server shutdown", false, "is stopping"),
-        ("parser error", true, "does not understand what it is sent; is it a NATS server?"),
-        ("unknown protocol operation", true, "does not understand what it is sent; is it a NATS server?"),
+        ("parser error", true, "does not understand the agent; is it a NATS server?"),
+        ("unknown protocol operation", true, "does not understand the agent; is it a NATS server?"),
     ]
 }

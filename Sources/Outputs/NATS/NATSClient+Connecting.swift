@@ -22,7 +22,7 @@ extension NATSClient {
                 firstServer = servers.firstIndex(of: address) ?? firstServer
                 break
             }
-            let message = "\(address.host) took us in and closed the connection"
+            let message = "\(address.host) accepted the agent and closed the connection"
             refusals.append(refusal ?? .retry(Failure(kind: .connection, message: message)))
             if index == 0 { firstServer = (firstServer + 1) % servers.count }
         }
@@ -110,7 +110,7 @@ extension NATSClient {
                 handle(operation, from: link)
             }
         } catch {
-            fail(link, .protocolViolation, "what \(link.address.host) says is no NATS: \(error.message)")
+            fail(link, .protocolViolation, "what \(link.address.host) says is not NATS: \(error.message)")
         }
     }
 
@@ -140,21 +140,21 @@ extension NATSClient {
         guard let info = NATSInfo(json) else {
             return fail(
                 link, .protocolViolation,
-                "what \(link.address.host) says of itself cannot be read: is it a NATS server?")
+                "what \(link.address.host) announces cannot be read: is it a NATS server?")
         }
         link.info = info
         if settings.nats.followCluster { learn(info.otherServers, from: link) }
         if info.isLeaving, link.phase == .ready { leave(link) }
         guard link.phase == .greeting else { return }
-        guard info.hasHeaders else { return hold(link, "it knows no headers: NATS 2.2 or newer is needed") }
+        guard info.hasHeaders else { return hold(link, "it does not support headers: NATS 2.2 or newer is required") }
         let address = link.address
         let wantsTLS = address.isTLS || info.requiresTLS || !address.isLoopback && !settings.allowPlainHTTP
         guard wantsTLS, !link.isEncrypted else { return introduce(link) }
         guard info.requiresTLS || info.offersTLS else {
-            return hold(link, "it offers no TLS, and nothing is sent there without it")
+            return hold(link, "it offers no TLS, and the agent sends nothing without it")
         }
         guard !link.hasUnread else {
-            return fail(link, .protocolViolation, "\(address.host) went on in clear text where TLS was to begin")
+            return fail(link, .protocolViolation, "\(address.host) continued in clear text where TLS should begin")
         }
         beginTLS(link)
     }
@@ -209,7 +209,7 @@ extension NATSClient {
 
     private func introduce(_ link: NATSLink) {
         guard let own = identity.members(nonce: link.info?.nonce) else {
-            return hold(link, "it gave nothing to sign: it has no users with nkeys or JWTs")
+            return hold(link, "it sent nothing to sign: it has no users with nkeys or JWTs")
         }
         var json = JSONText()
         json.raw(#"{"verbose":false,"pedantic":false,"protocol":1,"headers":true,"no_responders":true,"echo":false,"#)

@@ -147,7 +147,7 @@ actor NATSClient {
             guard message.size <= limit else {
                 let failure = Failure(
                     kind: .status, status: 413,
-                    message: "\(link.address.host) takes messages of at most \(limit) bytes (max_payload)")
+                    message: "\(link.address.host) accepts messages of at most \(limit) bytes (max_payload)")
                 ticket.settle(index, .tooLarge(wireBytes: message.size, failure))
                 continue
             }
@@ -202,7 +202,7 @@ actor NATSClient {
         guard let ticket = tickets[id] else { return }
         ticket.timer = nil
         guard let link = ticket.link else {
-            let late = Failure(kind: .timeout, message: "no connection came about in time (request_timeout)")
+            let late = Failure(kind: .timeout, message: "no connection in time (request_timeout)")
             return finish(id, .retry(lastRefusal ?? late))
         }
         let failure = Failure(

@@ -181,6 +181,6 @@ final class NATSLink {
     private func broken(_ number: Int32) -> Failure {
         let said = SystemError.message(number).lowercased()
         return Failure(
-            kind: .connection, message: "the connection to \(address.host) broke before an answer came: \(said)")
+            kind: .connection, message: "the connection to \(address.host) broke before an answer arrived: \(said)")
     }
 }

@@ -17,7 +17,7 @@ extension NATSOutput {
         let question = JSONValue.object([.init("subject", .string(subject))]).description
         guard let answer = await ask("STREAM.NAMES", question) else {
             return (
-                "its stream cannot be looked at: JetStream does not answer, or these credentials may not ask it", false
+                "its stream cannot be checked: JetStream does not answer, or these credentials may not query it", false
             )
         }
         let streams = answer["streams"]?.elements?.compactMap(\.string) ?? []
@@ -25,10 +25,10 @@ extension NATSOutput {
             return ("no stream takes \(subject): create one; until then nothing is acknowledged", true)
         }
         if let wanted = settings.nats.stream, wanted != stream {
-            return ("the stream \(stream) takes \(subject), and nats.stream is \(wanted)", true)
+            return ("the stream \(stream) takes \(subject), but nats.stream is \(wanted)", true)
         }
         guard let config = await ask("STREAM.INFO.\(stream)", "")?["config"] else {
-            return ("its stream \(stream) cannot be looked at: these credentials may not ask for it", false)
+            return ("its stream \(stream) cannot be checked: these credentials may not query it", false)
         }
         let taken = config["subjects"]?.elements?.compactMap(\.string) ?? []
         guard taken.contains(where: { NATSOutput.subjects($0, include: subject) }) else {
@@ -39,7 +39,7 @@ extension NATSOutput {
         let window = Duration.nanoseconds(config["duplicate_window"]?.integer ?? 0)
         guard window < settings.nats.duplicateWindow else { return nil }
         return (
-            "the stream \(stream) recognises repeats for \(window.components.seconds) s only, and nats.duplicate_window says "
+            "the stream \(stream) recognises repeats for \(window.components.seconds) s only, but nats.duplicate_window says "
                 + "\(settings.nats.duplicateWindow.components.seconds) s", false
         )
     }

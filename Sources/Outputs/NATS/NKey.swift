@@ -19,7 +19,7 @@ struct NKey: Sendable {
     /// - Throws: `OutputError` with code `invalidSetting` when the text is no seed of a user; the text is in no message.
     init(seed: Secret) throws(OutputError) {
         guard let bytes = Base32.decode(seed.revealed), bytes.count == 36 else {
-            throw OutputError(.invalidSetting, "the nkey is no seed: it has 58 characters and begins with SU")
+            throw OutputError(.invalidSetting, "the nkey is not a seed: it has 58 characters and begins with SU")
         }
         try require(
             NKey.checksum(bytes[..<34]) == UInt16(bytes[34]) | UInt16(bytes[35]) << 8,
@@ -34,7 +34,7 @@ struct NKey: Sendable {
         let key = NKey.key(of: seed)
         defer { EVP_PKEY_free(key) }
         guard let key, EVP_PKEY_get_raw_public_key(key, &point, &length) == 1, length == 32 else {
-            throw OutputError(.library, "OpenSSL made no Ed25519 key of the nkey")
+            throw OutputError(.library, "OpenSSL made no Ed25519 key from the nkey")
         }
         self.seed = seed
         publicName = NKey.text([NKey.userPrefix] + point)

@@ -11,7 +11,7 @@ extension HTTPOptions {
         guard let address = HTTPAddress(text), address.scheme == "https" || address.scheme == "http",
             address.query == nil, !address.hasCredentials
         else {
-            throw OutputError(.invalidSetting, "the endpoint is no address of the form https://host")
+            throw OutputError(.invalidSetting, "the endpoint must have the form https://host")
         }
         let base = text.hasSuffix("/") ? String(text.dropLast()) : text
         let scheme = "\(address.scheme)://"

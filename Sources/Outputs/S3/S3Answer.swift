@@ -57,7 +57,7 @@ enum S3Answer {
         "AuthorizationHeaderMalformed": elsewhere, "PermanentRedirect": elsewhere,
         "AccessDenied": "the credentials may not write here; s3:PutObject is needed for this bucket and key",
         "NotImplemented":
-            "the server lacks something that was asked for; if it is If-None-Match, set if_none_match = false",
+            "the server does not support part of the request; if it is If-None-Match, set if_none_match = false",
     ]
     private static let noToken = "the session token is no longer valid; give the agent new credentials"
     private static let elsewhere = "the bucket is in another region; set region and endpoint"

@@ -99,7 +99,7 @@ public actor S3Output: MeasuredOutput {
                 case .bytes(let size):
                     // Nothing else has this batch's key: the object is a part of the batch, or another program's.
                     log.warning(
-                        "an object of another size had a batch's key, and is replaced",
+                        "an object of another size has a batch's key, and is replaced",
                         ["destination": name, "batch": batch, "bytes": size, "expected_bytes": body.count])
                     request = try await signed(upload(body, checksum, to: url, isReplacing: true), checksum)
                     result = await client.perform(request)

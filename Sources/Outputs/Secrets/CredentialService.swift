@@ -73,7 +73,7 @@ struct CredentialService {
             }
             if let value = read(answer.body) { return value }
             throw CredentialFailure(
-                kind: .protocolViolation, "no credentials: what \(name) answered is not \(what)")
+                kind: .protocolViolation, "no credentials: the answer of \(name) is not \(what)")
         }
     }
 }

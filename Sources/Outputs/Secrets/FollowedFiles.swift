@@ -64,13 +64,13 @@ struct FollowedFiles {
                 try material.refresh()
                 certificates.ownExpiry = material.certificateExpiry
                 certificates.authorityExpiry = material.authorityExpiry
-                log.info("certificates read again", ["destination": name])
+                log.info("certificates reread", ["destination": name])
                 changes.hasCertificates = true
             }
             if provider?.hasChanged ?? false {
                 try provider?.refresh()
                 try use(provider?.current)
-                log.info("secret read again", ["destination": name])
+                log.info("secret reread", ["destination": name])
                 changes.hasSecret = true
             }
             lastComplaint = nil

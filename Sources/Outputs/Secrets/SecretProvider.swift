@@ -30,7 +30,7 @@ struct SecretProvider {
                     "no $CREDENTIALS_DIRECTORY for credential \(name): add LoadCredential=\(name):… to the unit")
             }
             guard !name.isEmpty, !name.contains("/"), name != "..", name != "." else {
-                throw OutputError(.invalidSetting, "credential \(name) is no name; give it without a directory")
+                throw OutputError(.invalidSetting, "credential \(name) is not a name; give it without a directory")
             }
             file = WatchedFile(path: "\(credentialsDirectory)/\(name)", limit: 65_536)
         }
@@ -58,15 +58,15 @@ struct SecretProvider {
         if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
         guard !bytes.allSatisfy({ $0 <= 0x20 }) else {
-            throw OutputError(.badFile, "\(file.path) is empty; it should hold a secret")
+            throw OutputError(.badFile, "\(file.path) is empty; it should contain a secret")
         }
         let isGood = bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || hasLines && [0x09, 0x0A, 0x0D].contains($0) }
         guard isGood, let text = String(validating: bytes, as: UTF8.self) else {
             throw OutputError(
                 .badFile,
                 hasLines
-                    ? "\(file.path) is no text"
-                    : "\(file.path) holds more than one line of text; it should hold a secret alone")
+                    ? "\(file.path) is not text"
+                    : "\(file.path) contains more than one line of text; it should contain only a secret")
         }
         current = Secret(text)
     }

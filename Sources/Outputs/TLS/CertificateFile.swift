@@ -19,7 +19,7 @@ package struct CertificateFile: ~Copyable {
         }
         certificates = Array(sequence(state: ()) { _ in PEM_read_bio_X509(memory, nil, nil, nil) })
         guard !certificates.isEmpty else {
-            throw OutputError(.badFile, "\(path) holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
+            throw OutputError(.badFile, "\(path) contains no certificate in PEM (-----BEGIN CERTIFICATE-----)")
         }
     }
 
@@ -38,7 +38,7 @@ package struct CertificateFile: ~Copyable {
         let key = CertificateFile.key(pem)
         defer { EVP_PKEY_free(key) }
         guard let key else {
-            throw OutputError(.badFile, "\(keyPath) holds no private key in PEM, or one with a password; take it off")
+            throw OutputError(.badFile, "\(keyPath) contains no private key in PEM, or one with a password")
         }
         let fits = X509_check_private_key(certificates[0], key) == 1
         ERR_clear_error()

@@ -29,7 +29,7 @@ struct TLSMaterial {
     /// - Throws: `OutputError`: a key without a certificate, or as `refresh`.
     init(_ options: TLSOptions) throws(OutputError) {
         guard options.keyFile == nil || options.certificateFile != nil else {
-            throw OutputError(.invalidSetting, "key_file without certificate_file; give both")
+            throw OutputError(.invalidSetting, "key_file without certificate_file; set both")
         }
         authorities = options.caFile.map { WatchedFile(path: $0, limit: 4 << 20) }
         certificate = options.certificateFile.map { WatchedFile(path: $0) }

@@ -119,7 +119,7 @@ package final class EventTemplates: Sendable {
         guard state.unsaid > 0, state.warnedAt.map({ now - $0 >= EventTemplates.warningInterval }) ?? true
         else { return }
         scope.log?.warning(
-            "templates have more values than template_values: what comes beyond them is sent as \"other\"",
+            "templates have more values than template_values: further events are sent as \"other\"",
             ["destination": scope.destination, "template_values": scope.mostValues, "events": state.unsaid])
         state.warnedAt = now
         state.unsaid = 0

@@ -139,10 +139,10 @@ final class Database {
             guard hasDiskRoom else { return systemError(code, ENOSPC, cause) }
             // A reader needs no room: a page far beyond the end is asked for, by a damaged number.
             guard !isReading else { return damage(cause) }
-            return QueueError(.fileFull, "\(path) has reached the size that its bounds allow")
+            return QueueError(.fileFull, "\(path) has reached its maximum size")
         case SQLITE_BUSY, SQLITE_LOCKED:
             let owner = WALReader.find(path) ?? "another program"
-            return QueueError(.io, "\(path) is locked by \(owner): end it")
+            return QueueError(.io, "\(path) is locked by \(owner): stop it")
         case SQLITE_READONLY, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:
             return systemError(code, system, cause)
         case SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG:

@@ -19,7 +19,7 @@ struct Opening {
         do throws(QueueError) {
             // SQLite would read neither, and say nothing.
             if options.durability == .powerLoss, WALImage(directory.database)?.isCutOff(directory.database) ?? false {
-                throw QueueError(.corrupt, "\(directory.database)-wal is damaged, with transactions behind the damage")
+                throw QueueError(.corrupt, "\(directory.database)-wal is damaged, with transactions after the damage")
             }
             let file = try QueueFile(path: directory.database, options: options)
             try file.checkEnds()
@@ -58,7 +58,7 @@ struct Opening {
         let cap = stored > options.maxSize ? max(figures.totals.maxSize, stored) : options.maxSize
         if cap != options.maxSize {
             log.warning(
-                "queue.max_size is below what is stored, the old one stays in force",
+                "queue.max_size is below the size stored, the old one stays in force",
                 ["max_size": options.maxSize, "stored_bytes": stored, "in_force": cap])
         }
         // A start needs a page or two, however full the file is; one that asks for more names pages that are not there.

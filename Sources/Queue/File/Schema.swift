@@ -19,7 +19,7 @@ enum Schema {
         let isEmpty = version == 0 && application == 0 && tables == 0
         if !isEmpty, let refusal = refusal(version: version, application: application, path: database.path) {
             guard try !isDamaged(version: version, application: application, columns(of: database)) else {
-                throw database.damage("its head does not fit its tables")
+                throw database.damage("its header does not match its tables")
             }
             throw QueueError(application == applicationID ? .newerSchema : .foreign, refusal)
         }
@@ -50,7 +50,7 @@ enum Schema {
     /// Why a file that is not empty is not opened; nil when it is. For the start and for `check`.
     static func refusal(version: Int, application: Int, path: String) -> String? {
         guard application == applicationID else {
-            return "\(path) is not a queue of Spoolship; move it away or name another state_directory"
+            return "\(path) is not Spoolship's queue; move it away or name another state_directory"
         }
         guard version > Schema.version else { return nil }
         return "\(path) was written by a newer version (schema \(version), this program knows \(Schema.version)); "

@@ -29,7 +29,7 @@ enum Salvage {
             [
                 "kept_as": aside, "salvaged": figures.lanes.reduce(0) { $0 + $1.ledger.queued },
                 "lost": loss.isKnown ? "\(loss.events)" : loss.events > 0 ? "\(loss.events) or more" : "unknown",
-                "hint": "places of files on damaged pages are gone too: such files are read again from their beginning",
+                "hint": "checkpoints on damaged pages are lost too: such files are reread from their beginning",
             ])
         return Opening(file: file, figures: figures, recoveries: 1)
     }

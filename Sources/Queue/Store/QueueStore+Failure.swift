@@ -15,7 +15,7 @@ extension QueueStore {
             makeFit(error, operations)
         case .diskFull where ballast.giveUp():
             log.warning(
-                "disk is full, ballast given up",
+                "disk is full, ballast deleted",
                 ["path": ballast.path, "error": error.message, "reading_resumes_with_free_bytes": ballast.size])
             enterTrouble(error, .diskFull)
             again(withoutCommits: operations, .diskFull)
@@ -55,7 +55,7 @@ extension QueueStore {
         guard file.database.hasMoved else { return }
         throw QueueError(
             .moved,
-            "\(file.database.path) was removed or replaced: put it back, or let the agent send what it has (spoolship drain) and"
+            "\(file.database.path) was removed or replaced: put it back, or let the agent send its events (spoolship drain) and"
                 + " restart it")
     }
 

@@ -81,7 +81,7 @@ extension QueueStore {
         guard commit.bringsEvents, !state.relief.dropsEvents else { return false }
         state.relief.dropsEvents = true
         log.error(
-            "queue file cannot hold what comes: events are dropped and counted as quarantined",
+            "queue file cannot hold new events: they are given up and counted as quarantined",
             ["stored_bytes": totals.stored])
         return true
     }

@@ -24,7 +24,7 @@ extension QueueStore {
             let known = state.options.destinations.map(\.text).joined(separator: ", ")
             throw QueueError(.misuse, "there is no destination \(target); the configuration has: \(known)")
         }
-        guard source != target else { throw QueueError(.misuse, "\(target) is where they are") }
+        guard source != target else { throw QueueError(.misuse, "\(target) is their destination already") }
         let parts = try await inParts(of: source, only) { transaction, rows, lane throws(QueueError) in
             try transaction.move(rows, lane, to: target)
         }

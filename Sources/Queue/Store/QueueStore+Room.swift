@@ -39,7 +39,7 @@ extension Transaction {
             note {
                 $0.warning(
                     "storing waits for a reader of the database",
-                    ["wal_bytes": bytes, "reader": reader ?? "unknown", "help": "end the program that reads it"])
+                    ["wal_bytes": bytes, "reader": reader ?? "unknown", "help": "stop the program that reads it"])
             }
             return .walPinned
         }
@@ -242,7 +242,7 @@ extension QueueStore {
         if file.walBytes > state.bounds.storeBelow { return armRoomTimer() }
         state.refusal = nil
         state.walReader = nil
-        log.warning("storing continues, the database's reader is gone")
+        log.warning("storing continues, the database's reader has ended")
         publish()
     }
 }

@@ -164,7 +164,7 @@ struct JSONGrammar {
         default:
             // `01`, `1.2.3`, `1-2`: one number that is none, rather than two.
             guard !"0123456789.-+eE".utf8.contains(byte) else {
-                return .fault("a number is not written as JSON's are")
+                return .fault("a number is not a JSON number")
             }
             mode = .commaOrEnd
             return depth > 0 ? take(byte) : .after

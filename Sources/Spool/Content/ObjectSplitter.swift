@@ -86,7 +86,7 @@ struct ObjectSplitter {
     /// What to tell of a text that ends before it should.
     var earlyEnd: String {
         guard isBlank else { return "the text ends too early" }
-        return position == 0 ? "the file is empty" : "the file holds nothing but white space"
+        return position == 0 ? "the file is empty" : "the file contains only white space"
     }
 
     var hasOpenEvent: Bool { value != nil }

@@ -142,7 +142,7 @@ final class PackedLines {
                 // With nothing to unpack and nothing left inside, the file has ended.
                 if input.isEmpty, step.produced == 0 { end = isAtBoundary ? .whole : .cutShort }
                 if !input.isEmpty, step.consumed == 0, step.produced == 0, inputStart < input.count {
-                    end = .broken("unpacking does not go on")
+                    end = .broken("unpacking does not progress")
                 }
             } catch {
                 end = .broken(error.message)

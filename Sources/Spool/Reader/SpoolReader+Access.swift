@@ -53,11 +53,11 @@ extension SpoolReader {
             } catch {
                 guard error.number == EEXIST, !status.isRegular, !status.isDirectory else { throw error }
                 try FileSystem.unlink(raw, claim)
-                log.warning("refused file removed, its name is taken", ["path": directory.path(of: original).text])
+                log.warning("refused file removed: its name is taken", ["path": directory.path(of: original).text])
             }
         } catch {
             guard error.number != ENOENT else { return }
-            note(error, "cannot give a refused file its name back", path)
+            note(error, "cannot restore the name of a refused file", path)
             if error.number != EEXIST { tryAgain(at: claim, in: directory, error) }
         }
     }

@@ -98,7 +98,7 @@ extension SpoolReader {
         trouble.crowded[holder, default: [:]][directory.path] = directory
         complain(
             SpoolReader.crowd(of: holder), holder.owner,
-            "too many files of lines: those beyond the bound are read once others were read and removed")
+            "too many files of lines: those beyond the limit are read once others were read and removed")
     }
 
     /// Files have gone: has directories listed again whose files waited for room.

@@ -50,7 +50,7 @@ extension SpoolReader {
             try FileSystem.rename(raw, claim, to: name)
             look(at: name, in: directory, isComplete: true)
         } catch {
-            if error.number != EEXIST { note(error, "cannot give a file its name back", directory.path(of: name)) }
+            if error.number != EEXIST { note(error, "cannot restore the name of a file", directory.path(of: name)) }
             look(at: claim, in: directory, isComplete: true)
         }
     }

@@ -149,15 +149,15 @@ extension SpoolReader {
     private func lostRoot() {
         guard life.phase == .running else { return }
         if options.place == nil {
-            log.error("spool directory is gone", ["path": options.directory, "advice": "make it again"])
+            log.error("spool directory is missing", ["path": options.directory, "advice": "create it"])
             let complaint = SpoolComplaint(
                 path: options.directory, owner: 0, ownerName: ownerName(0),
-                advice: "the spool directory is gone: make it again")
+                advice: "the spool directory is missing: create it")
             _ = trouble.complaints.add(complaint, at: FileName(""))
         } else {
             // `status` names it; such directories come and go with what writes to them.
             counters.root = nil
-            log.info("directory is gone", ["path": options.directory])
+            log.info("directory was removed", ["path": options.directory])
         }
         for child in tree.directories.values { close(child) }
         // Where files are only read, another directory may have taken its place already.

@@ -41,7 +41,7 @@ extension SpoolReader {
             directory.watch = watch
             watching.directories[watch] = directory
             if FileSystem.isRemote(descriptor.raw) {
-                watching.pollReason = "the file system is another machine's"
+                watching.pollReason = "the file system is on another machine"
                 beginPolling(directory)
             }
             return
@@ -176,7 +176,7 @@ extension SpoolReader {
         let mask = Int(event.mask)
         if mask & Int(IN_Q_OVERFLOW) != 0 {
             counters.overflows += 1
-            log.info("changes came too fast, everything is listed again")
+            log.info("changes came too fast, listing everything again")
             for directory in tree.directories.values { scan(directory) }
             for file in streams.files.values { makeReady(file) }
             return

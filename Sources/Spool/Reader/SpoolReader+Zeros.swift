@@ -133,7 +133,7 @@ extension SpoolReader {
         counters.zeroBytes += ByteCount(count)
         if isNews(FileName(file.path.bytes + [0])) {
             log.warning(
-                "zeros in a file are passed over", ["path": shown(file.path), "offset": begin, "bytes": count])
+                "zeros in a file are skipped", ["path": shown(file.path), "offset": begin, "bytes": count])
         }
         if file.size < end { file.endContent(at: end) }
         try took(file, upTo: try mark(at: end, descriptor), descriptor)

@@ -98,7 +98,7 @@ public actor SpoolReader {
                 switch error.number {
                 case ENOSYS:
                     "openat2 is not available: it needs Linux 5.6, and no sandbox that forbids it (RestrictSUIDSGID= does)"
-                case ENOENT, ENOTDIR: "cannot open the spool \(path): make it, or set spool.directory"
+                case ENOENT, ENOTDIR: "cannot open the spool \(path): create it, or set spool.directory"
                 default: "cannot open the spool \(path)"
                 }
             throw SpoolError(.noDirectory, message, cause: error)

@@ -82,7 +82,7 @@ struct BackfillRun: Sendable {
         try console.print("\(HumanText.plural(accepted, "event")) \(fate)")
         if course.bad > 0 {
             console.printError(
-                "\(HumanText.plural(course.quarantined, "line")) put into quarantine, \(HumanText.count(course.refused)) refused:"
+                "\(HumanText.plural(course.quarantined, "line")) quarantined, \(HumanText.count(course.refused)) refused:"
                     + " `spoolship quarantine list` says why")
         }
     }
@@ -103,7 +103,7 @@ struct BackfillRun: Sendable {
     /// - Returns: nil when it was taken to its end; else the agent's words: somebody else has taken a piece meanwhile.
     private func take(_ file: BackfillFile, _ course: inout Course) throws(CommandFailure) -> String? {
         guard case .taken(let state) = try ask("GET", file, nil, from: nil) else {
-            throw CommandFailure(.software, "the agent does not say how far \(file.path) was taken")
+            throw CommandFailure(.software, "the agent does not report how far \(file.path) was read")
         }
         var place = state["place"]?.string
         let pieceBytes = state["piece_bytes"]?.integer ?? 65_536
@@ -128,7 +128,7 @@ struct BackfillRun: Sendable {
         course.progress.reached((course.before + ByteCount(file.size)).value, events: 0, at: time.bootTime)
         let taken = course.read - events
         let good = taken - (course.bad - bad)
-        let word = isKnown ? taken == 0 ? "was taken before, nothing to do" : "gone on with" : "taken"
+        let word = isKnown ? taken == 0 ? "was read before, nothing to do" : "resumed" : "taken"
         try course.line.end(with: "\(file.path): \(word)\(taken == 0 ? "" : ", \(HumanText.plural(good, "event"))")")
         return nil
     }
@@ -207,11 +207,11 @@ struct BackfillRun: Sendable {
         do throws(ControlError) {
             answer = try patient.request("POST", "/v1/drain", body: ["timeout_ms": .integer(left.wholeMilliseconds)])
         } catch {
-            throw CommandFailure(.temporaryFailure, "the agent has ended; what is queued is sent by the next one")
+            throw CommandFailure(.temporaryFailure, "the agent has ended; the next one sends the queued events")
         }
         let last = answer.body.split(separator: UInt8(ascii: "\n")).last.map { Array($0) } ?? []
         guard let result = try? JSONValue(parsing: last), let number = result["exit_code"]?.integer else {
-            throw CommandFailure(.software, "the agent does not say whether all was sent")
+            throw CommandFailure(.software, "the agent does not report whether everything was sent")
         }
         let code = ExitCode(rawValue: Int32(clamping: number)) ?? .temporaryFailure
         guard code != .success else { return .success }
@@ -220,7 +220,7 @@ struct BackfillRun: Sendable {
             let count = waiting[obstacle.key].map { ", \(HumanText.count($0)) waiting" } ?? ""
             console.printError("\(obstacle.key): \(obstacle.value.string ?? "cannot go")\(count)")
         }
-        console.printError("what waits still, the next agent sends")
+        console.printError("the next agent sends the events that still wait")
         return code
     }
 

@@ -9,7 +9,7 @@ extension Command {
         run: asking("PUT", "/v1/collection") { _ in ["enabled": true] })
 
     static let disable = Command(
-        name: "disable", summary: "turns collection off and deletes what is queued; survives restarts",
+        name: "disable", summary: "turns collection off and deletes queued events; survives restarts",
         details: """
             Files that arrive are read and discarded, and counted as such. Batches in flight have ten seconds to \
             arrive. To collect without sending, use `network off` or `pause` instead.
@@ -21,14 +21,14 @@ extension Command {
         let answer = try invocation.ask("PUT", "/v1/collection", body: ["enabled": false], timeout: .seconds(120))
         var text = "collection is off; \(HumanText.count(Int(answer["discarded"]?.integer ?? 0))) deliveries discarded"
         if let inFlight = answer["in_flight"]?.integer, inFlight > 0 {
-            text += ", \(HumanText.count(Int(inFlight))) of them in flight: whether those arrived is not known"
+            text += ", \(HumanText.count(Int(inFlight))) of them in flight: their arrival is unknown"
         }
         try invocation.console.print(text)
     }
 
     static let sessionStart = Command(
         name: "session start", summary: "starts a new session",
-        options: [Option("app APP", "the app whose session it is; default default")]
+        options: [Option("app APP", "the session's app; default default")]
     ) { invocation in
         let answer = try invocation.ask("POST", "/v1/session", body: invocation.body("app"))
         if let message = answer["message"]?.string { try invocation.console.print(message) }
@@ -48,7 +48,7 @@ extension Command {
         run: asking("PUT", "/v1/log-level") { ["level": .string($0.arguments[0])] })
 
     static let reload = Command(
-        name: "reload", summary: "makes the agent reread its configuration: all of it applies, or nothing",
+        name: "reload", summary: "makes the agent reread its configuration; all changes apply, or none",
         details:
             "Prints what changed, what needs a restart, and what is probably unintended. If there is a mistake, the old configuration stays in force."
     ) { invocation in
@@ -75,7 +75,7 @@ extension Invocation {
     /// - Throws: `CommandFailure` when the answer is no, or nobody is there to give one.
     func confirm(_ what: String) throws(CommandFailure) {
         if has("yes") { return }
-        guard isatty(STDIN_FILENO) == 1 else { throw CommandFailure(.usage, "\(what): say --yes if that is meant") }
+        guard isatty(STDIN_FILENO) == 1 else { throw CommandFailure(.usage, "\(what): confirm with --yes") }
         try console.write("\(what). Go on? [y/N] ")
         guard let answer = readLine(), ["y", "yes"].contains(answer.lowercased()) else {
             throw CommandFailure(.negative, "nothing was changed")

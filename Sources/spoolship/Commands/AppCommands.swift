@@ -9,8 +9,8 @@ extension Command {
     static let appAdd = Command(
         name: "app add", summary: "creates an app's directory in the spool", arguments: "NAME", argumentCount: 1...1,
         details: """
-            The directory belongs to the app's user and to the agent's group (mode 2770): nobody else can write as this app,
-            and the agent reads what the user writes whatever the user's umask is. Needs root, unless the user is you.
+            The directory belongs to the app's user and to the agent's group (mode 2770): no other user can write as this app,
+            and the agent can read its files, whatever the user's umask. Needs root, unless the user is you.
 
             Run again, it corrects mode and access control list; a directory of another user is not touched.
             """,
@@ -28,7 +28,7 @@ extension Command {
     }
 
     static let appList = Command(
-        name: "app list", summary: "lists the apps' directories in the spool, and what is wrong with them",
+        name: "app list", summary: "lists the apps' directories in the spool, and their problems",
         options: [.json]
     ) { invocation in
         if invocation.ownsProcess { try AgentUser.become(nil) }
@@ -51,7 +51,7 @@ extension Command {
         }
         let rows = entries.map { entry in
             let note =
-                entry.problem ?? (entry.name == AppDirectory.shared ? "anybody; the app is the file's owner" : "")
+                entry.problem ?? (entry.name == AppDirectory.shared ? "anyone; the app is the file's owner" : "")
             let rest = entry.status.shownMode + (note.isEmpty ? "" : "  \(note)")
             return row(entry.name, entry.status.ownerName, rest) + "\n"
         }
@@ -82,13 +82,13 @@ struct AppDirectory {
             throw CommandFailure(
                 .usage,
                 name == "default"
-                    ? "default is the app of files at the top of the spool" : "\(name) is everybody's drop box")
+                    ? "default is the app of files at the top of the spool" : "\(name) is the drop box for everyone")
         }
         self.name = name
         self.spool = spool
         user = wanted ?? name
         guard let entry = getpwnam(user) else {
-            let hint = wanted == nil ? "say who writes there: --user USER" : "make it first, or name another"
+            let hint = wanted == nil ? "name the writing user: --user USER" : "create it first, or name another"
             throw CommandFailure(.usage, "there is no user \(user); \(hint)")
         }
         userID = entry.pointee.pw_uid
@@ -148,7 +148,7 @@ struct AppDirectory {
         case EEXIST:
             CommandFailure(
                 .cannotCreate,
-                "\(path) is there and belongs to \(FileStatus(path)?.ownerName ?? "somebody else"); give it away yourself"
+                "\(path) exists and belongs to \(FileStatus(path)?.ownerName ?? "another user"); change its owner"
                     + " (chown) if \(user) is to write there")
         case ENOENT:
             CommandFailure(.cannotCreate, "there is no spool \(spool); make it, or set spool.directory")

@@ -21,15 +21,15 @@ extension Command {
             of an object that does not exist, which tests bucket, region and key, not whether writing is allowed) and \
             to ClickHouse (DESCRIBE TABLE: members without a column are named). Exits with 75 if only that fails.
 
-            --sample says what would become of each line of a file: event or record, its name, its time and severity \
+            --sample shows how each line of a file would be read: event or record, its name, its time and severity \
             and where they were found, what is added, what would be quarantined and why. Nothing is sent, and no agent \
             is needed.
 
-            --print prints the settings in force, each with where it comes from; secrets are masked.
+            --print prints the settings in force, each with its origin; secrets are masked.
             """,
         options: [
             Option("connect", "also open a connection to each destination"),
-            Option("sample FILE", "say what would become of each line of a file"),
+            Option("sample FILE", "show how each line of a file would be read"),
             Option("print", "print the effective configuration, with the origin of each value"),
             Option("user USER", "the agent's user, for root; default spoolship"),
             Option("text-only", "check only the text, not this machine: for another machine's files"),
@@ -37,7 +37,7 @@ extension Command {
         ]
     ) { invocation in
         if invocation.has("connect"), invocation.has("text-only") {
-            throw CommandFailure(.usage, "--connect asks the network, --text-only nobody; give one of them")
+            throw CommandFailure(.usage, "--connect and --text-only exclude each other")
         }
         if let path = invocation.value("sample") { return try sample(path, invocation) }
         if invocation.ownsProcess { try AgentUser.become(invocation.value("user")) }

@@ -99,7 +99,7 @@ extension Command {
         let state = try invocation.ask("GET", "/v1/containers/\(id)")
         if state["source"] == "preview" {
             invocation.console.printError(
-                "\(id): this is the draft that is previewed here, version \(state["version"]?.integer ?? 0), not what is"
+                "\(id): this is the draft that is previewed here, version \(state["version"]?.integer ?? 0), not the"
                     + " published")
         }
         guard directory != "-" else { return try invocation.console.write(bytes: document) }
@@ -108,7 +108,7 @@ extension Command {
     }
 
     private static let containerPreview = Command(
-        name: "container preview", summary: "puts a draft of any version in force on this agent for a time",
+        name: "container preview", summary: "puts a draft of any version in force on this agent temporarily",
         arguments: "FILE | LINK | --end [ID]", argumentCount: 0...1,
         details: """
             The draft in FILE needs no signature, but the right id. LINK (https://…) leads to a draft that the agent fetches; \
@@ -134,7 +134,7 @@ extension Command {
         let isLink = file.hasPrefix("https://") || file.hasPrefix("http://")
         let content = isLink ? Array(file.utf8) : try Invocation.contents(of: file)
         guard let text = String(validating: content, as: UTF8.self) else {
-            throw CommandFailure(.badData, "\(file) is no container document: it is not UTF-8")
+            throw CommandFailure(.badData, "\(file) is not a container document: it is not UTF-8")
         }
         let answer = try invocation.ask(
             "POST", "/v1/containers/preview",
@@ -143,12 +143,12 @@ extension Command {
                 "ttl_ms": try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) },
             ]))
         try invocation.console.print(
-            "\(answer["id"]?.string ?? "?"): version \(answer["version"]?.integer ?? 0) rules as a draft;"
+            "\(answer["id"]?.string ?? "?"): version \(answer["version"]?.integer ?? 0) is in force as a draft;"
                 + " `spoolship container preview --end` ends it")
     }
 
     private static let containerKeygen = Command(
-        name: "container keygen", summary: "makes a key to sign containers with, and prints its public key",
+        name: "container keygen", summary: "makes a key for signing containers, and prints its public key",
         arguments: "FILE", argumentCount: 1...1,
         details: """
             FILE gets the private key (PEM, mode 0600) and must not exist. Put the printed public key into public_key \
@@ -178,7 +178,7 @@ extension Command {
             Writes the file to publish to standard output, or to --output: a line with the signatures, then the \
             document byte for byte. Any web server can serve it. If it is signed with the old key and the new one, \
             agents that know either accept it. A document that agents would refuse is not signed: one that has \
-            expired, one whose own tests fail, or, with --after, one whose version is not higher than the published \
+            expired, one whose tests fail, or, with --after, one whose version is not higher than the published \
             one in FILE or at URL.
 
             With --preview it is signed as a draft: only `container preview LINK` accepts it, so nobody can publish \
@@ -199,13 +199,13 @@ extension Command {
         }
         let content = try Invocation.contents(of: file)
         guard SignedDocument.purpose(of: content) == nil else {
-            throw bad(" is signed already; sign the document itself, which `tail -n +2 \(file)` prints")
+            throw bad(" is signed already; sign the document, which `tail -n +2 \(file)` prints")
         }
         guard try !invocation.review(content, file) else { throw bad(" is not signed") }
         let document = try orFail(.badData, about: file, try ContainerDocument(reading: content))
         let now = SystemTime().wallTime
         if let expires = document.expires {
-            guard expires > now else { throw bad(": expires: is over; agents would refuse the document") }
+            guard expires > now else { throw bad(": expires: has passed; agents would refuse the document") }
             if expires < now + .seconds(7 * 86_400) {
                 invocation.console.printError("\(file): expires in less than a week")
             }

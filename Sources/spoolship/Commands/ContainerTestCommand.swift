@@ -7,7 +7,7 @@ internal import Model
 
 extension Command {
     static let containerTest = Command(
-        name: "container test", summary: "runs a document's own tests, and shows what it does to recorded events",
+        name: "container test", summary: "runs a document's tests, and shows its effect on recorded events",
         arguments: "FILE", argumentCount: 1...1,
         details: """
             Needs no agent and no configuration. FILE is a container's document, signed or not; it is checked as the \
@@ -24,8 +24,8 @@ extension Command {
             Option("events FILE", "recorded events to show"),
             Option(
                 "host NAME", repeats: true,
-                "the machine's name, for rollouts; of several, the first is used and each one's share is shown"),
-            Option("app APP", "the app of the recorded events; default: what they say, else default"),
+                "the machine's name, for rollouts; with several, the first is used and the share of each is shown"),
+            Option("app APP", "the app of the recorded events; default their own, else default"),
             .json,
         ]
     ) { try ContainerTest(invocation: $0).run() }
@@ -83,7 +83,7 @@ private struct ContainerTest {
     private func warnOfFunctions(_ document: ContainerDocument) {
         guard let called = try? CompiledContainer(document).deniedFunctions, !called.isEmpty else { return }
         invocation.console.printError(
-            "\(document.id) calls \(called.joined(separator: ", ")): where may_call and [functions] do not name them, they give"
+            "\(document.id) calls \(called.joined(separator: ", ")): if may_call and [functions] do not name them, they give"
                 + " null")
     }
 
@@ -146,7 +146,7 @@ private struct ContainerTest {
         let name = (try? JSONValue(parsing: trial.before))?["name"]?.string ?? ""
         try console.print("\nline \(line): \(JSONValue.string(name))")
         for tag in trial.tags {
-            let silent = tag.isCutOff ? "not reached: the event was discarded before" : "silent"
+            let silent = tag.isCutOff ? "not reached: the event was already discarded" : "silent"
             let word = tag.fires ? console.styled("fires", .green) : console.styled(silent, .dim)
             try console.print("  \(word)  \(tag.tag)")
             for rule in tag.rules {

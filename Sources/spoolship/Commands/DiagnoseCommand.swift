@@ -3,12 +3,12 @@ internal import Model
 
 extension Command {
     static let diagnose = Command(
-        name: "diagnose", summary: "collects what a bug report needs into one text",
+        name: "diagnose", summary: "collects the facts for a bug report in one text",
         details: """
             Version, system, configuration with secrets masked, what check finds, status and ledger of the running \
             agent, the newest lines of its log, and the files of spool and state directory by name, size and time. No \
             content of events and no secrets: values that the configuration marks as secret are removed everywhere. \
-            Still, look through it before you send it.
+            Still, check it before you send it.
 
             Works without an agent, and with a configuration that has mistakes; parts that are missing say why. Root \
             sees most.
@@ -25,6 +25,6 @@ extension Command {
         try relaying(try WholeFile.create(path, with: Array(text.utf8))) { (error: SystemError) in
             CommandFailure(.cannotCreate, "cannot make \(path): \(SystemError.message(error.number).lowercased())")
         }
-        try invocation.console.print("\(path): \(text.utf8.count) bytes; look through it before you send it")
+        try invocation.console.print("\(path): \(text.utf8.count) bytes; check it before you send it")
     }
 }

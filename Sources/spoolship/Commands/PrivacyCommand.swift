@@ -6,7 +6,7 @@ internal import Model
 
 extension Command {
     static let privacyProve = Command(
-        name: "privacy prove", summary: "checks whether a value that containers hide is left anywhere",
+        name: "privacy prove", summary: "checks whether a value that containers hide remains anywhere",
         details: """
             Starts a second agent in a separate directory, with the containers of the configuration: as the running \
             agent has them, else their default files; or with --document. It gets events with a marker at --path: good \
@@ -51,7 +51,7 @@ extension Command {
         for place in places {
             let seen =
                 place.controls == 0
-                ? "nor any other value of the events" : "\(place.controls) other values of the events"
+                ? "and no other value of the events" : "\(place.controls) other values of the events"
             let verdict = place.found == 0 ? "not found" : "FOUND \(place.found) times"
             try invocation.console.print(
                 "  \(HelpText.pad(place.name, to: 36))  \(invocation.console.styled(HelpText.pad(verdict, to: 14), place.found == 0 ? .green : .red))  \(seen)"

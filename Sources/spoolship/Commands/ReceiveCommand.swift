@@ -23,7 +23,7 @@ extension Command {
             Option("sync", "events are durable in FILE before they are acknowledged"),
             Option("quiet", letter: "q", "only count events: neither print nor store them"),
             Option("threads N", "threads that share the connections; default 2"),
-            Option("fail HOW", "how chosen requests fail"),
+            Option("fail HOW", "how the chosen requests fail"),
             Option("probability P", "the share of requests that is chosen; default 1"),
             Option("seed N", "the same seed chooses the same requests; default 1"),
             Option("first N", "choose among the first N requests only"),

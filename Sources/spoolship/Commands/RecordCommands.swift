@@ -5,22 +5,22 @@ internal import Model
 extension Command {
     static let records: [Command] =
         stored(
-            .queue, "what waits, most important first", purge: "and counts them as discarded",
+            .queue, "queued events, most important first", purge: "and counts them as discarded",
             filters: [.destination, .priority])
         + [.queueMove]
         + stored(
-            .deadLetters, "what destinations rejected, and why", retry: "sends them again",
+            .deadLetters, "events that destinations rejected, and why", retry: "sends them again",
             filters: [.destination, .app, .reason])
         + stored(
-            .quarantine, "what could not be read as an event, and why", retry: "reads them again",
+            .quarantine, "lines that could not be read as events, and why", retry: "rereads them",
             filters: [.app, .reason])
 
     private static let queueMove = Command(
-        name: "queue move", summary: "moves events that wait for one destination to another",
+        name: "queue move", summary: "moves events queued for one destination to another",
         details: "For events of a destination that was renamed or removed. A batch that may have been sent keeps its "
-            + "id. Batches in flight stay, and so do events that already wait for the other destination. Dead letters stay: "
+            + "id. Batches in flight stay, as do events that are also queued for the other destination. Dead letters stay: "
             + "`dead-letters retry` queues them first.\n\n" + access,
-        options: [.destination, Option("to NAME", "the destination to wait for"), .priority]
+        options: [.destination, Option("to NAME", "the destination to move to"), .priority]
     ) { invocation in
         guard invocation.has("destination"), let target = invocation.value("to") else {
             throw CommandFailure(.usage, "queue move needs --destination NAME and --to NAME")
@@ -28,16 +28,16 @@ extension Command {
         let answer = try invocation.askForRecords(
             "POST", "/v1/queue/move", body: invocation.body("destination", "to", "priority"), timeout: .seconds(120))
         let kept = answer["kept"]?.integer ?? 0
-        let rest = kept > 0 ? ", \(kept) stay: in flight, or queued for \(target) already" : ""
+        let rest = kept > 0 ? ", \(kept) stay: in flight, or already queued for \(target)" : ""
         try invocation.console.print("\(answer["moved"]?.integer ?? 0) moved\(rest)")
     }
 
     private static let access =
         "While no agent runs, the commands for the queue, the dead letters and the quarantine work on the queue's file, "
-        + "for root and the agent's user; others get 77 and the line to run."
+        + "for root and the agent's user; others get exit code 77 and the command to run."
 
     private static func stored(
-        _ store: RecordStore, _ what: String, retry: String? = nil, purge: String = "for good", filters: [Option]
+        _ store: RecordStore, _ what: String, retry: String? = nil, purge: String = "permanently", filters: [Option]
     ) -> [Command] {
         let word = store.rawValue
         let path = "/v1/\(word)"
@@ -96,7 +96,7 @@ extension Command.Option {
         "priority PRIORITY", choices: ["normal", "critical"], "only normal or only critical ones")
     fileprivate static let app = Command.Option("app APP", "only of this app")
     fileprivate static let files = Command.Option(
-        "files", "the bad lines of files that stay in the spool because of them; files that are gone are forgotten")
+        "files", "the bad lines of files that stay in the spool because of them; removed files are forgotten")
     fileprivate static let reason = Command.Option("reason REASON", "only for this reason")
 }
 

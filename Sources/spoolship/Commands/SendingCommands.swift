@@ -25,7 +25,7 @@ extension Command {
     static let drain = Command(
         name: "drain", summary: "sends until nothing is left, an error occurs or time runs out",
         details: """
-            Exits with 0 only if nothing waits any more, with 75 and the reason if something cannot be sent or \
+            Exits with 0 only if nothing waits, with 75 and the reason if something cannot be sent or \
             collection is disabled, with 124 when time ran out. Periodic dispatch stops meanwhile and is restored \
             afterwards.
             """,
@@ -38,14 +38,14 @@ extension Command {
     }
 
     static let pause = Command(
-        name: "pause", summary: "stops sending until `resume`; collecting continues",
+        name: "pause", summary: "stops sending until `resume`; collection continues",
         details: """
             Each pause holds a token; sending continues when no token is held. The same token counts once. A pause \
             survives restarts, unless --until-restart.
             """,
         options: [
             Option("token TOKEN", "the pause's token; default manual"),
-            Option("ttl DURATION", "release the token after that time"), destination,
+            Option("ttl DURATION", "release the token after this time"), destination,
             Option("until-restart", "a restart releases the token"),
         ],
         run: asking("POST", "/v1/pause") { invocation in
@@ -61,7 +61,7 @@ extension Command {
     static let resume = Command(
         name: "resume", summary: "ends pauses; without --token all of them, and holds and open breakers",
         options: [
-            Option("token TOKEN", "release this token only, wherever it holds; an unknown one changes nothing"),
+            Option("token TOKEN", "release only this token, everywhere; an unknown one changes nothing"),
             destination,
         ],
         run: asking("POST", "/v1/resume") { $0.body("token", "destination") })
@@ -72,8 +72,8 @@ extension Command {
         details: """
             VALUE is a duration from 1s to 1d, `off` (only dispatch and drain send; 0 and negative numbers mean the \
             same) or `default`, the configured one. It applies to all destinations, including those with their own \
-            interval, until `default` restores each one's own. Without --persist a restart brings back what was \
-            persisted before.
+            interval, until `default` restores each one's own. Without --persist a restart restores the \
+            persisted value.
             """,
         options: [Option("persist", "keep it across restarts; with default, forget what was kept")]
     ) { invocation in
@@ -97,15 +97,15 @@ extension Command {
     }
 
     static let networkOn = Command(
-        name: "network on", summary: "lets the agent connect again",
+        name: "network on", summary: "allows the agent to connect",
         run: asking("PUT", "/v1/network") { _ in ["on": true] })
 
     static let networkOff = Command(
-        name: "network off", summary: "lets the agent collect but never connect, until `network on`",
+        name: "network off", summary: "lets the agent collect but not connect, until `network on`",
         run: asking("PUT", "/v1/network") { _ in ["on": false] })
 
     static let networkChanged = Command(
-        name: "network-changed", summary: "tells the agent that the network has changed: retries start over",
+        name: "network-changed", summary: "tells the agent that the network has changed; retries begin at once",
         run: asking("POST", "/v1/network/changed") { _ in nil })
 
     /// What a command does that asks the agent for something and prints nothing.
@@ -174,12 +174,12 @@ extension Invocation {
             }
             if code == .deadline { console.printError("time ran out") }
             if let waiting = line["waiting"]?.integer, waiting > 0 {
-                console.printError("\(waiting) events wait still")
+                console.printError("\(waiting) events still wait")
             }
             return true
         }
         guard let end else {
-            throw CommandFailure(.unreachable, "the agent ended before the command did; what was not sent is kept")
+            throw CommandFailure(.unreachable, "the agent ended before the command; unsent events are kept")
         }
         try self.end(end)
     }

@@ -10,7 +10,7 @@ extension Command {
             with 69 if no agent answers.
             """,
         options: [
-            .json, Option("apps", "what was read of each app since the start, the busiest first"),
+            .json, Option("apps", "what was read of each app since the start, busiest first"),
             Option("quiet", letter: "q", "print nothing: only the exit code counts"),
         ]
     ) { invocation in
@@ -33,7 +33,7 @@ extension Invocation {
         let query = words.map { [("text", $0), ("colours", "\(console.hasColour)")] } ?? []
         let status = try ask("GET", "/v1/status", query: query)
         guard status["ready"] != nil, words == nil || status["text"] != nil else {
-            throw CommandFailure(.software, "the agent's answer is no status report; is it another version?")
+            throw CommandFailure(.software, "the agent's answer is not a status report; is it another version?")
         }
         return status
     }

@@ -3,7 +3,7 @@ internal import Model
 extension Command {
     static let tap = Command(
         name: "tap", summary: "prints events as they pass, without disturbing them",
-        details: "Ends with Ctrl-C. If events pass faster than they are read here, some are missed, which is reported.",
+        details: "Ends with Ctrl-C. Events that pass faster than they can be printed are missed and counted.",
         options: [
             Option("app APP", "only events of this app"),
             Option("priority PRIORITY", choices: ["normal", "critical"], "only normal or only critical ones"),

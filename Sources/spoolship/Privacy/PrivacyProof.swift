@@ -87,7 +87,7 @@ struct PrivacyProof {
                 )
                 .description,
                 shape("timeless", with(.init("timestamp", "no time"))), String(plain.dropLast(2)),
-                "\(last)=\(marker) and no JSON at all",
+                "\(last)=\(marker) and not JSON at all",
             ]
         }
     }
@@ -245,7 +245,7 @@ struct PrivacyProof {
     private func wait(_ what: String, _ receiver: KeepingReceiver, _ isDone: () -> Bool) throws(CommandFailure) {
         guard !wait(seconds: 20, receiver, isDone) else { return }
         let log = String(decoding: contents("log").suffix(500), as: UTF8.self)
-        throw CommandFailure(.temporaryFailure, "waited in vain until \(what); its log: \(log)")
+        throw CommandFailure(.temporaryFailure, "gave up waiting until \(what); its log: \(log)")
     }
 
     // MARK: Searching

@@ -19,7 +19,7 @@ enum AgentUser {
         guard geteuid() != user else { return }
         guard geteuid() == 0 else {
             guard let wanted else { return }
-            throw CommandFailure(.noPermission, "only root can look with the rights of \(wanted)")
+            throw CommandFailure(.noPermission, "only root can check with the rights of \(wanted)")
         }
         // As root these set the saved ids too: there is no way back.
         guard initgroups(entry.pointee.pw_name, group) == 0, setgid(group) == 0, setuid(user) == 0 else {

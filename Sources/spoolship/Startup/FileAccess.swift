@@ -31,7 +31,7 @@ struct FileAccess: Sendable {
         guard faccessat(AT_FDCWD, path, Int32(purpose.rawValue), AT_EACCESS) != 0, errno != ENOENT else { return nil }
         let number = errno
         if number == EROFS { return "is on a file system that is mounted read-only" }
-        if let door = closedDoor(on: path) { return "is in \(door), which user \(user) may not enter" }
+        if let door = closedDoor(on: path) { return "is in \(door), which user \(user) may not search" }
         guard number == EACCES, let status = FileStatus(path) else {
             return "cannot be \(purpose.words) by user \(user): \(SystemError.message(number))"
         }

@@ -52,7 +52,7 @@ extension StartupCheck {
             return missing(directory) ?? access.refusal(directory, [.write, .execute])
         }
         // A pipe or a device keeps nothing that could be acknowledged.
-        return status.isRegular ? access.refusal(file, .write) : "it is no regular file"
+        return status.isRegular ? access.refusal(file, .write) : "it is not a regular file"
     }
 
     mutating func checkFiles(of container: ContainerSettings) {
@@ -75,14 +75,14 @@ extension StartupCheck {
                 add(setting, problem, severity: .warning)
             }
             if let expires = standard.expires, expires <= SystemTime().wallTime {
-                add(setting, "\(file): the document has expired, and rules all the same", severity: .warning)
+                add(setting, "\(file): the document has expired, and stays in force", severity: .warning)
             }
             var facts = AgentFacts()
             facts.hashKey = hashKey
             let compiled = try CompiledContainer(standard, mayCall: Set(container.mayCall), facts: facts)
             if container.required.contains(.redaction), !compiled.hides {
                 add(
-                    setting, "\(file) redacts nothing, and required asks for that: no event is read while it rules",
+                    setting, "\(file) redacts nothing, as required demands: no event is read while it is in force",
                     severity: container.url == nil ? .error : .warning)
             }
             for (app, key) in settings.appsWithText
@@ -177,9 +177,9 @@ extension StartupCheck {
             let ends = try CertificateFile(pem: bytes, path: file).expiries
             let seconds = ((chain ? ends[0] : ends.reduce(ends[0], max)) - SystemTime().wallTime).components.seconds
             if seconds < 0 {
-                add(setting, "\(file): the certificate ended \(-seconds / 86_400) days ago; renew it")
+                add(setting, "\(file): certificate expired \(-seconds / 86_400) days ago; renew it")
             } else if seconds / 86_400 < StartupCheck.renewal {
-                add(setting, "\(file): the certificate ends in \(seconds / 86_400) days; renew it", severity: .warning)
+                add(setting, "\(file): certificate expires in \(seconds / 86_400) days; renew it", severity: .warning)
             }
             return bytes
         } catch {
@@ -196,7 +196,7 @@ extension StartupCheck {
             return nil
         }
         guard FileStatus(file)?.isRegular == true else {
-            add(setting, "\(file) is no regular file")
+            add(setting, "\(file) is not a regular file")
             return nil
         }
         if let refusal = access.refusal(file, .read) {
@@ -213,7 +213,7 @@ extension StartupCheck {
     private mutating func warnIfReadableByAll(_ file: String, _ setting: String) {
         guard let status = FileStatus(file), status.mode & 0o004 != 0 else { return }
         add(
-            setting, "\(file) can be read by everybody (mode \(status.shownMode)); run chmod o-r \(file)",
+            setting, "\(file) can be read by everyone (mode \(status.shownMode)); run chmod o-r \(file)",
             severity: .warning)
     }
 
@@ -221,7 +221,7 @@ extension StartupCheck {
         guard FileStatus(path) == nil else { return nil }
         let number = errno
         if number == EACCES, let door = access.closedDoor(on: path) {
-            return "is in \(door), which user \(access.user) may not enter"
+            return "is in \(door), which user \(access.user) may not search"
         }
         return SystemError.message(number).lowercased()
     }

@@ -104,11 +104,11 @@ struct StartupCheck {
         guard !settings.containers.isEmpty, !path.hasPrefix("/run/") else { return }
         let setting = "agent.runtime_directory"
         guard let status = FileStatus(path), status.isDirectory else {
-            add(setting, "\(path) is no directory; values of containers are not published for apps", severity: .warning)
+            add(setting, "\(path) is not a directory; container values are not published for apps", severity: .warning)
             return
         }
         if let refusal = access.refusal(path, [.write, .execute]) {
-            add(setting, "\(path) \(refusal); values of containers are not published for apps", severity: .warning)
+            add(setting, "\(path) \(refusal); container values are not published for apps", severity: .warning)
         }
     }
 
@@ -182,12 +182,12 @@ struct StartupCheck {
     ) -> FileStatus? {
         if let refusal = sandbox?.refusal(path, writes: purpose.contains(.write)) { add(setting, "\(path) \(refusal)") }
         guard let status = FileStatus(path) else {
-            let advice = "does not exist; make it: install -d -o \(access.user) -m 0750 \(path)"
+            let advice = "does not exist; create it: install -d -o \(access.user) -m 0750 \(path)"
             add(setting, errno == ENOENT ? "\(path) \(advice)" : "\(path): \(missing(path) ?? "")")
             return nil
         }
         guard status.isDirectory else {
-            add(setting, "\(path) is no directory")
+            add(setting, "\(path) is not a directory")
             return nil
         }
         if let refusal = access.refusal(path, purpose) { add(setting, "\(path) \(refusal)") }
@@ -199,7 +199,7 @@ struct StartupCheck {
     private mutating func checkSockets() {
         let socketPath = settings.control.socket
         if let status = FileStatus(socketPath) {
-            if !status.isSocket { add("control.socket", "\(socketPath) is there already and is no socket; remove it") }
+            if !status.isSocket { add("control.socket", "\(socketPath) exists and is not a socket; remove it") }
         } else if let directory = StartupCheck.directory(of: socketPath), !directory.hasPrefix("/run/") {
             // Below /run the service manager makes the directory at the start.
             checkDirectory(directory, "control.socket", [.write, .execute])
@@ -208,7 +208,7 @@ struct StartupCheck {
         if settings.origin(of: "control.group") != .standard, getgrnam(settings.control.group) == nil {
             add(
                 "control.group",
-                "is \"\(settings.control.group)\", and there is no such group; make it (groupadd --system"
+                "is \"\(settings.control.group)\", and there is no such group; create it (groupadd --system"
                     + " \(settings.control.group)), or name another")
         }
         guard let address = settings.stats.listen, address.port != 0, let number = StartupCheck.bindFailure(address)

@@ -41,11 +41,11 @@ struct UnitSandbox: Equatable {
         func lies(_ directory: String) -> Bool { path == directory || path.hasPrefix(directory + "/") }
         let advice = "in a drop-in (systemctl edit spoolship)"
         if let place = hidden.first(where: lies), !writable.contains(where: lies) {
-            return "is in \(place), which spoolship.service hides from the agent; use another place, or lift that"
+            return "is in \(place), which spoolship.service hides from the agent; use another directory, or allow it"
                 + " \(advice)"
         }
         guard writes, isStrict, !writable.contains(where: lies) else { return nil }
-        return "is where spoolship.service may not write; add ReadWritePaths=\(path) \(advice)"
+        return "is not writable for spoolship.service; add ReadWritePaths=\(path) \(advice)"
     }
 
     private mutating func read(_ path: String) {

@@ -47,7 +47,7 @@ struct ElasticsearchTests {
         }
         #expect(retry == [2, 4] && rejected.map(\.index) == [3])
         #expect(rejected.first?.failure.status == 400 && rejected.first?.failure.excerpt == "[1:9] failed")
-        #expect(rejected.first?.failure.message == "an event was answered 400: document_parsing_exception")
+        #expect(rejected.first?.failure.message == "the answer for an event was 400: document_parsing_exception")
     }
 
     @Test("the server's word for an error is shown only when it is a known one: another may be an event's text")
@@ -58,7 +58,7 @@ struct ElasticsearchTests {
             Issue.record("not partial")
             return
         }
-        #expect(rejected.first?.failure.message == "an event was answered 400: other")
+        #expect(rejected.first?.failure.message == "the answer for an event was 400: other")
     }
 
     @Test("when nothing was taken, the batch waits or is held as a whole")

@@ -111,18 +111,18 @@ struct KafkaAnswerTests {
     func checks() {
         #expect(refusal { _ in } == nil)
         #expect(refusal { $0.kafka.brokers = [] }?.contains("no broker") == true)
-        #expect(refusal { $0.kafka.brokers = ["a b"] }?.contains("is no broker") == true)
+        #expect(refusal { $0.kafka.brokers = ["a b"] }?.contains("is not a broker") == true)
         #expect(refusal { $0.kafka.topic = "a b" }?.contains("the topic must be") == true)
         #expect(refusal { $0.kafka.topic = ".." }?.contains("the topic must be") == true)
         #expect(refusal { $0.tls.pinnedKeys = ["x"] }?.contains("pinned") == true)
-        #expect(refusal { $0.headers = ["event_id": Secret("x")] }?.contains("made by the agent") == true)
+        #expect(refusal { $0.headers = ["event_id": Secret("x")] }?.contains("set by the agent") == true)
         #expect(refusal { $0.kafka.tls = false } == nil)
         for brokers in [["kafka:9092"], ["127.0.0.1:1", "10.0.0.1:1"]] {
             #expect(
                 refusal {
                     $0.kafka.tls = false
                     $0.kafka.brokers = brokers
-                }?.contains("seen on the way") == true)
+                }?.contains("readable on the network") == true)
             #expect(
                 refusal {
                     $0.kafka.tls = false

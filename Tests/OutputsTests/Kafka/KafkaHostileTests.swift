@@ -6,7 +6,7 @@ import Testing
 
 @testable import Outputs
 
-/// Servers that do what no Kafka broker does.
+/// Servers that do what not a Kafka broker does.
 @Suite("Kafka: hostile brokers")
 struct KafkaHostileTests {
     private func output(_ bench: Bench, _ port: UInt16) throws -> KafkaOutput {
@@ -61,7 +61,7 @@ struct KafkaHostileTests {
         let failure = retried(await (try output(bench, peer.port)).send(try Sample.batch(3)))
         #expect(failure != nil)
         if text.hasPrefix("HTTP") {
-            #expect(failure?.message.contains("no Kafka broker") == true, "\(failure?.message ?? "")")
+            #expect(failure?.message.contains("not a Kafka broker") == true, "\(failure?.message ?? "")")
         }
     }
 }

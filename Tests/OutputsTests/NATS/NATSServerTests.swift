@@ -510,7 +510,7 @@ struct NATSServerTests {
         settings.password.inline = Secret("b")
         settings.requestTimeout = .seconds(5)
         let complaint = await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log))).streamComplaint()
-        #expect(complaint?.message.contains("may not ask") == true && complaint?.isRefused == false)
+        #expect(complaint?.message.contains("may not query") == true && complaint?.isRefused == false)
     }
 
     @Test("check --connect: a server that takes us, one that does not, and none")

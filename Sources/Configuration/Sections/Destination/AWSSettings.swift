@@ -33,7 +33,7 @@ extension AWSSettings: SettingsSection {
                 example: "\"…\""),
         ]
         + Entry.secret(
-            "secret_access_key", inline: (\.secret.inline, "The key itself. Better: secret_access_key_file."),
+            "secret_access_key", inline: (\.secret.inline, "The key. Better: secret_access_key_file."),
             file: \.secret.file, credential: \.secret.credential, "the key", example: ("…", "archive.key"))
 }
 

@@ -14,20 +14,20 @@ extension DestinationSettings: SettingsSection {
             "type", \.kind, .choice,
             "How it is reached: http in one of the formats below; s3 is a bucket, one object a batch; nats is JetStream, one"
                 + " message a batch or an event; kafka is a topic, one record an event (package librdkafka1); file and stdout"
-                + " are plain lines, an event each."
+                + " are lines, one event each."
         ),
         .setting(
             "url", \.url, optional: .url("https", "http", "nats", "tls"),
-            "Where it is: https://… for http and for s3 (by default Amazon's in the region), nats:// or tls://… for nats."
+            "Its address: https://… for http and for s3 (by default Amazon's in the region), nats:// or tls://… for nats."
                 + " Kafka's are in kafka.brokers.",
             example: "\"https://events.example.com/ingest\""),
         .setting(
             "allow_plain_http", \.allowPlainHTTP, .boolean,
             "Plain HTTP, nats://, and Kafka without TLS, go to this machine only, unless this is true: anyone on the"
-                + " way can read and change them."
+                + " network path can read and change them."
         ).only(.servers),
         .setting(
-            "format", \.format, .choice, "What the receiver reads."
+            "format", \.format, .choice, "The format that the receiver reads."
         ).only(.type(.http)),
         .setting(
             "compression", \.compression, .choice(by: \.name),
@@ -55,7 +55,7 @@ extension DestinationSettings: SettingsSection {
         + [
             .setting(
                 "token_scheme", \.tokenScheme, optional: .text(),
-                "The word before the token in the Authorization header, if it is not the format's usual one.",
+                "The word before the token in the Authorization header, if it differs from the format's.",
                 example: "\"ApiKey\""
             ).only(.type(.http)),
             .setting(
@@ -72,7 +72,7 @@ extension DestinationSettings: SettingsSection {
     private static let requestEntries: [Entry<DestinationSettings>] = [
         .setting(
             "proxy", \.proxy, optional: .url("http", "https", "socks5", "socks5h", credentials: true),
-            "The proxy; by default from https_proxy and NO_PROXY in the environment.",
+            "The proxy; by default https_proxy and NO_PROXY in the environment.",
             example: "\"http://proxy.example.com:3128\""
         ).only(.types([.http, .s3, .nats])),
         .setting(
@@ -96,7 +96,7 @@ extension DestinationSettings: SettingsSection {
         .setting(
             "outcomes", \.outcomes,
             .map(of: .choice, names: "a status (404) or a class (4xx)", accepts: isStatusOrClass),
-            "What an answer means, if it differs from the usual.", example: "{ 404 = \"retry\", 4xx = \"hold\" }"
+            "Answers whose meaning differs from the default.", example: "{ 404 = \"retry\", 4xx = \"hold\" }"
         ).only(.type(.http)),
         .setting(
             "batch_id_parameter", \.batchIDParameter, optional: .text(),
@@ -150,7 +150,7 @@ extension DestinationSettings: SettingsSection {
         .setting(
             "template_values", \.templateValues, .count(1...10_000),
             "How many values {app}, {date} and the like may have at a time, where they are in index, subject, topic, labels or"
-                + " key: what comes beyond them within a day is sent as \"other\"."
+                + " key: beyond that, within a day, events are sent as \"other\"."
         ).only(.servers),
         .setting(
             "path", \.path, optional: .path,
@@ -161,7 +161,7 @@ extension DestinationSettings: SettingsSection {
 
     /// The sections in it: TOML has them after all settings.
     private static let sectionEntries: [Entry<DestinationSettings>] = [
-        .section("tls", \.tls, "Which certificates to trust, and which to present.").only(.servers),
+        .section("tls", \.tls, "Certificates to trust and to present.").only(.servers),
         .section("oauth2", \.oauth2, "The server that issues access tokens, and its client.").only(
             .types([.http, .kafka])),
         .section("aws", \.aws, "Signs requests for an AWS service.").only(.type(.http)),

@@ -17,7 +17,7 @@ extension KafkaSettings: SettingsSection {
             "tls", \.tls, .boolean,
             "false: plain text, to brokers on this machine, or with allow_plain_http anywhere."),
         .setting(
-            "mechanism", \.mechanism, .choice, "How user and password are shown (SASL), where user is set."),
+            "mechanism", \.mechanism, .choice, "How user and password authenticate (SASL), if user is set."),
         .setting(
             "options", \.options, .kafkaProperties,
             "More properties of librdkafka, as its CONFIGURATION.md names them; values are texts.",
@@ -54,7 +54,7 @@ extension ValueType where Value == [String: String] {
 extension ValueType where Value == String {
     /// A broker: a name or number, and a port.
     static var kafkaBroker: ValueType {
-        checked("broker", mustBe: "a broker, as \"kafka-1.example.com:9092\"") { text in
+        checked("broker", mustBe: "a broker, such as \"kafka-1.example.com:9092\"") { text in
             !text.contains { "/?#@,".contains($0) } && EndpointURL("kafka://\(text)") != nil
         }
     }
@@ -67,14 +67,14 @@ extension ReadContext {
         for address in kafka.addresses where !kafka.tls && !address.isLoopback && !destination.allowPlainHTTP {
             complain(
                 of: "\(path).kafka.tls",
-                "is false and \(address.host) is another machine: every event would be seen on the way;"
+                "is false and \(address.host) is another machine: every event would be readable on the network;"
                     + " use TLS, or set allow_plain_http = true if you mean it")
         }
         if isSet("\(path).kafka.mechanism"), destination.user == nil {
-            complain(of: path, "has a kafka.mechanism and no user", .missing, at: "kafka.mechanism")
+            complain(of: path, "has a kafka.mechanism but no user", .missing, at: "kafka.mechanism")
         }
         for key in ["pinned_keys", "minimum_version"] where isSet("\(path).tls.\(key)") {
-            complain(of: "\(path).tls.\(key)", "is not for type kafka: librdkafka has nothing like it")
+            complain(of: "\(path).tls.\(key)", "is not for type kafka: librdkafka has no equivalent")
         }
         for key in ["ca_file", "certificate_file"] where isSet("\(path).tls.\(key)") && !kafka.tls {
             complain(of: "\(path).tls.\(key)", "has no effect with kafka.tls = false")

@@ -27,7 +27,7 @@ extension NATSSettings: SettingsSection {
                 + " for each event, with its id."),
         .setting(
             "duplicate_window", \.duplicateWindow, .duration(.seconds(1) ... .seconds(31 * 86_400)),
-            "How long the stream recognises repeats: set what the stream has. A batch that is sent again later, and"
+            "How long the stream recognises repeats: set the stream's value. A batch that is sent again later, and"
                 + " so may be stored twice, is logged."
         ).changingNoAnswer(),
     ]
@@ -45,14 +45,14 @@ extension NATSSettings: SettingsSection {
                 "TLS begins before the server sends anything, if it is configured so (handshake_first)."),
             .setting(
                 "inbox_prefix", \.inboxPrefix, .natsSubject,
-                "How subjects of acknowledgements begin, if the agent's user may subscribe only to certain ones."
+                "The prefix of subjects for acknowledgements, if the agent's user may subscribe only to certain ones."
             ),
         ]
 }
 
 extension ValueType where Value == String {
     static var natsSubject: ValueType {
-        checked("subject", mustBe: "words with dots between them, without blanks, * and >, at most 255 bytes") {
+        checked("subject", mustBe: "words separated by dots, without blanks, * and >, at most 255 bytes") {
             $0.isNATSSubject
         }
     }
@@ -73,7 +73,7 @@ extension ReadContext {
         ].filter { $0.1 != nil }.map(\.0)
         // A user with a token is told already.
         if ways.count > 1, ways != ["token", "user"] {
-            complain(of: path, "shows who it is by \(ways.joined(separator: " and by ")); keep one")
+            complain(of: path, "authenticates by \(ways.joined(separator: " and by ")); keep one")
         }
         for url in [destination.url].compactMap({ $0 }) + nats.servers
         where url.scheme == "nats" && !url.isLoopback && !destination.allowPlainHTTP && !nats.tlsFirst {
@@ -84,7 +84,7 @@ extension ReadContext {
                     + " allow_plain_http = true if you mean it")
         }
         if nats.message == .event, destination.compression != .none, isSet("\(path).compression") {
-            complain(of: "\(path).compression", "is for whole batches; with nats.message = \"event\" nothing is packed")
+            complain(of: "\(path).compression", "is for whole batches; nats.message = \"event\" compresses nothing")
         }
     }
 }

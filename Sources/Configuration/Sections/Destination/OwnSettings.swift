@@ -14,7 +14,7 @@ extension OwnSettings {
             "Instead of dispatch.batch_events; type s3: 50000, format app_center: 50, ga4: 25.", example: "500"),
         .setting(
             "batch_most_events", \.own.batchMostEvents, optional: DispatchSettings.batchEventsType,
-            "Instead of dispatch.batch_most_events; type s3: 50000, format app_center: 50, ga4: 25. A pager wants 1.",
+            "Instead of dispatch.batch_most_events; type s3: 50000, format app_center: 50, ga4: 25. Use 1 for a pager.",
             example: "1000"),
         .setting(
             "batch_size", \.own.batchSize, optional: DispatchSettings.batchSizeType,

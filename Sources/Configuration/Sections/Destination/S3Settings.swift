@@ -15,19 +15,19 @@ extension S3Settings: SettingsSection {
             "true: https://host/bucket/key, the default of MinIO and Ceph; false: https://bucket.host/key."),
         .setting(
             "key", \.key, .template(.key),
-            "What an object is called: {date} and {hour} (UTC) of when its oldest event was accepted, {install_id},"
+            "The name of an object: {date} and {hour} (UTC) of its oldest event's acceptance, {install_id},"
                 + " {destination}, {priority}, {batch_id}; .jsonl, .jsonl.gz or .jsonl.zst is added. With {app}, {level},"
                 + " {name}, {member:PATH}, {event_date} or {event_hour} a batch becomes an object for each value."),
         .setting(
             "if_none_match", \.ifNoneMatch, .boolean,
-            "An existing object is not written again. false for servers that do not know the condition (they answer"
+            "An existing object is not written again. false for servers that do not support the condition (they answer"
                 + " 501): a repeat then replaces the object with the same events."),
         .setting(
             "storage_class", \.storageClass, optional: .storageClassName, "The storage class; by default the bucket's.",
             example: "\"STANDARD_IA\""),
         .setting(
             "server_side_encryption", \.serverSideEncryption, optional: .choice,
-            "Encryption by the server; by default the bucket's, which may name a key of yours.", example: "\"aws:kms\""),
+            "Encryption by the server; by default the bucket's, which may name your key.", example: "\"aws:kms\""),
     ]
 }
 

@@ -18,7 +18,7 @@ extension Entry where Owner: SettingsSection {
         }
         return (text.map { [$0] } ?? []) + [
             .setting(
-                "\(name)_file", file, optional: .path, "The file that holds \(what); read again when it changes.",
+                "\(name)_file", file, optional: .path, "The file that holds \(what); reread when it changes.",
                 example: "\"/etc/spoolship/\(example.file)\""),
             .setting(
                 "\(name)_credential", credential, optional: .credentialName,

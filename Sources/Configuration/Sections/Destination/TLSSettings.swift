@@ -5,7 +5,7 @@ extension TLSOptions: SettingsSection {
     static let entries: [Entry<TLSOptions>] = [
         .setting(
             "ca_file", \.caFile, optional: .path,
-            "Certificates to trust instead of the system's (PEM); read again when it changes.",
+            "Certificates to trust instead of the system's (PEM); reread when it changes.",
             example: "\"/etc/spoolship/ca.pem\""),
         .setting(
             "certificate_file", \.certificateFile, optional: .path,

@@ -38,7 +38,7 @@ extension CompiledContainer {
             if let later = taker(of: copies(by: tag), behind: place) {
                 add(
                     place, isMistake: false,
-                    "\(name) copies what \(quoted(later)) takes away behind it, and the copy stays: let it stand behind that tag"
+                    "\(name) copies what \(quoted(later)) removes after it, and the copy stays: move it after that tag"
                 )
             }
             if blindTags.contains(tag.name) {
@@ -53,12 +53,12 @@ extension CompiledContainer {
             case .salted:
                 add(
                     place, at: ".salt", isMistake: false,
-                    "\(name) hashes with a salt, and anyone with the document can find values by trying: leave salt out, and name a "
+                    "\(name) hashes with a salt, so anyone with the document can find values by trying: remove salt, and name a "
                         + "hash_key_file in [[container]]")
             case .withoutKey:
                 add(
                     place,
-                    "\(name) hashes, and there is no key: name a hash_key_file in [[container]]; until then (no hash key) takes the "
+                    "\(name) hashes without a key: name a hash_key_file in [[container]]; until then (no hash key) takes the "
                         + "place of the values")
             }
         }

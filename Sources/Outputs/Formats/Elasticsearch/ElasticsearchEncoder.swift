@@ -85,7 +85,7 @@ package struct ElasticsearchEncoder: BatchEncoder {
         let error = result?["error"]
         let word = error?["type"]?.scalar.map { ": \(ErrorWords.known($0))" } ?? ""
         let failure = Failure(
-            kind: .status, status: status, message: "an event was answered \(status)\(word)",
+            kind: .status, status: status, message: "the answer for an event was \(status)\(word)",
             excerpt: AnswerReader.excerpt(Array((error?["reason"]?.string ?? error?.string ?? "").utf8)))
         switch meaning {
         case .acknowledge: return .acknowledged
@@ -101,7 +101,7 @@ package struct ElasticsearchEncoder: BatchEncoder {
         .retry(
             Failure(
                 kind: .protocolViolation, status: answer.status,
-                message: "the answer does not tell what became of each event: is this the address of _bulk?",
+                message: "the answer does not report the result of each event: is this the address of _bulk?",
                 excerpt: answer.excerpt))
     }
 }

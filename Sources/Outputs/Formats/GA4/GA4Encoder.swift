@@ -60,7 +60,7 @@ package struct GA4Encoder: PiecewiseEncoder {
         _ lines: [UInt8], of header: BatchHeader, at now: Timestamp
     ) throws(OutputError) -> [RejectedEvent] {
         let failure = Failure(
-            kind: .local, message: "Google Analytics takes no event that is older than 72 hours; this one was not sent")
+            kind: .local, message: "Google Analytics accepts no event older than 72 hours; this one was not sent")
         return try EventView.all(lines).enumerated().compactMap { index, event in
             now - (event.time ?? header.acceptedAt) > GA4Encoder.oldest
                 ? RejectedEvent(index: index, failure: failure, isFinal: true) : nil

@@ -58,7 +58,7 @@ package struct LokiEncoder: BatchEncoder {
         guard LokiEncoder.isAboutOrder(answer) else { return nil }
         let failure = Failure(
             kind: .status, status: answer.status,
-            message: "Loki takes no entry that is so far behind its stream's newest, nor by hour; see max_chunk_age",
+            message: "Loki accepts no entry this far behind its stream's newest, nor by hour; see max_chunk_age",
             excerpt: answer.excerpt)
         return .partial(
             rejected: (0..<header.events).map { RejectedEvent(index: $0, failure: failure, isFinal: true) }, retry: [])

@@ -42,7 +42,7 @@ package struct OTLPEncoder: BatchEncoder {
             return .retry(
                 Failure(
                     kind: .protocolViolation, status: answer.status,
-                    message: "the answer is no response of OTLP: is this the address of /v1/logs?"
+                    message: "the answer is not an OTLP response: is this the address of /v1/logs?"
                         + (ErrorWords.found(in: answer.body).map { " Its error is \($0)" } ?? ""),
                     excerpt: answer.excerpt))
         }

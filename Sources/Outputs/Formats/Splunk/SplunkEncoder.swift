@@ -99,7 +99,7 @@ package struct SplunkEncoder: BatchEncoder {
             if number != 0 { return denied(answer, body, code: number, of: header) }
         }
         if channel != nil, isSuccess, ackID(in: answer) == nil {
-            let message = "the collector gives no ackId: is indexer acknowledgement on for this token?"
+            let message = "the answer has no ackId: is indexer acknowledgement on for this token?"
             return .held(
                 Failure(kind: .protocolViolation, status: answer.status, message: message, excerpt: answer.excerpt))
         }
@@ -117,7 +117,7 @@ package struct SplunkEncoder: BatchEncoder {
         let failure = Failure(
             kind: .status, status: answer.status,
             message:
-                "answered \(answer.status), but the collector's code is \(code.map { "\($0)" } ?? "no number"): as "
+                "answered \(answer.status), but the collector's code is \(code.map { "\($0)" } ?? "not a number"): "
                 + AnswerTable.message(for: status), excerpt: answer.excerpt)
         return switch AnswerTable().meaning(of: status) {
         case .hold: .held(failure)
@@ -136,7 +136,7 @@ package struct SplunkEncoder: BatchEncoder {
         guard let number = body["invalid-event-number"]?.integer, (0..<Int64(header.events)).contains(number)
         else { return nil }
         let failure = Failure(
-            kind: .status, status: answer.status, message: "an event was answered 400 by the collector",
+            kind: .status, status: answer.status, message: "the collector answered 400 for an event",
             excerpt: answer.excerpt)
         let place = Int(number)
         return .partial(
