@@ -27,7 +27,7 @@ struct JournalEntry: ~Copyable {
     private var lastTaken: [Int]
     private var number = 0
     private let takesAll: Bool
-    private var check = ObjectCheck()
+    private var check: ObjectCheck
     private var timeWriter = TimestampWriter()
 
     /// The texts that are kept, one after the other, then what else this entry says.
@@ -54,6 +54,7 @@ struct JournalEntry: ~Copyable {
         let wanted = takesAll ? JournalField.withOtherNames : options.fields
         for name in wanted where !names.contains(name) { names.append(name) }
         fields = names.map { JournalField($0) }
+        check = ObjectCheck(fields.map { String(decoding: $0.member, as: UTF8.self) })
         lastTaken = Array(repeating: 0, count: fields.count)
         filter = JournalFilter(options)
     }
@@ -147,8 +148,7 @@ struct JournalEntry: ~Copyable {
 
     /// Whether a text is a whole number as JSON writes it, of at most 18 digits.
     private static func isNumber(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        (1...18).contains(text.count) && (text.count == 1 || text[0] != 0x30)
-            && text.allSatisfy { 0x30...0x39 ~= $0 }
+        (1...18).contains(text.count) && (text.count == 1 || text[0] != 0x30) && text.allSatisfy { 0x30...0x39 ~= $0 }
     }
 
     /// The name of a part's member: only capital letters, digits and underscores where journald's name is kept.
@@ -208,18 +208,21 @@ struct JournalEntry: ~Copyable {
         line.removeAll()
         line.append(bytes[parts[message].value])
         line.append("\n")
-        if let close = check.end(of: line.bytes) {
+        if let (close, hasLineBreaks) = check.end(of: line.bytes) {
+            var others = parts
+            others.removeAll { $0.field == 0 || check.has($0.field, Array(memberName($0))) }
+            var object = bytes[parts[message].value].prefix(close)
             // Line breaks are white space between its tokens: within a string there can be none.
-            let object = line.bytes[..<close].map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }
-            line.removeAll()
-            line.append(object[...])
-            var isEmpty = object.last { $0 != 0x20 && $0 != 0x09 } == UInt8(ascii: "{")
-            for part in parts where part.field != 0 && !JournalEntry.has(object, quoted: memberName(part)) {
-                line.append(bytes[part.member].dropFirst(isEmpty ? 1 : 0))
-                isEmpty = false
+            if hasLineBreaks { object = ArraySlice(object.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }) }
+            let isEmpty = object.last { $0 != 0x20 && $0 != 0x09 } == UInt8(ascii: "{")
+            if isEmpty, let first = others.first?.member {
+                others[0].member = first.lowerBound + 1..<first.upperBound
             }
-            let microseconds = "\(isEmpty ? "" : ",")\"__REALTIME_TIMESTAMP\":\(time.nanoseconds / 1000)}\n"
-            line.append(Array(microseconds.utf8)[...])
+            line.removeAll()
+            line.append(object)
+            JournalEntry.append(others, of: bytes, to: &line)
+            line.append(isEmpty && others.isEmpty ? "\"__REALTIME_TIMESTAMP\":" : ",\"__REALTIME_TIMESTAMP\":")
+            line.append(Array("\(time.nanoseconds / 1000)}\n".utf8)[...])
             if line.count <= limit + 1 { return true }
         }
         remake(message)
@@ -244,22 +247,6 @@ struct JournalEntry: ~Copyable {
     private static func append(_ parts: [Part], of bytes: [UInt8], to line: inout LineBuffer) {
         bytes.withUnsafeBytes { bytes in
             for part in parts { line.append(UnsafeRawBufferPointer(rebasing: bytes[part.member])) }
-        }
-    }
-
-    /// Whether an object has a member of that name, or might have: the name in quotes is somewhere in it.
-    private static func has(_ object: [UInt8], quoted name: ArraySlice<UInt8>) -> Bool {
-        let quoted = Array(JournalField.opening(name)[1..<name.count + 3])
-        return object.withUnsafeBytes { object in
-            guard var from = object.baseAddress else { return false }
-            let end = from + object.count
-            while let quote = memchr(from, Int32(UInt8(ascii: "\"")), end - from) {
-                if end - UnsafeRawPointer(quote) >= quoted.count, memcmp(quote, quoted, quoted.count) == 0 {
-                    return true
-                }
-                from = UnsafeRawPointer(quote) + 1
-            }
-            return false
         }
     }
 }

@@ -49,6 +49,17 @@ struct JournalEntryTests {
         #expect(
             line([("MESSAGE", "{\n \"a\": 1,\n \"b\": 2 }"), ("_PID", "1")])
                 == #"{  "a": 1,  "b": 2 ,"process.pid":1,"__REALTIME_TIMESTAMP":1795168800123000}"#)
+        // Only its own members are compared, however their names are spelled: no text, and nothing deeper.
+        let known = #"{"a":"PRIORITY","b":{"host.name":1},"c":["N"],"process\u002epid":2,"\u004e2":3"#
+        let entry = [("_HOSTNAME", "h"), ("PRIORITY", "6"), ("_PID", "1"), ("N", "4"), ("N2", "5")]
+        #expect(
+            line([("MESSAGE", known + "}")] + entry, fields: ["*"])
+                == known + #","host.name":"h","PRIORITY":6,"N":"4","__REALTIME_TIMESTAMP":1795168800123000}"#)
+        let many = (0..<100).map { "F\($0)" }
+        #expect(
+            line([("MESSAGE", #"{"F98":1}"#)] + many.map { ($0, "x") }, fields: many)
+                == #"{"F98":1,"# + many.filter { $0 != "F98" }.map { #""\#($0)":"x","# }.joined()
+                + #""__REALTIME_TIMESTAMP":1795168800123000}"#)
         #expect(line([("MESSAGE", "{}")]) == #"{"__REALTIME_TIMESTAMP":1795168800123000}"#)
         #expect(
             line([("MESSAGE", "{ \n }"), ("_PID", "1")])

@@ -105,7 +105,7 @@ struct KnownNames: ~Copyable {
 
     /// The place of a name, whatever its length; -1 where it is none of these.
     func place(of name: UnsafeBufferPointer<UInt8>) -> Int {
-        names.firstIndex { !$0.isEmpty && name.elementsEqual($0) } ?? -1
+        names.firstIndex { $0.count == name.count && !$0.isEmpty && name.elementsEqual($0) } ?? -1
     }
 
     @inline(__always)
