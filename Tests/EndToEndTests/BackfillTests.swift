@@ -171,7 +171,7 @@ extension EndToEnd {
             let mixed = "\(bench.path)/mixed.log"
             try write(old(3000..<3005) + "no event\n" + old(3005..<3010), to: mixed)
             let bad = try bench.command("run", "--once", mixed)
-            #expect(bad.code == 65 && bad.text.contains("1 line put into quarantine"), "\(bad)")
+            #expect(bad.code == 65 && bad.text.contains("1 line quarantined"), "\(bad)")
             #expect(bad.text.contains("\(mixed): taken, 10 events"), "\(bad)")
             try bench.expectOnce(Set(keys("o", 0..<3011)), member: "key")
             #expect(try bench.command("run", "--once", "\(bench.path)/none").code == 74)
