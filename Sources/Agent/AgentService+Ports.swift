@@ -17,7 +17,8 @@ extension AgentService {
         let queue = parts.queue
         let status = AgentStatus(agent: self, parts: parts)
         let rereader = Rereader(
-            on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, log: log
+            on: readerLoop, store: queue, memory: restored.memory, rules: rules, time: time, clock: clockTrust(queue),
+            log: log
         ) { await self.intakeSettings(cap: queue.snapshot.maxSize) }
         var routes = ControlRoutes()
         routes.addStatus { await status.status() }

@@ -107,6 +107,11 @@ extension AgentService {
         }
     }
 
+    /// For whatever reads lines: each has its own, and knows of the steps of the lives before.
+    func clockTrust(_ queue: QueueStore) -> sending ClockTrust {
+        ClockTrust(past: lastChange, steps: queue.clockSteps)
+    }
+
     private func makeDriver(_ queue: QueueStore, _ switches: [String: String]) throws(AgentError) -> DeliveryDriver {
         let options = try settings.deliveryOptions(of: host.installID)
         deadlines = options.deadlines
@@ -202,7 +207,7 @@ extension AgentService {
         ) -> sending Intake {
             Intake(
                 settings, ofPlace: place, store: queue, memory: restored.memory, figures: figures,
-                clock: ClockTrust(past: lastChange), tap: tap, rules: rules, on: readerLoop, time: time, log: log)
+                clock: clockTrust(queue), tap: tap, rules: rules, on: readerLoop, time: time, log: log)
         }
         // An intake of lines that come from elsewhere than the spool.
         func intake(of place: String) -> LoopBound<Intake> {

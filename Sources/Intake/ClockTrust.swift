@@ -15,7 +15,7 @@ public final class ClockTrust {
 
     private let past: Timestamp
     private let isSynchronised: () -> Bool?
-    private var steps: ClockSteps?
+    private var steps: ClockSteps
     private var lastLook: BootInstant?
     private var isBelieved = false
 
@@ -23,8 +23,13 @@ public final class ClockTrust {
     ///
     /// - Parameters:
     ///   - past: a time that is known to be past, such as that of the queue's last change; nil for none.
+    ///   - steps: what is known of steps of the clock.
     ///   - isSynchronised: asks the kernel, nil when that is forbidden.
-    package init(past: Timestamp? = nil, isSynchronised: @escaping () -> Bool? = kernelClockIsSynchronised) {
+    package init(
+        past: Timestamp? = nil, steps: ClockSteps = ClockSteps(),
+        isSynchronised: @escaping () -> Bool? = kernelClockIsSynchronised
+    ) {
+        self.steps = steps
         self.past = max(past ?? ClockTrust.release, ClockTrust.release)
         self.isSynchronised = isSynchronised
     }
@@ -32,9 +37,7 @@ public final class ClockTrust {
     /// Whether the time of day can be trusted now.
     public func isTrusted(at time: any TimeSource) -> Bool {
         // Looked at each time: within a minute after a step much would be given up.
-        var steps = self.steps ?? ClockSteps(at: time)
         let isSteady = steps.isSteady(at: time)
-        self.steps = steps
         let boot = time.bootTime
         if lastLook.map({ boot - $0 >= ClockTrust.lookUpEvery }) ?? true {
             lastLook = boot

@@ -307,7 +307,7 @@ public final class Intake: SpoolSink {
     }
 
     /// Whether the time of day can be trusted. The queue asks for itself: its events expire whether lines are read or not.
-    private func isClockTrusted() -> Bool {
+    public func isClockTrusted() -> Bool {
         let isTrusted = clock.isTrusted(at: time)
         if isTrusted != wasTrusted {
             wasTrusted = isTrusted

@@ -71,4 +71,7 @@ public protocol SpoolSink: AnyObject {
 
     /// Asked before a file is removed: whether it has to stay, because what was quarantined of it could not all be kept.
     func mustStay(_ file: [UInt8]) -> Bool
+
+    /// Whether the time of day can be trusted: until it can, no archived file is too old.
+    func isClockTrusted() -> Bool
 }

@@ -111,7 +111,7 @@ struct AsideTests {
 
     private func rereader(_ loop: EventLoop, _ store: FlakyStore) -> Rereader {
         let settings = settings()
-        return Rereader(on: loop, store: store, time: ManualTime(), log: log) { settings }
+        return Rereader(on: loop, store: store, time: ManualTime(), clock: ClockTrust(), log: log) { settings }
     }
 
     @Test(

@@ -167,6 +167,103 @@ struct QueueCapTests {
         #expect(try await store.expire() == 50)
     }
 
+    @Test("ac12: a restart does not forget that the clock was set, before it or meanwhile; time that passes is no step")
+    func ac12_clockStepAcrossRestarts() async throws {
+        for isSetBefore in [true, false] {
+            let fixture = try QueueFixture()
+            var maker = ChunkMaker()
+            var store = try fixture.open()
+            _ = try await store.store(maker.commit(50, full: true))
+            if isSetBefore {
+                fixture.time.step(to: fixture.time.wallTime + .seconds(40 * 86_400))
+                _ = try await store.store(maker.commit(1))
+                fixture.time.advance(by: .seconds(300))
+            }
+            await store.close()
+            if !isSetBefore { fixture.time.step(to: fixture.time.wallTime + .seconds(40 * 86_400)) }
+            store = try fixture.open()
+            #expect(try await store.expire() == 0)
+            fixture.time.advance(by: .seconds(isSetBefore ? 299 : 599))
+            await store.close()
+            store = try fixture.open()
+            #expect(try await store.expire() == 0)
+            fixture.time.advance(by: .seconds(1))
+            #expect(try await store.expire() == (isSetBefore ? 51 : 50))
+            await store.close()
+            // Time that has passed is no step.
+            store = try fixture.open()
+            maker.time = fixture.time.wallTime
+            _ = try await store.store(maker.commit(2))
+            await store.close()
+            fixture.time.advance(by: .seconds(40 * 86_400))
+            store = try fixture.open()
+            #expect(try await store.expire() == 2)
+            await store.close()
+        }
+    }
+
+    @Test("old files' events never expire, however long they wait, nor keep others from expiring")
+    func oldFilesDoNotExpire() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open(eventTime: { _, _ in Timestamp(milliseconds: 0) })
+        for isFull in [true, false] {
+            var commit = maker.commit(50, full: isFull)
+            commit.chunks[0].eventTimes = maker.time...Timestamp(nanoseconds: .max)
+            _ = try await store.store(commit)
+        }
+        _ = try await store.store(maker.commit(7))
+        for _ in 0..<2 {
+            fixture.time.advance(by: .seconds(26 * 86_400))
+            _ = try await store.expire()
+            #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 7)
+            let first = try #require(try await store.leaseNext(request(events: 20)))
+            await store.release(first.header.id)
+        }
+        #expect(try await drain(store).sorted() == Array(0..<100))
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
+        await store.close()
+    }
+
+    @Test("a cap that is refused is no failure of a write")
+    func refusedCapIsNoFailure() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, size: 1_000, full: true))
+        var smaller = fixture.options
+        smaller.maxSize = 40_000
+        await #expect(throws: QueueError.self) { try await store.apply(smaller) }
+        #expect(store.snapshot.failures.isEmpty)
+        await store.close()
+    }
+
+    @Test("a clock that is not trusted makes no line of a full quarantine old")
+    func quarantineOfWrongClock() async throws {
+        let fixture = try QueueFixture()
+        let isTrusted = Mutex(false)
+        let store = try fixture.open({ $0.quarantineMaxSize = 1_000 }, clock: { _ in isTrusted.withLock { $0 } })
+        func keep(_ lines: Int) async throws {
+            var commit = Commit()
+            commit.quarantined = (0..<lines).map { number in
+                QuarantineRecord(
+                    reason: .notJSON, detail: "", app: "shop", path: "a", offset: Int64(number), length: 200,
+                    content: Array(repeating: 0x78, count: 200), time: fixture.time.wallTime)
+            }
+            commit.read = lines
+            _ = try await store.store(commit)
+        }
+        try await keep(3)
+        fixture.time.advance(by: .seconds(40 * 86_400))
+        try await keep(1)
+        #expect(store.snapshot.quarantine.count == 3 && store.snapshot.quarantine.purged == 1)
+        isTrusted.withLock { $0 = true }
+        try await keep(1)
+        #expect(store.snapshot.quarantine.count == 3 && store.snapshot.quarantine.purged == 2)
+        #expect(try await store.list(.quarantine).records.count == 3)
+        await store.close()
+    }
+
     @Test("ac12: the clock is looked at when the queue is opened: a step before anything is asked for its age counts")
     func ac12_clockWatchedFromTheStart() async throws {
         let fixture = try QueueFixture()

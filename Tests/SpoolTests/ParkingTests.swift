@@ -66,6 +66,8 @@ private final class ParkingSink: SpoolSink {
     func commit(_ progress: SpoolProgress) async throws { try await kept.commit(progress) }
     func persist() async throws { try await kept.persist() }
     func mustStay(_ file: [UInt8]) -> Bool { kept.mustStay(file) }
+
+    func isClockTrusted() -> Bool { true }
 }
 
 @Suite("Parked files")

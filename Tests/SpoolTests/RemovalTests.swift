@@ -233,6 +233,23 @@ struct RemovalTests {
         }
     }
 
+    @Test("archive: on a day that begins while the clock is not trusted nothing in it is too old")
+    func archivesOfWrongClocks() async throws {
+        let spool = try SpoolHarness()
+        for folder in [".archive", ".archive/2020-01-01"] { spool.makeDirectory(folder) }
+        for isTrusted in [false, true] {
+            spool.queue.with { $0.isClockTrusted = isTrusted }
+            let reader = try await spool.start {
+                $0.afterRead = .archive(directory: ".archive", retention: .seconds(86_400 * 30))
+            }
+            spool.write("{\"n\":\(isTrusted)}", to: ".y")
+            spool.rename(".y", to: "\(isTrusted).json")
+            await spool.until("it is put away") { reader.figures.filesRemoved == 1 }
+            #expect(spool.exists(".archive/2020-01-01") == !isTrusted)
+            await reader.stop()
+        }
+    }
+
     @Test("archive: beyond its bound in bytes the oldest files go first")
     func archivesAreBounded() async throws {
         let spool = try SpoolHarness()

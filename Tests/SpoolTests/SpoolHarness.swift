@@ -35,6 +35,7 @@ final class KeptQueue: Sendable {
         var wasMayBeCritical: [String: Bool] = [:]
         /// Files whose bad lines could not be kept.
         var staying: Set<[UInt8]> = []
+        var isClockTrusted = true
         /// The last line of each block that was offered.
         var lastOffered: [String] = []
     }
@@ -95,6 +96,8 @@ final class KeepingSink: SpoolSink {
     func park(_ resume: @escaping () -> Void) -> Bool { false }
 
     func mustStay(_ file: [UInt8]) -> Bool { queue.with { $0.staying.contains(file) } }
+
+    func isClockTrusted() -> Bool { queue.with { $0.isClockTrusted } }
 
     func commit(_ progress: SpoolProgress) async throws {
         let (newLines, newQuarantined) = (lines, quarantined)

@@ -51,6 +51,8 @@ final class CountingSink: SpoolSink {
 
     func mustStay(_ file: [UInt8]) -> Bool { false }
 
+    func isClockTrusted() -> Bool { true }
+
     func commit(_ progress: SpoolProgress) async throws {
         let count = taken
         taken = 0

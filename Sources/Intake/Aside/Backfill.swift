@@ -154,6 +154,10 @@ public actor Backfill {
 
     private func store(_ piece: BackfillPiece, _ options: Options) async throws(IntakeError) -> IntakeLedger {
         var commit = try await read(piece, with: intake(for: options))
+        // Old as they are, they never are too old.
+        for index in commit.chunks.indices {
+            commit.chunks[index].eventTimes = commit.chunks[index].eventTimes.lowerBound...Timestamp(nanoseconds: .max)
+        }
         let made = calls.takeNew()
         var isStored = false
         defer { if isStored { calls.start(made) } else { calls.forget(made) } }

@@ -16,6 +16,7 @@ public actor Rereader {
     private let loop: EventLoop
     private let store: any CommitStore
     private let time: any TimeSource
+    private let clock: ClockTrust
     private let log: Log
     private let rules: IntakeRules?
     private let calls: TagCalls
@@ -30,11 +31,13 @@ public actor Rereader {
     ///   - settings: those in force when lines are read again; sessions are left alone.
     public init(
         on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]] = [:], rules: IntakeRules? = nil,
-        time: any TimeSource, log: Log, settings: @escaping @Sendable () async -> IntakeSettings
+        time: any TimeSource, clock: sending ClockTrust, log: Log,
+        settings: @escaping @Sendable () async -> IntakeSettings
     ) {
         self.loop = loop
         self.store = store
         self.time = time
+        self.clock = clock
         self.log = log
         self.rules = rules
         self.settings = settings
@@ -132,7 +135,7 @@ public actor Rereader {
         var settings = await settings()
         settings.events.session.mode = .off
         let intake = Intake(
-            settings, .reread, store: store, figures: IntakeFigures(), clock: ClockTrust(), rules: rules, calls: calls,
+            settings, .reread, store: store, figures: IntakeFigures(), clock: clock, rules: rules, calls: calls,
             on: loop, time: time, log: log)
         var done: [Int] = []
         var count = 0

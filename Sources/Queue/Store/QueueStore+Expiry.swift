@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Model
 
 extension QueueStore {
@@ -48,9 +49,10 @@ extension Transaction {
             head.append(row)
             return head.count < limit
         }
-        var expired = 0
-        while expired < head.count, try isExpired([head[expired]], lane) { expired += 1 }
-        return Array(head.prefix(expired))
+        // Between them may be old files' chunks, which never are.
+        var expired: [DeliveryRow] = []
+        for row in head where try isExpired([row], lane) { expired.append(row) }
+        return expired
     }
 
     private func isExpired(_ rows: [DeliveryRow], _ lane: Int) throws(QueueError) -> Bool {
@@ -99,6 +101,12 @@ extension QueueState {
 
     /// What has not expired of a row, run by run; nil if the frame is damaged.
     fileprivate func youngRuns(of row: DeliveryRow, _ chunk: StoredChunk, _ lane: Int) -> [DeliveryRow]? {
+        var row = row
+        if chunk.lastTime.nanoseconds == .max {
+            // Of an old file: it need not be looked at again for as long.
+            row.firstTime = environment.time.wallTime
+            return [row]
+        }
         guard let lines = environment.unpacker.lines(of: chunk) else { return nil }
         var runs: [DeliveryRow] = []
         for event in row.first..<row.first + row.events {

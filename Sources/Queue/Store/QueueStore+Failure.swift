@@ -7,7 +7,8 @@ internal import Model
 extension QueueStore {
     /// Deals with a transaction that was rolled back.
     func failed(_ error: QueueError, _ operations: [Operation]) {
-        health.count(error)
+        // That one refuses; nothing has failed.
+        if error.code != .capBelowStored { health.count(error) }
         switch error.code {
         case .corrupt where state.options.opener == .agent:
             recover(error, operations)

@@ -25,6 +25,8 @@ public actor QueueStore: BatchStore, CommitStore {
     public typealias EventTimes = @Sendable (_ line: [UInt8], _ acceptedAt: Timestamp) -> Timestamp?
     /// Whether the time of day can be trusted; asked on the store's loop, when the file is opened and before anything expires.
     public typealias ClockCheck = (any TimeSource) -> Bool
+    /// What was known of steps of the clock when the file was opened.
+    public nonisolated let clockSteps: ClockSteps
     let directory: StateDirectory
     let ballast: Ballast
     private nonisolated let published: Mutex<QueueSnapshot>
@@ -52,7 +54,7 @@ public actor QueueStore: BatchStore, CommitStore {
     /// - Parameters:
     ///   - loop: the loop it lives on; running, or started later.
     ///   - time: the clock for batch ids and expiry.
-    ///   - clock: while it says no, nothing expires; without it that is only so for ten minutes after a large step.
+    ///   - clock: while it says no, nothing expires, as for ten minutes after a large step.
     ///   - random: where batch ids get their random bits from: the kernel in the agent, a seed in tests.
     ///   - observer: told of each change, on the store's loop; to be quick.
     ///   - eventTime: asked only where some of a chunk's events have expired and others have not; without it a chunk
@@ -72,10 +74,14 @@ public actor QueueStore: BatchStore, CommitStore {
             health.refusedMaxSize = options.maxSize
         }
         options.maxSize = opened.figures.totals.maxSize
+        let kept = try opened.file.statement("SELECT value FROM switch WHERE name = 'clock.steps'")
+        var steps = ClockSteps(after: try kept.first { $0.text(0) })
+        _ = steps.isSteady(at: time)
+        clockSteps = steps
         state = QueueState(
             options, opened.figures,
             try QueueEnvironment(
-                time: time, trust: clock, random: random, eventTime: eventTime,
+                time: time, trust: clock, steps: clockSteps, random: random, eventTime: eventTime,
                 lastChunk: Int64(opened.figures.totals.lastChunk)))
         state.noteAgreement(with: opened.file)
         health.recoveries = opened.recoveries

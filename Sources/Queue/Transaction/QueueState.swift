@@ -23,6 +23,8 @@ struct QueueState {
     var givenUp: GivenUp?
     /// What is given up while the file is full before its bounds.
     var relief = Relief()
+    /// What this process has written of the clock's steps.
+    var keptSteps = ""
 
     init(_ options: QueueOptions, _ figures: Figures, _ environment: QueueEnvironment) {
         self.options = options
@@ -111,13 +113,15 @@ final class QueueEnvironment {
     var isCounted = true
     private var random: any RandomNumberGenerator
     private var ids = UUIDv7Generator()
-    private let trust: QueueStore.ClockCheck
+    private let trust: QueueStore.ClockCheck?
+    private var steps: ClockSteps
 
     init(
-        time: any TimeSource, trust: QueueStore.ClockCheck?, random: any RandomNumberGenerator,
+        time: any TimeSource, trust: QueueStore.ClockCheck?, steps: ClockSteps, random: any RandomNumberGenerator,
         eventTime: QueueStore.EventTimes?, lastChunk: Int64
     ) throws(QueueError) {
-        self.trust = trust ?? QueueEnvironment.steadyClock(since: time)
+        self.trust = trust
+        self.steps = steps
         self.time = time
         self.random = random
         self.eventTime = eventTime
@@ -127,14 +131,15 @@ final class QueueEnvironment {
         _ = isClockTrusted()
     }
 
-    private static func steadyClock(since time: any TimeSource) -> QueueStore.ClockCheck {
-        var steps = ClockSteps(at: time)
-        return { steps.isSteady(at: $0) }
-    }
-
     /// Whether old events may expire. Asked at each use, from the first one after a start on: whoever watches the clock elsewhere
     /// hears of a step, or of a clock that was wrong from the beginning, when thousands of events have expired.
-    func isClockTrusted() -> Bool { trust(time) }
+    func isClockTrusted() -> Bool { steps.isSteady(at: time) && trust?(time) ?? true }
+
+    /// What is known of steps of the clock by now, as a text for the next process.
+    func lookAtClock() -> String {
+        _ = steps.isSteady(at: time)
+        return steps.text
+    }
 
     /// An id that no batch has had; a transaction that fails does not give it back.
     func drawID() -> BatchID { ids.next(at: time.wallTime, using: &random) }

@@ -42,7 +42,8 @@ extension Transaction {
     /// the file. What there is none for is counted as purged, and its file has to stay.
     mutating func keep(_ records: [QuarantineRecord]) throws(QueueError) {
         let old = time.wallTime - Transaction.safeTime
-        var hasOld = true
+        // A clock that is wrong makes none old.
+        var hasOld = state.environment.isClockTrusted()
         var unkept: [[UInt8]: UnkeptLines] = [:]
         for record in records {
             let room = state.quarantineBound - record.cost

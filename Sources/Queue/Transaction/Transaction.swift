@@ -33,6 +33,10 @@ struct Transaction: ~Copyable {
         var figures = state.figures
         try tables.write(&figures)
         state.figures = figures
+        // With what is written anyway goes what the next process has to know of the clock.
+        let steps = state.environment.lookAtClock()
+        if steps != state.keptSteps { try tables.run("REPLACE INTO switch VALUES ('clock.steps', ?)", steps) }
+        state.keptSteps = steps
         try tables.commit()
         for message in messages { message(log) }
         return state

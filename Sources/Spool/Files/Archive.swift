@@ -61,12 +61,12 @@ final class Archive {
     ///
     /// - Parameters:
     ///   - name: its name in `directory`; a claim gets its original name back.
-    ///   - now: decides the folder, and what is too old.
+    ///   - now: decides the folder, and what is too old; while it is not trusted, nothing is.
     func take(
-        _ name: FileName, from directory: Int32, of app: String, at now: Timestamp,
+        _ name: FileName, from directory: Int32, of app: String, at now: Timestamp, isTrusted: () -> Bool,
         using random: inout any RandomNumberGenerator
     ) throws(SystemError) {
-        if day != now.day { beginDay(now) }
+        if day != now.day { beginDay(now, expires: isTrusted()) }
         var folder = try folder(of: app)
         let original = name.claimed ?? name
         for attempt in 0..<Archive.attempts {
@@ -100,12 +100,12 @@ final class Archive {
         }
     }
 
-    private func beginDay(_ now: Timestamp) {
+    private func beginDay(_ now: Timestamp, expires: Bool) {
         // What was moved yesterday and is not synced goes with the spool's directory, which is synced after this.
         for folder in folders.values where !folder.isSynced { _ = fsync(folder.descriptor.raw) }
         folders.removeAll()
         day = now.day
-        guard let retention else { return }
+        guard let retention, expires else { return }
         let oldest = (now - retention).day
         do throws(SystemError) {
             for old in try days() where old.text < oldest {

@@ -18,7 +18,8 @@ extension SpoolReader {
     /// Removes a file that has been read, or moves it into the archive.
     func putAway(_ name: FileName, in directory: SpoolDirectory, _ raw: Int32, of app: String) throws(SystemError) {
         guard let archive = tree.archive else { return try FileSystem.unlink(raw, name) }
-        try archive.take(name, from: raw, of: app, at: time.wallTime, using: &random)
+        try archive.take(
+            name, from: raw, of: app, at: time.wallTime, isTrusted: { sink.isClockTrusted() }, using: &random)
     }
 
     // MARK: Drop files
