@@ -141,7 +141,7 @@ struct ControlAPITests {
                 ("POST", "/v1/queue/purge", JSONValue.object([.init("idss", ["1"])])),
                 ("POST", "/v1/queue/purge", ["destinations": "main"]), ("POST", "/v1/queue/purge", ["app": "shop"]),
                 ("POST", "/v1/dead-letters/purge", ["priority": "normal"]),
-                ("POST", "/v1/dead-letters/retry", ["app": "shop"]),
+                ("POST", "/v1/dead-letters/retry", ["priority": "normal"]),
                 ("POST", "/v1/quarantine/purge", ["destination": "main"]),
                 ("POST", "/v1/quarantine/retry", ["id": "1"]), ("POST", "/v1/pause", ["tokn": "t"]),
                 ("POST", "/v1/resume", ["tokn": "t"]), ("POST", "/v1/reload", ["force": true]),

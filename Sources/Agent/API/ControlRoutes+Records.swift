@@ -92,7 +92,7 @@ extension RecordStore {
     fileprivate var filters: [String] {
         switch self {
         case .queue: ["destination", "priority"]
-        case .deadLetters: ["destination", "reason"]
+        case .deadLetters: ["destination", "app", "reason"]
         case .quarantine: ["app", "reason"]
         }
     }
