@@ -34,9 +34,14 @@ struct TrackCommandTests {
 
     /// The events in a directory, by the names of their files; the files go.
     private func taken(_ path: String) throws -> [JSONValue] {
+        try written(path).map { try JSONValue(parsing: Array($0.utf8)) }
+    }
+
+    /// The same as text.
+    private func written(_ path: String) throws -> [String] {
         let stream = try #require(opendir(path))
         defer { closedir(stream) }
-        var events: [JSONValue] = []
+        var events: [String] = []
         while let entry = readdir(stream) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
                 pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
@@ -50,7 +55,7 @@ struct TrackCommandTests {
             defer { fclose(file) }
             var bytes = [UInt8](repeating: 0, count: 65_536)
             let count = fread(&bytes, 1, bytes.count, file)
-            events.append(try JSONValue(parsing: Array(bytes[..<count])))
+            events.append(String(decoding: bytes[..<count], as: UTF8.self))
             unlink("\(path)/\(name)")
         }
         return events
@@ -84,6 +89,18 @@ struct TrackCommandTests {
         #expect(track("plain").0 == .success)
         let plain = try #require(try taken(spool).first)
         #expect(plain["properties"] == nil && plain["priority"] == nil)
+    }
+
+    @Test("a number is written digit by digit as it was given; what is none by JSON's grammar is text")
+    func numbersAsGiven() throws {
+        let numbers = ["18446744073709551616", "12345678901234567890123", "0.1234567890123456789", "1.10", "1e3", "-0"]
+        let texts = [" 5", "5 ", "+5", "05", "0x5", "1."]
+        for value in numbers { #expect(track("x", "-p", "n=\(value)", "-t", "t=\(value)").0 == .success) }
+        for value in texts { #expect(track("x", "-p", "n=\(value)").0 == .success) }
+        let found = try written(spool).map { $0.drop { $0 != "{" }.split(separator: "\"properties\":")[1] }
+        let wanted =
+            numbers.map { "{\"n\":\($0),\"t\":\"\($0)\"}}\n" } + texts.map { "{\"n\":\"\($0)\"}}\n" }
+        #expect(found.map(String.init).sorted() == wanted.sorted())
     }
 
     @Test("the app's directory where one is named, else the drop box where there is one, else the spool itself")

@@ -76,22 +76,22 @@ private struct TrackedEvent {
 
     init(_ invocation: Invocation) throws(CommandFailure) {
         guard !invocation.arguments[0].isEmpty else { throw CommandFailure(.usage, "the event's name is empty") }
-        var properties: [JSONValue.Member] = []
+        var properties: [String] = []
         for pair in invocation.values("property") {
             let (key, value) = try TrackedEvent.split(pair, option: "-p")
-            properties.append(.init(key, TrackedEvent.typed(value)))
+            properties.append("\(JSONValue.string(key)):\(TrackedEvent.typed(value))")
         }
         for pair in invocation.values("text") {
             let (key, value) = try TrackedEvent.split(pair, option: "-t")
-            properties.append(.init(key, .string(value)))
+            properties.append("\(JSONValue.string(key)):\(JSONValue.string(value))")
         }
         var members: [JSONValue.Member] = [
             .init("name", .string(invocation.arguments[0])),
             .init("timestamp", .string(SystemTime().wallTime.description)),
         ]
         if invocation.has("critical") { members.append(.init("priority", .string(Priority.critical.name))) }
-        if !properties.isEmpty { members.append(.init("properties", .object(properties))) }
-        line = "\(JSONValue.object(members))\n"
+        let rest = properties.isEmpty ? "" : ",\"properties\":{\(properties.joined(separator: ","))}"
+        line = "\("\(JSONValue.object(members))".dropLast())\(rest)}\n"
     }
 
     private static func split(_ pair: String, option: String) throws(CommandFailure) -> (String, String) {
@@ -101,12 +101,12 @@ private struct TrackedEvent {
         return (String(pair[..<place]), String(pair[pair.index(after: place)...]))
     }
 
-    /// A number, true or false where the text is one as JSON has it; otherwise the text.
-    private static func typed(_ text: String) -> JSONValue {
-        guard let value = try? JSONValue(parsing: Array(text.utf8)) else { return .string(text) }
+    /// A number, true or false as it was given, where the text is one as JSON has it; otherwise the text as a string.
+    private static func typed(_ text: String) -> String {
+        let value = text.contains(where: \.isWhitespace) ? nil : try? JSONValue(parsing: Array(text.utf8))
         switch value {
-        case .integer, .double, .bool: return value
-        default: return .string(text)
+        case .integer, .double, .bool: return text
+        default: return JSONValue.string(text).description
         }
     }
 
