@@ -98,6 +98,19 @@ struct AppCommandTests {
         #expect(json.contains(#""app""#) && json.contains(#""2770""#), "\(json)")
     }
 
+    @Test("app list tells of a directory that everybody may write, and what corrects it; the drop box is to be one")
+    func writableByAll() throws {
+        try #require(mkdir("\(spool)/shop", 0o755) == 0 && chmod("\(spool)/shop", 0o2777) == 0)
+        try #require(mkdir("\(spool)/incoming", 0o755) == 0 && chmod("\(spool)/incoming", 0o1777) == 0)
+        let output = run("app", "list").console.output
+        #expect(
+            output.contains(
+                "2777  can be written by everybody, who may then write as this app: spoolship app add shop --user \(own)"
+            ),
+            "\(output)")
+        #expect(output.contains("1777  anybody; the app is the file's owner"), "\(output)")
+    }
+
     @Test("app add says so when there is no spool")
     func noSpool() throws {
         try #require(rmdir(spool) == 0)

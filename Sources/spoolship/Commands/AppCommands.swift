@@ -187,7 +187,10 @@ struct AppDirectory {
             }
             // Only the agent's user can tell what the agent may do; root has become it.
             let isJudged = agent.user == AgentUser.name
-            let refusal = isJudged ? agent.refusal("\(spool)/\(name)", [.read, .write, .execute]) : nil
+            let refusal =
+                name != shared && status.mode & 0o002 != 0
+                ? "can be written by everybody, who may then write as this app"
+                : isJudged ? agent.refusal("\(spool)/\(name)", [.read, .write, .execute]) : nil
             let problem = refusal.map { "\($0): spoolship app add \(name) --user \(status.ownerName) corrects it" }
             found.append((name, status, problem))
         }
