@@ -108,7 +108,7 @@ struct AppCommandTests {
                 "2777  can be written by everybody, who may then write as this app: spoolship app add shop --user \(own)"
             ),
             "\(output)")
-        #expect(output.contains("1777  anybody; the app is the file's owner"), "\(output)")
+        #expect(output.contains("1777  anyone; the app is the file's owner"), "\(output)")
     }
 
     @Test("app add says so when there is no spool")

@@ -97,10 +97,10 @@ struct TrackCommandTests {
         let texts = [" 5", "5 ", "+5", "05", "0x5", "1."]
         for value in numbers { #expect(track("x", "-p", "n=\(value)", "-t", "t=\(value)").0 == .success) }
         for value in texts { #expect(track("x", "-p", "n=\(value)").0 == .success) }
-        let found = try written(spool).map { $0.drop { $0 != "{" }.split(separator: "\"properties\":")[1] }
+        let found = try written(spool).map { $0.split(separator: "\"properties\":")[1] }
         let wanted =
             numbers.map { "{\"n\":\($0),\"t\":\"\($0)\"}}\n" } + texts.map { "{\"n\":\"\($0)\"}}\n" }
-        #expect(found.map(String.init).sorted() == wanted.sorted())
+        #expect(found.map { String($0) }.sorted() == wanted.sorted())
     }
 
     @Test("the app's directory where one is named, else the drop box where there is one, else the spool itself")
