@@ -20,7 +20,6 @@ public enum AgentErrorCode: String, Sendable, CaseIterable {
     case missing
     /// The disk fails.
     case io
-    /// Something may not be read or written.
     case noPermission = "no_permission"
     /// A port or socket is taken.
     case inUse = "in_use"

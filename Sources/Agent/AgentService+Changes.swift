@@ -113,7 +113,6 @@ extension AgentService {
         sink.format = new.agent.logFormat
     }
 
-    /// What the intake needs to know now.
     func intakeSettings(cap: Int) -> IntakeSettings {
         settings.intakeSettings(cap: cap, isCollecting: isCollecting, country: country, host: host)
     }
@@ -240,7 +239,6 @@ extension AgentService {
 extension ControlRefusal {
     fileprivate static let starting = ControlRefusal(409, "starting", "the agent is starting")
 
-    /// The error for a caller whose settings make no sense.
     fileprivate init(settings error: AgentError) {
         self.init(400, error.code.rawValue, error.message)
     }

@@ -4,7 +4,6 @@ internal import Events
 internal import Model
 internal import Outputs
 
-/// What sends batches, made of the settings.
 extension AgentService {
     /// One sender for each destination.
     ///

@@ -36,13 +36,11 @@ public actor AgentService {
     }
     /// What is in force, for other threads.
     nonisolated let sharedSettings: Mutex<Settings>
-    /// Changes of the settings take turns.
     let configurationTurn = Turnstile()
     var isContainerRoundWanted = false
     var toldRefusals: [String: [String: String]] = [:]
     var valuesFile: ValuesFile
     var valuesProblem = false
-    /// What opens the containers: a stop ends that.
     var keeper: ContainerKeeper? {
         didSet { if isStopping { keeper?.assumeIsolated { $0.stop() } } }
     }
@@ -56,7 +54,6 @@ public actor AgentService {
     nonisolated let sending = SendingFigures()
     /// What is done instead of reading the spool; the agent ends with it.
     nonisolated let task: (@Sendable () -> Void)?
-    /// The containers whose rules the intakes apply.
     nonisolated let containers = ContainersInForce.opening()
     var parts: Parts?
     /// The spool is ours until this process ends; nil where it is not read, or cannot be written.
@@ -114,9 +111,7 @@ public actor AgentService {
     /// Runs the agent until it is told to stop.
     ///
     /// - Parameters:
-    ///   - loaded: the configuration.
     ///   - path: where it was read from, for reload.
-    ///   - program: what runs.
     ///   - task: runs once the control socket answers, on its own thread. With it the spool is not read, the
     ///     stats port stays closed, the log keeps to warnings, and the agent ends when it returns.
     /// - Throws: `AgentError` if it cannot start; what had started is stopped by then.
@@ -201,8 +196,6 @@ public actor AgentService {
             main.post { self.assumeIsolated { $0.beginStopping() } }
         }
     }
-
-    // MARK: Stopping
 
     private func received(_ signal: Int32) {
         switch signal {

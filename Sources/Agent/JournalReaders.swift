@@ -23,7 +23,6 @@ actor JournalReaders {
     private var parked: [String: CheckedContinuation<Bool, Never>] = [:]
     private var isStopping = false
 
-    /// A journal, and the intake of its lines.
     struct Source: Sendable {
         let app: String
         let options: JournalOptions
@@ -71,8 +70,6 @@ actor JournalReaders {
         for task in tasks { await task.value }
         journalLoop?.stop()
     }
-
-    // MARK: Reading
 
     private func read(_ source: Source, _ reader: JournalReader) async {
         var place = source.place

@@ -99,7 +99,6 @@ extension AgentService {
 }
 
 extension Settings {
-    /// Settings that containers have set, with their values and origins.
     var overrides: [StatusReport.Override] {
         effective.compactMap { setting in
             guard case .container = origin(of: setting.path), let value = setting.value else { return nil }

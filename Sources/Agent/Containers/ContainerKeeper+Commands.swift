@@ -31,7 +31,6 @@ extension ContainerKeeper {
         return (value ?? type.standard, value == nil)
     }
 
-    /// What happens to containers from now on.
     nonisolated func watch() -> AsyncStream<JSONValue> { watchers.lines() }
 
     private nonisolated func state(_ id: String) throws(ControlRefusal) -> ContainerState {
@@ -103,9 +102,7 @@ extension ContainerKeeper {
         return try preview(name, content, for: span)
     }
 
-    /// Ends the preview of a container, or of all.
-    ///
-    /// - Returns: the ids of those that were previewed.
+    /// Ends the preview of a container, or of all; gives the ids of those that were previewed.
     func endPreview(_ id: String?) throws(ControlRefusal) -> [String] {
         let chosen = try id.map { id throws(ControlRefusal) in [try slot(id)] } ?? slots
         let previewed = chosen.filter { $0.state.machine.previewEnd != nil }

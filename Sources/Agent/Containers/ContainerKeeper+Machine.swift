@@ -10,7 +10,6 @@ extension ContainerKeeper {
         ContainerMoment(boot: time.bootTime, wall: time.wallTime, isTrusted: clock.isTrusted(at: time))
     }
 
-    /// Gives the machine an input and does what it says.
     func feed(_ slot: ContainerSlot, _ input: ContainerMachine.Input) {
         guard !slot.isClosed else { return }
         let effects = slot.state.machine.handle(input, at: moment, using: &random)

@@ -6,7 +6,6 @@ internal import Model
 internal import Outputs
 internal import Logs
 
-/// Documents from the network.
 extension ContainerKeeper {
     func fetcher(of settings: ContainerSettings) -> DocumentFetcher? {
         guard let url = settings.url else { return nil }

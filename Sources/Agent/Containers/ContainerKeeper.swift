@@ -202,13 +202,11 @@ actor ContainerKeeper {
         }
     }
 
-    /// Publishes the state of all.
     func publish() {
         let states = slots.map(\.state)
         publishedStates.withLock { $0 = states }
     }
 
-    /// Notes which values of `may_set` were refused.
     func setRefused(_ refused: [String: [String: String]]) {
         for slot in slots { slot.state.refused = refused[slot.settings.id] ?? [:] }
         publish()

@@ -8,7 +8,6 @@ internal import Outputs
 ///
 /// Unchecked, because the keeper and its tasks touch it on the keeper's loop only.
 final class ContainerSlot: @unchecked Sendable {
-    /// Its state, as others see it.
     var state: ContainerState
     let fetcher: DocumentFetcher?
     let keys: [PublicKey]
@@ -18,7 +17,6 @@ final class ContainerSlot: @unchecked Sendable {
     var fetched: (copy: ContainerCopy, file: [UInt8])?
     /// The file that is to be saved, until it is.
     var unsaved: (copy: ContainerCopy, file: [UInt8])?
-    /// Whether it is being saved.
     var isSaving = false
     /// Ends of refreshes that are told once it is.
     var heldEnds: [ContainerNote] = []
@@ -40,7 +38,6 @@ final class ContainerSlot: @unchecked Sendable {
     var isHolding = false
 
     var settings: ContainerSettings { state.settings }
-    /// The document in force, made ready; nil for none.
     var current: CompiledContainer? { state.current }
 
     init(_ settings: ContainerSettings, fetcher: DocumentFetcher?, facts: AgentFacts) {
@@ -71,7 +68,6 @@ final class ContainerSlot: @unchecked Sendable {
         return copy
     }
 
-    /// Reports a refresh's end to those that wait for it.
     func answer(_ end: RefreshEnd) {
         let told = waiters
         waiters = []
@@ -113,7 +109,6 @@ final class ContainerSlot: @unchecked Sendable {
         return true
     }
 
-    /// What a document was made into.
     func container(of copy: ContainerCopy) -> CompiledContainer? { compiled.first { $0.copy == copy }?.container }
 
     /// Forgets what no source holds any more.
@@ -139,7 +134,6 @@ final class ContainerSlot: @unchecked Sendable {
 typealias RefreshEnd = (result: RefreshResult, message: String)
 
 extension ContainerSettings {
-    /// The settings as the machine has them.
     func machineOptions(on facts: AgentFacts) -> ContainerMachine.Options {
         var options = ContainerMachine.Options()
         options.opening = open

@@ -30,9 +30,7 @@ struct ContainerState: Sendable {
     }
 
     var id: String { settings.id }
-    /// Where what is in force comes from.
     var source: ContainerSource { machine.source }
-    /// The version in force; nil for none.
     var version: Int? { machine.inForce?.copy.version }
     /// When the network last confirmed what is in force; nil where it never did.
     var confirmed: Timestamp? { machine.inForce?.confirmed }
@@ -51,7 +49,6 @@ struct ContainerState: Sendable {
         return "its version \(current.document.version) redacts nothing"
     }
 
-    /// Refreshes since the start, by type and result, in order.
     var refreshes: [(type: RefreshType, result: RefreshResult, count: Int)] {
         RefreshType.allCases.flatMap { type in
             (results[type] ?? [:]).sorted { $0.key.rawValue < $1.key.rawValue }.map { (type, $0.key, $0.value) }
@@ -64,12 +61,10 @@ struct ContainerState: Sendable {
         return confirmed.map { (Duration.zero...settings.freshFor).contains(now - $0) } ?? false
     }
 
-    /// When the draft's time is over; nil without a draft.
     func previewEnd(by time: any TimeSource) -> Timestamp? {
         machine.previewEnd.map { time.wallTime + ($0 - time.bootTime) }
     }
 
-    /// Its state, for `status` and the status page.
     func report(by time: any TimeSource) -> StatusReport.Container {
         let refusals = refused.sorted { $0.key < $1.key }.map(\.value)
         return StatusReport.Container(

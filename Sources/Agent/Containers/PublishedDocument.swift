@@ -10,7 +10,6 @@ public enum PublishedDocument {
     ///   - url: `https://…`; plain `http://` only on loopback.
     ///   - caFile: the certificates that are trusted; nil for the system's.
     ///   - largest: the largest file that is taken, in bytes.
-    ///   - userAgent: how the fetch names itself.
     public static func fetch(
         from url: String, caFile: String?, largest: Int, userAgent: String
     ) throws(AgentError) -> [UInt8] {

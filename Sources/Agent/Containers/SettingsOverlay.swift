@@ -19,9 +19,7 @@ struct SettingsOverlay {
 
     /// Applies the values of containers to configured settings; each is checked as a file's would be.
     ///
-    /// - Parameters:
-    ///   - base: the settings of the file.
-    ///   - containers: their state, in configuration order: what each may set, and says.
+    /// - Parameter containers: their state, in configuration order.
     init(_ base: Settings, _ containers: [ContainerState]) {
         settings = base
         for container in containers {

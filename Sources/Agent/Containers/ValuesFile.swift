@@ -9,12 +9,10 @@ internal import Model
 /// A file of that name that an agent of this user did not write stays, and the values are not published.
 /// Not synced: after a power cut the agent tells them again.
 struct ValuesFile {
-    /// The file's path.
     let path: String
     /// What was written last; nil before anything was.
     private(set) var written: [UInt8]?
 
-    /// - Parameter directory: the runtime directory's path.
     init(in directory: String) { path = "\(directory)/values.json" }
 
     /// Writes the values of the containers, in configuration order: of equal keys the later container's counts.
@@ -43,7 +41,6 @@ struct ValuesFile {
     /// What every file of values begins with.
     private static let beginning = "{\"format\":1,\"values\":{"
 
-    /// The file's text.
     static func text(of states: [ContainerState]) -> [UInt8] {
         var merged: [JSONValue.Member] = []
         for value in states.flatMap(\.values) {

@@ -57,7 +57,6 @@ struct QueueCollector: MetricCollector {
     }
 }
 
-/// What all intakes count.
 struct AllIntakes: Sendable {
     let spool = IntakeFigures()
     /// Those of old files that were taken by hand.
@@ -110,7 +109,6 @@ struct IntakeCollector: MetricCollector {
     }
 }
 
-/// How reading the spool goes.
 struct SpoolCollector: MetricCollector {
     let reader: Reading
     let time: any TimeSource
@@ -143,7 +141,6 @@ struct SpoolCollector: MetricCollector {
     }
 }
 
-/// What delivery does.
 struct DeliveryCollector: MetricCollector {
     let driver: DeliveryDriver
 
@@ -226,7 +223,6 @@ struct ContainerCollector: MetricCollector {
     }
 }
 
-/// What runs, and how it talks.
 struct ProgramCollector: MetricCollector {
     let agent: AgentService
 

@@ -24,7 +24,6 @@ struct HostFacts: Sendable {
     ///
     /// - Parameters:
     ///   - settings: where the state directory is.
-    ///   - version: the agent's.
     ///   - keepsID: whether there is to be an install id, made where there is none; false changes nothing on the machine.
     init(_ settings: Settings, version: String, log: Log, keepsID: Bool = true) {
         var locale: [String: String] = [:]
@@ -75,5 +74,4 @@ struct HostFacts: Sendable {
     }
 }
 
-/// A variable of this process's environment.
 func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }

@@ -34,11 +34,6 @@ struct ProgressWatch {
     init(readingPatience: Duration = ProgressWatch.patience) { self.readingPatience = readingPatience }
 
     /// What is stuck although it should move: nothing when all is well. To be called now and then.
-    ///
-    /// - Parameters:
-    ///   - state: the pipeline now.
-    ///   - boot: now, on the clock for waits.
-    ///   - wall: now, in time of day.
     mutating func stalls(_ state: State, at boot: BootInstant, wall: Timestamp) -> [String] {
         let stalls = readingStall(state, at: boot).map { [$0] } ?? []
         let destinations = state.delivery.destinations.sorted { $0.name < $1.name }

@@ -23,7 +23,6 @@ actor Pulse {
     private var waiters: [CheckedContinuation<Void, Never>] = []
     private nonisolated let found = Mutex<[String]>([])
 
-    /// - Parameter state: how far the pipeline is.
     init(
         on loop: EventLoop, others: [(loop: EventLoop, hint: String)], time: any TimeSource, log: Log,
         patience: Duration = .seconds(5), state: @escaping @Sendable () -> ProgressWatch.State

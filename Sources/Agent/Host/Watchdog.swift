@@ -13,7 +13,6 @@ final class Watchdog {
     private let loop: EventLoop
     private let others: [(loop: EventLoop, answers: Answers)]
     private let log: Log
-    /// What is stuck now.
     private let stalls: () -> [String]
     private var round: UInt64 = 0
     private var timer: EventLoop.TimerID?
@@ -28,7 +27,6 @@ final class Watchdog {
     ///
     /// - Parameters:
     ///   - limit: how long systemd waits for a ping (`WatchdogSec=`).
-    ///   - loop: the main loop.
     ///   - others: the loops that must answer.
     ///   - stalls: what of the pipeline is stuck; asked on the main loop, once a round.
     init(
@@ -43,10 +41,8 @@ final class Watchdog {
         self.stalls = stalls
     }
 
-    /// Begins; on the main loop.
     func start() { beginRound() }
 
-    /// Ends; on the main loop.
     func stop() {
         if let timer { loop.cancel(timer) }
         timer = nil

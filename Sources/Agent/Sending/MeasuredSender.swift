@@ -40,7 +40,6 @@ final class SendingFigures: MetricCollector {
     }
 }
 
-/// Sends, and measures it.
 struct MeasuredSender: BatchSender {
     let name: DestinationName
     let output: any MeasuredOutput

@@ -6,7 +6,6 @@ internal import Outputs
 
 /// Makes what sends to a destination of its settings: for the agent, and for `check`, which tries it and throws it away.
 struct OutputMaker {
-    /// The agent's.
     let version: String
     /// Names this installation, on request.
     let installID: String?

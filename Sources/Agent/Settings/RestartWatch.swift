@@ -14,7 +14,6 @@ struct Reloads: Sendable {
     var lastSuccess: Timestamp
     /// How many events had been discarded for want of a destination by then: those since are a reason not to be ready.
     var withoutDestination = 0
-    /// The configuration that was taken.
     var configured: Settings
     /// The one of the start: of what needs a restart it is in force.
     let started: Settings
@@ -42,7 +41,6 @@ actor RestartWatch {
     private var timer: EventLoop.TimerID?
     private nonisolated let published = Mutex<Look>(Look())
 
-    /// What a look has found.
     private struct Look: Sendable {
         var stamps: [String: String] = [:]
         var problem: String?

@@ -9,9 +9,7 @@ extension Settings {
     ///
     /// - Parameters:
     ///   - cap: the storage cap in force, which may differ from the configured one.
-    ///   - isCollecting: whether events are collected at all.
     ///   - country: the country set by command, which takes precedence over the configured one.
-    ///   - host: what is known of the machine.
     func intakeSettings(cap: Int, isCollecting: Bool, country: CountryCode?, host: HostFacts) -> IntakeSettings {
         var events = eventOptions(host)
         events.countryOverride = country

@@ -4,7 +4,6 @@ internal import Model
 internal import Queue
 
 extension Settings {
-    /// The settings of the queue.
     var queueOptions: QueueOptions {
         var options = QueueOptions(
             stateDirectory: agent.stateDirectory, destinations: destinations.map { DestinationName($0.name) })

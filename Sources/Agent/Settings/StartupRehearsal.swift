@@ -22,8 +22,6 @@ public struct StartupRehearsal: Sendable {
     private let version: String
 
     /// A rehearsal.
-    ///
-    /// - Parameter version: the agent's.
     public init(_ settings: Settings, version: String) {
         self.settings = settings
         self.version = version

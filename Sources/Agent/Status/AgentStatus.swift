@@ -234,7 +234,6 @@ extension DispatchInterval {
 }
 
 extension StatusHistory.Sample {
-    /// The queue's figures of a moment.
     init(_ snapshot: QueueSnapshot, at now: Timestamp) {
         func sum(_ figure: (Ledger) -> Int) -> Int { snapshot.lanes.reduce(0) { $0 + figure($1.ledger) } }
         self.init(

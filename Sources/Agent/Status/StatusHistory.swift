@@ -6,7 +6,6 @@ internal import Synchronization
 ///
 /// A pure value. Nothing wakes up to sample: code that has figures adds them, and an idle hour has few samples.
 struct StatusHistory: Sendable, Equatable {
-    /// The figures of one moment.
     struct Sample: Sendable, Equatable {
         var at: Timestamp
         /// Deliveries accepted so far.
@@ -48,7 +47,6 @@ struct StatusHistory: Sendable, Equatable {
 final class StatusRecorder: Sendable {
     private let state = Mutex(StatusHistory())
 
-    /// Takes a sample.
     func add(_ sample: StatusHistory.Sample) { state.withLock { $0.add(sample) } }
 
     /// Takes a sample if the last one is a minute old: for code that has figures often.
@@ -59,6 +57,5 @@ final class StatusRecorder: Sendable {
         }
     }
 
-    /// The history so far.
     var history: StatusHistory { state.withLock { $0 } }
 }

@@ -13,14 +13,12 @@ struct StatusPage: Sendable {
     private let history: StatusHistory
     private let words: StatusText
 
-    /// A page of a report, with plots of the last hour.
     init(_ report: StatusReport, history: StatusHistory) {
         self.report = report
         self.history = history
         words = StatusText(report)
     }
 
-    /// The whole page.
     var html: String {
         let state = report.obstacles.isEmpty ? "Ready" : "Not ready"
         let host = report.host.isEmpty ? "" : " on \(HTMLText.escaped(report.host))"

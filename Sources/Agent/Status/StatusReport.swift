@@ -10,7 +10,6 @@ internal import Spool
 ///
 /// Made from published figures; nothing in it is event content or secret.
 struct StatusReport: Sendable {
-    /// One destination.
     struct Destination: Sendable {
         var name: String
         var state: DestinationStateName
@@ -26,7 +25,6 @@ struct StatusReport: Sendable {
         var lastFailure: (failure: Failure, at: Timestamp)?
         /// The interval in force for it, as in the configuration, where it is another one than `StatusReport.interval`.
         var interval: String?
-        /// Tokens that pause it.
         var pauseTokens: [String] = []
         /// Batches that are being sent.
         var inFlight = 0
@@ -40,10 +38,8 @@ struct StatusReport: Sendable {
         /// What happened to its events of a priority; zeros for an unknown one.
         func ledger(_ priority: Priority) -> Ledger { lanes.first { $0.priority == priority }?.ledger ?? Ledger() }
 
-        /// All that waits.
         var queued: Int { lanes.map(\.ledger.queued).reduce(0, +) }
 
-        /// Since when the oldest of that waits.
         var oldest: Timestamp? { lanes.compactMap(\.oldestQueuedAt).min() }
 
         /// The last failure, if nothing was acknowledged since.
@@ -52,7 +48,6 @@ struct StatusReport: Sendable {
         }
     }
 
-    /// The spool.
     struct Spool: Sendable {
         var directory = ""
         /// Bytes that are not in the queue yet.
@@ -83,7 +78,6 @@ struct StatusReport: Sendable {
         var version: String
         /// When its source last confirmed it.
         var confirmed: Timestamp?
-        /// What went wrong last; nil when nothing did.
         var problem: String?
         /// When the draft that rules now ends; nil without one.
         var previewEnds: Timestamp?
@@ -94,7 +88,6 @@ struct StatusReport: Sendable {
     typealias Override = (setting: String, value: String, origin: String)
 
     var version = ""
-    /// The machine's name.
     var host = ""
     var processID = 0
     var started: Timestamp
@@ -164,8 +157,6 @@ struct StatusReport: Sendable {
     var busiestApps: [(name: String, counts: AppCounts)] {
         apps.sorted { ($1.value.events, $0.key) < ($0.value.events, $1.key) }.map { ($0.key, $0.value) }
     }
-
-    // MARK: Progress
 
     /// When events go by themselves: `every 6s; archive every 1m`.
     var dispatchText: String {
