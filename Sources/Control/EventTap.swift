@@ -26,10 +26,7 @@ public final class EventTap: Sendable {
 
     /// Shows an event to its watchers.
     ///
-    /// - Parameters:
-    ///   - app: whose it is.
-    ///   - priority: its priority.
-    ///   - line: the event as it is queued, with or without its line feed.
+    /// - Parameter line: the event as it is queued, with or without its line feed.
     public func offer(app: String, priority: Priority, line: UnsafeRawBufferPointer) {
         guard isWatched else { return }
         for watcher in watchers.withLock({ $0 }) { watcher.offer(app, priority, line) }

@@ -12,9 +12,7 @@ public typealias ControlError = CodedError<ControlErrorCode>
 public enum ControlErrorCode: String, Sendable, CaseIterable {
     /// A listening address that cannot be read.
     case badAddress = "bad_address"
-    /// Another program listens there.
     case addressInUse = "address_in_use"
-    /// The system says no.
     case notPermitted = "not_permitted"
     /// The agent cannot be reached: it does not run, or not with this socket.
     case unreachable

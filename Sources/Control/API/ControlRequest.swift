@@ -34,7 +34,6 @@ extension ControlRequest {
 public struct ControlResponse: Sendable {
     /// What it carries.
     public enum Body: Sendable {
-        /// These bytes.
         case bytes([UInt8])
         /// What the function writes, as it writes it. It is cancelled when the client goes away, and the answer ends
         /// when it returns.

@@ -10,7 +10,6 @@ public final class ControlServer: Sendable {
     private let group: UInt32?
     private let server: HTTPServer
     private let figures = ServerFigures(of: "control")
-    /// What it answers.
     package let routes: ControlRoutes
 
     /// A server that does not listen yet.

@@ -28,7 +28,6 @@ struct HTTPBodyReader {
         }
     }
 
-    /// Whether there is nothing to wait for.
     var isDone: Bool { if case .done = step { true } else { false } }
 
     /// Takes what belongs to the body from the beginning of the input; true when it is whole.

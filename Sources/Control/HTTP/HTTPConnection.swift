@@ -2,7 +2,6 @@ internal import EventLoops
 
 /// One connection of an `HTTPServer`; touched on the server's loop only.
 final class HTTPConnection {
-    /// What it is at.
     enum Phase: Equatable {
         /// A request comes, or will.
         case receiving
@@ -24,7 +23,6 @@ final class HTTPConnection {
     /// When it is cut unless something happens; nil while a handler is at work.
     var deadline: BootInstant?
 
-    // What comes.
     var input: [UInt8] = []
     /// How much of the input has been searched for the end of the headers.
     var scanned = 0
@@ -32,7 +30,6 @@ final class HTTPConnection {
     var body: HTTPBodyReader?
     var hasEnded = false
 
-    // What goes.
     var output: [UInt8] = []
     var sent = 0
     var task: Task<Void, Never>?
@@ -56,7 +53,6 @@ final class HTTPConnection {
     /// Whether nothing of a request has come yet.
     var isIdle: Bool { phase == .receiving && head == nil && input.isEmpty }
 
-    /// Makes ready for the next request.
     func beginAnew() {
         phase = .receiving
         scanned = 0

@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Glibc
 
-// Sending answers.
 extension HTTPServer {
     func answer(_ id: UInt) {
         guard let connection = connections[id], let head = connection.head else { return }

@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Glibc
 
-// Reading requests.
 extension HTTPServer {
     func watch(_ id: UInt, for readiness: EventLoop.Readiness) -> Bool {
         guard let connection = connections[id] else { return false }

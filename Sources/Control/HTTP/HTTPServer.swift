@@ -108,8 +108,6 @@ actor HTTPServer {
         self.listener = nil
     }
 
-    // MARK: The end
-
     /// Ends a connection: the client is gone, or has to go.
     func leave(_ id: UInt) {
         guard let connection = connections.removeValue(forKey: id) else { return }
