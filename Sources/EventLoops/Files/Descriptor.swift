@@ -7,9 +7,7 @@ public struct Descriptor: ~Copyable, Sendable {
     /// The number that system calls take. It is valid for as long as this value lives.
     public let raw: Int32
 
-    /// Takes ownership of an open descriptor.
-    ///
-    /// - Parameter raw: an open descriptor that nobody else closes.
+    /// Takes ownership of an open descriptor that nobody else closes.
     public init(_ raw: Int32) {
         precondition(raw >= 0, "not a descriptor")
         self.raw = raw
@@ -17,9 +15,7 @@ public struct Descriptor: ~Copyable, Sendable {
 
     /// Takes ownership of what a system call returned, or tells its error.
     ///
-    /// - Parameters:
-    ///   - result: what the call returned; negative means that it failed and set `errno`.
-    ///   - call: the call's name, for the message.
+    /// - Parameter result: what the call returned; negative means that it failed and set `errno`.
     /// - Throws: `SystemError` with the call's `errno`.
     public init(checking result: Int32, _ call: StaticString) throws(SystemError) {
         guard result >= 0 else { throw SystemError(call) }

@@ -56,8 +56,6 @@ public enum WholeFile {
         }
     }
 
-    // MARK: Reading
-
     /// What is left of an open file, to its end; nil when that is more than `limit` bytes.
     public static func bytes(of raw: Int32, atMost limit: Int) throws(SystemError) -> [UInt8]? {
         var bytes: [UInt8] = []
