@@ -32,7 +32,6 @@ public struct DeviceReader: Sendable {
     /// What is known, by name.
     ///
     /// - Parameters:
-    ///   - version: the agent's.
     ///   - installID: see `InstallID`; nil leaves it out.
     ///   - hostName: the machine's name; nil or empty leaves it out.
     public func read(version: String, installID: String?, hostName: String? = nil) -> [String: String] {
@@ -56,7 +55,6 @@ public struct DeviceReader: Sendable {
     ///   - found: from `read`.
     ///   - wanted: the members that travel, `time_zone_offset` included.
     ///   - overrides: texts to send instead of what was found; an empty one leaves its member out.
-    ///   - zone: the machine's.
     public static func text(
         _ found: [String: String], wanted: Set<String>, overrides: [String: String], zone: TimeZoneRules?
     ) -> DeviceText? {
@@ -68,8 +66,6 @@ public struct DeviceReader: Sendable {
             }, zone: wanted.contains("time_zone_offset") ? zone : nil)
         return text.members.isEmpty && text.zone == nil ? nil : text
     }
-
-    // MARK: Sources
 
     /// The assignments of os-release. Source: its manual page, os-release(5).
     private func osRelease() -> [String: String] {
@@ -128,7 +124,6 @@ public struct DeviceReader: Sendable {
     }
 }
 
-/// Small files of the system.
 enum HostFile {
     /// A file as text; nil when it cannot be read, or has more than 64 KiB.
     static func read(_ path: String) -> String? {

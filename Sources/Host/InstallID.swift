@@ -15,10 +15,7 @@ public struct InstallID: Sendable, Equatable {
     ///
     /// A state directory that was copied with its machine's image, or moved to another one, gets a new id: two machines with
     /// one id would be one to whoever counts them. `machine-id` beside it says whose the id is.
-    /// - Parameters:
-    ///   - stateDirectory: where it is kept.
-    ///   - machine: what tells this machine from its copies (`MachineID`); nil where nothing does.
-    ///   - random: where a new one comes from.
+    /// - Parameter machine: what tells this machine from its copies (`MachineID`); nil where nothing does.
     /// - Throws: `HostError` with code `installID` when it can be neither read nor written.
     public static func load(
         in stateDirectory: String, machine: String? = nil, using random: inout some RandomNumberGenerator
