@@ -47,7 +47,6 @@ struct LogPipe: ~Copyable {
             }
     }
 
-    /// Whether something waits for the reader.
     var isWaiting: Bool { !waiting.isEmpty }
 
     /// The descriptor to watch for writing while something waits.

@@ -18,7 +18,6 @@ public final class StandardErrorLog: LogSink {
         var loop: EventLoop?
         var timerAt: BootInstant?
         var watching = false
-        /// How many messages each level had.
         var counts = [Int](repeating: 0, count: LogLevel.allCases.count)
     }
 
@@ -36,7 +35,6 @@ public final class StandardErrorLog: LogSink {
     ///   - descriptor: default standard error; it stays open and unchanged for others that share it.
     ///   - forJournal: default: whether that descriptor is the journal, by `$JOURNAL_STREAM`.
     ///   - buffer: bytes that may wait for a slow reader; default 64 KiB.
-    ///   - time: the clocks.
     public init(
         level: LogLevel = .info, format: LogFormat = .text, descriptor: Int32 = 2, forJournal: Bool? = nil,
         buffer: Int = 65_536, time: any TimeSource = SystemTime()
