@@ -57,8 +57,6 @@ public struct Exposition: Sendable {
     }
 
     /// Sets a series for each case that the last label can have.
-    ///
-    /// - Parameter labels: those before it.
     package mutating func set<Case: CaseIterable & RawRepresentable<String>>(
         _ family: Family, _ labels: [String] = [], of cases: Case.Type, by figure: (Case) -> Int
     ) {
@@ -70,7 +68,6 @@ public struct Exposition: Sendable {
         for (family, figure) in figures { set(family, to: figure) }
     }
 
-    /// Sets a series to a whole number.
     package mutating func set(_ family: Family, _ labels: [String] = [], to value: Int) {
         set(MetricFamily.table[keyPath: family], labels, to: value)
     }
@@ -80,7 +77,6 @@ public struct Exposition: Sendable {
         put(family, labels, .integer(value))
     }
 
-    /// Sets a series to a real number.
     package mutating func set(_ family: Family, _ labels: [String] = [], to value: Double) {
         put(MetricFamily.table[keyPath: family], labels, .real(value))
     }

@@ -2,9 +2,7 @@
 ///
 /// Source: Prometheus, "Exposition formats" (text 0.0.4); OpenMetrics 1.0.
 public enum ExpositionFormat: Sendable, CaseIterable {
-    /// Prometheus' text format 0.0.4.
     case prometheusText
-    /// OpenMetrics 1.0.
     case openMetrics
 
     /// The `Content-Type` of an answer.
