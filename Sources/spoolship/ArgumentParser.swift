@@ -43,7 +43,6 @@ struct ArgumentParser {
         return (arguments, options)
     }
 
-    /// `-` and negative numbers are arguments.
     private static func isOption(_ word: String) -> Bool {
         word.hasPrefix("-") && word != "-" && word.dropFirst().first?.isNumber != true
     }

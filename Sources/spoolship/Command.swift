@@ -8,7 +8,6 @@ struct Command: Sendable {
     let summary: String
     /// What follows it, as usage shows it: `NAME [-p KEY=VALUE]…`; options are added by themselves.
     var arguments = ""
-    /// How many arguments it takes.
     var argumentCount: ClosedRange<Int> = 0...0
     /// The words that its first argument can be, or some of them, for completion.
     var choices: [String] = []
@@ -46,9 +45,7 @@ struct Command: Sendable {
             self.help = help
         }
 
-        /// The configuration's path: every command has it.
         static let config = Option("config FILE", "the configuration; default \(Invocation.defaultConfiguration)")
-        /// Help: every command has it.
         static let help = Option("help", letter: "h", "show this help")
         /// The agent's control socket: for every command that asks one.
         static let socket = Option(
@@ -79,10 +76,8 @@ struct Invocation: Sendable {
     let console: Console
     /// The command line without the program's name, for a message that repeats it.
     var words: [String] = []
-    /// Whether the process is the command's alone.
     var ownsProcess = false
 
-    /// Whether an option without a value is given.
     func has(_ option: String) -> Bool { options[option] != nil }
 
     /// The value of an option; the last one if it is given more than once.

@@ -8,7 +8,6 @@ enum CommandTable {
             .containerCheck, .containerTest, .privacyProve, .receive, .diagnose, .version, .help,
         ]
 
-    /// Those that ask a running agent.
     private static let agentCommands: [Command] = [
         .status, .top, .dispatch, .interval, .drain, .pause, .resume, .networkOn, .networkOff, .networkChanged,
         .logLevel, .enable, .disable, .sessionStart, .countrySet, .countryClear, .reload, .tap,

@@ -29,7 +29,6 @@ struct EffectiveConfiguration {
         settings.loweredBatchSize(setting.path).map(SizeText.print)
     }
 
-    /// A list of settings.
     var json: JSONValue {
         .array(
             settings.effective.map { setting in

@@ -17,7 +17,6 @@ struct HelpText {
         """
     }
 
-    /// One command, with its options.
     func page(for command: Command) -> String {
         var text = "\(console.styled("usage:", .bold)) \(HelpText.usage(of: command))\n\n\(command.summary)\n"
         if !command.details.isEmpty { text += "\n\(command.details)\n" }

@@ -17,7 +17,6 @@ struct BackfillProgress {
     private let start: BootInstant
     private var samples: [(time: BootInstant, done: ByteCount, events: Int)]
 
-    /// - Parameter done: bytes that earlier runs have taken.
     init(total: Int64, at now: BootInstant) {
         self.total = ByteCount(total)
         start = now
@@ -31,7 +30,6 @@ struct BackfillProgress {
         for index in samples.indices { samples[index].done += bytes }
     }
 
-    /// Notes how far it has come.
     mutating func reached(_ done: Int64, events: Int, at now: BootInstant) {
         let done = ByteCount(done)
         taken = done

@@ -26,7 +26,6 @@ struct ProgressLine {
         try console.print(text)
     }
 
-    /// Takes the line away that is shown.
     mutating func clear() throws(CommandFailure) {
         if isShown { try console.draw(line: "") }
         isShown = false

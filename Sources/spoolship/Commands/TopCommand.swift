@@ -47,7 +47,6 @@ struct TopRates {
     private var last: JSONValue?
     private var points: [(accepted: Double, acknowledged: Double, waiting: Int)] = []
 
-    /// Takes the next report.
     mutating func add(_ report: JSONValue) {
         defer { last = report }
         guard let last else { return }
