@@ -87,8 +87,6 @@ final class BodyBuilder {
     }
 
     /// Events of a batch as separate batches, under the same id.
-    ///
-    /// - Parameter lines: the batch's.
     func pieces(_ groups: [[Int]], of batch: Batch, _ lines: [UInt8]) throws(OutputError) -> [Batch] {
         let all = lines.split(separator: UInt8(ascii: "\n"))
         guard all.count == batch.header.events, groups.joined().allSatisfy({ all.indices.contains($0) }) else {

@@ -28,7 +28,6 @@ extension MeasuredOutput {
     }
 }
 
-/// Figures of attempts.
 package struct OutputMeasures: Sendable {
     /// The bytes that were handed over: bodies as they go over the wire; for Kafka keys and events before they are packed.
     package var sentBytes = 0

@@ -22,9 +22,7 @@ public enum OutputErrorCode: String, Sendable, CaseIterable {
     case library
 }
 
-/// Refuses a setting.
-///
-/// - Throws: `OutputError` with code `invalidSetting` unless it is right.
+/// Refuses a setting unless it is right; throws with code `invalidSetting`.
 func require(_ isRight: Bool, _ message: @autoclosure () -> String) throws(OutputError) {
     guard isRight else { throw OutputError(.invalidSetting, message()) }
 }

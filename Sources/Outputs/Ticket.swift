@@ -37,7 +37,6 @@ class Ticket<Item> {
 
     var isSettled: Bool { settled == items.count }
 
-    /// Notes what happened to one.
     func settle(_ index: Int, _ outcome: Outcome) {
         guard outcomes.indices.contains(index), outcomes[index] == nil else { return }
         outcomes[index] = outcome

@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Model
 
-/// What a request is signed with.
 struct AWSCredentials: Expiring, Equatable {
     var accessKeyID: String
     var secret: Secret
@@ -17,14 +16,12 @@ struct AWSCredentials: Expiring, Equatable {
         AWSSignature(scope: scope, accessKeyID: accessKeyID, secret: secret)
     }
 
-    /// What a request carries beside its signature.
     var tokenHeaders: [String] { sessionToken.map { ["x-amz-security-token: \($0.revealed)"] } ?? [] }
 }
 
 extension AWSCredentials {
-    /// What a service on the machine answers for a role.
+    /// What a service on the machine answers for a role; nil when it is no such document.
     ///
-    /// - Returns: nil when it is no such document.
     /// Source: Amazon EC2 User Guide, "Retrieve security credentials from instance metadata".
     init?(document body: [UInt8]) {
         guard let document = JSONSlice(body[...]), document["Code"]?.string.map({ $0 == "Success" }) ?? true else {
@@ -35,9 +32,7 @@ extension AWSCredentials {
             document["Expiration"]?.string)
     }
 
-    /// What the token service answers.
-    ///
-    /// - Returns: nil when it holds no credentials.
+    /// What the token service answers; nil when it holds no credentials.
     init?(tokenService body: [UInt8]) {
         func element(_ name: String) -> String? { S3Answer.element(name, in: body, atMost: 8192) }
         guard let token = element("SessionToken") else { return nil }

@@ -16,7 +16,6 @@ final class AWSSigner: RequestAuthorizer {
     /// - Parameters:
     ///   - installID: what AWS's logs call this agent.
     ///   - connection: how the destination is reached: its proxy and authorities hold for the token service too.
-    ///   - variable: variables of the agent's environment that are not empty.
     /// - Throws: `OutputError`: an address that is none, an environment that lacks what the settings expect there.
     ///
     /// Source: AWS SDKs and Tools Reference Guide, "Environment variables list".

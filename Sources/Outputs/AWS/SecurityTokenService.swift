@@ -9,9 +9,7 @@ struct SecurityTokenService {
     private let region: String
     private let session: String
 
-    /// - Parameters:
-    ///   - connection: how it is reached: the destination's proxy and authorities.
-    ///   - session: what AWS's logs call this agent.
+    /// It is reached through the destination's proxy, with its authorities; AWS's logs call this agent `session`.
     init(
         _ endpoint: String, region: String, session: String, _ connection: HTTPOptions, on loop: EventLoop
     ) throws(OutputError) {
@@ -22,11 +20,7 @@ struct SecurityTokenService {
         self.session = session
     }
 
-    /// The credentials of a role that others may take on.
-    ///
-    /// - Parameters:
-    ///   - externalID: what its owner asks for beside its name.
-    ///   - base: who takes it on.
+    /// The credentials of a role that `base` takes on; `externalID` is what its owner asks for beside its name.
     func assume(
         _ role: String, externalID: String?, with base: AWSCredentials
     ) async throws(CredentialFailure) -> AWSCredentials {

@@ -19,7 +19,6 @@ public actor FileOutput: MeasuredOutput {
     private var file: OpenFile?
     package var measures = OutputMeasures()
 
-    /// The file that is written to now.
     private final class OpenFile {
         let descriptor: Descriptor
         let status: FileStatus
@@ -30,7 +29,6 @@ public actor FileOutput: MeasuredOutput {
         }
     }
 
-    /// What a write failed with.
     private struct WriteError: Error {
         let number: Int32
         let step: String
@@ -77,8 +75,6 @@ public actor FileOutput: MeasuredOutput {
         default: return .held(failure)
         }
     }
-
-    // MARK: Writing
 
     private func append(_ lines: [UInt8]) throws(WriteError) {
         let file = try current()

@@ -3,7 +3,6 @@ package import Model
 
 /// The properties of a format, independent of the events.
 package struct FormatTraits: Sendable {
-    /// The body's `Content-Type`.
     var contentType = "application/json"
     /// Whether the body is the stored lines as they are, so that a stored frame may be the body.
     var sendsLinesAsStored = false
@@ -42,20 +41,15 @@ package protocol BatchEncoder: Sendable {
     /// - Throws: `OutputError` with code `badBatch` when they cannot be put into this format.
     func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8]
 
-    /// What is to be asked before a batch that was answered so counts as acknowledged; nil: nothing.
-    ///
-    /// - Parameter url: where the batch went.
+    /// What is to be asked before a batch that went to `url` and was answered so counts as acknowledged; nil: nothing.
     func confirmation(ofAnswer answer: HTTPAnswer, url: String) -> Confirmation?
 
     /// The form in which a batch goes once more at once, where an answer is about how it was written; nil: none.
     func alternative(afterAnswer answer: HTTPAnswer) -> (any BatchEncoder)?
 
-    /// What an answer says of each event.
+    /// What a final answer, which is hostile, says of each event; nil when the status says all.
     ///
-    /// - Parameters:
-    ///   - answer: any final one; hostile.
-    ///   - lines: what was encoded; made again, so only asked for when an answer needs it.
-    /// - Returns: nil when the status says all.
+    /// `lines`, what was encoded, are made again: only asked for when an answer needs them.
     func outcome(
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome?
@@ -67,8 +61,6 @@ package protocol PiecewiseEncoder: BatchEncoder {
     func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]]
 
     /// Which events the format can never carry, and why: they are not sent, and become dead letters.
-    ///
-    /// - Parameter now: the time of day.
     func refusals(_ lines: [UInt8], of header: BatchHeader, at now: Timestamp) throws(OutputError) -> [RejectedEvent]
 }
 

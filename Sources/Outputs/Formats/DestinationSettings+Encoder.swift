@@ -3,7 +3,6 @@ package import Logs
 package import Model
 
 extension DestinationSettings {
-    /// Whose templates they are.
     func templateScope(
         installID: String? = nil, log: Log?, time: any TimeSource = SystemTime()
     ) -> TemplateScope {
@@ -17,7 +16,6 @@ extension DestinationSettings {
     /// - Parameters:
     ///   - installID: names this installation to formats that ask for it.
     ///   - hostName: this machine's as events say it; nil when they do not.
-    ///   - version: the agent's.
     ///   - log: where it is said that templates have more values than they may.
     /// - Throws: `OutputError` with code `invalidSetting` when the format needs an install id and there is none.
     package func encoder(

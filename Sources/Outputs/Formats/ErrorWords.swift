@@ -3,7 +3,6 @@
 /// A word of an answer goes to the log only when it is one of these: a server, or whoever is in its place, may echo what it
 /// was sent.
 enum ErrorWords {
-    /// The word, or `other` for one that is not known.
     static func known(_ word: String) -> String { all.contains(word) ? word : "other" }
 
     /// What a refusing answer calls its error, if it does so in a known place by a known word; nil otherwise.

@@ -7,7 +7,6 @@ internal import Model
 struct EventView {
     /// The event as it is stored, without the line feed.
     let line: ArraySlice<UInt8>
-    /// Its members in their order.
     let members: [(key: String, value: JSONSlice)]
     /// When it happened, or else was read; nil when neither is known.
     let time: Timestamp?
@@ -99,9 +98,7 @@ struct EventView {
         return text.withUTF8 { TimestampText.parse($0) }
     }
 
-    /// The events of lines that each end with a line feed.
-    ///
-    /// - Throws: `OutputError` with code `badBatch` when a line is no object.
+    /// The events of lines that each end with a line feed; throws with code `badBatch` when a line is no object.
     static func all(_ lines: [UInt8]) throws(OutputError) -> [EventView] {
         try lines.split(separator: 0x0A).enumerated().map { place, line throws(OutputError) in
             if let event = EventView(line) { return event }

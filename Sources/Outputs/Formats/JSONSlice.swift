@@ -6,7 +6,6 @@ internal import Model
 /// Nothing is copied, nothing recurs: what is nested is stepped over by counting brackets, so that hostile answers cost
 /// time in proportion to their length and no stack. It finds members; it does not validate what it steps over.
 struct JSONSlice {
-    /// What kind of value it is.
     enum Kind {
         case object
         case array
@@ -37,7 +36,6 @@ struct JSONSlice {
         }
     }
 
-    /// The text of the value as it is.
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
     /// The text of a string, unescaped; nil for anything else.
@@ -54,7 +52,6 @@ struct JSONSlice {
     /// A whole number that fits; nil for anything else.
     var integer: Int64? { kind == .number ? Int64(text) : nil }
 
-    /// A number; nil for anything else.
     var double: Double? { kind == .number ? Double(text) : nil }
 
     /// A text that is not empty, or a number or truth value as it stands; nil for anything else.
@@ -94,13 +91,11 @@ struct JSONSlice {
         }
     }
 
-    /// A value in it; nil where none is.
     private func part(_ range: Range<Int>) -> JSONSlice? {
         guard !range.isEmpty else { return nil }
         return JSONSlice(bytes[bytes.startIndex + range.lowerBound..<bytes.startIndex + range.upperBound])
     }
 
-    /// The last member of a name; nil when there is none.
     subscript(_ name: String) -> JSONSlice? { members?.last { $0.key == name }?.value }
 
     private static func isBlank(_ byte: UInt8) -> Bool {

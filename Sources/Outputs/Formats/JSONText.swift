@@ -11,13 +11,10 @@ struct JSONText {
         bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
-    /// Appends bytes that are JSON already.
     mutating func raw(_ json: some Collection<UInt8>) { bytes.append(contentsOf: json) }
 
-    /// Appends a number.
     mutating func number(_ number: some BinaryInteger) { bytes.append(contentsOf: String(number).utf8) }
 
-    /// Appends a string, in quotes, escaped.
     mutating func string(_ text: String) { string(text.utf8) }
 
     /// Appends a string of UTF-8, in quotes, escaped.

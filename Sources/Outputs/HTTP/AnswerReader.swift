@@ -6,9 +6,6 @@ struct AnswerReader: Sendable {
     let table: AnswerTable
     let encoder: any BatchEncoder
 
-    /// - Parameters:
-    ///   - wireBytes: the size of the body that was sent.
-    ///   - now: the time of day, for dates.
     func outcome(
         of answer: HTTPAnswer, for header: BatchHeader, wireBytes: Int, now: Timestamp,
         lines: () throws(OutputError) -> [UInt8]

@@ -5,7 +5,6 @@ internal import Model
 ///
 /// Source: its error codes; a test compares the names with the engine's.
 struct ClickHouseError {
-    /// What the code means for the events that were sent.
     enum Kind: CaseIterable {
         /// A row that the table or the format does not take.
         case row
@@ -26,9 +25,7 @@ struct ClickHouseError {
 
     private var known: (name: String, kind: Kind)? { code.flatMap { ClickHouseError.all[$0] } }
 
-    /// What happens to the batch.
-    ///
-    /// - Parameter status: what the answer's status alone would mean.
+    /// What happens to the batch, where the answer's status alone would mean `status`.
     func meaning(beside status: AnswerMeaning) -> AnswerMeaning {
         switch known?.kind {
         case .row: .bisect
@@ -39,7 +36,6 @@ struct ClickHouseError {
         }
     }
 
-    /// The text for a person.
     func message(for status: Int) -> String {
         let hint: String? =
             switch known?.kind {
@@ -55,7 +51,6 @@ struct ClickHouseError {
             + (known.map { "\($0.name) (\(code ?? 0))" } ?? code.map(String.init) ?? "unreadable")
     }
 
-    /// By code.
     static let all: [Int: (name: String, kind: Kind)] = {
         var all: [Int: (name: String, kind: Kind)] = [:]
         for (kind, entries) in groups { for (code, name) in entries { all[code] = (name, kind) } }

@@ -26,7 +26,6 @@ struct HTTPAddress: Equatable {
         query = part(CURLUPART_QUERY)
     }
 
-    /// The address with arguments added to its query.
     static func adding(_ arguments: [String], to url: String) -> String {
         let arguments = arguments.filter { !$0.isEmpty }
         guard !arguments.isEmpty else { return url }

@@ -3,9 +3,7 @@ internal import EventLoops
 internal import Model
 
 extension HTTPOptions {
-    /// Refuses settings without meaning.
-    ///
-    /// - Throws: `OutputError` with code `invalidSetting`.
+    /// Refuses settings without meaning, with code `invalidSetting`.
     func check() throws(OutputError) {
         guard let address = HTTPAddress(url), address.scheme == "https" || address.scheme == "http" else {
             throw OutputError(.invalidSetting, "the url must have the form https://host/path")
@@ -51,9 +49,7 @@ extension HTTPOptions {
         return address.scheme == "https" || settings.login == nil && settings.headers.isEmpty
     }
 
-    /// A server beside the destination, which is reached through the same proxy.
-    ///
-    /// - Parameter caFile: whom to trust there; nil: the system's authorities.
+    /// A server beside the destination, through the same proxy; without `caFile` the system's authorities are trusted.
     func beside(_ url: EndpointURL?, caFile: String?) -> HTTPOptions {
         var other = HTTPOptions(DestinationSettings(), userAgent: userAgent)
         other.settings.url = url
@@ -77,9 +73,7 @@ extension HTTPOptions {
         }
     }
 
-    /// What shows that the agent may write: a header, or an argument of the address.
-    ///
-    /// - Throws: `OutputError` with code `badFile` when the secret holds what no header may hold.
+    /// How the secret is shown; throws with code `badFile` when it holds what no header may hold.
     func credential(_ secret: Secret?, in place: TokenPlace) throws(OutputError) -> Credential? {
         guard let secret else { return nil }
         guard secret.revealed.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
@@ -99,7 +93,6 @@ extension HTTPOptions {
         }
     }
 
-    /// The headers that are the same for every request.
     func staticHeaders(_ format: any BatchEncoder) -> [String] {
         let headers = settings.sortedHeaders
         var own = [("Content-Type", settings.contentType ?? format.traits.contentType)] + format.traits.headers
@@ -118,7 +111,6 @@ extension HTTPOptions {
 extension DestinationSettings {
     /// How the agent shows that it may write, and where the secret for it is; NATS has further ways.
     enum Login {
-        /// As a user.
         case password(user: String, SecretSource)
         /// By a token, at the place where the format has it.
         case token(SecretSource)
@@ -143,7 +135,6 @@ extension DestinationSettings {
         return token.source.map { .token($0) }
     }
 
-    /// Headers of its own, in the order of their names.
     var sortedHeaders: [(name: String, value: String)] {
         headers.sorted { $0.key < $1.key }.map { ($0.key, $0.value.revealed) }
     }

@@ -80,10 +80,8 @@ final class Transfer {
     /// What the library says of the failure, in its words; empty when it says nothing.
     var libraryText: String { String(cString: errorText) }
 
-    /// Whether anything of an answer has come.
     var hasBegunAnswer: Bool { headBytes > 0 }
 
-    /// Takes up a request.
     func prepare(_ request: borrowing HTTPRequest) {
         answer.removeAll(keepingCapacity: true)
         answerWasCut = false

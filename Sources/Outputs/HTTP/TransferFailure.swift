@@ -6,7 +6,6 @@ internal import Model
 
 /// Puts what libcurl says of a failed transfer into words that say what to do.
 enum TransferFailure {
-    /// What happened to a transfer without an answer.
     static func result(_ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions) -> HTTPResult {
         let failure = describe(code, transfer, url: transfer.url)
         return lacksRoute(code, transfer, options) ? .noRoute(failure) : .failed(failure)

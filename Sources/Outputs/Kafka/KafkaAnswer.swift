@@ -24,7 +24,6 @@ struct KafkaAnswer: Equatable {
     ///
     /// - Parameters:
     ///   - words: what the library said; for the record of the failure, not for the log.
-    ///   - wireBytes: the record's size.
     ///   - isOwnTopic: whether the event names its topic: that it is not there is nobody else's trouble.
     /// - Returns: `acknowledged` for 0 alone.
     static func outcome(

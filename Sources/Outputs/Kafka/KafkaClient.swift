@@ -224,7 +224,6 @@ actor KafkaClient {
         return causes.contains(KafkaAnswer.find(last.code).kind) && consequences.contains(KafkaAnswer.find(code).kind)
     }
 
-    /// Whether a person must look at what went wrong last.
     private func isHeld(_ producer: KafkaProducer) -> Bool {
         producer.lastError.map { KafkaAnswer.find($0.code).action == .hold } ?? false
     }

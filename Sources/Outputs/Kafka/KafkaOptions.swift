@@ -24,9 +24,7 @@ public struct KafkaOptions: Sendable, Equatable {
         return try OAuth2Client(settings.oauth2, HTTPOptions(settings, userAgent: "spoolship"), on: loop)
     }
 
-    /// Refuses settings without meaning.
-    ///
-    /// - Throws: `OutputError` with code `invalidSetting`.
+    /// Refuses settings without meaning, with code `invalidSetting`.
     func check() throws(OutputError) {
         let kafka = settings.kafka
         try require(kafka.topic.longest.isKafkaTopic, "the topic must be 1 to 249 letters, digits, dots, _ and -")

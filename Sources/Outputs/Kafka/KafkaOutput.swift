@@ -47,9 +47,7 @@ public actor KafkaOutput: MeasuredOutput {
         client = try KafkaClient(options, files, on: loop, time: time)
     }
 
-    /// Whether a destination can be set up: the same without the library's threads, which connect.
-    ///
-    /// - Throws: `OutputError` as `init`.
+    /// Whether a destination can be set up: `init` without the library's threads, which connect; throws as `init`.
     public static func rehearse(_ name: DestinationName, _ options: KafkaOptions, log: Log) throws(OutputError) {
         _ = try rehearse(name, options, log: log, at: SystemTime().bootTime)
     }
@@ -85,7 +83,6 @@ public actor KafkaOutput: MeasuredOutput {
     /// Whether the brokers take us and have the topic. Ends within `connectTimeout`.
     package func probe() async -> Failure? { await client.look().failure }
 
-    /// Whether the library has threads now.
     var isAwake: Bool { get async { await client.isAwake } }
 
     private func records(of batch: Batch) throws(OutputError) -> [KafkaRecord] {

@@ -38,7 +38,6 @@ struct KafkaToken {
 ///
 /// Lives on its client's loop, and decides nothing. While it exists the library wakes the process several times a second.
 final class KafkaProducer {
-    /// What the library reports.
     enum Report {
         /// What happened to a record; 0: it is stored.
         case record(mark: UInt, code: Int32)
@@ -69,9 +68,7 @@ final class KafkaProducer {
     private var handle: OpaquePointer?
     private var isWatched = false
 
-    /// Makes one, which connects on its own threads.
-    ///
-    /// - Throws: `OutputError` with code `invalidSetting` and the library's words.
+    /// Makes one, which connects on its own threads; throws code `invalidSetting` with the library's words.
     init(
         _ id: UInt64, _ properties: KafkaProperties, generation: Int, _ token: KafkaToken?, on loop: EventLoop,
         at now: BootInstant
@@ -117,9 +114,7 @@ final class KafkaProducer {
         self.handle = nil
     }
 
-    /// Calls `handler` when there are reports.
-    ///
-    /// - Returns: the failure when the kernel has no memory for it.
+    /// Calls `handler` when there are reports; returns the failure when the kernel has no memory for it.
     func watch(_ handler: @escaping () -> Void) -> Failure? {
         guard let handle, !isWatched else { return nil }
         do throws(SystemError) {

@@ -73,9 +73,7 @@ struct KafkaProperties {
         }
     }
 
-    /// Makes a producer.
-    ///
-    /// - Throws: `OutputError` with code `invalidSetting` and the library's words.
+    /// Makes a producer; throws code `invalidSetting` with the library's words.
     func open() throws(OutputError) -> OpaquePointer {
         guard let properties = ckafka_properties_new() else {
             throw OutputError(.library, "there is no memory for a producer")
@@ -92,16 +90,12 @@ struct KafkaProperties {
     }
 
     /// Makes a producer that connects to nothing, for what the library has against the properties, and ends it.
-    ///
-    /// - Throws: `OutputError` with code `invalidSetting` and the library's words.
     func rehearse() throws(OutputError) { ckafka_close(try open()) }
 }
 
 /// librdkafka, which is loaded when a destination of that type is set up.
 enum KafkaLibrary {
-    /// Loads it, unless that is done.
-    ///
-    /// - Throws: `OutputError` with code `library` and the package's name.
+    /// Loads it, unless that is done; throws code `library` with the package's name.
     static func load() throws(OutputError) {
         var words = [CChar](repeating: 0, count: 512)
         guard !ckafka_load(&words, words.count) else { return }

@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Model
 
-/// Some records on their way.
 final class KafkaTicket: Ticket<KafkaRecord> {
     /// Those that every record has.
     var headers: [(name: String, value: String)] = []

@@ -2,10 +2,7 @@ internal import EventLoops
 internal import Model
 
 extension DestinationSettings {
-    /// Refuses settings without meaning.
-    ///
-    /// - Returns: the servers, each once; they are tried one after the other.
-    /// - Throws: `OutputError` with code `invalidSetting`.
+    /// The servers, each once, in the order of trying; refuses settings without meaning (`invalidSetting`).
     func checkNATS() throws(OutputError) -> [NATSAddress] {
         try require(
             nats.subject.longest.isNATSSubject,

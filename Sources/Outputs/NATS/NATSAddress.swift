@@ -14,9 +14,7 @@ struct NATSAddress: Hashable, Sendable {
     /// Servers that were learned of from others are known by numbers mostly, and their certificates by names.
     var certificateName: String?
 
-    /// The server of `nats://host:port` or `tls://host:port`.
-    ///
-    /// - Throws: `OutputError` with code `invalidSetting`.
+    /// The server of `nats://host:port` or `tls://host:port`; throws with code `invalidSetting`.
     init(url text: String) throws(OutputError) {
         let url = EndpointURL(text)
         try require(
@@ -31,9 +29,7 @@ struct NATSAddress: Hashable, Sendable {
         isTLS = url.scheme == "tls"
     }
 
-    /// The server of `host:port`, as servers tell of each other: hostile.
-    ///
-    /// - Parameter usualPort: the port where none is written; nil: there must be one.
+    /// The server of `host:port`, as servers tell of each other: hostile. Without `usualPort` there must be a port.
     init?(authority: String, usualPort: UInt16? = nil) {
         guard let url = EndpointURL("nats://\(authority)"), url.host.utf8.count <= 253,
             let port = url.port.map({ UInt16($0) }) ?? usualPort
@@ -50,9 +46,7 @@ struct NATSAddress: Hashable, Sendable {
     /// `host:port`, with brackets where they are needed.
     var authority: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// What its certificate must be for.
     var verifiedName: String { certificateName ?? host }
 
-    /// Whether nothing that is sent there leaves the machine.
     var isLoopback: Bool { host.isLoopbackHost }
 }

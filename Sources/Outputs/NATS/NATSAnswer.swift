@@ -4,11 +4,7 @@ internal import Model
 ///
 /// JetStream never looks into events: nothing is ever bisected, no answer makes dead letters but for size.
 enum NATSAnswer {
-    /// What an acknowledgement, or what came in its place, means.
-    ///
-    /// - Parameters:
-    ///   - wireBytes: the size of the message, headers included.
-    ///   - subject: where it was sent, for messages to a person.
+    /// What an acknowledgement, or what came in its place, means; `wireBytes` is the message's size with headers.
     static func outcome(headers: [UInt8], payload: [UInt8], wireBytes: Int, subject: String) -> Outcome {
         if let status = status(in: headers) {
             guard status == 503 else {
@@ -89,7 +85,6 @@ enum NATSAnswer {
 
 /// What a line `-ERR` of a server means.
 struct NATSComplaint: Equatable {
-    /// What it is about.
     enum Scope: Equatable {
         /// The connection: it ends.
         case connection
@@ -101,9 +96,7 @@ struct NATSComplaint: Equatable {
     /// For batches that it keeps from being stored.
     let outcome: Outcome
 
-    /// - Parameters:
-    ///   - text: what stood after `-ERR`.
-    ///   - host: the server, for messages to a person.
+    /// - Parameter text: what stood after `-ERR`.
     init(_ text: String, host: String) {
         func failure(_ hint: String) -> Failure {
             Failure(kind: .status, message: "\(host): \(hint)", excerpt: AnswerReader.excerpt(Array(text.utf8)))

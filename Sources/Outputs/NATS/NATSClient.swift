@@ -112,7 +112,6 @@ actor NATSClient {
         return link
     }
 
-    /// Whether somebody waits for a connection.
     var isWanted: Bool { !waiting.isEmpty }
 
     /// There is a connection, or none can be made.

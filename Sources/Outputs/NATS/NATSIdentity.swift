@@ -31,9 +31,7 @@ enum NATSIdentity: Sendable {
         }
     }
 
-    /// The members of `CONNECT` that authenticate us.
-    ///
-    /// - Returns: nil when there is nothing to sign, or no memory.
+    /// The members of `CONNECT` that authenticate us; nil when there is nothing to sign, or no memory.
     func members(nonce: String?) -> [(String, String)]? {
         func signed(by key: NKey, _ name: String, _ value: String) -> [(String, String)]? {
             nonce.flatMap(key.signature).map { [(name, value), ("sig", $0)] }

@@ -6,7 +6,6 @@ internal import Model
 ///
 /// Lives on its client's loop, and decides nothing.
 final class NATSLink {
-    /// How far it is.
     enum Phase {
         /// The server's first line is awaited.
         case greeting
@@ -32,7 +31,6 @@ final class NATSLink {
     var openingTimer: EventLoop.TimerID?
     /// The messages that acknowledgements are awaited for: the ticket, by the last word of the subject.
     var awaited: [UInt64: UInt64] = [:]
-    /// When the server was last heard.
     var lastHeard: BootInstant
     /// What it complained of last: the reason for the end that follows.
     var complaint: NATSComplaint?
@@ -73,7 +71,6 @@ final class NATSLink {
     var isOpen: Bool { socket >= 0 }
     /// Whether the kernel did not take all that was said.
     var hasUnsent: Bool { sent < outgoing.count }
-    /// When the server's certificate ends.
     var peerExpiry: Timestamp? { tls?.peerExpiry }
     /// Whether the server has said more than was read: in clear text, before TLS, that is an attack.
     var hasUnread: Bool { parser.keptBytes > 0 }
@@ -85,9 +82,7 @@ final class NATSLink {
         socket = -1
     }
 
-    /// Calls `handler` when something can be done.
-    ///
-    /// - Returns: the failure when the kernel has no memory for it.
+    /// Calls `handler` when something can be done; returns the failure when the kernel has no memory for it.
     func watch(_ handler: @escaping (EventLoop.Readiness) -> Void) -> Failure? {
         let wanted: EventLoop.Readiness = hasUnsent ? [.readable, .writable] : .readable
         guard isOpen, wanted != watched else { return nil }
@@ -100,7 +95,6 @@ final class NATSLink {
         }
     }
 
-    /// Begins TLS.
     func begin(_ session: TLSSession) {
         tls = session
         phase = .handshaking
@@ -127,9 +121,7 @@ final class NATSLink {
         return nil
     }
 
-    /// Sends what the kernel takes.
-    ///
-    /// - Returns: the failure when the connection is broken.
+    /// Sends what the kernel takes; returns the failure when the connection is broken.
     func flush() -> Failure? {
         while sent < outgoing.count {
             let count = outgoing.withUnsafeBytes { bytes in
@@ -147,9 +139,7 @@ final class NATSLink {
         return nil
     }
 
-    /// Reads what has arrived.
-    ///
-    /// - Returns: the failure when the connection has ended; operations that came before may be read.
+    /// Reads what has arrived. A failure ends the connection; operations that came before it may still be read.
     func receive(at now: BootInstant) -> Failure? {
         let count = recv(socket, &buffer, buffer.count, 0)
         guard count > 0 else {
@@ -175,7 +165,6 @@ final class NATSLink {
         return end
     }
 
-    /// The next operation that was read.
     func next() throws(NATSProtocolError) -> NATSOperation? { try parser.next() }
 
     private func broken(_ number: Int32) -> Failure {

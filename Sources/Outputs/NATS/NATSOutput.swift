@@ -36,7 +36,6 @@ public actor NATSOutput: MeasuredOutput {
 
     /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
     ///
-    /// - Parameter version: the agent's.
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
     public init(
         _ name: DestinationName, _ settings: DestinationSettings, version: String = "", on loop: EventLoop, log: Log,
@@ -111,7 +110,6 @@ public actor NATSOutput: MeasuredOutput {
         return NATSMessage(subject: part.text, headers: headers, payload: try builder.body(of: part.batch))
     }
 
-    /// A message for each event.
     private func events(of batch: Batch) throws(OutputError) -> [NATSMessage] {
         let events = try EventView.all(try builder.lines(of: batch))
         let subjects = try templates.fill(for: batch.header) { events }

@@ -14,7 +14,6 @@ struct NATSMessage {
     var size: Int { headers.count + payload.count }
 }
 
-/// Some messages on their way.
 final class NATSTicket: Ticket<NATSMessage> {
     /// The messages that an acknowledgement is awaited for, by the last word of its subject.
     var awaited: [UInt64: Int] = [:]

@@ -46,9 +46,7 @@ struct NKey: Sendable {
         return EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, Array(bytes[2..<34]), 32)
     }
 
-    /// The signature of what the server asks to be signed, in Base64 for addresses without its padding.
-    ///
-    /// - Returns: nil for want of memory.
+    /// The signature of what the server asks to be signed, in unpadded Base64 for addresses; nil for want of memory.
     func signature(of nonce: String) -> String? {
         let key = NKey.key(of: seed)
         defer { EVP_PKEY_free(key) }
@@ -97,7 +95,6 @@ enum Base32 {
         return count < 5 && bits & (1 << count - 1) == 0 ? bytes : nil
     }
 
-    /// The text of bytes.
     static func encode(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []
         var bits: UInt32 = 0

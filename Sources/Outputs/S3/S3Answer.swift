@@ -5,9 +5,6 @@ internal import Model
 ///
 /// An object store never looks into events: nothing is ever bisected, no answer makes dead letters.
 enum S3Answer {
-    /// - Parameters:
-    ///   - wireBytes: the size of the body that was sent.
-    ///   - now: the time of day, for dates.
     static func outcome(of answer: HTTPAnswer, wireBytes: Int, now: Timestamp) -> Outcome {
         let code = errorCode(in: answer.body)
         func failure(_ hint: String? = nil) -> Failure {

@@ -86,7 +86,6 @@ public actor S3Output: MeasuredOutput {
         }
     }
 
-    /// Writes one object.
     private func store(_ body: [UInt8], at url: String, _ batch: BatchID) async -> Outcome {
         let checksum = SHA256.bytes(body)
         do throws(CredentialFailure) {
@@ -202,7 +201,6 @@ public actor S3Output: MeasuredOutput {
 
     private static let answerLimit = 4096
 
-    /// A request with its signature.
     private func signed(
         _ request: HTTPRequest, _ checksum: [UInt8]? = nil
     ) async throws(CredentialFailure) -> HTTPRequest {

@@ -10,9 +10,7 @@ struct CredentialService {
 
     /// A service that is asked as a destination would be.
     ///
-    /// - Parameters:
-    ///   - name: the service, for messages: `the token endpoint`.
-    ///   - options: its address and how it is reached.
+    /// - Parameter name: the service, for messages: `the token endpoint`.
     /// - Throws: `OutputError`: the address is none, or a certificate cannot be read.
     init(_ name: String, _ options: HTTPOptions, on loop: EventLoop) throws(OutputError) {
         var options = options

@@ -22,7 +22,6 @@ struct FollowedFiles {
 
     /// Reads them for the first time.
     ///
-    /// - Parameter hasLines: whether the secret is a text of several lines.
     /// - Throws: `OutputError`: a file that cannot be read or used.
     init(
         _ name: DestinationName, _ tls: TLSOptions, secret: SecretSource?, hasLines: Bool = false, log: Log,
@@ -35,23 +34,18 @@ struct FollowedFiles {
         nextLook = now + .seconds(1)
     }
 
-    /// The certificates in use.
     var tls: TLSMaterial.Contents { material.contents }
-    /// The secret in use; nil without one.
     var secret: Secret? { provider?.current }
     /// Whether anything is in a file.
     var areAny: Bool { material.hasFiles || provider?.hasFile ?? false }
 
-    /// When the certificates in use expire.
     var certificates: OutputCertificates {
         OutputCertificates(ownExpiry: material.certificateExpiry, authorityExpiry: material.authorityExpiry)
     }
 
     /// Reads what has changed.
     ///
-    /// - Parameters:
-    ///   - certificates: what is said of them.
-    ///   - use: takes a new secret into use; throws when it cannot be used.
+    /// - Parameter use: takes a new secret into use; throws when it cannot be used.
     mutating func readChanged(
         at now: BootInstant, _ certificates: inout OutputCertificates,
         use: (Secret?) throws(OutputError) -> Void = { _ in }

@@ -50,9 +50,7 @@ final class OAuth2Client: RequestAuthorizer {
         request.credential = number
     }
 
-    /// A token that is good now, and its number.
-    ///
-    /// - Throws: why there is none.
+    /// A token that is good now, and its number; throws why there is none.
     func token(_ now: () -> Timestamp) async throws(CredentialFailure) -> Temporary<AccessToken>.Given {
         try await temporary.current(now) { () throws(CredentialFailure) in try await ask(now()) }
     }

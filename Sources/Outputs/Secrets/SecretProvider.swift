@@ -42,10 +42,8 @@ struct SecretProvider {
         getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) }
     }
 
-    /// Whether it is in a file.
     var hasFile: Bool { file != nil }
 
-    /// Whether the file was changed since it was read.
     var hasChanged: Bool { file?.hasChanged ?? false }
 
     /// Reads the file again.

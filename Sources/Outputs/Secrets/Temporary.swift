@@ -19,9 +19,7 @@ final class Temporary<Value: Expiring> {
     /// What was given, and a number that tells it from what was given before and after.
     typealias Given = (value: Value, number: Int)
 
-    /// What is good now.
-    ///
-    /// - Throws: why there is none.
+    /// What is good now; throws why there is none.
     func current(
         _ now: () -> Timestamp, renew: () async throws(CredentialFailure) -> Value
     ) async throws(CredentialFailure) -> Given {

@@ -30,7 +30,6 @@ package struct CertificateFile: ~Copyable {
         certificates.map { CertificateFile.end(of: $0) ?? Timestamp(nanoseconds: .max) }
     }
 
-    /// When the first of them expires.
     var firstExpiry: Timestamp? { expiries.min() }
 
     /// - Throws: `OutputError` with code `badFile` when there is no key, it is encrypted, or not this certificate's.

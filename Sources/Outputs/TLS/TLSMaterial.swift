@@ -6,7 +6,6 @@ internal import Model
 /// What is in force is kept in memory. Files that do not fit together (a certificate is there, its key not yet) change
 /// nothing: the last good ones stay until both are right.
 struct TLSMaterial {
-    /// What connections are made with.
     struct Contents: Equatable {
         var authorities: [UInt8] = []
         var certificate: [UInt8] = []
@@ -37,10 +36,8 @@ struct TLSMaterial {
         try refresh()
     }
 
-    /// Whether anything is read from files.
     var hasFiles: Bool { authorities != nil || certificate != nil }
 
-    /// Whether a file was changed since it was read.
     var hasChanged: Bool { [authorities, certificate, key].contains { $0?.hasChanged ?? false } }
 
     /// Reads all files again and checks that they are what they should be.

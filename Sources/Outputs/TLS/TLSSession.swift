@@ -9,7 +9,6 @@ internal import Model
 /// The other side must show a certificate of a trusted authority for the wanted name, and one of the pinned keys where there
 /// are any, before the first byte of the talk goes out. Nothing here blocks or knows a socket.
 final class TLSSession {
-    /// How far the handshake is.
     enum Handshake: Equatable {
         /// More is to be sent or received.
         case pending
@@ -117,9 +116,7 @@ final class TLSSession {
         }
     }
 
-    /// What the other side has said.
-    ///
-    /// - Returns: the failure when TLS has ended, good or bad; after that nothing more comes.
+    /// What the other side has said, and the failure when TLS has ended, good or bad: then nothing more comes.
     func read() -> (bytes: [UInt8], end: Failure?) {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16_384)
@@ -139,9 +136,7 @@ final class TLSSession {
         }
     }
 
-    /// Says something.
-    ///
-    /// - Returns: whether it could be packed; it cannot after a failure.
+    /// Says something; false when it could not be packed, as after a failure.
     func write(_ bytes: ArraySlice<UInt8>) -> Bool {
         var rest = bytes
         while !rest.isEmpty {

@@ -59,7 +59,6 @@ package final class EventTemplates: Sendable {
     /// Whether the events of a batch may differ in them.
     var areOfEvents: Bool { !fields.isEmpty }
 
-    /// What was counted since this was last asked.
     func takeCounts() -> Counts {
         guard areOfEvents else { return Counts() }
         return state.withLock { state in
@@ -68,9 +67,7 @@ package final class EventTemplates: Sendable {
         }
     }
 
-    /// What the templates become for each event of a batch.
-    ///
-    /// - Parameter events: the batch's; asked for only where they may differ.
+    /// What the templates become for each event of a batch; the events are asked for only where they may differ.
     func fill(
         for header: BatchHeader, _ events: () throws(OutputError) -> [EventView]
     ) throws(OutputError) -> FilledTemplates {
@@ -178,7 +175,6 @@ struct FilledTemplates {
     /// Which of the texts an event has.
     func number(of event: Int) -> Int { which?[event] ?? 0 }
 
-    /// What an event has.
     subscript(event: Int) -> [String] { texts[number(of: event)] }
 
     /// The events of each text of the first template, where they may differ.

@@ -23,7 +23,6 @@ package struct ElasticsearchEncoder: BatchEncoder {
             tokenPlace: .authorization(scheme: "ApiKey"))
     }
 
-    /// Two lines for each event.
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
         let index = try templates?.fill(for: header) { events }

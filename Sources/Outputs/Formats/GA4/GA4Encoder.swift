@@ -128,10 +128,8 @@ package struct GA4Encoder: PiecewiseEncoder {
         return changed
     }
 
-    /// An event's name that is taken.
     static func eventName(_ text: String) -> String { name(text, reserved: ReservedNames.events) }
 
-    /// A parameter's name that is taken.
     static func parameterName(_ text: String) -> String { name(text, reserved: ReservedNames.parameters) }
 
     private static func name(_ text: String, reserved: Set<String>) -> String {
@@ -172,7 +170,6 @@ package struct GA4Encoder: PiecewiseEncoder {
         return String(hash >> 11)
     }
 
-    /// Whose events they are.
     private struct Client: Hashable {
         let id: String
         let user: String?

@@ -6,7 +6,6 @@ package struct JSONArrayEncoder: BatchEncoder {
 
     package var traits: FormatTraits { FormatTraits() }
 
-    /// The lines with a comma for each line feed but the last, in brackets.
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let feed = UInt8(ascii: "\n")
         return [UInt8](unsafeUninitializedCapacity: lines.count + 2) { body, count in

@@ -8,9 +8,7 @@ package struct OTLPEncoder: BatchEncoder {
     private let encoding: OTLPEncoding
     private let version: String
 
-    /// - Parameters:
-    ///   - encoding: default protocol buffers.
-    ///   - version: the agent's, told as the scope's.
+    /// - Parameter version: the agent's, told as the scope's.
     package init(_ encoding: OTLPEncoding = .protobuf, version: String = "") {
         self.encoding = encoding
         self.version = version

@@ -28,8 +28,6 @@ struct OTLPMessage {
 
     mutating func add(_ number: UInt64, _ name: StaticString, _ value: Value) { fields.append((number, name, value)) }
 
-    // MARK: JSON
-
     func write(to text: inout JSONText) {
         text.raw("{")
         for field in fields {
@@ -58,8 +56,7 @@ struct OTLPMessage {
         text.close("}")
     }
 
-    // MARK: Protocol buffers
-
+    /// The message in protocol buffers.
     var bytes: [UInt8] {
         var bytes: [UInt8] = []
         func append(_ number: UInt64) {

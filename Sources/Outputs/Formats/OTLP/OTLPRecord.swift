@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Model
 
-/// Names and their values.
 typealias OTLPAttributes = [(key: String, value: OTLPMessage)]
 
 extension OTLPMessage {
@@ -23,9 +22,7 @@ extension OTLPMessage {
         return .messages(unique)
     }
 
-    /// A value of an attribute.
-    ///
-    /// - Parameter depth: how much deeper values may be nested; what is deeper stays JSON, as text.
+    /// A value of an attribute; what is nested deeper than `depth` stays JSON, as text.
     static func value(_ json: JSONSlice, depth: Int = 32) -> OTLPMessage {
         switch json.kind {
         case .null: return OTLPMessage()
@@ -96,8 +93,6 @@ extension OTLPMessage {
     ]
 
     /// The request of a batch: events one after the other that come from the same app and machine are a group.
-    ///
-    /// - Parameter version: the agent's; empty where it is not told.
     static func request(_ events: [EventView], in batch: BatchHeader, version: String) -> OTLPMessage {
         var scope = OTLPMessage((1, "name", .text("spoolship")))
         if !version.isEmpty { scope.add(2, "version", .text(version)) }

@@ -55,7 +55,6 @@ package struct SplunkEncoder: BatchEncoder {
             headers: channel.map { [("X-Splunk-Request-Channel", $0)] } ?? [])
     }
 
-    /// Objects one after the other.
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
         let index = try templates?.fill(for: header) { events }
