@@ -43,9 +43,7 @@ public final class CertificateAuthority {
     private let keyHandle: OpaquePointer
     private let certificateHandle: OpaquePointer
 
-    /// A new authority, valid for ten years.
-    ///
-    /// - Throws: `ReceiverError` with code `certificate`.
+    /// A new authority, valid for ten years; throws with code `certificate`.
     public init(now: Timestamp, commonName: String = "Spoolship development") throws(ReceiverError) {
         let request = Request(
             commonName: commonName, names: [], notBefore: now - .seconds(3600), notAfter: now + .seconds(3650 * 86_400))
@@ -60,9 +58,7 @@ public final class CertificateAuthority {
         EVP_PKEY_free(keyHandle)
     }
 
-    /// A certificate for a new key.
-    ///
-    /// - Throws: `ReceiverError` with code `certificate`, for example for a name that is none.
+    /// A certificate for a new key; throws with code `certificate`, for example for a name that is none.
     public func issue(_ request: Request) throws(ReceiverError) -> Identity {
         let made = try CertificateAuthority.make(request, issuer: (certificateHandle, keyHandle))
         defer {
@@ -72,7 +68,6 @@ public final class CertificateAuthority {
         return CertificateAuthority.identity(made)
     }
 
-    /// A certificate and its key, which the library has.
     private typealias Handles = (certificate: OpaquePointer, key: OpaquePointer)
 
     /// - Parameter issuer: who signs it; nil: its own key does.

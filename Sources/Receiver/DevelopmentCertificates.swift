@@ -41,9 +41,7 @@ public struct DevelopmentCertificates: Sendable, Equatable {
         }
     }
 
-    /// The server's certificate and key, as the receiver takes them.
-    ///
-    /// - Throws: `ReceiverError` with code `file`.
+    /// The server's certificate and key, as the receiver takes them; throws with code `file`.
     public func identity() throws(ReceiverError) -> CertificateAuthority.Identity {
         func text(_ path: String) throws(ReceiverError) -> String {
             let bytes = try relaying(try WholeFile.bytes(of: path, atMost: 1 << 20)) { (error: SystemError) in

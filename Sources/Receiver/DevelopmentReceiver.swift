@@ -17,9 +17,7 @@ public final class DevelopmentReceiver: Sendable {
     nonisolated(unsafe) private let server: OpaquePointer
     private let isStopped = Atomic<Bool>(false)
 
-    /// Starts to listen.
-    ///
-    /// - Throws: `ReceiverError` with code `listen`, `file` or `certificate`.
+    /// Starts to listen; throws with code `listen`, `file` or `certificate`.
     public init(_ options: ReceiverOptions) throws(ReceiverError) {
         let listener: Descriptor
         do throws(SystemError) {

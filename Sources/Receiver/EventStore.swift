@@ -31,9 +31,7 @@ struct EventStore: ~Copyable {
         if let raw { close(raw) }
     }
 
-    /// Appends lines.
-    ///
-    /// - Returns: whether they are all there (and durable, if that was asked for); otherwise none is.
+    /// Appends lines: true when all of them are there (and durable, if that was asked for), else none is.
     mutating func append(_ lines: [UInt8]) -> Bool {
         guard let raw else { return true }
         do throws(SystemError) {

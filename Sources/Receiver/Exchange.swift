@@ -1,6 +1,5 @@
 /// One request while it is being read and answered. Touched by one thread at a time: the server's, for its connection.
 final class Exchange {
-    /// What the request is for.
     enum Kind {
         case events
         case stats

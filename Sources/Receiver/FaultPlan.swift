@@ -45,7 +45,6 @@ struct FaultDice {
         random = RepeatableRandom(seed: plan.seed)
     }
 
-    /// What happens to the next request.
     mutating func draw() -> FaultPlan.Fault? {
         drawn += 1
         guard let fault = plan.fault, plan.first.map({ drawn <= $0 }) ?? true else { return nil }
