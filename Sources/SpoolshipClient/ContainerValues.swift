@@ -111,9 +111,7 @@ public final class ContainerValues: @unchecked Sendable {
         return monitor.sync { values[key] }
     }
 
-    /// Reads the file if it is another one than was read last.
-    ///
-    /// - Returns: whether the values have changed.
+    /// Reads the file if it is another one than was read last; returns whether the values have changed.
     @discardableResult
     private func refresh(atOnce: Bool) -> Bool {
         monitor.lock()

@@ -39,10 +39,8 @@ func timeText(_ milliseconds: Int64) -> String {
     return "\(date)T\(clock).\(padded(rest, 3))Z"
 }
 
-/// Waits for a second.
 func sleepSecond() { sleep(1) }
 
-/// A failed system call, for a person.
 func systemMessage(_ number: Int32) -> String { String(cString: strerror(number)) }
 
 /// Closes a file, where `close` is a method's name.
@@ -104,7 +102,6 @@ final class Monitor: @unchecked Sendable {
     func lock() { pthread_mutex_lock(mutex) }
     func unlock() { pthread_mutex_unlock(mutex) }
     func wakeAll() { pthread_cond_broadcast(condition) }
-    /// Does something under the lock.
     func sync<Result>(_ body: () -> Result) -> Result {
         lock()
         defer { unlock() }
@@ -129,9 +126,7 @@ final class Monitor: @unchecked Sendable {
     }
 }
 
-/// Starts a thread that runs `body` and keeps it alive until it returns.
-///
-/// - Returns: false when the system has no thread left.
+/// Starts a thread that runs `body` and keeps it alive until it returns; false when the system has no thread left.
 func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
     final class Box {
         let body: @Sendable () -> Void

@@ -65,9 +65,7 @@ final class SpoolWriter: @unchecked Sendable {
         return state
     }
 
-    /// Takes a line.
-    ///
-    /// - Throws: when the buffer has no room until `deadline`, or the writer is closed.
+    /// Takes a line; throws when the buffer has no room until `deadline`, or the writer is closed.
     func take(_ line: [UInt8], isUrgent: Bool, until deadline: Int64) throws(AnalyticsError) {
         monitor.lock()
         defer { monitor.unlock() }
