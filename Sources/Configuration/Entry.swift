@@ -5,9 +5,7 @@ struct Entry<Owner: Sendable>: Sendable {
     let description: EntryDescription
     /// Reads a node into its place, or adds to the problems.
     let read: @Sendable (TOMLNode, String, inout Owner, inout ReadContext) -> Void
-    /// Lists what the owner holds, under the given path.
     let list: @Sendable (Owner, SectionPlace) -> [EffectiveSetting]
-    /// Which destinations have it, and whether it can change their answers.
     var use = DestinationUse()
 
     var name: String { description.name }
@@ -33,26 +31,21 @@ package indirect enum EntryDescription: Sendable {
     }
 }
 
-/// A setting, for help, the shipped file and the manual.
 package struct SettingDescription: Sendable {
     package let name: String
     /// What its value is: `duration`.
     package let type: String
     /// What is allowed: `1s to 1d`; empty when the type says it all.
     package let range: String
-    /// The default; nil when it is not set.
     package let defaultValue: SettingValue?
     /// A value to show where there is no default.
     package let example: String?
     /// What it is for and why one would change it, in one line.
     package let why: String
-    /// Whether a reload cannot apply it.
     package let needsRestart: Bool
 }
 
-/// A section, for help, the shipped file and the manual.
 package struct SectionDescription: Sendable {
-    /// How a section is written.
     package enum Kind: Sendable, Equatable {
         /// Once: `[queue]`.
         case once
@@ -64,9 +57,7 @@ package struct SectionDescription: Sendable {
 
     package let name: String
     package let kind: Kind
-    /// What it is for, in one line.
     package let why: String
-    /// Its keys, in the order of the shipped file.
     package let entries: [EntryDescription]
 }
 
@@ -153,7 +144,6 @@ struct ReadContext {
         origins[path] = position.map { .file($0) } ?? origin
     }
 
-    /// Where a setting was set, for a message about it.
     func position(of path: String) -> Position? {
         guard case .file(let position) = origins[path] else { return nil }
         return position
@@ -216,8 +206,6 @@ private func unknownKey(_ key: String, path: String, known: [String]) -> String 
 
 extension SectionDescription {
     /// How the section is begun: `[queue]`, `[[destination]]`, `[apps.NAME]`.
-    ///
-    /// - Parameter prefix: the sections that it is in, as in `destination.`.
     func heading(prefix: String = "") -> String {
         switch kind {
         case .once: "[\(prefix)\(name)]"

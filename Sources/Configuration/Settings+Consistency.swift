@@ -259,7 +259,6 @@ extension ReadContext {
     }
 }
 
-/// The settings of a destination for which none is set.
 private let unsetDestination = DestinationSettings().effective(in: .root)
 
 /// Why Elasticsearch refuses a name of an index; nil when it does not.

@@ -27,8 +27,6 @@ public struct Settings: Sendable, Equatable {
     package init() {}
 
     /// Where a setting comes from.
-    ///
-    /// - Parameter path: its name with those of its sections: `queue.max_size`, `destination.main.url`.
     public func origin(of path: String) -> Origin { origins[path] ?? .standard }
 
     /// Every setting with the value in force, in the order of the shipped file. Secrets are masked when printed.

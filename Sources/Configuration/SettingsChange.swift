@@ -4,9 +4,7 @@ public import Model
 public struct SettingsChange: Sendable, Equatable, CustomStringConvertible {
     /// Its name with those of its sections: `queue.max_size`.
     public let path: String
-    /// The value before; nil when it was not set.
     package let before: SettingValue?
-    /// The value after; nil when it is not set.
     package let after: SettingValue?
     /// Whether a reload cannot apply it.
     public let needsRestart: Bool

@@ -1,6 +1,5 @@
 extension Settings {
-    /// The text of the shipped `etc/spoolship.toml`: every setting with its default, what is allowed, and why one would
-    /// change it. A test holds the file to it.
+    /// The text of the shipped `etc/spoolship.toml`, every setting explained. A test holds the file to it.
     public static var shippedFile: String {
         """
         # The configuration of Spoolship (TOML 1.0).
@@ -55,7 +54,6 @@ extension SettingDescription {
         return range.isEmpty ? type : "\(type), \(range)"
     }
 
-    /// The setting as it is in the shipped file.
     var shippedText: String {
         var notes = allowed
         if defaultValue == nil { notes += "; not set" }

@@ -145,7 +145,6 @@ extension ValueType {
         }
     }
 
-    /// Names and values.
     static func map<Element>(
         of element: ValueType<Element>, names: String = "any name",
         accepts: @escaping @Sendable (String) -> Bool = { !$0.isEmpty }

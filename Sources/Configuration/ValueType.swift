@@ -80,7 +80,6 @@ extension ValueType where Value: Comparable & AdditiveArithmetic {
 }
 
 extension ValueType where Value == Int {
-    /// A whole number; `zero` says what 0 means where it means something of its own.
     static func count(_ range: ClosedRange<Int>, zero: String? = nil) -> ValueType {
         bounded("whole number", range, zero: zero, text: { "\($0)" }) { node throws(ValueMistake) in
             guard case .integer(let value) = node.value else { throw .wrongType("a whole number", node) }
@@ -139,7 +138,6 @@ extension ValueType where Value == Double {
 }
 
 extension ValueType where Value == Duration {
-    /// A duration; `zero` says what 0 means where it means something of its own.
     static func duration(_ range: ClosedRange<Duration>, zero: String? = nil) -> ValueType {
         bounded("duration", range, zero: zero, text: DurationText.print) { node throws(ValueMistake) in
             try node.duration()

@@ -115,7 +115,6 @@ extension ValueType where Value == [ContainerSettings.Requirement] {
 }
 
 extension ValueType where Value == [String] {
-    /// One text, or a list of texts.
     static func oneOrMore(of element: ValueType<String>) -> ValueType {
         let list = ValueType.list(of: element, count: 1...16, unique: true)
         return ValueType("\(element.name) or list of them", range: element.range) { node throws(ValueMistake) in

@@ -56,8 +56,7 @@ extension DispatchSettings: SettingsSection {
 }
 
 extension DispatchInterval {
-    /// The interval that a text says, in a file or on the command line: `off`, 0 or a negative number for off,
-    /// a duration otherwise.
+    /// The interval that a text says in a file or a command: `off`, 0 or a negative number for off, else a duration.
     ///
     /// - Throws: `Problem` that says what to write instead.
     public init(text: String) throws(Problem) {

@@ -20,8 +20,7 @@ public enum LimitPreset: String, Sendable, CaseIterable {
     case appCenter = "app_center"
 }
 
-/// `[limits]` and `[apps.NAME.limits]`: limits of events; an app's limits that are nil follow `[limits]`. There are
-/// none by default, and 0 turns one off.
+/// `[limits]` and `[apps.NAME.limits]`, where nil follows `[limits]`. There are none by default, and 0 turns one off.
 public struct LimitSettings: Sendable, Equatable {
     package var like: LimitPreset?
     package var eventNames = LimitSetting()

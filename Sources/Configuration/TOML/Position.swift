@@ -19,11 +19,8 @@ public enum Origin: Sendable, Hashable, CustomStringConvertible {
     case standard
     /// Nobody set it, and destinations of this type or format have their own default: `type s3`.
     case type(String)
-    /// A configuration file.
     case file(Position)
-    /// A container of that id.
     case container(String)
-    /// A command, at run time.
     case command
 
     /// For a person: `default`, `default of type s3`, `/etc/spoolship/spoolship.toml:12`, `container GTM-1234`, `command`.

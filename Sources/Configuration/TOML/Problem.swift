@@ -2,19 +2,13 @@
 public struct Problem: Error, Sendable, Equatable {
     /// Closed, for code and tests.
     public enum Code: String, Sendable, CaseIterable {
-        /// A file cannot be read.
         case unreadable
         /// The text is not TOML.
         case syntax
-        /// There is no such setting.
         case unknownKey = "unknown_key"
-        /// A value of another type is wanted.
         case wrongType = "wrong_type"
-        /// The value is outside what is allowed.
         case outOfRange = "out_of_range"
-        /// Something must be there and is not.
         case missing
-        /// Two settings contradict each other.
         case conflict
         /// What a setting names is not as it must be: a file, a directory, a port of this machine.
         case environment
@@ -22,7 +16,6 @@ public struct Problem: Error, Sendable, Equatable {
 
     /// Whether the configuration can still be used.
     public enum Severity: String, Sendable {
-        /// It cannot.
         case error
         /// It can; a person should look.
         case warning

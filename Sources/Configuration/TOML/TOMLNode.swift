@@ -12,7 +12,6 @@ struct TOMLNode: Sendable {
         case date
     }
 
-    /// A key of a table, and what it stands for.
     struct Member: Sendable {
         let key: String
         var keyPosition: Position?

@@ -8,8 +8,6 @@ enum TOMLText {
     /// A section whose heading could not be read gets this name: nothing is said of what is in it.
     static let unreadableSection = "\u{1}unreadable"
 
-    /// Reads a text.
-    ///
     /// The parser stops at its first mistake. To find the others, the line it stopped at is blanked and the text read
     /// again, as long as mistakes move forward.
     /// - Returns: the root table of what could be read, and the mistakes of form in the order of lines.

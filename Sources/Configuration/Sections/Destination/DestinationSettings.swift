@@ -4,7 +4,6 @@ extension DestinationSettings: SettingsSection {
     static let entries: [Entry<DestinationSettings>] =
         reachEntries + loginEntries + requestEntries + OwnSettings.entries + sectionEntries
 
-    /// Where it is, and what it reads.
     private static let reachEntries: [Entry<DestinationSettings>] = [
         .setting(
             "name", \.name, .destinationName.standingForNothing(""),
@@ -68,7 +67,6 @@ extension DestinationSettings: SettingsSection {
             file: \.password.file, credential: \.password.credential, "the password", example: ("…", "main.password")
         ).map { $0.only(.requests) }
 
-    /// How it is asked, and what an answer means.
     private static let requestEntries: [Entry<DestinationSettings>] = [
         .setting(
             "proxy", \.proxy, optional: .url("http", "https", "socks5", "socks5h", credentials: true),

@@ -4,13 +4,11 @@ public import Model
 public struct DestinationUse: Sendable, Equatable {
     /// Which destinations have it.
     enum Scope: Sendable, Equatable {
-        /// All of them.
         case all
         /// Those that are reached over the network.
         case servers
         /// Those that are reached over the network and may have a user.
         case requests
-        /// Those of some types.
         case types([DestinationSettings.Kind])
         /// Those of type `http` with one of some formats.
         case formats([DestinationSettings.Format])
@@ -42,7 +40,6 @@ extension Entry {
         return entry
     }
 
-    /// The same setting; it cannot change what a destination answers.
     func changingNoAnswer() -> Entry {
         var entry = self
         entry.use.changesAnswers = false

@@ -30,8 +30,7 @@ private func isKafkaProperty(_ name: String) -> Bool {
         && name.allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber || $0 == "." || $0 == "_") }
 }
 
-/// Whether a property is a key or a password. They are refused, because they have their own settings; what was tried is no less
-/// a secret.
+/// Whether a property is a key or a password: those have their own settings and are refused, but stay secret.
 private func isKafkaSecret(_ name: String) -> Bool {
     name.hasPrefix("sasl.") || name.hasPrefix("ssl.key")
         || ["password", "secret", "pem"].contains { name.hasSuffix($0) }
@@ -60,7 +59,6 @@ extension ValueType where Value == String {
     }
 }
 
-// What can only be judged when all files have been read.
 extension ReadContext {
     mutating func checkKafka(_ destination: DestinationSettings, path: String) {
         let kafka = destination.kafka

@@ -3,7 +3,6 @@ internal import Model
 extension NATSSettings: SettingsSection {
     static let entries: [Entry<NATSSettings>] = subjectEntries + loginEntries
 
-    /// Where messages go, and what they are.
     private static let subjectEntries: [Entry<NATSSettings>] = [
         .setting(
             "subject", \.subject, .template(.subject).standingForNothing(""),
@@ -62,7 +61,6 @@ extension ValueType where Value == String {
     }
 }
 
-// What can only be judged when all files have been read.
 extension ReadContext {
     mutating func checkNATS(_ destination: DestinationSettings, path: String) {
         let nats = destination.nats

@@ -37,8 +37,7 @@ extension OwnSettings {
 }
 
 extension Settings {
-    /// `[dispatch]` as it holds for a destination: what it sets for itself, and a batch's size no larger than the queue's cap
-    /// allows.
+    /// `[dispatch]` for a destination: with what it sets for itself, and batches no larger than the queue's cap allows.
     public func dispatch(for destination: DestinationSettings) -> DispatchSettings {
         var result = dispatch
         let own = destination.own
@@ -54,8 +53,7 @@ extension Settings {
     /// How old events may become that wait for a destination.
     public func maxAge(for destination: DestinationSettings) -> Duration { destination.own.maxAge ?? queue.maxAge }
 
-    /// What is in force instead of the batch size that a path names, for all destinations or for one; nil where it is in force
-    /// itself.
+    /// The batch size in force instead of the one at a path, of all destinations or one; nil where that is in force.
     public func loweredBatchSize(_ path: String) -> Int? {
         let sizes =
             [("dispatch.batch_size", dispatch.batchSize)]
@@ -69,6 +67,5 @@ extension Settings {
         max(1024, min(batchSize, queue.maxSize / Settings.largestBatchesInCap))
     }
 
-    /// So many of the largest batches fit in the cap of the queue.
     static let largestBatchesInCap = 32
 }
