@@ -28,7 +28,6 @@ public enum StoreResult: Sendable, Equatable {
 public enum WaitReason: String, Sendable, CaseIterable {
     /// The cap is reached; there is room again below 90 % of it.
     case full
-    /// The file system has no room.
     case diskFull = "disk_full"
     /// The file system cannot be written, or fails.
     case readOnly = "read_only"

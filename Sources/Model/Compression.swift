@@ -1,6 +1,5 @@
 /// How bytes are compressed: in the queue, and in a request's body.
 public enum Compression: UInt8, Sendable, CaseIterable {
-    /// As they are.
     case none = 0
     /// One gzip member (RFC 1952).
     case gzip = 1

@@ -4,15 +4,12 @@
 public enum DestinationStateName: String, Sendable, CaseIterable {
     /// Collection is disabled.
     case disabled
-    /// `network off`.
     case networkOff = "network_off"
     /// A pause token is held.
     case paused
-    /// The agent is stopping.
     case stopping
     /// The destination or its settings are wrong: a person must look.
     case held
-    /// The destination said when to come back.
     case retryAfter = "retry_after"
     /// No route leads to the destination.
     case offline

@@ -117,15 +117,12 @@ public struct QuarantineRecord: Sendable, Equatable {
     public enum Reason: String, Sendable, CaseIterable {
         /// Not JSON, by RFC 8259.
         case notJSON = "not_json"
-        /// Bytes that are not UTF-8.
         case notUTF8 = "not_utf8"
-        /// JSON, but not an object.
         case notAnObject = "not_an_object"
         /// No `name`: version 0.1 put these aside, which are records now.
         case noName = "no_name"
         /// Longer than `spool.max_event_size`.
         case tooLong = "too_long"
-        /// Nested more deeply than the reader goes.
         case tooDeep = "too_deep"
         /// The event's time is more than three days ahead.
         case timeAhead = "time_ahead"
@@ -135,9 +132,7 @@ public struct QuarantineRecord: Sendable, Equatable {
         case madeTooLarge = "made_too_large"
         /// Text that may hold what containers hide in members; kept as its shape.
         case unredactable
-        /// A text that ends too early.
         case cutShort = "cut_short"
-        /// A compressed file that cannot be unpacked.
         case badArchive = "bad_archive"
         /// A limit whose consequence is `quarantine`.
         case limit

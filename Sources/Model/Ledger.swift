@@ -1,5 +1,4 @@
-/// The figures of one destination and priority; deliveries (an event for one of its destinations), since the database
-/// was made.
+/// The figures of one destination and priority since the database was made, in deliveries (an event for a destination).
 ///
 /// At any moment, across crashes: `accepted + retried = acknowledged + deadLettered + evicted + expired + discarded +
 /// lost + queued`.

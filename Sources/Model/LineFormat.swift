@@ -1,6 +1,5 @@
 /// What happens to lines that are not JSON.
 public enum TextHandling: String, Sendable, CaseIterable {
-    /// They are quarantined.
     case quarantine
     /// Each is the message of a record.
     case lines

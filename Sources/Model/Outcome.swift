@@ -52,17 +52,13 @@ public struct Failure: Sendable, Equatable {
     public enum Kind: String, Sendable, CaseIterable {
         /// The destination answered with another status than hoped for.
         case status
-        /// The host's name could not be resolved.
         case resolve
-        /// No connection came about.
         case connect
-        /// TLS failed: a certificate, a name, a version.
         case tls
         /// The connection or the answer took too long.
         case timeout
         /// The connection broke, before or after the request was read.
         case connection
-        /// What came back is no answer of the protocol.
         case protocolViolation = "protocol"
         /// The request could not be made here: a file that cannot be read, a body that cannot be built.
         case local

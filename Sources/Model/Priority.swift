@@ -4,7 +4,6 @@
 ///
 /// Source: App Center's persistence flags (ac26).
 public enum Priority: UInt8, Sendable, CaseIterable, Comparable {
-    /// What most events are.
     case normal = 1
     /// Sent first, evicted last.
     case critical = 2

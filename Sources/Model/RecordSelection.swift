@@ -1,6 +1,5 @@
 /// Stores that a person can look into.
 public enum RecordStore: String, Sendable, CaseIterable {
-    /// What waits.
     case queue
     /// What destinations rejected.
     case deadLetters = "dead-letters"

@@ -68,9 +68,7 @@ public struct UUIDv7Generator: Sendable {
     ///
     /// Within a millisecond the 12-bit counter counts on from a random start in its lower half; when it is used up,
     /// or the clock was set back, the id borrows the next millisecond.
-    /// - Parameters:
-    ///   - now: the time of day.
-    ///   - random: where the random 62 bits come from; the kernel's in the agent, a seeded one in tests.
+    /// - Parameter random: where the random 62 bits come from; the kernel's in the agent, a seeded one in tests.
     public mutating func next(at now: Timestamp, using random: inout some RandomNumberGenerator) -> UUIDv7 {
         let current = UInt64(clamping: now.milliseconds) & 0xFFFF_FFFF_FFFF
         if current <= millisecond, counter < 0xFFF {

@@ -30,8 +30,6 @@ public struct UnkeptLines: Sendable, Equatable {
         ranges = ranges.compactMap { $0.upperBound > offset ? max($0.lowerBound, offset)..<$0.upperBound : nil }
     }
 
-    // MARK: As a row
-
     /// The row that holds them.
     public func name(of file: [UInt8]) -> String {
         "\(UnkeptLines.prefix)\(Hexadecimal.text(file))/\(ranges.first?.lowerBound ?? 0)"

@@ -16,8 +16,7 @@ extension JSONValue {
     /// Reads a whole JSON text (RFC 8259), strictly; its size is the caller's to bound.
     ///
     /// - Parameter number: told of each number as it is spelled, and what it became.
-    /// - Throws: `JSONError` for anything else, including text that is not UTF-8 and deeper nesting than
-    ///   `maximumDepth`.
+    /// - Throws: `JSONError` for anything else, also text that is not UTF-8 and nesting beyond `maximumDepth`.
     public init(parsing bytes: [UInt8], number: ((ArraySlice<UInt8>, JSONValue) -> Void)? = nil) throws(JSONError) {
         guard String(validating: bytes, as: UTF8.self) != nil else {
             throw JSONError(offset: 0, message: "the text is not UTF-8")

@@ -3,17 +3,13 @@
 /// Members keep their order. Whole numbers that fit are integers, all others doubles. Texts are equal when their bytes
 /// are: `String` alone would take é and e with an accent behind it for the same.
 public enum JSONValue: Sendable, Hashable {
-    /// `null`.
     case null
-    /// `true` or `false`.
     case bool(Bool)
     /// A whole number without fraction or exponent, in 64 bits.
     case integer(Int)
     /// Any other number; always finite.
     case double(Double)
-    /// A string.
     case string(String)
-    /// An array.
     case array([JSONValue])
     /// An object: its members in their order. Equal keys are possible; the last one counts.
     case object([Member])

@@ -40,7 +40,6 @@ public enum LimitConsequence: String, Sendable, CaseIterable {
     case cut
     /// The event is refused and counted; its line is in quarantine.
     case refuse
-    /// The event is quarantined.
     case quarantine
     /// Nothing happens, but it is counted.
     case allow
@@ -86,7 +85,6 @@ public enum WhenExhausted: String, Sendable, CaseIterable {
 
 /// What an answer means for the batch that was sent.
 public enum AnswerMeaning: String, Sendable, CaseIterable {
-    /// The destination has it.
     case acknowledge
     /// The same batch goes again, by the backoff or when `Retry-After` says.
     case retry

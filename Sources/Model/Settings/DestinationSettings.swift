@@ -1,17 +1,14 @@
 /// `[[destination]]`: where events go. The table of settings says what each is for, and within which bounds.
 public struct DestinationSettings: Sendable, Equatable {
-    /// How a destination is reached.
     package enum Kind: String, Sendable, CaseIterable { case http, s3, nats, kafka, file, stdout }
 
     /// How a batch is written into a request.
     package enum Format: String, Sendable, CaseIterable {
-        /// One event a line.
         case ndjson
         /// One array.
         case json
         /// `_bulk` of Elasticsearch, OpenSearch, Quickwit, ZincSearch.
         case elasticsearch
-        /// Grafana Loki's push API.
         case loki
         case otlp
         case splunkHEC = "splunk_hec"

@@ -9,7 +9,6 @@ public struct OAuth2Settings: Sendable, Equatable {
 
     package init() {}
 
-    /// What is missing, as keys of its section.
     package var missing: [String] {
         [
             ("token_url", tokenURL == nil), ("client_id", clientID.isEmpty),

@@ -20,7 +20,6 @@ public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomReflect
 
 /// Where a secret is kept.
 public enum SecretSource: Sendable, Hashable {
-    /// In the configuration itself.
     case inline(Secret)
     /// Alone in a file; a line feed at its end does not count.
     case file(String)

@@ -5,7 +5,6 @@ public struct Template: Sendable, Hashable, ExpressibleByStringLiteral {
     /// What comes of a template, which says what it may hold.
     package enum Place: Sendable, CaseIterable { case index, topic, subject, label, key }
 
-    /// What a placeholder stands for.
     package enum Field: Sendable, Hashable {
         case app, level, name
         /// A member of the event: its name, or a path with dots.
@@ -31,8 +30,6 @@ public struct Template: Sendable, Hashable, ExpressibleByStringLiteral {
     /// The most bytes that an event puts in the place of one of its placeholders.
     package static let longestValue = 64
 
-    /// Reads a template.
-    ///
     /// - Throws: `Mistake`: a placeholder that is not known there, a brace without its other, or what the place does not take,
     ///   however long the values are.
     package init(_ text: String, for place: Place) throws(Mistake) {
