@@ -62,9 +62,7 @@ struct NATSParser {
         buffer.append(contentsOf: bytes)
     }
 
-    /// The next operation; nil until more has come.
-    ///
-    /// - Throws: what is wrong; again at each further call.
+    /// The next operation; nil until more has come. Throws what is wrong, again at each further call.
     mutating func next() throws(NATSProtocolError) -> NATSOperation? {
         if let failure { throw failure }
         do throws(NATSProtocolError) {

@@ -20,9 +20,7 @@ struct FollowedFiles {
     private var nextLook: BootInstant
     private var lastComplaint: String?
 
-    /// Reads them for the first time.
-    ///
-    /// - Throws: `OutputError`: a file that cannot be read or used.
+    /// Reads them for the first time; throws when a file cannot be read or used.
     init(
         _ name: DestinationName, _ tls: TLSOptions, secret: SecretSource?, hasLines: Bool = false, log: Log,
         at now: BootInstant
@@ -43,9 +41,7 @@ struct FollowedFiles {
         OutputCertificates(ownExpiry: material.certificateExpiry, authorityExpiry: material.authorityExpiry)
     }
 
-    /// Reads what has changed.
-    ///
-    /// - Parameter use: takes a new secret into use; throws when it cannot be used.
+    /// Reads what has changed; `use` takes a new secret into use, and throws when it cannot be used.
     mutating func readChanged(
         at now: BootInstant, _ certificates: inout OutputCertificates,
         use: (Secret?) throws(OutputError) -> Void = { _ in }

@@ -26,9 +26,7 @@ struct WatchedFile {
         return now != status
     }
 
-    /// Reads the file.
-    ///
-    /// - Throws: `OutputError` with code `unreadable` or `badFile`; what was read before stays.
+    /// Reads the file. Throws with code `unreadable` or `badFile`; what was read before stays.
     mutating func read() throws(OutputError) {
         // Looked at before its bytes are read: a change since then is seen at the next look.
         let now = FileStatus(path)

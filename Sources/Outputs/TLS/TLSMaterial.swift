@@ -23,9 +23,7 @@ struct TLSMaterial {
     private var certificate: WatchedFile?
     private var key: WatchedFile?
 
-    /// Reads the files for the first time.
-    ///
-    /// - Throws: `OutputError`: a key without a certificate, or as `refresh`.
+    /// Reads the files for the first time; throws for a key without a certificate, or as `refresh`.
     init(_ options: TLSOptions) throws(OutputError) {
         guard options.keyFile == nil || options.certificateFile != nil else {
             throw OutputError(.invalidSetting, "key_file without certificate_file; set both")
