@@ -22,7 +22,6 @@ public struct ContainerError: Error, Sendable, Equatable, CustomStringConvertibl
         case version
         /// A document of another container.
         case id
-        /// Past its own date.
         case expired
         /// A file that cannot be read, or is nobody's that is trusted.
         case file

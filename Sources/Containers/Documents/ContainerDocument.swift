@@ -28,8 +28,6 @@ public struct ContainerDocument: Sendable, Equatable {
     /// The document's own tests.
     public private(set) var tests: [TestCase] = []
 
-    /// Reads a document.
-    ///
     /// - Throws: `ContainerError` with the codes `limit`, `notJSON` and `form`, and the place in the document.
     public init(reading bytes: [UInt8]) throws(ContainerError) {
         guard bytes.count <= DocumentLimits.bytes else {

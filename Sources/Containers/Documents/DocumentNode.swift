@@ -35,7 +35,6 @@ struct DocumentNode {
         return found
     }
 
-    /// All members of an object in their order.
     var all: [(name: String, node: DocumentNode)] { (value.members ?? []).map { ($0.key, below($0.key, $0.value)) } }
 
     private func below(_ name: String, _ value: JSONValue) -> DocumentNode {

@@ -6,21 +6,16 @@ public struct Macro: Sendable, Equatable {
     public let name: String
     package let kind: Kind
 
-    /// What a macro gives.
     package enum Kind: Sendable, Equatable {
-        /// Always the same value.
         case constant(JSONValue)
         /// These values while one of the rules holds (always, where it names none), else null; `Operand`s by key, in order.
         case valueCollection(rules: [String], values: [Value])
         /// The container's value of a key, as `container get` gives it.
         case value(key: String)
-        /// What the app's data layer holds there.
         case dataLayer(path: MemberPath, default: JSONValue)
         /// What the event holds there, from its top.
         case member(path: MemberPath, default: JSONValue)
-        /// What a function that the configuration names answers.
         case functionCall(function: String, parameters: [Value])
-        /// What is the same for every document.
         case standard(StandardMacro)
     }
 }
@@ -49,7 +44,6 @@ package enum StandardMacro: String, Sendable, CaseIterable {
     /// ISO 639-1: of the event's locale, else of the agent's.
     case language
     case osVersion = "os_version"
-    /// Spoolship's version.
     case agentVersion = "agent_version"
     case hostName = "host_name"
     case containerID = "container_id"
@@ -112,7 +106,6 @@ extension Macro {
 extension DocumentNode {
     func defaultValue() throws(ContainerError) -> JSONValue { try optional("default")?.constant() ?? .null }
 
-    /// Keys with constants or macros.
     func values(limit: Int) throws(ContainerError) -> [Value] {
         var values: [Value] = []
         for (key, node) in try members(limit: limit).all {

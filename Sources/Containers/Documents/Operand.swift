@@ -2,7 +2,6 @@ public import Model
 
 /// A value in a document: a literal, or that of a macro.
 public enum Operand: Sendable, Hashable {
-    /// The value itself.
     case constant(JSONValue)
     /// What the macro of that name gives: `{"macro": "NAME"}`.
     case macro(String)

@@ -154,7 +154,6 @@ extension Macro {
 }
 
 extension Tag.Action {
-    /// How many members it changes.
     var changes: Int {
         switch self {
         case .set, .rename: 1

@@ -28,7 +28,6 @@ public struct Tag: Sendable, Equatable {
         case scrub(paths: [MemberPath], patterns: [String], with: String)
         /// Members are replaced by digests: with the machine's key, or, the old way, by a salt.
         case hash(paths: [MemberPath], salt: String?)
-        /// The event gets a priority.
         case prioritise(Priority)
         /// At most so many events in so many seconds are kept, for each key of its own.
         case throttle(events: Int, seconds: Int, key: Operand?)
@@ -139,7 +138,6 @@ extension Operand {
 }
 
 extension DocumentNode {
-    /// One expression or several.
     func patterns() throws(ContainerError) -> [String] {
         let nodes = value.string == nil ? try elements(limit: DocumentLimits.parameters) : [self]
         let patterns = try nodes.map { node throws(ContainerError) in

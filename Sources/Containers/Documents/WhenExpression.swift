@@ -19,9 +19,7 @@ struct WhenExpression {
     private var place = 0
     private var depth = 0
 
-    /// - Parameters:
-    ///   - node: the expression's text.
-    ///   - known: the names of the document's macros.
+    /// - Parameter known: the names of the document's macros.
     /// - Throws: `ContainerError` with the column in the expression, counted in characters from 1.
     init(reading node: DocumentNode, known: Set<String>) throws(ContainerError) {
         self.node = node
@@ -168,8 +166,6 @@ struct WhenExpression {
         where take(word: word) { return .constant(value) }
         return .macro(try operand())
     }
-
-    // MARK: Names
 
     /// The macro that a name or a path stands for.
     private mutating func operand() throws(ContainerError) -> String {

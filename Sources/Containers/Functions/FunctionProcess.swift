@@ -12,9 +12,7 @@ final class FunctionProcess {
         case printed([UInt8])
         /// With another code, or by a signal: 128 and its number.
         case failed(Int32)
-        /// It printed more than is allowed.
         case tooLarge
-        /// It was killed by us.
         case killed
     }
 
@@ -31,12 +29,9 @@ final class FunctionProcess {
     private var errors: Int32
     private var request: ArraySlice<UInt8>
     private var printed: [UInt8] = []
-    /// The beginning of what the program wrote to its standard error.
     private(set) var complaint: [UInt8] = []
     private var end: ((End) -> Void)?
 
-    /// Starts a program.
-    ///
     /// - Parameter end: told once how it ended, never before this returns.
     /// - Throws: `SystemError` when nothing was started.
     init(
@@ -76,8 +71,6 @@ final class FunctionProcess {
     /// Kills the program and what it has started.
     func stop() { over()?.tell(.killed) }
 
-    // MARK: Starting
-
     private struct Pipe: ~Copyable {
         let read: Descriptor
         let write: Descriptor
@@ -104,8 +97,6 @@ final class FunctionProcess {
         guard process > 0 else { throw SystemError("posix_spawn") }
         return process
     }
-
-    // MARK: Running
 
     private func giveInput() {
         while !request.isEmpty {
@@ -162,8 +153,6 @@ final class FunctionProcess {
         guard let (tell, status) = over() else { return }
         tell(status == 0 ? .printed(printed) : .failed(status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F))
     }
-
-    // MARK: Ending
 
     /// Leaves nothing behind; gives whom to tell, once, and the program's status.
     private func over() -> (tell: (End) -> Void, status: Int32)? {

@@ -9,9 +9,7 @@ public enum FunctionProgram {
     /// It and each directory on the way to it must belong to root or the agent's user and be writable by nobody else; links are
     /// followed where that holds for them too.
     ///
-    /// - Parameters:
-    ///   - path: the program's absolute path.
-    ///   - user: the agent's user; default this process's.
+    /// - Parameter user: the agent's user; default this process's.
     public static func problem(_ path: String, user: UInt32? = nil) -> String? {
         let user = user ?? geteuid()
         do throws(TrustedPath.Refusal) {

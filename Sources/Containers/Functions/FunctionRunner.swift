@@ -55,8 +55,6 @@ public final class FunctionRunner: FunctionCaller {
     /// Programs that nobody else could change when they were used first.
     private var trusted: Set<String> = []
 
-    /// A runner of these functions.
-    ///
     /// - Parameters:
     ///   - observe: told, on the loop, how long a function's program ran, until it ended or was killed.
     ///   - failed: told, on the loop, of each program that could not be started or ended badly.
@@ -152,7 +150,6 @@ public final class FunctionRunner: FunctionCaller {
     private func start(_ call: Running, _ definition: FunctionSettings) {
         let program = definition.command.first ?? ""
         if !trusted.contains(program) {
-            // It runs with the agent's rights.
             if let problem = FunctionProgram.problem(program) { return fail(call, .notStarted, nil, problem) }
             trusted.insert(program)
         }

@@ -27,8 +27,6 @@ public final class ContainersInForce: Sendable {
     }
 
     /// Puts these in force, from the next event on.
-    ///
-    /// - Parameter awaited: those without which events of their apps are not to be read.
     public func publish(_ containers: [CompiledContainer], awaiting awaited: [AwaitedContainer] = []) {
         published.withLock {
             $0 = Current(containers: containers, awaited: awaited, publication: $0.publication + 1)

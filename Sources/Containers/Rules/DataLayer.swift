@@ -30,9 +30,7 @@ struct DataLayer: Sendable {
         }
     }
 
-    /// Merges members into it.
-    ///
-    /// - Returns: false, and nothing has changed, when it would grow too large.
+    /// Merges members into it; false, and nothing has changed, when it would grow too large.
     mutating func push(_ members: [JSONValue.Member]) -> Bool {
         var changed = root
         var grown = size
@@ -67,9 +65,7 @@ struct DataLayer: Sendable {
 
     // MARK: Hiding
 
-    /// Takes out what tags hide.
-    ///
-    /// - Returns: whether there was any.
+    /// Takes out what tags hide; gives whether there was any.
     mutating func hide(_ hidden: HiddenMembers) -> Bool {
         var isChanged = false
         for path in hidden.layerPaths where remove(path) { isChanged = true }
@@ -77,9 +73,7 @@ struct DataLayer: Sendable {
         return isChanged
     }
 
-    /// Takes out what stands at these names, in each element of lists on the way.
-    ///
-    /// - Returns: whether anything did.
+    /// Takes out what stands at these names, in each element of lists on the way; gives whether anything did.
     private mutating func remove(_ names: [[UInt8]]) -> Bool {
         let start = PathSteps.start(names)
         guard !PathSteps.isAtEnd(start, names) else {
@@ -114,9 +108,7 @@ struct DataLayer: Sendable {
         return isChanged
     }
 
-    /// Takes out what patterns find, wherever it is.
-    ///
-    /// - Returns: whether they found anything.
+    /// Takes out what patterns find, wherever it is; gives whether they found anything.
     private mutating func clean(_ scrubber: Scrubber) -> Bool {
         let members = json.members ?? []
         let clean = scrubber.clean(.object(members)).members ?? []

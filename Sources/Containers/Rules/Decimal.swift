@@ -6,8 +6,7 @@ struct Decimal {
     /// The number is 0.DIGITS times ten to this power.
     let exponent: Int
 
-    /// The number that a text spells by the grammar of JSON; nil for any other text, and for exponents of more than nine
-    /// digits.
+    /// The number that a text spells by JSON's grammar; nil for other texts and for exponents beyond nine digits.
     init?(_ text: UnsafeBufferPointer<UInt8>) {
         var place = 0
         func next() -> UInt8? { place < text.count ? text[place] : nil }

@@ -16,8 +16,6 @@ struct EventEditor: ~Copyable {
     /// How many bytes it has copied so far: what its work is told by.
     private(set) var copied = 0
 
-    /// Begins with a line.
-    ///
     /// - Parameter most: how long it may become, in bytes.
     mutating func begin(_ bytes: UnsafeRawBufferPointer, most: Int) {
         current.removeAll(keepingCapacity: 1 << 20)
@@ -39,8 +37,6 @@ struct EventEditor: ~Copyable {
         return !isOver
     }
 
-    // MARK: Changes
-
     /// Gives a member a value; objects on the way are made, and what stands in their way goes.
     mutating func set(_ names: [[UInt8]], to value: [UInt8]) {
         if wanted.add(names, value) { return }
@@ -48,9 +44,7 @@ struct EventEditor: ~Copyable {
         _ = wanted.add(names, value)
     }
 
-    /// Changes what a path leads to.
-    ///
-    /// - Parameter takesName: whether the event's name may be what it leads to.
+    /// Changes what a path leads to; `takesName` says whether that may be the event's name.
     mutating func change(_ names: [[UInt8]], _ change: PathFinder.Change, takesName: Bool = true) {
         setWanted()
         splice(PathFinder(base, to: current.count, names, change, takesName: takesName, most: most).edits)
@@ -61,8 +55,6 @@ struct EventEditor: ~Copyable {
         guard names.last != name.bytes else { return }
         change(names, .rename(to: name.bytes))
     }
-
-    // MARK: Splices
 
     // A buffer of lines always has storage.
     private var base: UnsafePointer<UInt8> {

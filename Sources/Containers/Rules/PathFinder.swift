@@ -96,9 +96,7 @@ struct PathFinder {
         _ = take(object: 0, PathSteps.start(names), isInside: false, isTop: true)
     }
 
-    /// Goes through an object.
-    ///
-    /// - Returns: the offset after it.
+    /// Goes through an object; gives the offset after it.
     private mutating func take(object: Int, _ states: UInt64, isInside: Bool, isTop: Bool) -> Int {
         var walk = RawWalk(base, from: object, to: end)
         var last: Int?
@@ -134,9 +132,7 @@ struct PathFinder {
         return walk.objectEnd
     }
 
-    /// Does what is to be done with a member that the path leads to, and goes over it.
-    ///
-    /// - Returns: whether it goes.
+    /// Does what is to be done with a member that the path leads to, and goes over it; gives whether it goes.
     private mutating func meet(
         _ member: RawMember, _ states: UInt64, _ renamed: RawMember?, _ walk: inout RawWalk
     ) -> Bool {
@@ -178,9 +174,7 @@ struct PathFinder {
         return RawWalk.find(last, in: base, from: object, to: end).map { ($0, name) }
     }
 
-    /// Goes through an object, or what a list holds; lists in lists, too. Nesting is bounded by the events' pass.
-    ///
-    /// - Returns: the offset after it.
+    /// Goes through an object or a list, however nested (the events' pass bounds that); gives the offset after it.
     private mutating func take(nested start: Int, _ states: UInt64, isInside: Bool) -> Int {
         guard base[start] == UInt8(ascii: "[") else {
             return take(object: start, states, isInside: isInside, isTop: false)

@@ -109,9 +109,8 @@ public struct SignedDocument: Sendable, Equatable {
         return Array(line.utf8) + [UInt8(ascii: "\n")] + document
     }
 
-    /// Checks that one of the keys has signed the document.
+    /// Checks that one of the keys has signed the document, and gives that key.
     ///
-    /// - Returns: that key.
     /// - Throws: `ContainerError` with code `signature`.
     @discardableResult
     public func verify(by keys: [PublicKey]) throws(ContainerError) -> PublicKey {

@@ -121,7 +121,6 @@ public enum SigningErrorCode: String, Sendable, CaseIterable {
     case badKey = "bad_key"
     /// The file may be read by others.
     case permission
-    /// The file is there already.
     case exists
     /// The disk fails, or the file is not there.
     case io

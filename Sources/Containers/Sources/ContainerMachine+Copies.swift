@@ -3,8 +3,6 @@ internal import Model
 
 /// What comes from the saved copy and from the network, and when to fetch next.
 extension ContainerMachine {
-    // MARK: Saved
-
     mutating func takeSaved(_ result: Saved, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator) {
         isSavedKnown = true
         switch result {
@@ -33,8 +31,6 @@ extension ContainerMachine {
         }
         fetch(moment, isOwn: true)
     }
-
-    // MARK: Network
 
     mutating func fetch(_ moment: ContainerMoment, isOwn: Bool) {
         guard options.hasAddress, !isFetching else { return }

@@ -46,9 +46,7 @@ public struct ContainerMachine: Sendable {
         case start(standard: ContainerCopy?)
         /// The saved copy was read.
         case saved(Saved)
-        /// A fetch ended.
         case fetched(Fetched)
-        /// The time that was asked for has come.
         case timer
         /// The copy that was to be saved is saved, or could not be.
         case kept(Bool)
@@ -60,7 +58,6 @@ public struct ContainerMachine: Sendable {
         case standard(ContainerCopy?)
         /// A draft is to rule for so long.
         case preview(ContainerCopy, Duration)
-        /// The draft's time is over.
         case endPreview
         /// Opening ends now with what there is: the agent stops.
         case stopOpening
@@ -72,7 +69,6 @@ public struct ContainerMachine: Sendable {
         case copy(ContainerCopy, etag: String?, confirmed: Timestamp)
         /// None was ever saved.
         case missing
-        /// It could not be read.
         case failed(String)
         /// What was read is not good; its version still is the least that is taken.
         case refused(ContainerError, version: Int)
@@ -84,7 +80,6 @@ public struct ContainerMachine: Sendable {
         case copy(ContainerCopy, etag: String?)
         /// The server says that ours is the newest.
         case notModified
-        /// What came is not good.
         case refused(ContainerError)
         /// Nothing came; the server may have said when it wants to be asked again.
         case failed(RefreshResult, String, retryAfter: Duration? = nil)
@@ -96,7 +91,6 @@ public struct ContainerMachine: Sendable {
         case loadSaved
         /// Fetch, conditionally where there is a tag; answer with `fetched`. One at a time.
         case fetch(etag: String?)
-        /// Save this copy.
         case keep(ContainerCopy, etag: String?, confirmed: Timestamp)
         /// The saved copy was confirmed.
         case confirm(Timestamp)
@@ -104,7 +98,6 @@ public struct ContainerMachine: Sendable {
         case open
         /// This is in force from now on; nil for nothing.
         case apply(HeldContainer?)
-        /// Tell it.
         case tell(ContainerNote)
     }
 
@@ -145,7 +138,6 @@ public struct ContainerMachine: Sendable {
     var isSavedKnown = false
     /// The copy that is not saved yet, though it rules; how often that failed, and when it is tried again.
     var unsaved: (container: HeldContainer, failures: Int, next: BootInstant?)?
-    /// What is to be done, in that order.
     var effects: [Effect] = []
 
     package init(_ options: Options) { self.options = options }
@@ -159,11 +151,9 @@ public struct ContainerMachine: Sendable {
     /// The version that is published and not for this machine yet; nil for none.
     public var heldBack: Int? { waiting?.version }
 
-    /// Where what is in force comes from.
     package var source: ContainerSource { inForce?.source ?? .none }
 
-    /// Whether what was last confirmed is at most `freshFor` old. A default file is never fresh, unless nothing else is
-    /// ever to come.
+    /// Whether the copy was confirmed at most `freshFor` ago; a default file is fresh only if nothing else is to come.
     public func isFresh(at moment: ContainerMoment) -> Bool {
         guard options.hasAddress else { return held != nil }
         return held.map { isFresh($0, at: moment) } ?? false

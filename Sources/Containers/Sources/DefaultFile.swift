@@ -17,8 +17,6 @@ public struct DefaultFile: Sendable {
     /// What a person should look at: names of files that stand behind this one; empty for nothing.
     public let overshadowed: [String]
 
-    /// Reads the default file of a container.
-    ///
     /// - Parameters:
     ///   - path: the configured one; a better one beside it wins.
     ///   - id: the container's.

@@ -1,6 +1,5 @@
 /// What a refresh is of (tm07).
 package enum RefreshType: String, Sendable, CaseIterable {
-    /// The copy of the last good fetch.
     case saved
     case network
 }
@@ -9,9 +8,7 @@ package enum RefreshType: String, Sendable, CaseIterable {
 public enum RefreshResult: String, Sendable, CaseIterable {
     /// A document was taken, or the one in force is still the newest.
     case success
-    /// Nothing was saved yet.
     case noSavedContainer = "no_saved_container"
-    /// The disk failed.
     case ioError = "io_error"
     /// No route leads there, or the network was switched off.
     case noNetwork = "no_network"
@@ -19,7 +16,6 @@ public enum RefreshResult: String, Sendable, CaseIterable {
     case networkError = "network_error"
     /// The answer was neither 200 nor 304.
     case serverError = "server_error"
-    /// Anything else.
     case unknownError = "unknown_error"
     /// The document was refused: unsigned, or badly signed.
     case signature
@@ -45,7 +41,6 @@ public enum RefreshResult: String, Sendable, CaseIterable {
 
 /// What happens in the life of a container, for the log, counters and `container watch`.
 package enum ContainerNote: Sendable, Equatable {
-    /// A refresh begins.
     case began(RefreshType)
     /// A refresh ended well; `isNew` if it returned another document.
     case succeeded(RefreshType, version: Int, isNew: Bool)
@@ -55,7 +50,6 @@ package enum ContainerNote: Sendable, Equatable {
     case opened(ContainerSource, version: Int?)
     /// Another document came into force after the opening.
     case tookOver(ContainerSource, version: Int?)
-    /// A draft rules now.
     case previewBegan(version: Int)
     /// The draft's time is over: by command, or by time.
     case previewEnded(byTime: Bool)

@@ -18,8 +18,6 @@ enum TrustedPath {
     /// More links on a way than anybody means.
     private static let mostLinks = 40
 
-    /// Opens a file.
-    ///
     /// - Parameters:
     ///   - flags: how; links in the last place are never followed by the system itself.
     ///   - followsLinks: whether links are followed that nobody else can change, or refused.

@@ -15,7 +15,6 @@ public struct DocumentReview: Sendable {
     /// Reads a document, and goes on behind each mistake as if its part were an empty one.
     ///
     /// - Parameters:
-    ///   - facts: what is known of the agent that it is for.
     ///   - destinations: the agent's; nil where they are not known.
     ///   - mayCall: the functions that it may call; nil where they are not known.
     public init(

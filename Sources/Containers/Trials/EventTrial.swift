@@ -38,7 +38,6 @@ public final class ContainerTrials {
 
     /// - Parameters:
     ///   - document: the document; it may call every function that it names, and all answer null unless a test says more.
-    ///   - facts: what macros know of the agent.
     ///   - now: the time of day: events count as accepted then.
     /// - Throws: `ContainerError`, as `CompiledContainer`.
     public init(_ document: ContainerDocument, facts: AgentFacts = AgentFacts(), now: Timestamp) throws(ContainerError)
@@ -57,8 +56,6 @@ public final class ContainerTrials {
         engine.use([container])
     }
 
-    /// Tries an event.
-    ///
     /// - Parameters:
     ///   - line: the event as an app would write it, on one line.
     ///   - functions: what functions answer, by name; the others answer null.

@@ -2,12 +2,9 @@ internal import EventLoops
 internal import Model
 
 extension TestCase {
-    /// When the cases' events are accepted: always then, so that ids, and with them samples and periods, are the same in each
-    /// run, on each day.
+    /// When the cases' events are accepted: always then, so that ids, samples and periods are the same in each run.
     private static let moment = Timestamp(milliseconds: 1_767_225_600_000)
 
-    /// Runs the case against its document.
-    ///
     /// - Returns: what is not as expected, a line each; empty when the case passes.
     /// - Throws: `ContainerError` when the document cannot be compiled.
     public func failures(

@@ -22,8 +22,6 @@ extension CompiledContainer {
     }
 
     /// The value of a key: that of the first collection that has the key and whose rules hold, else the container's own.
-    ///
-    /// - Parameter results: results of functions that are at hand; nil for others.
     package func value(
         ofKey key: String, results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> Valuation {

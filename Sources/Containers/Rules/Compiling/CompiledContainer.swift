@@ -42,8 +42,7 @@ public final class CompiledContainer: Sendable {
     let conditionFunctions: [[Int]]
     /// For each condition whether it reads from data layers what tags hide there: nobody can say whether it holds.
     let blindConditions: [Bool]
-    /// Tags that redact or hash by rules that read from the data layer what tags hide there: they fire unless something else
-    /// rules that out.
+    /// Tags that hide by rules that read hidden members of data layers: they fire unless something else rules that out.
     public let blindTags: Set<String>
     /// Whether a tag that redacts or hashes may have to fire without an answer.
     let failsClosed: Bool
@@ -54,12 +53,7 @@ public final class CompiledContainer: Sendable {
         let blocking: UnsafeMutableBufferPointer<Int32>
     }
 
-    /// Compiles a document.
-    ///
-    /// - Parameters:
-    ///   - mayCall: the functions that the configuration lets it call; others give null.
-    ///   - facts: what macros know of the agent.
-    ///   - apps: the apps whose events it rules; empty for all.
+    /// - Parameter mayCall: the functions that the configuration lets it call; others give null.
     /// - Throws: `ContainerError` with code `expression` or `limit`.
     public init(
         _ document: ContainerDocument, mayCall: Set<String> = [], facts: AgentFacts = AgentFacts(),
@@ -136,8 +130,6 @@ public final class CompiledContainer: Sendable {
         tagRules.deallocate()
     }
 
-    // MARK: Tables
-
     /// Lays conditions and the texts that they compare with side by side.
     private static func lay(
         _ drafts: [ContainerCompiler.ConditionDraft]
@@ -170,6 +162,5 @@ extension UnsafeMutableBufferPointer {
 }
 
 extension UnsafeMutableBufferPointer<Int32> {
-    /// Storage of its own with these places in tables.
     static func places(_ numbers: [Int]) -> Self { .copy(of: numbers.map { Int32(truncatingIfNeeded: $0) }) }
 }

@@ -15,9 +15,7 @@ enum CompiledMacro {
     case event
     /// The app that the agent knows, whatever the event says.
     case app
-    /// Of the event's locale, else of the agent's.
     case language
-    /// How serious the event is.
     case level
     case random
 
@@ -29,7 +27,6 @@ enum CompiledMacro {
         }
     }
 
-    /// The members of an event that it reads.
     var members: [[[UInt8]]] {
         switch self {
         case .member(let names, _): [names]
@@ -46,7 +43,6 @@ enum CompiledOperand {
     case macro(Int)
 }
 
-/// A tag made ready.
 struct CompiledTag {
     let name: String
     let rules: [Int]
@@ -66,7 +62,6 @@ struct CompiledTag {
         case prioritise(Priority)
         case throttle(place: Int, events: Int, seconds: Int, key: CompiledOperand?)
         case function(name: String, parameters: [(key: String, operand: CompiledOperand)])
-        /// A function that the configuration does not let it call.
         case denied
 
         var isDenied: Bool { if case .denied = self { true } else { false } }

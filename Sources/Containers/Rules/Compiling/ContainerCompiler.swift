@@ -16,7 +16,6 @@ struct ContainerCompiler {
     private(set) var tags: [CompiledTag] = []
     private(set) var values: [(key: String, operand: CompiledOperand)] = []
     private(set) var collections: [Int] = []
-    /// Functions that the document names and the configuration does not let it call.
     private(set) var deniedFunctions: Set<String> = []
     private(set) var throttles = 0
     private var expressions = 0

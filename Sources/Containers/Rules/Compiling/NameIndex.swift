@@ -1,5 +1,4 @@
-/// The tags that may fire for an event, by its name: most rules ask for one, and an event of another name then costs one
-/// look-up.
+/// The tags that may fire, by an event's name: most rules ask for one, and any other name then costs one look-up.
 ///
 /// It never changes, so that it is read without locks and without counting references.
 struct NameIndex: ~Copyable, @unchecked Sendable {

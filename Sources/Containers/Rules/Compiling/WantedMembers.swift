@@ -94,8 +94,6 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
 
     // MARK: Finding
 
-    /// Finds what is wanted in an object.
-    ///
     /// - Parameters:
     ///   - base: the line, which the events' pass has accepted.
     ///   - end: where it ends.

@@ -15,8 +15,6 @@ struct Comparand {
 
     var isScalar: Bool { kind != .null && kind != .nested }
 
-    /// What a constant is, or a macro gave.
-    ///
     /// - Parameter text: what spells it, in small letters where capitals do not matter.
     init(_ value: MacroValue, _ text: UnsafeBufferPointer<UInt8>) {
         self.text = text

@@ -24,7 +24,6 @@ struct ComparedValue {
     var head: UInt64 = 0
     /// The pairs of its text, once they are known.
     var pairs = TextPairs.none
-    /// Whether `pairs` was looked for.
     var arePairsKnown = false
     /// The text in small letters, in the evaluation's own storage.
     var foldedStart = 0

@@ -3,9 +3,7 @@ internal import Model
 
 /// How conditions look at what macros gave.
 extension Evaluation {
-    /// Whether a condition holds.
-    ///
-    /// Null holds no predicate but `equals null`; neither does what is nested.
+    /// Whether a condition holds: null holds no predicate but `equals null`; neither does what is nested.
     @inline(__always)
     func compare(_ condition: UnsafePointer<CompiledCondition>) -> Bool {
         let macro = condition.pointee.macro

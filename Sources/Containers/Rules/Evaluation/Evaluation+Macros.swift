@@ -82,11 +82,7 @@ extension Evaluation {
         return nil
     }
 
-    // MARK: Values
-
-    /// The container's value of a key: that of the first collection that has it and whose rules hold, else its own.
-    ///
-    /// - Returns: nil when there is none.
+    /// The container's value of a key, of the first collection that has it and whose rules hold, else its own; or nil.
     func value(ofKey key: String) -> MacroValue? {
         for number in container.collections {
             guard case .collection(let rules, let values) = container.macros[number],
@@ -96,8 +92,6 @@ extension Evaluation {
         }
         return container.values.first { $0.key == key }.map { value(of: $0.operand) }
     }
-
-    // MARK: Members
 
     /// The member of the event at a node of the wanted ones; nil when there is none.
     private func member(_ node: Int) -> MacroValue? {

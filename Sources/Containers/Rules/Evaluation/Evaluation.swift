@@ -1,8 +1,7 @@
 internal import Events
 internal import Model
 
-/// Works out macros, conditions and rules of one container for one event at a time, each at most once, and only those that
-/// are asked for.
+/// Works out what is asked for of one container's macros, conditions and rules for an event, each at most once.
 ///
 /// It belongs to one thread. What it gives holds until the next `begin`.
 final class Evaluation {

@@ -31,10 +31,8 @@ struct MacroReach {
         ofMacros = reached
     }
 
-    /// The members of the data layer that are read, by their names at the top.
     var layerNames: Set<[UInt8]> { Set(ofTags.compactMap { layerPaths[$0]?.first }) }
 
-    /// Whether functions are asked for values.
     var asksFunctions: Bool { ofTags.contains { compiler.macros[$0].asks } }
 
     private func macros(of condition: ContainerCompiler.ConditionDraft) -> [Int] {

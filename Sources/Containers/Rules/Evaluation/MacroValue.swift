@@ -63,8 +63,7 @@ enum MacroValue {
         }
     }
 
-    /// The text that spells the value, for keys and comparisons: a string's text, a number's or truth value's spelling, JSON
-    /// for what is nested; nil for null.
+    /// The text for keys and comparisons: a string's own, a number's or truth value's spelling, or JSON; nil for null.
     func text(_ base: UnsafePointer<UInt8>) -> [UInt8]? {
         switch self {
         case .null: nil

@@ -90,10 +90,6 @@ enum Number {
     }
 
     /// How two numbers compare: below zero, zero, or above.
-    ///
-    /// - Parameters:
-    ///   - text: what spells the first one.
-    ///   - otherText: what spells the other one.
     func order(
         _ text: UnsafeBufferPointer<UInt8>, to other: Number, _ otherText: UnsafeBufferPointer<UInt8>
     ) -> Int {

@@ -7,7 +7,6 @@ public struct TagExplanation: Sendable, Equatable {
         package let isBlocking: Bool
         /// Whether it holds: all of its conditions, or the expression.
         package let holds: Bool
-        /// The expression that it is; nil for a list of conditions.
         package let expression: String?
         /// Its conditions, in their order; of an expression each term once, a negated one as such.
         package let conditions: [ConditionExplanation]
@@ -17,7 +16,6 @@ public struct TagExplanation: Sendable, Equatable {
         package let condition: Condition
         /// What its macro gave.
         package let value: JSONValue
-        /// What it was compared with.
         package let comparand: JSONValue
         package let holds: Bool
     }

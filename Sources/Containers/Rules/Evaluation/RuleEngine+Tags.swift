@@ -43,9 +43,7 @@ extension RuleEngine {
         }
     }
 
-    /// Lets a tag act.
-    ///
-    /// - Returns: whether it discards the event.
+    /// Lets a tag act; gives whether it discards the event.
     func act(
         _ action: CompiledTag.Action, _ evaluation: Evaluation, _ place: Int, _ now: Timestamp, _ limit: Int,
         _ isChanged: inout Bool
@@ -98,8 +96,7 @@ enum Sampling {
     /// Whether the key belongs to that share (0…1).
     static func keeps(_ key: [UInt8], rate: Double) -> Bool { share(key) < rate }
 
-    /// The place of a machine in rollouts of a container, from 0 to below 100: those below 10 are the first tenth, and among
-    /// the first fifth.
+    /// A machine's place in a container's rollouts, from 0 to below 100: those below 10 are the first tenth.
     static func share(of container: String, on host: String) -> Double {
         share("\(container)\n\(host)".bytes) * 100
     }

@@ -96,7 +96,6 @@ public final class RuleEngine {
         asksLater = containers.dropFirst().contains(where: \.asksFunctions)
     }
 
-    /// What is redacted or hashed of an app's events.
     func hidden(of app: String) -> HiddenMembers {
         guard hidesAnything else { return HiddenMembers([]) }
         let key = evaluations.map { $0.container.concerns(app) }
@@ -141,8 +140,6 @@ public final class RuleEngine {
         return false
     }
 
-    /// Applies what is in force to an event.
-    ///
     /// - Parameters:
     ///   - line: the event as the events' pass wrote it, its line feed included.
     ///   - app: whose it is.
