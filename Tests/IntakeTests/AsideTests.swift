@@ -22,7 +22,12 @@ private final class FlakyStore: CommitStore {
         var quarantined: [Int64] = []
         var requeued: [Int64] = []
         var destinations: Set<DestinationName> = []
+        /// Where each event began, and chunks that are not what they should be.
+        var offsets: [Int64] = []
+        var badChunks: [String] = []
     }
+
+    static let limits = ChunkLimits(batchEvents: 20, batchBytes: 3000, cap: 10 << 20)
 
     struct Broken: Error {}
 
@@ -52,6 +57,14 @@ private final class FlakyStore: CommitStore {
                     state.events.append(line.firstMatch(of: /"name":"(e\d+)"/).map { String($0.1) } ?? "no name")
                 }
                 state.destinations.formUnion(chunk.destinations)
+                state.offsets += chunk.origins.flatMap(\.offsets)
+                let limits = FlakyStore.limits
+                if chunk.events > limits.events || chunk.bytes > limits.bytes && chunk.events > 1
+                    || chunk.origins.reduce(0, { $0 + $1.offsets.count }) != chunk.events
+                    || chunk.origins.reduce(0, { $0 + $1.bytes }) != chunk.bytes
+                {
+                    state.badChunks.append("\(chunk.events) events, \(chunk.bytes) bytes, \(chunk.origins)")
+                }
             }
             state.quarantined += commit.quarantined.map(\.offset)
             state.requeued += commit.requeued
@@ -96,10 +109,9 @@ struct AsideTests {
     init() throws { directory = try TemporaryDirectory() }
 
     private func settings(to destinations: [DestinationName] = ["main"]) -> IntakeSettings {
-        let limits = ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20)
+        let route = Route(destinations: destinations, compression: .none, chunks: FlakyStore.limits)
         return IntakeSettings(
-            events: .withoutSessions, routes: [Route(destinations: destinations, compression: .none, chunks: limits)],
-            table: RouteTable(standard: limits), cap: 10 << 20)
+            events: .withoutSessions, routes: [route], table: RouteTable(standard: FlakyStore.limits), cap: 10 << 20)
     }
 
     private func withLoop(_ body: (EventLoop) async throws -> Void) async throws {
@@ -155,6 +167,8 @@ struct AsideTests {
         #expect(state.memory.isEmpty, "\(again)")
         #expect(state.events.sorted() == meant.compactMap(\.event).sorted(), "\(again)")
         #expect(state.quarantined.sorted() == meant.filter { $0.event == nil }.map(\.offset), "\(again)")
+        #expect(state.offsets.sorted() == meant.filter { $0.event != nil }.map(\.offset), "\(again)")
+        #expect(state.badChunks.isEmpty, "\(again)")
     }
 
     @Test("another file under the name, and one that is gone, are not read; one that cannot be is an error")
@@ -270,6 +284,8 @@ struct AsideTests {
         #expect(isDone, "\(again)")
         #expect(state.events == file.lines.compactMap(\.event), "\(again)")
         #expect(state.quarantined == file.lines.filter { $0.event == nil }.map(\.offset), "\(again)")
+        #expect(state.offsets == file.lines.filter { $0.event != nil }.map(\.offset), "\(again)")
+        #expect(state.badChunks.isEmpty, "\(again)")
     }
 
     @Test(

@@ -137,4 +137,23 @@ struct QueueAgeTests {
         #expect(await eventually { store.snapshot.lanes.allSatisfy { $0.ledger.queued == 0 } })
         await store.close()
     }
+
+    @Test("ac12: what is in flight does not expire, but what is behind it does; given back, it expires too")
+    func inFlight() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker(time: fixture.time.wallTime)
+        let store = try fixture.open { $0.maxAge = .seconds(100) }
+        for _ in 0..<3 { _ = try await store.store(maker.commit(50, full: true)) }
+        let first = try #require(try await store.leaseNext(request()))
+        let second = try #require(try await store.leaseNext(request()))
+        fixture.time.advance(by: .seconds(200))
+        #expect(try await store.expire() == 50)
+        #expect(try await store.settle(.acknowledged(first.header)) == [])
+        await store.release(second.header.id)
+        #expect(try await store.expire() == 50)
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.queued == 0 })
+        let ledger = try #require(store.snapshot.lane("main", .normal)?.ledger)
+        #expect(ledger.acknowledged == 50 && ledger.expired == 100 && ledger.balances)
+        await store.close()
+    }
 }

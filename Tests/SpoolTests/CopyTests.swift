@@ -189,6 +189,20 @@ struct CopyTests {
         await reader.stop()
     }
 
+    @Test("fault02: a file that begins with all of another, and goes on, is no copy of it: all its lines are read")
+    func longerThanItsOriginal() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start { $0.afterRead = .keep }
+        let first = lines("first", 200)
+        spool.write(text(first), to: "x.jsonl")
+        await spool.untilLines(first)
+        let more = lines("more", 5)
+        spool.write(text(first + more), to: "x.jsonl.1")
+        await spool.until("all of both") { spool.queue.lines.count >= 2 * first.count + more.count }
+        #expect(spool.queue.lines.sorted() == (first + first + more).sorted())
+        await reader.stop()
+    }
+
     @Test("fault02: a copy made before the last lines came holds nothing new, where commits lie in between")
     func earlyCopiesHoldNothingNew() async throws {
         let spool = try SpoolHarness()
