@@ -228,13 +228,29 @@ def idle(binary: str, receiver: Receiver, scratch: str, seconds: int) -> dict:
             end(agent)
 
 
-def steady(binary: str, receiver: Receiver, sources: str, scratch: str, rate: int, seconds: int,
-           compression: str = "zstd") -> dict:
-    """Lines that come at a steady rate into one file, 50 times a second, with the default interval and batches."""
+def drip(lines: list, path: str, rate: int) -> tuple:
+    """Appends lines at a steady rate, 50 times a second; how many bytes, and by how much the latest write was late."""
+    spooled, began, late = 0, time.monotonic(), 0.0
+    with open(path, "ab", buffering=0) as file:
+        for first in range(0, len(lines), rate // 50):
+            time.sleep(max(0.0, began + first / rate - time.monotonic()))
+            late = max(late, time.monotonic() - began - first / rate)
+            spooled += file.write(b"".join(lines[first:first + rate // 50]))
+    return spooled, late
+
+
+def read_lines(sources: str) -> list:
     lines: list = []
     for path in sorted(glob.glob(f"{sources}/*")):
         with open(path, "rb") as file:
             lines += file.readlines()
+    return lines
+
+
+def steady(binary: str, receiver: Receiver, sources: str, scratch: str, rate: int, seconds: int,
+           compression: str = "zstd") -> dict:
+    """Lines that come at a steady rate into one file, 50 times a second, with the default interval and batches."""
+    lines = read_lines(sources)
     count = min(rate * seconds, len(lines))
     with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=scratch) as work:
         os.makedirs(f"{work}/state")
@@ -243,19 +259,16 @@ def steady(binary: str, receiver: Receiver, sources: str, scratch: str, rate: in
         agent = start_agent(binary, work, receiver, "", 0, "", compression, interval="6s")
         try:
             wait_for(lambda: agent.poll() is not None or os.path.exists(f"{work}/control.sock"), 30, "the agent")
-            written, spooled, began, late = written_bytes(agent.pid), 0, time.monotonic(), 0.0
-            with open(f"{work}/spool/app.jsonl", "ab", buffering=0) as file:
-                for first in range(0, count, rate // 50):
-                    time.sleep(max(0.0, began + first / rate - time.monotonic()))
-                    late = max(late, time.monotonic() - began - first / rate)
-                    spooled += file.write(b"".join(lines[first:min(first + rate // 50, count)]))
+            written, began = written_bytes(agent.pid), time.monotonic()
+            spooled, late = drip(lines[:count], f"{work}/spool/app.jsonl", rate)
             wait_for(lambda: agent.poll() is not None or receiver.events() - before >= count, 60, "the events to arrive")
+            wall = time.monotonic() - began
             figures, written = memory(agent.pid), written_bytes(agent.pid) - written
         finally:
             usage = end(agent)
         cpu = usage.ru_utime + usage.ru_stime
-        return {"rate": rate, "events_per_cpu_second": count / cpu, "disk_bytes_per_byte": written / spooled,
-                "cpu_percent": 100 * cpu * rate / count, "peak_rss_mb": figures["VmHWM"], "writer_late_ms": late * 1000}
+        return {"rate": rate, "events_per_cpu_second": count / cpu, "cpu": cpu, "wall": wall,
+                "disk_bytes_per_byte": written / spooled, "cpu_percent": 100 * cpu * rate / count, "peak_rss_mb": figures["VmHWM"], "writer_late_ms": late * 1000}
 
 
 def floor(receiver: Receiver, sources: str, scratch: str, compression: str, batch: int, size: int) -> dict:

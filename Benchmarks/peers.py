@@ -7,7 +7,7 @@ survives a power cut at this rate. Only the agents' own CPU counts, from start u
 its end in time has a line that says so, and the next one is measured; the exit code is 1 then.
 
 Debian has no Fluent Bit. PEER_FLUENT_BIT=/path/to/fluent-bit measures one: chunks in the file system, gzip and zstd, and
-zstd with large buffers. What is wrong with that path is said before anything is measured.
+zstd with large buffers, and lines that come at a steady rate. What is wrong with that path is said before anything is measured.
 
 usage: [PEER_FLUENT_BIT=PATH] peers.py BINARY [--events 200000] [--runs 3] [--deadline 180] [--only WORDS]
                                               [--scratch /var/tmp] [--keep build/peers.json]
@@ -26,6 +26,8 @@ import time
 import bench
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# Events a second of those that come while the agent runs.
+DRIPS = [1000, 20_000]
 PACKAGES = ["rsyslog", "rsyslog-relp", "libestr0", "libfastjson4", "liblognorm5", "librelp0", "syslog-ng-core",
             "syslog-ng-mod-http", "libivykis0", "libpcre3"]
 
@@ -78,14 +80,16 @@ class Unfinished(Exception):
     """An agent that ended by itself, or whose events were not all there in time."""
 
 
-def timed(command: list, variables: dict, arrived, expected: int, deadline: float, log: str) -> dict:
-    """Runs an agent until all events arrived, ends it, and tells what it took."""
+def timed(command: list, variables: dict, arrived, expected: int, deadline: float, log: str,
+          feed=lambda: None) -> dict:
+    """Runs an agent until all events arrived, ends it, and tells what it took. `feed` writes what was not there before."""
     name = os.path.basename(command[0])
     with open(log, "wb") as output:
         began = time.monotonic()
         agent = subprocess.Popen(command, env=variables, stdout=output, stderr=output)
         usage = None
         try:
+            feed()
             while (count := arrived()) < expected:
                 if agent.poll() is not None:
                     with open(log, errors="replace") as said:
@@ -175,16 +179,26 @@ def own_fluent_bit() -> tuple:
 
 
 def fluent_bit(binary: str, compression: str, isLarge: bool, receiver: bench.Receiver, sources: str, events: int,
-               deadline: float, scratch: str) -> dict:
+               deadline: float, scratch: str, rate: int = 0) -> dict:
+    """Files that are there, or with a rate ten seconds of lines that come."""
     with tempfile.TemporaryDirectory(prefix="spoolship-peers-", dir=scratch) as work:
-        shutil.copytree(sources, f"{work}/spool")
+        feed = lambda: None
+        if rate:
+            lines, file = bench.read_lines(sources)[:10 * rate], f"{work}/spool/app.jsonl"
+            events = len(lines)
+            os.makedirs(f"{work}/spool")
+            # It looks for new files once a minute.
+            open(file, "w").close()
+            feed = lambda: bench.drip(lines, file, rate)
+        else:
+            shutil.copytree(sources, f"{work}/spool")
         configuration("fluent-bit-parsers.conf", f"{work}/fluent-bit-parsers.conf")
         path = configuration("fluent-bit.conf", f"{work}/fluent-bit.conf", work=work, spool=f"{work}/spool",
                              port=receiver.port, ca=receiver.ca, compression=compression,
                              buffer="2M" if isLarge else "32k", most="16M" if isLarge else "32k")
         before = receiver.events()
         return timed([binary, "-c", path], dict(os.environ), lambda: receiver.events() - before, events, deadline,
-                     f"{work}/agent.log")
+                     f"{work}/agent.log", feed)
 
 
 def main() -> None:
@@ -221,6 +235,11 @@ def main() -> None:
                 agents[f"{version}, HTTPS, files, {compression}{', large buffers' if isLarge else ''}"] = \
                     lambda compression=compression, isLarge=isLarge: fluent_bit(
                         own, compression, isLarge, receiver, sources, options.events, options.deadline, scratch)
+            for rate in DRIPS if own else []:
+                agents[f"Spoolship, {rate:,} events a second"] = \
+                    lambda rate=rate: bench.steady(binary, receiver, sources, scratch, rate, 10, "gzip")
+                agents[f"{version}, {rate:,} events a second"] = lambda rate=rate: fluent_bit(
+                    own, "gzip", False, receiver, sources, options.events, options.deadline, scratch, rate)
             kept: dict = {"events": options.events, "runs": options.runs, "agents": {}}
             print(f"{options.events} events, median of {options.runs}")
             print(f"{'':50}{'events/CPU-s':>13}{'CPU s':>8}{'wall s':>8}{'RSS MB':>8}")
@@ -235,6 +254,7 @@ def main() -> None:
                     failed = True
                     continue
                 result = {key: statistics.median(one[key] for one in taken) for key in taken[0]}
+                result["spread"] = [f(one["events_per_cpu_second"] for one in taken) for f in (min, max)]
                 kept["agents"][name] = result
                 print(f"{name:50}{result['events_per_cpu_second']:13,.0f}{result['cpu']:8.2f}{result['wall']:8.2f}"
                       f"{result['peak_rss_mb']:8.1f}", flush=True)
