@@ -52,6 +52,14 @@ struct StatusCommandTests {
         return report
     }
 
+    @Test("a report for strangers has no words of receivers")
+    func withoutAnswers() {
+        let text = DiagnoseReport.withoutAnswers(
+            "main: held\n  it says: no: SECRET\n{\n  \"answer\": \"no: \\\"SECRET\\\"\",\n}")
+        #expect(!text.contains("SECRET") && text.hasPrefix("main: held\n  it says: (not shown)\n"))
+        #expect(text.contains("  \"answer\": (not shown)\n}"))
+    }
+
     @Test("the screen, JSON, and an exit code that says whether the agent is ready")
     func status() async throws {
         let json = report.json

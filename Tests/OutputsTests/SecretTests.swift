@@ -52,6 +52,29 @@ struct SecretTests {
         #expect(logged.contains("is empty"))
     }
 
+    @Test("an answer that quotes the request shows no secret of it, and none of the address")
+    func quotedSecrets() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while let (head, _) = connection.request() {
+                connection.write("HTTP/1.1 401 No\r\nContent-Length: \(head.utf8.count)\r\n\r\n\(head)")
+            }
+        }
+        defer { peer.stop() }
+        var options = HTTPOptions(url: "\(peer.url)?api_key=secret-in-the-address")
+        options.settings.tls.caFile = bench.caFile
+        options.settings.logIn("Aladdin", .inline(Secret("open sesame")))
+        options.settings.headers = ["X-Key": Secret("secret-of-a-header")]
+        let output = try HTTPOutput(
+            "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: ManualTime())
+        guard case .held(let failure) = await output.send(try Sample.batch(1)) else {
+            Issue.record("it was to be held")
+            return
+        }
+        #expect(failure.excerpt.contains("api_key=**** HTTP") && failure.excerpt.contains("Idempotency-Key: 0193"))
+        for secret in ["secret-", "QWxhZGRpbjpvcGVuIHNlc2FtZQ", "sesame"] { #expect(!failure.excerpt.contains(secret)) }
+    }
+
     @Test("Basic credentials and headers of the destination's own")
     func otherAuthorizations() throws {
         var options = HTTPOptions(url: "https://127.0.0.1/")

@@ -25,6 +25,16 @@ struct HTTPRequest {
     var signature: AWSSignature?
     /// Which of the credentials it carries that a service gives for a time; nil: none of these.
     var credential: Int?
+
+    /// What an answer that quotes the request must not bring to light: the values of the address and of all headers but the known ones.
+    var secrets: [String] {
+        let plain = ["accept:", "content-", "idempotency-key:", "user-agent:", "x-spoolship-events:"]
+        let values = headers.filter { header in !plain.contains { header.lowercased().hasPrefix($0) } }.flatMap {
+            $0.drop { $0 != ":" }.dropFirst().split(separator: " ")
+        }
+        let arguments = url.drop { $0 != "?" }.split(separator: "&").map { $0.drop { $0 != "=" }.dropFirst() }
+        return (values + arguments).map(String.init).filter { $0.utf8.count >= 6 }
+    }
 }
 
 /// How a request is signed: AWS Signature Version 4, which libcurl makes of the request as it is sent.
@@ -40,6 +50,8 @@ package struct HTTPAnswer: Sendable, Equatable {
     var status: Int
     /// The body, as far as the request's limit goes.
     var body: [UInt8] = []
+    /// What of the request is not shown where the body is.
+    var secrets: [String] = []
     /// How much of it `body` is.
     var extent = Extent.whole
     var retryAfter: String?
@@ -77,8 +89,8 @@ package struct HTTPAnswer: Sendable, Equatable {
         }
     }
 
-    /// The beginning of the body as text, at most 1 KiB, without control characters.
-    var excerpt: String { AnswerReader.excerpt(body) }
+    /// The beginning of the body as text, at most 1 KiB, without control characters and secrets.
+    var excerpt: String { secrets.reduce(AnswerReader.excerpt(body)) { $0.replacingAll($1, with: "****") } }
 
     /// How long the server wants to be left alone; nil where it does not say.
     func wait(at now: Timestamp) -> Duration? {

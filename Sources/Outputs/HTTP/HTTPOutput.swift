@@ -187,7 +187,10 @@ public actor HTTPOutput: MeasuredOutput {
         switch result {
         case .noRoute: return .offline
         case .failed(let failure): return failure.outcome
-        case .answered(let answer):
+        case .answered(var answer):
+            if !(200...299).contains(answer.status) || AnswerReader.isWebPage(answer.body) {
+                answer.secrets = request.secrets + (files.secret.map { [$0.revealed] } ?? [])
+            }
             let outcome = reader.outcome(
                 of: answer, for: batch.header, wireBytes: request.body.count, now: time.wallTime
             ) {

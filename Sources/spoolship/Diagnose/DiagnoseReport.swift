@@ -85,10 +85,19 @@ struct DiagnoseReport {
         do throws(ControlError) {
             let status = try client.request("GET", "/v1/status", query: [("text", "screen")]).json()
             let rest = JSONValue.object((status.members ?? []).filter { $0.key != "text" })
-            return "\(status["text"]?.string ?? "")\n\(rest.pretty)"
+            return DiagnoseReport.withoutAnswers("\(status["text"]?.string ?? "")\n\(rest.pretty)")
         } catch {
             return error.message
         }
+    }
+
+    /// A status without the words of receivers, which may quote events.
+    static func withoutAnswers(_ status: String) -> String {
+        status.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            let text = line.drop { $0 == " " }
+            let isAnswer = text.hasPrefix("it says: ") || text.hasPrefix("\"answer\": \"")
+            return isAnswer ? "\(line.prefix { $0 != ":" }): (not shown)" : String(line)
+        }.joined(separator: "\n")
     }
 
     private var log: String {
