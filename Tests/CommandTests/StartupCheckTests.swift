@@ -462,7 +462,7 @@ struct StartupCheckTests {
         #expect(strict.refusal("/var/spool/spoolship/archive", writes: true) == nil)
         #expect(strict.refusal("/var/spool/spoolship2", writes: true) != nil)
         #expect(strict.refusal("/srv/ca.pem", writes: false) == nil)
-        #expect(strict.refusal("/home/web/ca.pem", writes: false)?.contains("hides") == true)
+        #expect(strict.refusal("/home/web/ca.pem", writes: false)?.contains("ProtectHome=read-only") == true)
         _ = try write(
             "units/spoolship.service.d/50.conf", "[Service]\nReadWritePaths=-\(root)/\nProtectHome=read-only\n")
         let open = try #require(UnitSandbox(places: ["\(root)/none", units]))
@@ -470,6 +470,17 @@ struct StartupCheckTests {
         // Without a synchronised clock nothing expires.
         #expect(try problems("", sandbox: open, clock: "the clock").map(\.text) == ["warning: the clock"])
         #expect(open.refusal("/home/web/ca.pem", writes: false) == nil)
+        // What the service adds: groups, and variables that the configuration may name.
+        _ = try write("variables", "# none\nTOKEN=\"a b\"\nURL=https://x/\n")
+        _ = try write(
+            "units/spoolship.service.d/60.conf",
+            "[Service]\nSupplementaryGroups=adm ssl-cert\nSupplementaryGroups=systemd-journal\n"
+                + "Environment=\"A=1 2\" 'B=3' URL=old\nEnvironmentFile=-\(root)/variables\nEnvironmentFile=-/none\n")
+        let unit = try #require(UnitSandbox(places: [units]))
+        #expect(unit.groups == ["adm", "ssl-cert", "systemd-journal"])
+        #expect(unit.environment == ["A": "1 2", "B": "3", "URL": "https://x/", "TOKEN": "a b"])
+        // The spool, files that are written, and what is read where it lies.
+        try expect("", sandbox: strict, says: "add ReadWritePaths=\(root)/spool in a drop-in")
         #expect(UnitSandbox(places: ["\(root)/none"]) == nil)
         // The shipped unit is one that it understands.
         let shipped = try #require(UnitSandbox(places: ["\(GoldenFile.root)/packaging/systemd"]))

@@ -102,6 +102,9 @@ extension StatusText {
         var text = "\(HumanText.count(queued)) waiting"
         if critical > 0 { text += " (\(HumanText.count(critical)) critical)" }
         if let oldest = destination.oldest { text += ", oldest \(since(oldest))" }
+        if destination.state == .active, destination.retryWaiting > 0, let next = destination.nextAttempt {
+            text += "; next retry in \(until(next))"
+        }
         if destination.state != .active, let cap = report.capReachedIn {
             text += ", cap reached in about \(HumanText.roughly(cap))"
         }

@@ -11,7 +11,8 @@ public enum OrphanText {
     /// The ways out.
     public static func advice(_ destination: String, configured: [String]) -> String {
         let target = configured.count == 1 ? configured[0] : "NAME"
-        return "`spoolship queue move --destination \(destination) --to \(target)` sends them there, "
-            + "`spoolship queue purge --destination \(destination)` discards them"
+        return
+            "if it was renamed, `spoolship queue move --destination \(destination) --to \(target)` sends them there; "
+            + "if it was removed, `spoolship queue purge --destination \(destination)` discards them"
     }
 }

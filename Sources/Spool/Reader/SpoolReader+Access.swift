@@ -102,8 +102,7 @@ extension SpoolReader {
                 directory.path(of: name), status?.owner,
                 options.place == nil
                     ? "the agent may not read it: chmod g+r (0640 or 0660), group spoolship"
-                    : "the agent may not read it: usermod -aG adm spoolship, or setfacl -m u:spoolship:r, and restart it"
-            )
+                    : "the agent may not read it: \(advice(for: status))")
         default: note(error, "cannot read", directory.path(of: name))
         }
         var file = directory.files[name]
@@ -116,6 +115,15 @@ extension SpoolReader {
         }
         guard let file else { return tryAgain(at: name, in: directory, error) }
         tryAgain(.read, directory.path(of: name), error) { self.readAgain(file) }
+    }
+
+    /// How the agent may read a file where it lies.
+    private func advice(for status: FileStatus?) -> String {
+        guard let status, status.mode & 0o040 == 0 else {
+            let group = status.flatMap { getgrgid($0.group) }.map { String(cString: $0.pointee.gr_name) } ?? "adm"
+            return "usermod -aG \(group) spoolship, or setfacl -m u:spoolship:r, and restart it"
+        }
+        return "let its writer make it 0640 (it is \(status.shownMode)), or setfacl -m u:spoolship:r"
     }
 
     /// Tells a person once what to fix; remembered until it is fixed.

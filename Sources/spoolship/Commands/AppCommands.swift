@@ -31,7 +31,7 @@ extension Command {
         name: "app list", summary: "lists the apps' directories in the spool, and their problems",
         options: [.json]
     ) { invocation in
-        if invocation.ownsProcess { try AgentUser.become(nil) }
+        if invocation.ownsProcess { try AgentUser.become(nil, by: nil) }
         let spool = try invocation.loadSettings().settings.spool.directory
         let entries = try AppDirectory.list(in: spool)
         guard !entries.isEmpty || invocation.has("json") else {

@@ -11,7 +11,7 @@ extension Command {
         details: """
             Goes through the steps of a start, and changes nothing: the text of the configuration, what this version \
             does not do, directories and their permissions, free space, sockets, certificates, containers, the queue, \
-            and what spoolship.service lets the agent write. Run by root, it first becomes the user spoolship, if \
+            and what spoolship.service lets the agent use: its directories, groups and variables. Run by root, it first becomes the user spoolship, if \
             there is one, and so can read and do exactly what the agent can. Exits with 0 if the agent could start, \
             with 78 if it could not, or should not: a state directory that does not exist yet, or that others may \
             write, is a mistake here, although a start accepts it. Warnings do not change that.
@@ -40,7 +40,7 @@ extension Command {
             throw CommandFailure(.usage, "--connect and --text-only exclude each other")
         }
         if let path = invocation.value("sample") { return try sample(path, invocation) }
-        if invocation.ownsProcess { try AgentUser.become(invocation.value("user")) }
+        if invocation.ownsProcess { try AgentUser.become(invocation.value("user"), by: invocation.unit) }
         try CheckReport(invocation).print()
     }
 
@@ -58,10 +58,11 @@ extension Command {
 extension Invocation {
     /// What a start would meet on this machine.
     func problems(of loaded: LoadedSettings) -> [Problem] {
-        // The service starts the agent with the default configuration, and no other.
-        let isService = configurationPath == Invocation.defaultConfiguration
-        return StartupCheck.problems(of: loaded, sandbox: isService ? UnitSandbox() : nil)
+        StartupCheck.problems(of: loaded, sandbox: unit)
     }
+
+    /// What the service gives the agent and keeps from it: it starts the agent with the default configuration, and no other.
+    var unit: UnitSandbox? { configurationPath == Invocation.defaultConfiguration ? UnitSandbox() : nil }
 }
 
 /// What `check` found, and how it is printed.

@@ -8,22 +8,36 @@ enum AgentUser {
 
     /// Makes this process the agent's user's, for good; only for root, others stay who they are.
     ///
-    /// - Parameter wanted: another user's name, `root` to stay root; nil means the package's, if there is one.
+    /// - Parameters:
+    ///   - wanted: another user's name, `root` to stay root; nil means the package's, if there is one.
+    ///   - unit: what the service adds to the package's user: groups, variables.
     /// - Throws: `CommandFailure`: 64 for an unknown user, 77 if the caller may not become that user.
-    static func become(_ wanted: String?) throws(CommandFailure) {
+    static func become(_ wanted: String?, by unit: UnitSandbox?) throws(CommandFailure) {
         guard let entry = getpwnam(wanted ?? name) else {
             guard let wanted else { return }
             throw CommandFailure(.usage, "there is no user \(wanted)")
         }
         let (user, group) = (entry.pointee.pw_uid, entry.pointee.pw_gid)
+        let unit = wanted ?? name == name ? unit : nil
+        for (name, value) in unit?.environment ?? [:] { setenv(name, value, 1) }
         guard geteuid() != user else { return }
         guard geteuid() == 0 else {
             guard let wanted else { return }
             throw CommandFailure(.noPermission, "only root can check with the rights of \(wanted)")
         }
         // As root these set the saved ids too: there is no way back.
-        guard initgroups(entry.pointee.pw_name, group) == 0, setgid(group) == 0, setuid(user) == 0 else {
+        guard initgroups(entry.pointee.pw_name, group) == 0, AgentUser.add(unit?.groups ?? []), setgid(group) == 0,
+            setuid(user) == 0
+        else {
             throw CommandFailure(.software, "cannot become \(wanted ?? name) (\(SystemError("setuid")))")
         }
+    }
+
+    /// Adds groups to those that this process has; a name that no group has is left to the service manager.
+    private static func add(_ names: [String]) -> Bool {
+        var groups = [gid_t](repeating: 0, count: Int(getgroups(0, nil)))
+        groups.removeLast(groups.count - Int(getgroups(Int32(groups.count), &groups)))
+        groups += names.compactMap { UInt32($0) ?? getgrnam($0)?.pointee.gr_gid }
+        return setgroups(groups.count, groups) == 0
     }
 }

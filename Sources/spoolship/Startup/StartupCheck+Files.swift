@@ -31,8 +31,13 @@ extension StartupCheck {
                 }
             }
         }
-        if let file = destination.path, let refusal = writeRefusal(file) {
-            add("\(path).path", "\(file) cannot be written: \(refusal)")
+        if let file = destination.path {
+            if let refusal = writeRefusal(file) { add("\(path).path", "\(file) cannot be written: \(refusal)") }
+            if let directory = StartupCheck.directory(of: RealPath.of(file)),
+                let refusal = sandbox?.refusal(directory, writes: true)
+            {
+                add("\(path).path", "\(directory) \(refusal)")
+            }
         }
         // Whatever else the start would refuse. A systemd credential is there for the service alone.
         let isService = Console.environment("CREDENTIALS_DIRECTORY") != nil

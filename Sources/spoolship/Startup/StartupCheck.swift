@@ -36,7 +36,9 @@ struct StartupCheck {
         for container in loaded.settings.containers { check.checkFiles(of: container) }
         check.checkNamedFiles()
         check.checkOrphans()
-        if sandbox != nil, let clock { check.problems.append(Problem(.environment, clock, severity: .warning)) }
+        if sandbox?.mayAskClock == true, let clock {
+            check.problems.append(Problem(.environment, clock, severity: .warning))
+        }
         return check.problems
     }
 
@@ -146,7 +148,19 @@ struct StartupCheck {
 
     private mutating func checkSpool() {
         let spool = settings.spool
-        let status = checkDirectory(spool.directory, "spool.directory", [.read, .execute])
+        // Beneath it files are claimed and removed, whoever owns it.
+        if let refusal = sandbox?.refusal(spool.directory, writes: true) {
+            add("spool.directory", "\(spool.directory) \(refusal)")
+        }
+        let status = checkDirectory(spool.directory, "spool.directory", [.read, .execute], isInSandbox: true)
+        for (name, app) in settings.apps.sorted(by: { $0.key < $1.key }) {
+            for pattern in app.read ?? [] {
+                guard let directory = StartupCheck.directory(of: String(pattern.prefix { $0 != "*" })),
+                    let refusal = sandbox?.refusal(directory, writes: false)
+                else { continue }
+                add("apps.\(name).read", "\(directory) \(refusal)", severity: .warning)
+            }
+        }
         if status != nil { checkApps(in: spool.directory) }
         var limit = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_max < spool.maxOpenFiles {
@@ -176,11 +190,15 @@ struct StartupCheck {
     }
 
     /// Looks at a directory that must be there; nil when it is not, or is none.
+    ///
+    /// - Parameter isInSandbox: whether it is known what the service lets the agent do there.
     @discardableResult
     private mutating func checkDirectory(
-        _ path: String, _ setting: String, _ purpose: FileAccess.Purpose
+        _ path: String, _ setting: String, _ purpose: FileAccess.Purpose, isInSandbox: Bool = false
     ) -> FileStatus? {
-        if let refusal = sandbox?.refusal(path, writes: purpose.contains(.write)) { add(setting, "\(path) \(refusal)") }
+        if !isInSandbox, let refusal = sandbox?.refusal(path, writes: purpose.contains(.write)) {
+            add(setting, "\(path) \(refusal)")
+        }
         guard let status = FileStatus(path) else {
             let advice = "does not exist; create it: install -d -o \(access.user) -m 0750 \(path)"
             add(setting, errno == ENOENT ? "\(path) \(advice)" : "\(path): \(missing(path) ?? "")")

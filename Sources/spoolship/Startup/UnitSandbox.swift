@@ -12,6 +12,12 @@ struct UnitSandbox: Equatable {
     private(set) var hidden: [String] = []
     /// Whether everything else is read-only.
     private(set) var isStrict = false
+    /// Whether the agent may ask the kernel whether the clock is synchronised; else it judges by the machine's uptime.
+    private(set) var mayAskClock = true
+    /// The groups that the agent has beside its user's.
+    private(set) var groups: [String] = []
+    /// The variables that the service gives the agent.
+    private(set) var environment: [String: String] = [:]
 
     /// Where units are, later ones over earlier ones.
     static let places = [
@@ -41,7 +47,9 @@ struct UnitSandbox: Equatable {
         func lies(_ directory: String) -> Bool { path == directory || path.hasPrefix(directory + "/") }
         let advice = "in a drop-in (systemctl edit spoolship)"
         if let place = hidden.first(where: lies), !writable.contains(where: lies) {
-            return "is in \(place), which spoolship.service hides from the agent; use another directory, or allow it"
+            let setting = place.hasSuffix("tmp") ? "PrivateTmp=no" : "ProtectHome=\(writes ? "no" : "read-only")"
+            return
+                "is in \(place), which spoolship.service hides from the agent; use another directory, or write \(setting)"
                 + " \(advice)"
         }
         guard writes, isStrict, !writable.contains(where: lies) else { return nil }
@@ -49,18 +57,45 @@ struct UnitSandbox: Equatable {
     }
 
     private mutating func read(_ path: String) {
-        guard let bytes = StartupCheck.bytes(of: path, atMost: 1 << 20) else { return }
-        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+        for (key, value) in UnitSandbox.lines(of: path) { take(key, UnitSandbox.words(value)) }
+    }
+
+    /// The lines of the form `KEY=VALUE` of a unit or a file with variables.
+    private static func lines(of path: String) -> [(key: String, value: String)] {
+        guard let bytes = StartupCheck.bytes(of: path, atMost: 1 << 20) else { return [] }
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap { line in
             let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2, !line.hasPrefix("#"), !line.hasPrefix(";") else { continue }
-            let values = parts[1].split(separator: " ").map(String.init)
-            take(String(parts[0]), values)
+            guard parts.count == 2, !line.hasPrefix("#"), !line.hasPrefix(";") else { return nil }
+            return (String(parts[0]), String(parts[1]))
         }
+    }
+
+    /// The words of a value; quotes hold blanks together.
+    private static func words(_ value: String) -> [String] {
+        var words: [String] = []
+        var quote: Character?
+        var isWithin = false
+        for character in value {
+            if character == quote {
+                quote = nil
+            } else if quote == nil, "\"'".contains(character) {
+                if !isWithin { words.append("") }
+                (quote, isWithin) = (character, true)
+            } else if quote == nil, character == " " || character == "\t" {
+                isWithin = false
+            } else {
+                if !isWithin { words.append("") }
+                isWithin = true
+                words[words.count - 1].append(character)
+            }
+        }
+        return words
     }
 
     private mutating func take(_ key: String, _ values: [String]) {
         let isOn = ["yes", "true", "1", "on"].contains(values.first ?? "")
         switch key {
+        case "ProtectClock": mayAskClock = !isOn
         case "ProtectSystem": isStrict = values.first == "strict"
         case "ReadWritePaths", "BindPaths":
             if values.isEmpty { writable = [] }
@@ -72,6 +107,19 @@ struct UnitSandbox: Equatable {
         case "RuntimeDirectory": writable += values.map { "/run/\($0)" }
         case "CacheDirectory": writable += values.map { "/var/cache/\($0)" }
         case "LogsDirectory": writable += values.map { "/var/log/\($0)" }
+        case "SupplementaryGroups": groups = values.isEmpty ? [] : groups + values
+        case "Environment":
+            if values.isEmpty { environment = [:] }
+            for value in values {
+                let parts = value.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                if parts.count == 2 { environment[String(parts[0])] = String(parts[1]) }
+            }
+        case "EnvironmentFile":
+            for file in values {
+                for (key, value) in UnitSandbox.lines(of: String(file.drop { $0 == "-" })) {
+                    environment[key] = UnitSandbox.words(value).joined(separator: " ")
+                }
+            }
         case "PrivateTmp":
             hidden.removeAll { $0 == "/tmp" || $0 == "/var/tmp" }
             if isOn { hidden += ["/tmp", "/var/tmp"] }
