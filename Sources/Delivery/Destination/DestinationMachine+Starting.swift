@@ -274,7 +274,8 @@ extension DestinationMachine {
         attempts.forEach { _, attempt in
             if let batch = attempt.wishedBatch { known.insert(batch.header.id) }
         }
-        let urgent = options.deadlines.urgent(in: lanes[priority], at: now.wall)
+        // A deadline gives up no order that is promised.
+        let urgent = options.order == .free ? options.deadlines.urgent(in: lanes[priority], at: now.wall) : nil
         return LeaseRequest(
             destination: name, priority: priority, maxEvents: most ?? options.mostEvents, maxBytes: maxBytes,
             urgentBefore: urgent?.before, urgentFor: urgent?.deadline,

@@ -107,12 +107,14 @@ final class Database {
     /// Writes what the WAL holds into the database file, as far as readers let it.
     ///
     /// Once all of it is written, the WAL begins again with the next commit.
-    func checkpointWAL() throws(QueueError) {
+    /// - Parameter empties: whether nothing is left in the WAL then: it keeps pages of what was removed until others are written over them.
+    func checkpointWAL(empties: Bool = false) throws(QueueError) {
         // A transaction that only read may still be open; within one SQLite does not checkpoint.
         if sqlite3_get_autocommit(handle) == 0 { try commit() }
         var pages: Int32 = 0
         var written: Int32 = 0
-        let code = sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_PASSIVE, &pages, &written)
+        let mode = empties ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE
+        let code = sqlite3_wal_checkpoint_v2(handle, nil, mode, &pages, &written)
         guard code == SQLITE_OK || code == SQLITE_BUSY else { throw error(code) }
         if code == SQLITE_OK, pages >= 0 { walPages = pages == written ? 0 : Int(pages) }
     }

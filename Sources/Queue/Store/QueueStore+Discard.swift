@@ -27,6 +27,7 @@ extension QueueStore {
         }
         discarded.all += last.all
         discarded.inFlight += last.inFlight
+        if let file { checkpoint(file, empties: true) }
         if discarded.all > 0 {
             log.warning(
                 "queue discarded", ["reason": reason, "deliveries": discarded.all, "in_flight": discarded.inFlight])

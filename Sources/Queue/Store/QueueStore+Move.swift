@@ -86,9 +86,7 @@ extension Transaction {
         // A full chunk that was leased stays a batch under its id, whatever the other destination's limits are.
         let wasLeased = first.batch.map { state.held[$0] != nil } ?? false
         let mayHaveBeenSent =
-            first.isFormed || wasLeased
-            || first.batch != nil && first.chunk <= state.environment.lastChunkAtOpen
-                && state.figures.lanes[lane].allows(first)
+            first.isFormed || wasLeased || state.mayHaveBeenSent(first, in: state.figures.lanes[lane])
         leaveBatch(rows, lane)
         for row in rows {
             var moved = row

@@ -103,15 +103,16 @@ extension QueueStore {
     public func purge(
         _ kind: RecordStore, _ selection: RecordSelection = RecordSelection()
     ) async throws(QueueError) -> Int {
-        guard kind != .queue else { return try await purgeQueue(selection) }
-        var total = 0
-        while true {
+        var total = kind == .queue ? try await purgeQueue(selection) : 0
+        while kind != .queue {
             let count = try await write { transaction throws(QueueError) in
                 try transaction.purgeSome(kind, selection)
             }
-            guard count > 0 else { return total }
+            guard count > 0 else { break }
             total += count
         }
+        if let file { checkpoint(file, empties: true) }
+        return total
     }
 
     // MARK: Quarantine

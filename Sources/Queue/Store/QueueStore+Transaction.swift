@@ -180,9 +180,11 @@ extension QueueStore {
     }
 
     /// Writes the WAL back into the database file, as far as readers let it.
-    func checkpoint(_ file: QueueFile) {
+    ///
+    /// - Parameter empties: whether what was removed is to be nowhere any more.
+    func checkpoint(_ file: QueueFile, empties: Bool = false) {
         do throws(QueueError) {
-            try file.database.checkpointWAL()
+            try file.database.checkpointWAL(empties: empties)
             file.measure()
             try endRelief(file)
         } catch {

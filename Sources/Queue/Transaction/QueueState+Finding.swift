@@ -48,10 +48,9 @@ extension QueueState {
             if let id = row.batch {
                 guard rows.isEmpty else { return !request.inOrder }
                 let fits = row.events <= request.maxEvents && (row.bytes <= request.maxBytes || row.events == 1)
-                let mayHaveBeenSent = row.chunk <= environment.lastChunkAtOpen && start.allows(row)
                 if isToBeSifted(row, in: lane) {
                     result = .sift(row)
-                } else if fits || mayHaveBeenSent {
+                } else if fits || mayHaveBeenSent(row, in: start) {
                     result = .whole(row, id)
                 } else {
                     rows = [row]

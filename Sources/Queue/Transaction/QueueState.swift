@@ -95,6 +95,11 @@ struct QueueState {
         return batch.status != .free
     }
 
+    /// Whether a full chunk may have been sent as a batch before this process began: nobody has noted that.
+    func mayHaveBeenSent(_ row: DeliveryRow, in lane: Lane) -> Bool {
+        row.batch != nil && row.chunk <= environment.lastChunkAtOpen && lane.allows(row)
+    }
+
     /// What dead letters may hold: their bound, or less while the file is full before it.
     var deadLettersBound: Int { min(options.deadLettersMaxSize, relief.deadLetters ?? .max) }
 
