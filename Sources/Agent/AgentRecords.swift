@@ -53,12 +53,20 @@ struct AgentRecords: Sendable {
 
     /// Sends dead letters again, or reads quarantined lines again; gives how many.
     func retry(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
-        if store == .deadLetters { return try await queue.retryDeadLetters(selection) }
+        if store == .deadLetters {
+            guard try await queue.switches()[AgentSwitch.collecting] != "off" else {
+                throw ControlRefusal(409, "disabled", "collection is disabled; run `spoolship enable`")
+            }
+            return try await queue.retryDeadLetters(selection)
+        }
         guard let rereader else {
             throw ControlRefusal(503, "no_agent", "only a running agent rereads quarantined lines: start it first")
         }
-        if selection.isOfFiles { return try await retryFiles(of: selection.app, with: rereader) }
-        return try await retryQuarantine(selection, with: rereader)
+        return try await rereader.inTurn {
+            selection.isOfFiles
+                ? try await retryFiles(of: selection.app, with: rereader)
+                : try await retryQuarantine(selection, with: rereader)
+        }
     }
 
     /// Reads the bad lines again that keep files in the spool, and has those removed that nothing keeps any more.
@@ -92,7 +100,7 @@ struct AgentRecords: Sendable {
         while let last = try await queue.quarantined(selection, after: end).last { end = last.id }
         var count = 0
         var last: Int64 = 0
-        while last < end {
+        while last < end, !Task.isCancelled {
             let records = try await queue.quarantined(selection, after: last).filter { $0.id <= end }
             guard let next = records.last else { break }
             last = next.id
@@ -103,7 +111,11 @@ struct AgentRecords: Sendable {
 
     /// Removes records; of the queue they count as discarded. Gives how many.
     func purge(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
-        let purged = try await queue.purge(store, selection)
+        let queue = queue
+        let purged =
+            store == .quarantine && rereader != nil
+            ? try await rereader?.inTurn { try await queue.purge(store, selection) } ?? 0
+            : try await queue.purge(store, selection)
         if purged > 0 { log?.warning("removed by command", ["from": store.rawValue, "count": purged]) }
         return purged
     }

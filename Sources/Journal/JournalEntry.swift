@@ -10,8 +10,17 @@ internal import Model
 struct JournalEntry: ~Copyable {
     /// A field, `NAME=value`. Where its parts are in `bytes`.
     private struct Part {
+        /// What of a line that journald has split a field tells.
+        enum Seam {
+            /// Whose line it is.
+            case stream
+            /// That more of it follows.
+            case goesOn
+        }
+
         /// Which of `fields`; nil: one that nobody named.
         var field: Int?
+        var seam: Seam?
         /// Whether it becomes a member: nobody may have asked for it but the filter.
         var isTaken = false
         var name = 0..<0
@@ -38,6 +47,11 @@ struct JournalEntry: ~Copyable {
     /// again and again. Whatever is there, it is compared.
     private var known = [Part](repeating: Part(), count: JournalEntry.mostKnown)
     private var parts: [Part] = []
+    /// The stream of this entry, and whether it is a piece of a line that goes on.
+    private var stream: [UInt8] = []
+    private var goesOn = false
+    /// The streams whose last entry was such a piece.
+    private var unfinished: Set<[UInt8]> = []
     private var findings: JournalFilter.Findings = []
     private var line = LineBuffer()
 
@@ -69,6 +83,8 @@ struct JournalEntry: ~Copyable {
         parts.removeAll(keepingCapacity: true)
         number += 1
         findings = []
+        stream.removeAll(keepingCapacity: true)
+        goesOn = false
     }
 
     /// Whether the entry is to be read.
@@ -99,6 +115,11 @@ struct JournalEntry: ~Copyable {
             lastTaken[field] = number
         }
         findings.formUnion(part.findings)
+        switch part.seam {
+        case .stream: stream = Array(bytes[part.value])
+        case .goesOn: goesOn = true
+        case nil: break
+        }
         if part.isTaken, part.field != nil || !parts.contains(where: { bytes[$0.name] == bytes[part.name] }) {
             parts.append(part)
         }
@@ -117,6 +138,8 @@ struct JournalEntry: ~Copyable {
         // What journald would take in a name: capital letters, digits, underscores.
         part.isTaken =
             field != nil || takesAll && name.allSatisfy { 0x41...0x5A ~= $0 || 0x30...0x39 ~= $0 || $0 == 0x5F }
+        if name.elementsEqual("_STREAM_ID".utf8) { part.seam = .stream }
+        if text.elementsEqual("_LINE_BREAK=line-max".utf8) { part.seam = .goesOn }
         guard part.isTaken || text.count <= JournalEntry.longestKnown else { return part }
         let start = bytes.count
         bytes.append(contentsOf: text)
@@ -170,6 +193,7 @@ struct JournalEntry: ~Copyable {
     /// - Returns: whether it was cut.
     mutating func write(into lines: inout [UInt8], time: Timestamp, limit: Int) -> Bool {
         var cut: (part: Int, bytes: Int)?
+        noteSeam()
         if !writeObject(time, limit: limit) {
             writeText(time, cut: nil)
             while line.count > limit + 1 {
@@ -185,6 +209,19 @@ struct JournalEntry: ~Copyable {
         }
         lines.append(contentsOf: line.bytes.bindMemory(to: UInt8.self))
         return cut != nil
+    }
+
+    /// Marks the rest of a line that journald has split: the entry itself does not say that it is one.
+    private mutating func noteSeam() {
+        guard goesOn || !unfinished.isEmpty else { return }
+        guard goesOn else {
+            guard unfinished.remove(stream) != nil else { return }
+            let start = bytes.count
+            bytes += ",\"_LINE_BREAK\":\"rest\"".utf8
+            return parts.append(Part(isTaken: true, member: start..<bytes.count))
+        }
+        if unfinished.count >= 4096 { unfinished.removeFirst() }
+        unfinished.insert(stream)
     }
 
     /// What the two members that mark a cut take at most, the name of the field not counted.

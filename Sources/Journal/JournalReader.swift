@@ -215,10 +215,13 @@ public actor JournalReader {
 
     /// What the journal no longer has of what comes after the place.
     private func gap(_ handle: borrowing JournalHandle, _ place: JournalPlace) -> JournalGap? {
-        guard !place.cursor.isEmpty, let times = handle.times, times.from > place.seenUntil else { return nil }
+        guard !place.cursor.isEmpty, let times = handle.times, times.from > place.seenUntil,
+            let all = try? JournalHandle(directory: options.directory, longest: 64)
+        else { return nil }
+        // The clock was set back: the entry is there, and the journal's first times are later than its own.
+        if (try? all.seek(place.cursor)) != nil, (try? all.next()) == true, all.isAt(place.cursor) { return nil }
         var atMost: UInt64?
-        if let all = try? JournalHandle(directory: options.directory, longest: 64), (try? all.seekHead()) != nil,
-            (try? all.next()) == true, let cursor = all.cursor,
+        if (try? all.seekHead()) != nil, (try? all.next()) == true, let cursor = all.cursor,
             let first = JournalPlace(cursor: cursor, seenUntil: times.from).sequence, let last = place.sequence,
             first.within == last.within, first.number > last.number
         {

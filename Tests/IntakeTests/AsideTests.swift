@@ -74,6 +74,20 @@ private final class FlakyStore: CommitStore {
     }
 }
 
+/// Counts who is inside.
+private final class Inside: Sendable {
+    private let count = Mutex(0)
+
+    func enter() -> Int {
+        count.withLock {
+            $0 += 1
+            return $0
+        }
+    }
+
+    func leave() { count.withLock { $0 -= 1 } }
+}
+
 /// A file of events and of lines that are none, some too long to be kept whole.
 private struct MixedFile {
     static let longest = 4500
@@ -124,6 +138,55 @@ struct AsideTests {
     private func rereader(_ loop: EventLoop, _ store: FlakyStore) -> Rereader {
         let settings = settings()
         return Rereader(on: loop, store: store, time: ManualTime(), clock: ClockTrust(), log: log) { settings }
+    }
+
+    @Test("lines stay in the quarantine while collection is disabled, or no destination wants their events")
+    func notWanted() async throws {
+        let content = Array(#"{"name":"e1"}"#.utf8)
+        let record = QuarantineRecord(
+            reason: .notJSON, detail: "", app: "shop", path: "shop/a.jsonl", offset: 0, length: Int64(content.count),
+            content: content, time: Timestamp(milliseconds: 0))
+        for isCollecting in [false, true] {
+            let store = FlakyStore(seed: 1)
+            store.state.withLock { $0.isFlaky = false }
+            var settings = settings()
+            settings.isCollecting = isCollecting
+            if isCollecting {
+                settings.routes = [Route(destinations: [], compression: .gzip, chunks: settings.routes[0].chunks)]
+            }
+            try await withLoop { [settings] loop in
+                let rereader = Rereader(on: loop, store: store, time: ManualTime(), clock: ClockTrust(), log: log) {
+                    settings
+                }
+                let error = await #expect(throws: IntakeError.self) {
+                    try await rereader.read([(id: 1, record: record)])
+                }
+                #expect(error?.code == (isCollecting ? .noDestination : .disabled))
+            }
+            #expect(store.state.withLock { $0.requeued.isEmpty && $0.events.isEmpty })
+        }
+    }
+
+    @Test("what commands ask of the quarantine is done one after the other")
+    func inTurn() async throws {
+        try await withLoop { loop in
+            let rereader = rereader(loop, FlakyStore(seed: 1))
+            let inside = Inside()
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<20 {
+                    group.addTask {
+                        try await rereader.inTurn {
+                            #expect(inside.enter() == 1)
+                            for _ in 0..<10 { await Task.yield() }
+                            inside.leave()
+                            return 1
+                        }
+                    }
+                }
+                let count = try await group.reduce(0, +)
+                #expect(count == 20)
+            }
+        }
     }
 
     @Test(

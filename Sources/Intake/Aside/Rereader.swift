@@ -22,6 +22,7 @@ public actor Rereader {
     private let calls: TagCalls
     private let settings: @Sendable () async -> IntakeSettings
     private let turn = Turnstile()
+    private let commandTurn = Turnstile()
 
     /// A reader of lines that were kept.
     ///
@@ -43,6 +44,14 @@ public actor Rereader {
         self.settings = settings
         calls = TagCalls(rules?.functions, aside: "reread")
         calls.start(calls.restore(memory), on: loop)
+    }
+
+    /// Does what a command asks of the quarantine, when the commands before it are done: none meets records that another has in hand.
+    public func inTurn(_ body: @Sendable () async throws -> Int) async throws -> Int {
+        let ticket = commandTurn.drawTicket()
+        await commandTurn.takeTurn(ticket)
+        defer { commandTurn.passTurn() }
+        return try await body()
     }
 
     /// Reads lines again that were kept whole: each leaves the quarantine in the transaction that holds what happened to it.
@@ -134,6 +143,9 @@ public actor Rereader {
         defer { turn.passTurn() }
         var settings = await settings()
         settings.events.session.mode = .off
+        guard settings.isCollecting else {
+            throw IntakeError(.disabled, "collection is disabled; run `spoolship enable`")
+        }
         let intake = Intake(
             settings, .reread, store: store, figures: IntakeFigures(), clock: clock, rules: rules, calls: calls,
             on: loop, time: time, log: log)
@@ -144,6 +156,12 @@ public actor Rereader {
             if let awaited = rules?.awaited(for: record.app) {
                 _ = try await store(intake, &done, mark)
                 throw IntakeError(.full, "events of \(record.app) wait for a document of the container \(awaited.id)")
+            }
+            // A tag may name destinations where the configuration names none.
+            let route = settings.routes[settings.routeIndex(of: record.app)]
+            guard !route.destinations.isEmpty || rules?.isIdle == false else {
+                _ = try await store(intake, &done, mark)
+                throw IntakeError(.noDestination, "no destination wants the events of \(record.app)")
             }
             guard Int64(record.content.count) >= record.length else {
                 // What can be no event is kept, if there is room by now.
