@@ -119,7 +119,9 @@ extension AgentService {
 
     /// What a backfill needs to know now. It makes up no sessions: its events were those of processes that are gone.
     func backfillOptions(_ queue: QueueStore, _ reader: Reading) -> Backfill.Options {
-        var intake = intakeSettings(cap: queue.snapshot.maxSize)
+        // Old files of what is read in place are read as it is.
+        var intake = settings.forPlaces(intakeSettings(cap: queue.snapshot.maxSize))
+        for name in intake.events.apps.keys { intake.events.apps[name]?.isJournal = false }
         intake.events.session.mode = .off
         let gate = BackfillGate(depths: settings.backfillDepths, unread: Int64(settings.spool.maxEventSize))
         return Backfill.Options(intake: intake, maxEventSize: settings.spool.maxEventSize) {

@@ -43,6 +43,16 @@ public struct EventLimits: Sendable, Equatable {
 
     package init() {}
 
+    /// The same, but texts stay whole: patterns would not find half of what they look for.
+    var withWholeTexts: EventLimits {
+        var limits = self
+        for length in [\EventLimits.nameLength, \.propertyKeyLength, \.propertyValueLength]
+        where limits[keyPath: length].consequence == .cut {
+            limits[keyPath: length].consequence = .allow
+        }
+        return limits
+    }
+
     /// App Center's (ac19), with its own consequences.
     public static var appCenter: EventLimits {
         var limits = EventLimits()

@@ -34,6 +34,8 @@ final class AppState {
     private var renderedDevice: (text: [UInt8], from: Timestamp, until: Timestamp)?
     /// The rules that can fit, in their order.
     private(set) var rules: [NameRule] = []
+    /// Whether the queue may have the names of its events.
+    var storesNames = true
     /// How many sources had been begun when one of it was.
     var lastUse = 0
     /// Behind a pointer, so that the pass reaches it without counting references; it lives as long as this.

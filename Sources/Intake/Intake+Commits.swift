@@ -83,7 +83,9 @@ extension Intake {
         commit.memory.merge(calls.takeMemory()) { _, new in new }
         // What the pass and the engine remember goes with the spool's commits: names of the day, sessions, throttles, layers.
         if kind == .spool {
-            commit.memory.merge(pass.takeMemory()) { _, new in new }
+            commit.memory.merge(pass.takeMemory { [rules] in rules?.engine.hiddenMemory(of: $0) ?? (false, false) }) {
+                _, new in new
+            }
             if let rules { commit.memory.merge(rules.engine.takeMemory()) { _, new in new } }
         }
         publish(commit)

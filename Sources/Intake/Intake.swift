@@ -180,7 +180,11 @@ public final class Intake: SpoolSink {
 
     /// Takes whole lines; what is not taken is offered again.
     func takeLines(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
-        guard let base = lines.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return 0 }
+        obstacle = nil
+        // Lines may come one by one, each taken before the bound was passed.
+        guard pendingBytes < settings.commitBytes,
+            let base = lines.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        else { return 0 }
         let now = time.wallTime
         let routeIndex = settings.routeIndex(of: source.app)
         let route = routes[routeIndex]
@@ -188,6 +192,9 @@ public final class Intake: SpoolSink {
         let critical = open[routeIndex][1]
         let limits = route.chunks
         let commitBytes = settings.commitBytes
+        rules?.refresh()
+        let rules = rules.flatMap { $0.isIdle ? nil : $0 }
+        (pass.withheld, pass.isSearched) = rules?.engine.hidingTexts(of: source.app) ?? (.none, false)
         pass.begin(
             eventSource(source), producer: source.producer, path: source.path, wasClosed: source.wasClosed, at: now,
             isSynchronised: isClockTrusted(), using: &random)
@@ -196,14 +203,10 @@ public final class Intake: SpoolSink {
         let addition = pass.maxAddition
         let isStored = settings.isCollecting && !route.destinations.isEmpty
         let isWatched = tap?.isWatched == true
-        obstacle = nil
-        rules?.refresh()
         if settings.isCollecting, self.rules?.awaited(for: source.app) != nil {
             obstacle = .document
             return 0
         }
-        let rules = rules.flatMap { $0.isIdle ? nil : $0 }
-        pass.withheld = rules?.engine.withheldTexts(of: source.app) ?? .none
         // A tag may name destinations where the configuration names none.
         let isTaken = isStored || (settings.isCollecting && rules != nil)
 

@@ -20,12 +20,18 @@ struct PatternTests {
         ("ipv4", "from 192.168.0.17:80", "from [redacted]:80"), ("ipv4", "300.1.1.1 and 1.2.3", "300.1.1.1 and 1.2.3"),
         ("ipv6", "[2001:db8::1]:443", "[[redacted]]:443"), ("ipv6", "addr:2001:db8::1 x", "addr:[redacted] x"),
         ("ipv6", "2001:0db8:0:0:0:0:0:1", "[redacted]"), ("ipv6", "::1", "[redacted]"),
+        ("ipv6", "(fe80::8a2e…", "([redacted]…"), ("ipv6", "ip_fe80::8a2e", "ip_[redacted]"),
+        ("ipv4", "1.2.3.1000 and 192.168.001.010", "1.2.3.1000 and [redacted]"),
+        ("email", "<\"ann smith\"@example.com>", "<[redacted]>"),
+        ("email", "\"ann.smith\"@example.com, ann%2540example.com, {\\u0040}", "[redacted], [redacted], {\\u0040}"),
         ("ipv6", "std::string at 22:20:38, a :: b", "std::string at 22:20:38, a :: b"),
         ("credit_card", "card 4111 1111 1111 1111 paid", "card [redacted] paid"),
         ("credit_card", "4111-1111-1111-1111", "[redacted]"), ("credit_card", "378282246310005", "[redacted]"),
         // The three digits behind it do not hide a card.
         ("credit_card", "4111 1111 1111 1111 123", "[redacted]"),
         ("credit_card", "4111 1111 1111 1112 and 1795168800000", "4111 1111 1111 1112 and 1795168800000"),
+        // A date or another number before it hides none either.
+        ("credit_card", "20261125 4111 1111 1111 1111 1", "20261125 [redacted]"),
         ("bearer_token", "Authorization: BeArEr abc.def-1", "Authorization: [redacted]"),
         ("jwt", "t=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc_-9;", "t=[redacted];"),
         (#"ORD-\\d+"#, "ORD-17, ORD-18 and ORD-", "[redacted], [redacted] and ORD-"),
@@ -41,6 +47,42 @@ struct PatternTests {
             let value = JSONValue.string(text).description
             let outcome = try line(tag, "{\"name\":\"n\",\"properties\":{\"a\":[{\"b\":\(value)}]}}")
             #expect(outcome == "{\"name\":\"n\",\"properties\":{\"a\":[{\"b\":\(JSONValue.string(clean))}]}}")
+        }
+    }
+
+    @Test("33.12: whatever is before and behind it, what a ready pattern finds is taken out", arguments: 1...200)
+    func anywhere(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        let values = [
+            ("email", "ann@example.com"), ("email", "ann＠example.com"), ("ipv4", "10.11.12.13"),
+            ("ipv6", "2001:db8::8a2e:7334"),
+            ("ipv6", "fe80::8a2e"), ("credit_card", "4111 1111 1111 1111"), ("credit_card", "5500-0000-0000-0004"),
+            ("jwt", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc"), ("bearer_token", "Bearer abc.def-1"),
+        ]
+        let marks = ["", " ", "_", "=", "“", "(", "»", "来自", "…", "|", "[", "\u{FF08}", "\t", "–", "'", "/"]
+        let before = marks + ["2026-11-25 ", "20261125100000 ", "order 12345678 ", "17, ", "10 00 00 ", "x9 "]
+        let behind = marks + [", 17", " 2026-11-25", " x", " 123"]
+        for (pattern, value) in values {
+            let text = before.randomElement(using: &random)! + value + behind.randomElement(using: &random)!
+            let outcome = try line(
+                #""type":"redact","pattern":"\#(pattern)""#,
+                "{\"name\":\"n\",\"t\":\(JSONValue.string(text))}")
+            #expect(!outcome.contains(value) && !outcome.contains(value.suffix(5)), "\(text): \(outcome)")
+        }
+    }
+
+    @Test("33.12: a long text in which a pattern finds something everywhere is searched once, or goes")
+    func worst() throws {
+        for (pattern, piece, count) in [
+            ("ipv6", "a:", 400_000), ("ipv6", "a::", 250_000), ("k[a-z]*=|kk", "k", 800_000),
+            ("credit_card", "4 ", 20_000), ("ipv4", "1.", 50_000),
+        ] {
+            let text = String(repeating: piece, count: count)
+            let start = ContinuousClock.now
+            let outcome = try line(#""type":"redact","pattern":"\#(pattern)""#, #"{"name":"n","t":"\#(text)"}"#)
+            #expect(!outcome.contains(text), "\(pattern)")
+            // A debug build under load takes seconds; what is quadratic takes minutes.
+            #expect(ContinuousClock.now - start < .seconds(20), "\(pattern)")
         }
     }
 

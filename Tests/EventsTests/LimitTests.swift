@@ -217,6 +217,23 @@ struct LimitTests {
         #expect(second.read(#"{"name":"c"}"#, at: Reading.now + .seconds(86_400)).verdict.kind == .accepted)
     }
 
+    @Test("33: what patterns look for is not cut before they look; no name that may be content is told of what is cut")
+    func hidden() {
+        var reading = Reading(options { $0 = .appCenter })
+        let long = String(repeating: "x", count: 300)
+        reading.pass.isSearched = true
+        for event in [#"{"name":"\#(long)"}"#, #"{"name":"a","properties":{"\#(long)":1,"k":"\#(long)"}}"#] {
+            #expect(reading.read(event).output?.contains(long) == true)
+        }
+        #expect(reading.pass.counts.lastCut == nil)
+        reading.pass.isSearched = false
+        for (second, (name, told)) in [("ann@example.com", "(a property)"), ("user.name", "user.name")].enumerated() {
+            _ = reading.read(
+                #"{"name":"a","properties":{"\#(name)":"\#(long)"}}"#, at: Reading.now + .seconds(second))
+            #expect(reading.pass.counts.lastCut?.member == "properties.\(told)")
+        }
+    }
+
     @Test("of very many apps those that were not read for longest are forgotten, and their names with them")
     func appsAreBounded() {
         var reading = Reading(options { $0.eventNames.value = 10 })

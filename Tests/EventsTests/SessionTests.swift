@@ -251,6 +251,20 @@ struct SessionTests {
         #expect(reading.pass.takeMemory().values.contains { $0 == nil })
     }
 
+    @Test("33: while tags hide what tells sessions apart, nothing of them is stored, and what was is removed")
+    func hiddenMemory() {
+        var reading = SessionReading(.manual)
+        _ = reading.read(#""type":"start_session","session_id":"SECRET","process":"SECRET""#)
+        let stored = reading.pass.takeMemory().filter { $0.key.hasPrefix("session/") }
+        #expect(stored.keys.contains { $0.contains("SECRET") } && stored.values.allSatisfy { $0 != nil })
+        _ = reading.read(#""type":"start_session","session_id":"SECRET2","process":"SECRET2""#)
+        let removed = reading.pass.takeMemory { _ in (true, true) }
+        #expect(removed.filter { $0.key.hasPrefix("session/") } == stored.mapValues { _ in nil })
+        #expect(reading.pass.takeMemory { _ in (true, true) }.isEmpty)
+        // In memory the sessions go on.
+        #expect(reading.read(#""process":"SECRET2""#).session == "SECRET2")
+    }
+
     @Test("sessions against a plain model, on events by chance")
     func againstModel() {
         var random = SplitMix64(seed: 21)

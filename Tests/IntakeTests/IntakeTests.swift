@@ -138,6 +138,17 @@ struct IntakeTests {
         await host.store.close()
     }
 
+    @Test("values that are no events and come one by one make no larger commit than lines that come together")
+    func oneByOne() async throws {
+        try await withHost { host in
+            var taken = 0
+            while taken < 100_000, await host.take(["1"], at: Int64(2 * taken)) == 2 { taken += 1 }
+            #expect((100..<20_000).contains(taken))
+            try await host.commit(Int64(2 * taken))
+            #expect(await host.take(["1"], at: Int64(2 * taken)) == 2)
+        }
+    }
+
     @Test("whoever watches an app sees its events as they are queued")
     func watchersSeeEvents() async throws {
         try await withHost { host in

@@ -74,7 +74,18 @@ extension IntakeRuleTests {
                 String(String.UnicodeScalarView(one.unicodeScalars.prefix(count)))
             }
             let place = Int.random(in: 0...cut, using: &random)
-            switch Int.random(in: 0..<11, using: &random) {
+            switch Int.random(in: 0..<13, using: &random) {
+            case 11:
+                // Broken anywhere between tokens, as printers with a margin do.
+                return object().reduce(into: [""]) { lines, token in
+                    if chance(2) { lines.append("") }
+                    lines[lines.count - 1] += token + pick("", " ")
+                }
+            case 12:
+                // As servers log the body of a request, and browsers put it into an address.
+                let quote = pick("\\x22", "\\u0022", "%22", "&quot;")
+                let colon = quote == "%22" ? "%3A" : ":"
+                return [pick("POST ", "GET /?q=", "\"") + one.replacing("\"", with: quote).replacing(":", with: colon)]
             case 0: return [beginning(place) + two]
             case 1: return [one + pick("", " ", ", ") + two]
             case 2: return ["[\(one),\(two)]"]
@@ -167,11 +178,13 @@ extension IntakeRuleTests {
             "Saved Order{id=5, email='x'}", #"[INFO] Get "https://example.com": dial tcp: timeout"#,
             #"level=info msg="said \"hello\"" took=5ms"#, #"Running ["nginx", "-g", "daemon off;"]"#,
             #"  File "a.py", line 1, in <module>"#, #"open "a.txt": no such file"#, "KeyError: {'email': 'x'}", "}",
-            "just text",
+            "just text", " 1  0  0 123456  10:00", "GET /?q=%22quoted%22&n=1", "- item", "----",
         ]
         let doubtful = [
             #"got {"email":"SECRET"} from x"#, #"[{"email":"SECRET"}]"#, #"x={\"email\":\"SECRET\"}"#,
-            #"saved ("email":"SECRET")"#, #"row|"email": 77|"#,
+            #"saved ("email":"SECRET")"#, #"row|"email": 77|"#, #"  "SECRET", "SECRET","#, #"["SECRET", "b"],"#,
+            #": "SECRET""#, #""SECRET"],"#, #"web[1]:     "SECRET""#, #"web[1]: "SECRET","#, "4900101, 4900102,",
+            #"10.0.0.1 - POST / 200 "{\x22email\x22:\x22SECRET\x22}""#, "GET /?q=%7B%22email%22%3A%22SECRET%22%7D",
             "{\u{1B}[34;1m\"email\"\u{1B}[0m\u{1B}[1;39m:\"SECRET\"\u{1B}[1;39m}\u{1B}[0m",
         ]
         try await withHost(events: Self.textOptions) { host in

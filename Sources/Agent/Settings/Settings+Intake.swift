@@ -13,6 +13,8 @@ extension Settings {
     func intakeSettings(cap: Int, isCollecting: Bool, country: CountryCode?, host: HostFacts) -> IntakeSettings {
         var events = eventOptions(host)
         events.countryOverride = country
+        // However a line comes: what its wrapper hides from tags they would not find.
+        for (name, app) in apps { events.apps[name]?.format = app.format }
         let table = routeTable(cap: cap)
         var routes = [standardRoute(by: table)]
         var routeOfApp: [String: Int] = [:]
@@ -39,7 +41,6 @@ extension Settings {
         for (name, app) in apps where app.read != nil || app.journal == true {
             if app.kind == nil { settings.events.apps[name]?.kind = .log }
             if app.text == nil { settings.events.apps[name]?.text = .lines }
-            settings.events.apps[name]?.format = app.format
             settings.events.apps[name]?.isJournal = app.journal == true
         }
         return settings

@@ -15,6 +15,8 @@ struct HiddenMembers {
 
     /// Which texts may not leave. Patterns that search the whole of a message find in a text what they find in a member.
     let withheldTexts: WithheldTexts
+    /// Whether what is remembered of an app has hidden members: what tells its sessions and processes apart, and the names of its events.
+    let memory: (sessions: Bool, names: Bool)
 
     init(_ containers: [CompiledContainer]) {
         let lengths = containers.reduce(into: Set()) { $0.formUnion($1.facts.keyLengths) }
@@ -30,6 +32,7 @@ struct HiddenMembers {
         var actions: [CompiledTag.Action] = []
         var renames: [(from: [[UInt8]], to: [[UInt8]])] = []
         var paths: Set<[[UInt8]]> = []
+        var searched: Set<[[UInt8]]> = []
         for tag in tags {
             switch tag.action {
             case .rename(let names, let name): renames.append((names, names.dropLast() + [Array(name.utf8)]))
@@ -42,7 +45,9 @@ struct HiddenMembers {
                 paths.formUnion(all)
                 actions.append(.hash(names: all, hashing))
             case .scrub(let names, let scrubber):
-                actions.append(.scrub(names: all(names, renames), scrubber))
+                let all = all(names, renames)
+                searched.formUnion(all)
+                actions.append(.scrub(names: all, scrubber))
                 scrubbers.append(scrubber)
             default: break
             }
@@ -54,6 +59,12 @@ struct HiddenMembers {
         }
         withheldTexts = actions.isEmpty ? .none : findsInText ? .pieces : .members
         self.scrubbers = scrubbers
+        func hides(_ names: String...) -> Bool {
+            names.contains { name in
+                paths.union(searched).contains { PathSteps.rests(of: $0, after: [name.bytes]).contains([]) }
+            }
+        }
+        memory = (sessions: hides("session_id", "process", "pid"), names: hides("name"))
         layerPaths = Set(paths.flatMap { HiddenMembers.layerPaths($0) }).sorted { $0.count < $1.count }
     }
 
@@ -99,8 +110,14 @@ extension CompiledContainer {
 }
 
 extension RuleEngine {
-    /// Which texts of an app may not leave.
-    public func withheldTexts(of app: String) -> WithheldTexts { hidden(of: app).withheldTexts }
+    /// Which texts of an app may not leave, and whether patterns look for parts of texts.
+    public func hidingTexts(of app: String) -> (withheld: WithheldTexts, isSearched: Bool) {
+        let hidden = hidden(of: app)
+        return (hidden.withheldTexts, !hidden.scrubbers.isEmpty)
+    }
+
+    /// Which of what is remembered of an app is stored nowhere, because tags hide it.
+    public func hiddenMemory(of app: String) -> (sessions: Bool, names: Bool) { hidden(of: app).memory }
 
     /// What may be kept of a line that is not an event, or not to be one: as it came while nothing is redacted or hashed. Else
     /// JSON without its hidden members; and of anything else just its shape, letters and digits as `x`.

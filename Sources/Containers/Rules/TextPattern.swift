@@ -11,15 +11,15 @@ final class TextPattern: Sendable {
 
         /// Wider than the standards: what may be one is one.
         var expression: String {
-            let part = #"[^\s@"<>()\[\]{},;:=|&?/\\]"#
-            let byte = #"(?:25[0-5]|2[0-4]\d|1?\d?\d)"#
+            let part = #"[^\s@＠"<>()\[\]{},;:=|&?/\\]"#
             return switch self {
-            case .email: #"\#(part)+(?:@|%40)\#(part)+\.\#(part){2,}"#
-            case .ipv4: #"\b(?:\#(byte)\.){3}\#(byte)\b"#
-            case .ipv6: "[0-9A-Fa-f:.]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}"
-            case .jwt: #"\beyJ[A-Za-z0-9_\-]+\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?"#
-            case .creditCard: #"\b(?:\d[ -]?){12,18}\d\b"#
-            case .bearerToken: #"(?i)\bbearer\s+[A-Za-z0-9._~+/=\-]+"#
+            case .email: #"(?:\#(part)+|"[^"]+")(?:@|＠|%(?:25)*40|\\+u0040)\#(part)+\.\#(part){2,}"#
+            case .ipv4: #"\d+(?:\.\d+){3,}"#
+            // All that may belong to it: each byte of a text is looked at once.
+            case .ipv6: "[0-9A-Fa-f.]*:[0-9A-Fa-f:.]+"
+            case .jwt: #"eyJ[A-Za-z0-9_\-]+\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?"#
+            case .creditCard: #"\d(?:[ -]*\d){12,}"#
+            case .bearerToken: #"(?i)bearer\s+[A-Za-z0-9._~+/=\-]+"#
             }
         }
 
@@ -27,7 +27,7 @@ final class TextPattern: Sendable {
         var needs: (texts: [String], bytes: String, count: Int) {
             let digits = "0123456789"
             return switch self {
-            case .email: (["@", "%40"], "", 0)
+            case .email: (["@", "＠", "%40", "%25", "u0040"], "", 0)
             case .ipv4: ([], digits + ".", 7)
             case .ipv6: (["::"], digits + "abcdefABCDEF:", 15)
             case .jwt: (["eyJ"], "", 0)
@@ -72,6 +72,9 @@ final class TextPattern: Sendable {
             || count > 0 && cre2_has_run(start, text.count, bytes, count)
     }
 
+    /// So many bytes of a text are searched for an expression of the document; then all of the text goes.
+    private static let mostWork = 256 << 20
+
     /// The text with something else in the place of what it finds; nil where it finds nothing, and a part of it that is longer
     /// where it becomes longer than `most` bytes.
     func replacing(in text: [UInt8], with other: [UInt8], most: Int) -> [UInt8]? {
@@ -79,61 +82,86 @@ final class TextPattern: Sendable {
         var result: [UInt8] = []
         var done = 0
         var place = 0
+        var work = 0
         while place < text.count, result.count <= most, let found = expression.find(in: text, from: place) {
+            // A search may read to the text's end for each thing that it finds.
+            work += text.count - place
+            guard ready != nil || work < TextPattern.mostWork else { return other }
             place = max(found.upperBound, place + 1)
-            guard !found.isEmpty, let range = confirmed(found, in: text) else { continue }
-            result += text[done..<range.lowerBound] + other
-            done = range.upperBound
+            for range in confirmed(found, in: text) {
+                result += text[done..<range.lowerBound] + other
+                done = range.upperBound
+            }
         }
         return done == 0 ? nil : result + text[done...]
     }
 
-    /// The part of what was found that is one, as far as digits and neighbours tell.
-    private func confirmed(_ found: Range<Int>, in text: [UInt8]) -> Range<Int>? {
+    /// The parts of what was found that are what is looked for, as far as digits and neighbours tell.
+    private func confirmed(_ found: Range<Int>, in text: [UInt8]) -> [Range<Int>] {
         switch ready {
-        case .creditCard: return TextPattern.hasCard(text[found]) ? found : nil
-        case .ipv6:
-            guard text[found].count(where: { $0 == UInt8(ascii: ":") }) < 7 || text[found].contains(UInt8(ascii: "."))
-            else {
-                return found
+        case .creditCard: return TextPattern.cards(in: text[found])
+        case .ipv4:
+            let numbers = text[found].split(separator: UInt8(ascii: ".")).map {
+                $0.count <= 3 && $0.reduce(0) { 10 * $0 + Int($1 & 0x0F) } <= 255
             }
-            // `std::string` is none: letters that go on before or behind belong to words.
-            func isWord(_ place: Int) -> Bool {
-                guard text.indices.contains(place) else { return false }
-                let byte = text[place] | 0x20
-                return (0x61...0x7A).contains(byte) || text[place] == UInt8(ascii: "_") || text[place] >= 0x80
-            }
-            var range = found
-            if isWord(range.lowerBound - 1), let colon = text[range].firstIndex(of: UInt8(ascii: ":")) {
-                range = colon + 1..<range.upperBound
-            }
-            if isWord(range.upperBound), let colon = text[range].lastIndex(of: UInt8(ascii: ":")) {
-                range = range.lowerBound..<colon
-            }
-            let part = text[range]
-            let isOne = zip(part, part.dropFirst()).contains { $0 == UInt8(ascii: ":") && $1 == $0 }
-            return isOne && part.contains { $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: ".") } ? range : nil
-        default: return found
+            let isOne = numbers.indices.dropLast(3).contains { numbers[$0..<$0 + 4].allSatisfy { $0 } }
+            return isOne ? [found] : []
+        case .ipv6: return TextPattern.address(found, in: text).map { [$0] } ?? []
+        default: return found.isEmpty ? [] : [found]
         }
     }
 
-    /// Whether groups of the digits make a number of 13 to 19 with the right check digit that begins as cards do.
+    /// The part of what was found that is an address of IPv6. `std::string` is none: letters that go on before or behind belong to
+    /// words.
+    private static func address(_ found: Range<Int>, in text: [UInt8]) -> Range<Int>? {
+        let (colon, point) = (UInt8(ascii: ":"), UInt8(ascii: "."))
+        guard text[found].count(where: { $0 == colon }) < 7 || text[found].contains(point) else { return found }
+        func isLetter(_ place: Int) -> Bool {
+            text.indices.contains(place) && (0x61...0x7A).contains(text[place] | 0x20)
+        }
+        var range = found
+        if isLetter(range.lowerBound - 1), let first = text[range].firstIndex(of: colon) {
+            range = first + 1..<range.upperBound
+        }
+        if isLetter(range.upperBound), let last = text[range].lastIndex(of: colon) { range = range.lowerBound..<last }
+        let part = text[range]
+        let isOne = zip(part, part.dropFirst()).contains { $0 == colon && $1 == colon }
+        return isOne && part.contains { $0 != colon && $0 != point } ? range : nil
+    }
+
+    /// Where groups of the digits make a number of 13 to 19 with the right check digit that begins as cards do: a date or another
+    /// number may be before it.
     /// Source: ISO/IEC 7812-1, annex B (Luhn).
-    private static func hasCard(_ text: ArraySlice<UInt8>) -> Bool {
-        let groups = text.split { !(0x30...0x39).contains($0) }.map { $0.map { Int($0 & 0x0F) } }
-        for first in groups.indices {
-            var digits: [Int] = []
-            for group in groups[first...] {
-                digits += group
-                guard (13...19).contains(digits.count), (2...6).contains(digits[0]) else { continue }
-                let sum = digits.reversed().enumerated().reduce(0) { sum, digit in
-                    let value = digit.offset % 2 == 0 ? digit.element : digit.element * 2
-                    return sum + (value > 9 ? value - 9 : value)
-                }
-                if sum % 10 == 0 { return true }
+    private static func cards(in text: ArraySlice<UInt8>) -> [Range<Int>] {
+        let groups = text.split { !(0x30...0x39).contains($0) }
+        var found: [Range<Int>] = []
+        for (first, group) in groups.enumerated() {
+            guard (0x32...0x36).contains(group[group.startIndex]) else { continue }
+            var (digits, end, isOne): ([UInt8], Int, Bool) = ([], group.startIndex, false)
+            for other in groups[first...] {
+                digits += other
+                guard digits.count <= 19 else { break }
+                // Behind it is often its security code.
+                end = other.endIndex
+                isOne = isOne || digits.count >= 13 && hasCheckDigit(digits)
+            }
+            guard isOne else { continue }
+            // A date may pass for one, with the beginning of the card behind it.
+            if let last = found.last, last.upperBound > group.startIndex {
+                found[found.count - 1] = last.lowerBound..<max(last.upperBound, end)
+            } else {
+                found.append(group.startIndex..<end)
             }
         }
-        return false
+        return found
+    }
+
+    private static func hasCheckDigit(_ digits: [UInt8]) -> Bool {
+        let sum = digits.reversed().enumerated().reduce(0) { sum, digit in
+            let value = Int(digit.element & 0x0F) * (digit.offset % 2 + 1)
+            return sum + (value > 9 ? value - 9 : value)
+        }
+        return sum % 10 == 0
     }
 }
 

@@ -112,6 +112,8 @@ extension EventPass {
         return true
     }
 
+    private static let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-".utf8)
+
     /// Counts a cut; what was cut is noted once a block.
     ///
     /// - Parameter key: the property's name; of no account for the event's.
@@ -119,7 +121,9 @@ extension EventPass {
         counts[.cut, kind] += 1
         guard cutNotedAt != now, let state else { return }
         cutNotedAt = now
-        let name = String(decoding: text(key).prefix(64), as: UTF8.self)
+        // A property's name may be content: that of a user in a map of users.
+        let isPlain = withheld == .none && text(key).allSatisfy { EventPass.plain.contains($0) }
+        let name = isPlain ? String(decoding: text(key).prefix(64), as: UTF8.self) : "(a property)"
         counts.lastCut = LimitCut(
             app: state.name, member: kind == .nameLength ? "name" : "properties.\(name)", limit: kind)
     }

@@ -55,7 +55,9 @@ extension EventPass {
         }
         // An entry whose message was an object has this member.
         guard member(Array("__REALTIME_TIMESTAMP".utf8), of: entry) == nil else { return false }
-        let isPiece = text("_LINE_BREAK") == Array("line-max".utf8) || !text("truncated_member").isEmpty
+        let isPiece =
+            ["line-max", "rest"].contains(String(decoding: text("_LINE_BREAK"), as: UTF8.self))
+            || !text("truncated_member").isEmpty
         return text("message").withUnsafeBufferPointer { withheld.include($0, isPiece: isPiece) }
     }
 

@@ -24,6 +24,8 @@ public struct EventPass: ~Copyable {
 
     /// Which texts go to the quarantine instead, as of the next `read`.
     public var withheld = WithheldTexts.none
+    /// Whether patterns look for parts of texts, as of the next `begin`: no limit cuts these before.
+    public var isSearched = false
 
     /// The name of the event of the last verdict, if that was `accepted`; valid until the next `read`.
     public internal(set) var name = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
@@ -149,14 +151,20 @@ public struct EventPass: ~Copyable {
     // MARK: Memory
 
     /// What has changed since the last call and must be durable with the events read: for `Commit.memory`.
-    public mutating func takeMemory() -> [String: [UInt8]?] {
+    ///
+    /// - Parameter hides: what of an app is stored nowhere, because tags hide it: its sessions, the names of its events.
+    public mutating func takeMemory(
+        hides: (String) -> (sessions: Bool, names: Bool) = { _ in (false, false) }
+    ) -> [String: [UInt8]?] {
         var memory: [String: [UInt8]?] = [:]
-        for state in states.values where state.names.pointee.isChanged {
-            state.names.pointee.isChanged = false
-            memory.updateValue(state.names.pointee.saved(), forKey: "names/\(state.name)")
+        for state in states.values {
+            let stores = !hides(state.name).names
+            guard state.names.pointee.isChanged && stores || state.storesNames && !stores else { continue }
+            (state.names.pointee.isChanged, state.storesNames) = (false, stores)
+            memory.updateValue(stores ? state.names.pointee.saved() : nil, forKey: "names/\(state.name)")
         }
         for state in forgetIdleApps() { memory.updateValue(nil, forKey: "names/\(state.name)") }
-        memory.merge(sessions.changes()) { _, new in new }
+        memory.merge(sessions.changes(isHidden: { hides($0).sessions })) { _, new in new }
         return memory
     }
 
@@ -210,7 +218,7 @@ public struct EventPass: ~Copyable {
         let settings = state.settings
         names = state.names
         defaultPriority = settings.priority
-        limits = settings.limits
+        limits = isSearched ? settings.limits.withWholeTexts : settings.limits
         mayBeCritical = settings.mayBeCritical ?? !source.isShared
         kind = settings.kind
         format = settings.format

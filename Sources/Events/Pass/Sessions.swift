@@ -26,6 +26,8 @@ struct Sessions: ~Copyable {
         /// Whether the session's start has been written as an event.
         var isAnnounced = true
         var isChanged = false
+        /// Whether the queue has something of it.
+        var isStored = false
     }
 
     /// A session: the present one of a producer, or one of its last.
@@ -192,13 +194,18 @@ struct Sessions: ~Copyable {
 
     // MARK: Memory
 
-    /// What has changed since the last call, by key; nil for producers that made room.
-    mutating func changes() -> [String: [UInt8]?] {
+    /// What has changed since the last call, by key; nil for producers that made room, and those of apps whose sessions are hidden.
+    mutating func changes(isHidden: (String) -> Bool) -> [String: [UInt8]?] {
         var changes: [String: [UInt8]?] = [:]
         for key in removed { changes.updateValue(nil, forKey: key) }
         removed.removeAll()
+        let hidden = Set(apps.filter { isHidden($0.key) }.values)
+        for place in 0..<Sessions.maxProducers where !hidden.isEmpty && hidden.contains(slots[place].app) {
+            if slots[place].isStored { changes.updateValue(nil, forKey: keys[place]) }
+            (slots[place].isStored, slots[place].isChanged) = (false, false)
+        }
         for place in 0..<Sessions.maxProducers where slots[place].isChanged {
-            slots[place].isChanged = false
+            (slots[place].isStored, slots[place].isChanged) = (true, false)
             changes.updateValue(encoded(place), forKey: keys[place])
         }
         return changes
@@ -243,6 +250,6 @@ struct Sessions: ~Copyable {
         slots[place].isAnnounced = bytes[1] == 1
         ids[place] = current.id
         past[place] = Array(sessions.dropFirst())
-        slots[place].isChanged = false
+        (slots[place].isStored, slots[place].isChanged) = (true, false)
     }
 }

@@ -25,20 +25,36 @@ public enum WithheldTexts: Sendable {
     /// escaped. What follows the value of the last one is a `}` that nothing opened; if braces in a string seem to open it, the
     /// text has that string's quote. What colours a text on a terminal may be anywhere in it.
     static func mayHoldMembers(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard text.contains(escape) else { return mayHoldPlainMembers(text) }
-        return uncoloured(text).withUnsafeBufferPointer(mayHoldPlainMembers)
+        guard text.contains(where: { marks.contains($0) }) else { return mayHoldPlainMembers(text) }
+        return plain(text).withUnsafeBufferPointer(mayHoldPlainMembers)
     }
 
     private static let escape: UInt8 = 0x1B
+    /// What colours and spellings begin with.
+    private static let marks: [UInt8] = [escape] + Array("\\%&".utf8)
+    /// How quotes and colons are written in logs of requests, in URLs and in pages.
+    private static let spellings: [(text: [UInt8], plain: [UInt8])] = [
+        ("\\x22", "\\\""), ("\\u0022", "\\\""), ("%22", "\\\""), ("&quot;", "\\\""), ("&#34;", "\\\""), ("\\x3A", ":"),
+        ("\\x3a", ":"),
+        ("%3A", ":"), ("%3a", ":"),
+    ].map { (Array($0.utf8), Array($1.utf8)) }
 
-    /// The text without sequences such as `ESC [ 1 ; 39 m` and `ESC ( B`. Of other sequences more is left, so that nothing is hidden by
-    /// them.
-    private static func uncoloured(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+    /// The text without sequences such as `ESC [ 1 ; 39 m` and `ESC ( B`, and with quotes and colons as they are. Of other sequences more is
+    /// left, so that nothing is hidden by them.
+    private static func plain(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         var plain: [UInt8] = []
         var rest = text[...]
-        while let start = rest.firstIndex(of: escape) {
+        while let start = rest.firstIndex(where: { marks.contains($0) }) {
             plain += rest[..<start]
-            rest = rest[(start + 1)...]
+            rest = rest[start...]
+            if let spelling = spellings.first(where: { rest.starts(with: $0.text) }) {
+                plain += spelling.plain
+                rest = rest.dropFirst(spelling.text.count)
+                continue
+            }
+            if rest.first != escape { plain.append(rest[start]) }
+            rest = rest.dropFirst()
+            guard text[start] == escape else { continue }
             switch rest.first {
             case UInt8(ascii: "["):
                 rest = rest.dropFirst().drop { "0123456789;".utf8.contains($0) }
@@ -51,7 +67,7 @@ public enum WithheldTexts: Sendable {
     }
 
     private static func mayHoldPlainMembers(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        if endsAsObject(text) || text.split(separator: .lineFeed).contains(where: isNumber) { return true }
+        if endsAsObject(text) || text.split(separator: .lineFeed).contains(where: holdsElements) { return true }
         // The last quote that was not escaped, and the last that was.
         var before: (plain: Int?, escaped: Int?)
         for (place, byte) in text.enumerated() where byte == .quote {
@@ -63,7 +79,7 @@ public enum WithheldTexts: Sendable {
                 if opening.map({ mayBegin(at: $0, in: text) }) ?? true { return true }
                 if mayBeValue(text[(next + 1)...].drop { $0 <= 0x20 }) { return true }
             }
-            if let opening, isAlone(opening...place, in: text) { return true }
+            if let opening, endsLine(opening...place, in: text) { return true }
             if isEscaped { before.escaped = place } else { before.plain = place }
         }
         return false
@@ -75,13 +91,40 @@ public enum WithheldTexts: Sendable {
         return text.contains(.quote) || text.count { $0 == .closeBrace } > text.count { $0 == .openBrace }
     }
 
-    /// Whether a line is a number, which a list that is spread over lines may hold.
-    private static func isNumber(_ line: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
-        guard let first = line.firstIndex(where: { $0 > 0x20 }),
-            let last = line.lastIndex(where: { $0 > 0x20 && $0 != .comma }), first <= last
-        else { return false }
-        let text = line[first...last]
-        return text.allSatisfy { "0123456789+-.eE".utf8.contains($0) } && text.contains { (0x30...0x39).contains($0) }
+    /// Whether a line is made of tokens of JSON, strings or numbers among them: a part of a value that is spread over lines. A string
+    /// may be cut off.
+    private static func holdsElements(_ line: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        var rest = line
+        var holdsOne = false
+        // Two values have something between them.
+        var mayFollow = true
+        while let first = rest.first {
+            switch first {
+            case 0...0x20, .backslash, .closeBrace, .closeBracket: rest = rest.dropFirst()
+            case .openBrace, .colon, .comma, UInt8(ascii: "["):
+                mayFollow = true
+                rest = rest.dropFirst()
+            case .quote where mayFollow:
+                (holdsOne, mayFollow) = (true, false)
+                let isEscaped = line[..<rest.startIndex].last == .backslash
+                rest = rest.dropFirst()
+                while let byte = rest.first, byte != .quote {
+                    rest = rest.dropFirst(byte == .backslash && !isEscaped ? 2 : 1)
+                }
+                rest = rest.dropFirst()
+            case UInt8(ascii: "-") where mayFollow, UInt8(ascii: "+") where mayFollow, 0x30...0x39 where mayFollow:
+                let number = rest.prefix { "0123456789+-.eE".utf8.contains($0) }
+                guard number.contains(where: { (0x30...0x39).contains($0) }) else { return false }
+                (holdsOne, mayFollow) = (true, false)
+                rest = rest[number.endIndex...]
+            default:
+                guard mayFollow, let word = ["true", "false", "null"].first(where: { rest.starts(with: $0.utf8) })
+                else { return false }
+                mayFollow = false
+                rest = rest.dropFirst(word.utf8.count)
+            }
+        }
+        return holdsOne
     }
 
     /// Whether a member's name may begin with that quote, whatever follows.
@@ -97,10 +140,12 @@ public enum WithheldTexts: Sendable {
             || ["true", "false", "null"].contains { text.starts(with: $0.utf8) }
     }
 
-    /// Whether a string has its line for itself, but for a comma: an element of a list that is spread over lines.
-    private static func isAlone(_ string: ClosedRange<Int>, in text: UnsafeBufferPointer<UInt8>) -> Bool {
-        func isEnd(_ byte: UInt8?) -> Bool { byte == nil || byte == .lineFeed }
-        guard isEnd(text[..<string.lowerBound].last { $0 == .lineFeed || $0 > 0x20 }) else { return false }
-        return isEnd(text[(string.upperBound + 1)...].first { $0 == .lineFeed || $0 > 0x20 && $0 != .comma })
+    /// Whether a string ends its line as an element of a list that is spread over lines does, whatever is before both: a comma is behind
+    /// it, or the indentation before it.
+    private static func endsLine(_ string: ClosedRange<Int>, in text: UnsafeBufferPointer<UInt8>) -> Bool {
+        let behind = text[(string.upperBound + 1)...].prefix { $0 != .lineFeed }
+        guard behind.allSatisfy({ $0 <= 0x20 || $0 == .comma || $0 == .closeBracket }) else { return false }
+        let before = text[..<string.lowerBound].suffix(2)
+        return behind.contains(.comma) || before.elementsEqual([0x20, 0x20]) || before.last == 0x09
     }
 }
