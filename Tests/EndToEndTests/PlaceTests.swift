@@ -192,8 +192,8 @@ extension EndToEnd {
             try #require(symlink(bench.spool, "\(bench.path)/inside") == 0)
             try bench.startReceiver()
             for (one, two, words) in [
-                ("\(logs)/web/*.log", "\(logs)/*/*.log", "meets that of"),
-                ("\(logs)/web/a*.log", "\(bench.path)/link/web/*b.log", "meets that of"),
+                ("\(logs)/web/*.log", "\(logs)/*/*.log", "overlaps that of"),
+                ("\(logs)/web/a*.log", "\(bench.path)/link/web/*b.log", "overlaps that of"),
                 ("\(bench.path)/inside/*.log", "\(logs)/x/*.log", "reaches into \(bench.spool)"),
             ] {
                 bench.settings["apps.one.read"] = "[\"\(one)\"]"

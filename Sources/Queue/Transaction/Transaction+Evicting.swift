@@ -70,8 +70,7 @@ extension Transaction {
     private func isUntouched(_ chunk: Int64, _ priority: Priority) throws(QueueError) -> Bool {
         for lane in state.figures.lanes where lane.priority == priority {
             for row in try file.rows(of: chunk, in: lane.key) {
-                let isKnown = row.batch.map { state.held[$0] != nil } ?? false
-                guard !row.isFormed, !isKnown, !state.mayHaveBeenSent(row, in: lane) else { return false }
+                guard !row.isFormed, row.batch.map({ state.held[$0] == nil }) ?? true else { return false }
             }
         }
         return true

@@ -409,7 +409,7 @@ struct NATSServerTests {
         try await server.start()
         let refused = retried(try await send())
         #expect(
-            refused?.kind == .tls && refused?.message.contains("client certificate") == true,
+            refused?.kind == .tls && refused?.message.contains("the agent's certificate") == true,
             "\(refused?.message ?? "")")
         #expect(
             try await send {
