@@ -103,7 +103,7 @@ private func compareFramings(_ text: UnsafeBufferPointer<UInt8>) {
     let source = pass.source(app: "app", using: &random)
     pass.begin(source, at: Timestamp(milliseconds: 0), isSynchronised: false, using: &random)
     withBlock(text) { block, count in
-        var check = ObjectCheck()
+        var check = ObjectCheck([])
         let isObject = check.end(of: UnsafeRawBufferPointer(start: block, count: count)) != nil
         var splitter = ObjectSplitter(longest: 1 << 20)
         var events: [[UInt8]] = []
