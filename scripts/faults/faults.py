@@ -278,7 +278,7 @@ def serve(machine, *, names="IP:127.0.0.1", days=90, wants=False, port=8444, pag
     machine.configure(BASE.replace(":8443", f":{port}"))
 
 
-@fault("the server's certificate is of an unknown authority", r"authority|certificate.*(verif|trust|issuer)", "SpoolshipDestinationFailing",
+@fault("the server's certificate is of an unknown authority", r"unknown CA|certificate.*(verif|trust|issuer)", "SpoolshipDestinationFailing",
        short=True)
 def _(m):
     serve(m)
