@@ -225,6 +225,28 @@ struct QueueCapTests {
         await store.close()
     }
 
+    @Test("a thousand chunks of old files hold up the expiry of what is behind them no more than one does")
+    func manyOldFiles() async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        var commit = maker.commit(1)
+        for _ in 0..<1_200 {
+            let next = maker.commit(1)
+            commit.chunks += next.chunks
+            commit.read += next.read
+        }
+        for index in commit.chunks.indices {
+            commit.chunks[index].eventTimes = maker.time...Timestamp(nanoseconds: .max)
+        }
+        _ = try await store.store(commit)
+        _ = try await store.store(maker.commit(7))
+        fixture.time.advance(by: .seconds(26 * 86_400))
+        #expect(try await store.expire() == 7)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.queued == 1_201)
+        await store.close()
+    }
+
     @Test("a cap that is refused is no failure of a write")
     func refusedCapIsNoFailure() async throws {
         let fixture = try QueueFixture()

@@ -107,7 +107,8 @@ final class Database {
     /// Writes what the WAL holds into the database file, as far as readers let it.
     ///
     /// Once all of it is written, the WAL begins again with the next commit.
-    /// - Parameter empties: whether nothing is left in the WAL then: it keeps pages of what was removed until others are written over them.
+    ///
+    /// - Parameter empties: whether the WAL is cut to nothing then: else it keeps removed texts until other pages replace them.
     func checkpointWAL(empties: Bool = false) throws(QueueError) {
         // A transaction that only read may still be open; within one SQLite does not checkpoint.
         if sqlite3_get_autocommit(handle) == 0 { try commit() }

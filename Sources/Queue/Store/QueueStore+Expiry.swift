@@ -39,18 +39,17 @@ extension Transaction {
 
     /// The rows at the head of a lane whose chunks are too old and that nobody has in flight.
     private mutating func oldestExpired(_ lane: Int, atMost limit: Int) throws(QueueError) -> [DeliveryRow] {
-        var head: [DeliveryRow] = []
-        let start = state.figures.lanes[lane]
-        try file.walk(start.key, from: 0) { row in
+        var expired: [DeliveryRow] = []
+        var looks = 16 * limit
+        try file.walk(state.figures.lanes[lane].key, from: 0) { row throws(QueueError) in
             if state.isInFlight(row) { return true }
             // The least event time says that the chunk need not be looked at.
             guard state.isExpired(row.firstTime, in: lane) else { return false }
-            head.append(row)
-            return head.count < limit
+            // Between them may be old files' chunks, which never are.
+            if try isExpired([row], lane) { expired.append(row) }
+            looks -= 1
+            return expired.count < limit && looks > 0
         }
-        // Between them may be old files' chunks, which never are.
-        var expired: [DeliveryRow] = []
-        for row in head where try isExpired([row], lane) { expired.append(row) }
         return expired
     }
 

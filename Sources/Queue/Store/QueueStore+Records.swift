@@ -103,13 +103,17 @@ extension QueueStore {
     public func purge(
         _ kind: RecordStore, _ selection: RecordSelection = RecordSelection()
     ) async throws(QueueError) -> Int {
-        var total = kind == .queue ? try await purgeQueue(selection) : 0
-        while kind != .queue {
-            let count = try await write { transaction throws(QueueError) in
-                try transaction.purgeSome(kind, selection)
-            }
-            guard count > 0 else { break }
-            total += count
+        var total = 0
+        if kind == .queue {
+            total = try await purgeQueue(selection)
+        } else {
+            var count = 0
+            repeat {
+                count = try await write { transaction throws(QueueError) in
+                    try transaction.purgeSome(kind, selection)
+                }
+                total += count
+            } while count > 0
         }
         if let file { checkpoint(file, empties: true) }
         return total
