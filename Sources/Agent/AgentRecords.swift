@@ -111,11 +111,12 @@ struct AgentRecords: Sendable {
 
     /// Removes records; of the queue they count as discarded. Gives how many.
     func purge(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
-        let queue = queue
-        let purged =
-            store == .quarantine && rereader != nil
-            ? try await rereader?.inTurn { try await queue.purge(store, selection) } ?? 0
-            : try await queue.purge(store, selection)
+        let purged: Int
+        if store == .quarantine, let rereader {
+            purged = try await rereader.inTurn { [queue] in try await queue.purge(store, selection) }
+        } else {
+            purged = try await queue.purge(store, selection)
+        }
         if purged > 0 { log?.warning("removed by command", ["from": store.rawValue, "count": purged]) }
         return purged
     }

@@ -47,8 +47,8 @@ struct JournalEntry: ~Copyable {
     /// again and again. Whatever is there, it is compared.
     private var known = [Part](repeating: Part(), count: JournalEntry.mostKnown)
     private var parts: [Part] = []
-    /// The stream of this entry, and whether it is a piece of a line that goes on.
-    private var stream: [UInt8] = []
+    /// Where the stream of this entry is in `bytes`, and whether it is a piece of a line that goes on.
+    private var stream = 0..<0
     private var goesOn = false
     /// The streams whose last entry was such a piece.
     private var unfinished: Set<[UInt8]> = []
@@ -83,7 +83,7 @@ struct JournalEntry: ~Copyable {
         parts.removeAll(keepingCapacity: true)
         number += 1
         findings = []
-        stream.removeAll(keepingCapacity: true)
+        stream = 0..<0
         goesOn = false
     }
 
@@ -116,7 +116,7 @@ struct JournalEntry: ~Copyable {
         }
         findings.formUnion(part.findings)
         switch part.seam {
-        case .stream: stream = Array(bytes[part.value])
+        case .stream: stream = part.value
         case .goesOn: goesOn = true
         case nil: break
         }
@@ -215,13 +215,13 @@ struct JournalEntry: ~Copyable {
     private mutating func noteSeam() {
         guard goesOn || !unfinished.isEmpty else { return }
         guard goesOn else {
-            guard unfinished.remove(stream) != nil else { return }
+            guard unfinished.remove(Array(bytes[stream])) != nil else { return }
             let start = bytes.count
             bytes += ",\"_LINE_BREAK\":\"rest\"".utf8
             return parts.append(Part(isTaken: true, member: start..<bytes.count))
         }
         if unfinished.count >= 4096 { unfinished.removeFirst() }
-        unfinished.insert(stream)
+        unfinished.insert(Array(bytes[stream]))
     }
 
     /// What the two members that mark a cut take at most, the name of the field not counted.

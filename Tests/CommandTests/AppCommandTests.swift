@@ -105,7 +105,7 @@ struct AppCommandTests {
         let output = run("app", "list").console.output
         #expect(
             output.contains(
-                "2777  can be written by everybody, who may then write as this app: spoolship app add shop --user \(own)"
+                "2777  can be written by anyone, who can then write as this app: spoolship app add shop --user \(own)"
             ),
             "\(output)")
         #expect(output.contains("1777  anyone; the app is the file's owner"), "\(output)")

@@ -350,7 +350,7 @@ struct StartupCheckTests {
         }
         let file = try write("GTM-1", #"{"id": "GTM-1", "version": 1, "values": {"a": 1}}"#, mode: 0o644)
         try expect(
-            container(file), says: "redacts nothing, as required demands: no event is read while it is in force")
+            container(file), says: "redacts nothing, which required demands: no event is read while it is in force")
         let blind =
             #"{"id":"GTM-1","version":1,"macros":{"m":{"type":"data_layer","path":"email"}},"rules":{"r":{"conditions":[{"macro":"m","equals":"x"}]}},"tags":[{"name":"t","type":"redact","rules":["r"],"paths":["properties.email"]}]}"#
         _ = try write("GTM-1", blind, mode: 0o644)

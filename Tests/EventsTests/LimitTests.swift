@@ -217,7 +217,7 @@ struct LimitTests {
         #expect(second.read(#"{"name":"c"}"#, at: Reading.now + .seconds(86_400)).verdict.kind == .accepted)
     }
 
-    @Test("33: what patterns look for is not cut before they look; no name that may be content is told of what is cut")
+    @Test("33: limits cut no text that patterns search; the note of a cut names no property that may be content")
     func hidden() {
         var reading = Reading(options { $0 = .appCenter })
         let long = String(repeating: "x", count: 300)

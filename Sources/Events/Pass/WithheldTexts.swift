@@ -34,9 +34,8 @@ public enum WithheldTexts: Sendable {
     private static let marks: [UInt8] = [escape] + Array("\\%&".utf8)
     /// How quotes and colons are written in logs of requests, in URLs and in pages.
     private static let spellings: [(text: [UInt8], plain: [UInt8])] = [
-        ("\\x22", "\\\""), ("\\u0022", "\\\""), ("%22", "\\\""), ("&quot;", "\\\""), ("&#34;", "\\\""), ("\\x3A", ":"),
-        ("\\x3a", ":"),
-        ("%3A", ":"), ("%3a", ":"),
+        ("\\x22", "\\\""), ("\\u0022", "\\\""), ("%22", "\\\""), ("&quot;", "\\\""), ("&#34;", "\\\""),
+        ("\\x3A", ":"), ("\\x3a", ":"), ("%3A", ":"), ("%3a", ":"),
     ].map { (Array($0.utf8), Array($1.utf8)) }
 
     /// The text without sequences such as `ESC [ 1 ; 39 m` and `ESC ( B`, and with quotes and colons as they are. Of other sequences more is

@@ -189,7 +189,7 @@ struct AppDirectory {
             let isJudged = agent.user == AgentUser.name
             let refusal =
                 name != shared && status.mode & 0o002 != 0
-                ? "can be written by everybody, who may then write as this app"
+                ? "can be written by anyone, who can then write as this app"
                 : isJudged ? agent.refusal("\(spool)/\(name)", [.read, .write, .execute]) : nil
             let problem = refusal.map { "\($0): spoolship app add \(name) --user \(status.ownerName) corrects it" }
             found.append((name, status, problem))

@@ -100,7 +100,7 @@ extension Command {
         if state["source"] == "preview" {
             invocation.console.printError(
                 "\(id): this is the draft that is previewed here, version \(state["version"]?.integer ?? 0), not the"
-                    + " published")
+                    + " published document")
         }
         guard directory != "-" else { return try invocation.console.write(bytes: document) }
         try Invocation.replace("\(directory)/\(id)", with: document, mode: 0o644)

@@ -87,7 +87,7 @@ extension StartupCheck {
             let compiled = try CompiledContainer(standard, mayCall: Set(container.mayCall), facts: facts)
             if container.required.contains(.redaction), !compiled.hides {
                 add(
-                    setting, "\(file) redacts nothing, as required demands: no event is read while it is in force",
+                    setting, "\(file) redacts nothing, which required demands: no event is read while it is in force",
                     severity: container.url == nil ? .error : .warning)
             }
             for (app, key) in settings.appsWithText
