@@ -130,7 +130,7 @@ struct Holdings {
     private static let most = 10_000
 
     private var held: [Priority: [String: Int]] = [:]
-    /// No chunk before this one has enough of these holders.
+    /// No chunk before this one has enough of these holders that may go.
     private var passed: [Priority: (holders: Set<String>, before: Int64)] = [:]
 
     mutating func add(_ holding: Holding) {

@@ -63,6 +63,25 @@ struct QueueHolderTests {
         await store.close()
     }
 
+    @Test("after a restart a chunk that may have been sent as a batch is not cut: it goes whole, under its id")
+    func batchOfAnEarlierProcess() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try open(fixture)
+        _ = try await store.store(commit([maker.chunk(of: [("flood", 20), ("tiny", 30)], full: true)]))
+        let sent = try #require(try await store.leaseNext(request()))
+        // The answer is lost with the process.
+        await store.close()
+        store = try open(fixture)
+        for _ in 0..<200 { _ = try await store.store(commit([maker.chunk(of: [("flood", 40)], full: true)])) }
+        #expect(store.snapshot.lane("main", .normal)?.ledger.evicted ?? 0 > 1_000)
+        let again = try #require(try await store.leaseNext(request()))
+        #expect(again.header.id == sent.header.id && numbers(again) == Array(0..<50))
+        _ = try await store.settle(.acknowledged(again.header))
+        #expect(try await drain(store).allSatisfy { $0 >= 50 })
+        await store.close()
+    }
+
     @Test("a flood of critical events evicts normal ones first, whosever they are, and then its own")
     func lanesFirst() async throws {
         let fixture = try QueueFixture()

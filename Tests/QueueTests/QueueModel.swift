@@ -74,6 +74,8 @@ struct QueueModel {
     var ledgers: [LaneKey: Ledger] = [:]
     /// The id under which a destination has seen a full chunk.
     var drawn: [DestinationName: [Int: BatchID]] = [:]
+    /// The chunks up to this one were there when the process began.
+    private var lastOfEarlier = 0
     /// What a commit that has to wait needs; the queue may let it in before the model does.
     var refusedBytes: Int?
 
@@ -158,7 +160,8 @@ struct QueueModel {
                     guard !isInFlight(chunk) else { continue }
                     evict(chunk)
                 } else {
-                    guard isUntouched(chunk) else { continue }
+                    // What was there before may have been sent as it is.
+                    guard chunk.id > lastOfEarlier, isUntouched(chunk) else { continue }
                     cut(chunk, givers)
                 }
                 return true
@@ -388,6 +391,7 @@ struct QueueModel {
                 batches[id]?.isLeased = false
             }
         }
+        lastOfEarlier = lastChunk
         refusedBytes = nil
     }
 }

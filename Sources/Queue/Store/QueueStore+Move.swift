@@ -84,9 +84,7 @@ extension Transaction {
     private mutating func move(_ rows: [DeliveryRow], _ lane: Int, to other: Int) throws(QueueError) {
         guard let first = rows.first else { return }
         // A full chunk that was leased stays a batch under its id, whatever the other destination's limits are.
-        let wasLeased = first.batch.map { state.held[$0] != nil } ?? false
-        let mayHaveBeenSent =
-            first.isFormed || wasLeased || state.mayHaveBeenSent(first, in: state.figures.lanes[lane])
+        let mayHaveBeenSent = state.mayHaveBeenSent(first, in: state.figures.lanes[lane])
         leaveBatch(rows, lane)
         for row in rows {
             var moved = row

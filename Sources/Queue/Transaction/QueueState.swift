@@ -95,9 +95,11 @@ struct QueueState {
         return batch.status != .free
     }
 
-    /// Whether a full chunk may have been sent as a batch before this process began: nobody has noted that.
+    /// Whether a batch that may have been sent has a row: one that was formed or leased, or a full chunk of before this process began,
+    /// of which nobody has noted it.
     func mayHaveBeenSent(_ row: DeliveryRow, in lane: Lane) -> Bool {
-        row.batch != nil && row.chunk <= environment.lastChunkAtOpen && lane.allows(row)
+        guard let id = row.batch else { return false }
+        return row.isFormed || held[id] != nil || row.chunk <= environment.lastChunkAtOpen && lane.allows(row)
     }
 
     /// What dead letters may hold: their bound, or less while the file is full before it.

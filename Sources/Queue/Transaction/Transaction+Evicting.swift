@@ -52,13 +52,15 @@ extension Transaction {
             guard holding.priority == priority else { continue }
             let shares = holding.holders.shares(of: holding.cost)
             let part = shares.reduce(0) { $0 + (givers.contains($1.holder) ? $1.cost : 0) }
-            guard part >= holding.cost / Transaction.leastPart else {
+            let isPure = shares.allSatisfy { givers.contains($0.holder) }
+            // Nobody has noted what an earlier process has sent as a batch.
+            let mayBeCut = holding.chunk > state.environment.lastChunkAtOpen
+            guard part >= holding.cost / Transaction.leastPart, isPure || mayBeCut else {
                 if isPassing { passed = holding.chunk + 1 }
                 continue
             }
             // One that is in flight may come back.
             isPassing = false
-            let isPure = shares.allSatisfy { givers.contains($0.holder) }
             if try isPure ? !isInFlight(holding.chunk, priority) : isUntouched(holding.chunk, priority) {
                 return holding
             }
@@ -66,12 +68,11 @@ extension Transaction {
         return nil
     }
 
-    /// Whether no batch that is known has any of a chunk: once attempted a batch goes whole or stays whole (invariant 2).
+    /// Whether no batch that may have been sent has any of a chunk: once attempted a batch goes whole or stays whole (invariant 2).
     private func isUntouched(_ chunk: Int64, _ priority: Priority) throws(QueueError) -> Bool {
         for lane in state.figures.lanes where lane.priority == priority {
-            for row in try file.rows(of: chunk, in: lane.key) {
-                guard !row.isFormed, row.batch.map({ state.held[$0] == nil }) ?? true else { return false }
-            }
+            let rows = try file.rows(of: chunk, in: lane.key)
+            if rows.contains(where: { state.mayHaveBeenSent($0, in: lane) }) { return false }
         }
         return true
     }
