@@ -13,7 +13,7 @@ struct S3Tests {
     private let installation = "6e0dfba6-e924-4eb2-84a6-50c613814f97"
 
     private func output(
-        _ bench: Bench, _ server: S3Server, time: any TimeSource = SystemTime(),
+        _ bench: Bench, _ server: S3Server, time: any TimeSource = ManualTime(),
         metadata: String? = nil, _ change: (inout DestinationSettings) -> Void = { _ in }
     ) throws -> S3Output {
         var options = options(server)
@@ -187,6 +187,46 @@ struct S3Tests {
         #expect(await output.send(batch) == .acknowledged)
         #expect(try await server.objects().count == 1)
         #expect(try await server.log().map(\.status) == [0, 0, 412, 206])
+    }
+
+    @Test(
+        "exactly once: a batch whose answer was lost before compression was changed keeps its object; later ones have the new ending",
+        arguments: Compression.allCases, Compression.allCases)
+    func otherCompression(before: Compression, after: Compression) async throws {
+        guard before != after else { return }
+        let endings: [Compression: String] = [.none: ".jsonl", .gzip: ".jsonl.gz", .zstd: ".jsonl.zst"]
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let time = ManualTime()
+        func stored() async throws -> [Substring] {
+            try await server.objects().keys.map { $0[($0.lastIndex(of: "/") ?? $0.startIndex)...].dropFirst() }.sorted()
+        }
+        let first = try output(bench, server, time: time) { $0.compression = before }
+        try await server.fault(#"["lose-answer"]"#)
+        let batch = try Sample.batch(10)
+        #expect(retried(await first.send(batch))?.kind == .connection)
+        time.advance(by: .seconds(60))
+        let second = try output(bench, server, time: time) { $0.compression = after }
+        // While nobody can tell whether there is one, nothing is written.
+        try await server.readFault(#"[{"status": 503, "code": "SlowDown"}]"#)
+        #expect(retried(await second.send(batch))?.status == 503)
+        #expect(await second.send(batch) == .acknowledged)
+        let old = "\(batch.header.id)\(endings[before] ?? "")"
+        #expect(try await stored() == [old[...]])
+        // Of another one only a part was kept.
+        let (whole, part) = (try Sample.batch(10, number: 2), try Sample.batch(9, number: 2))
+        #expect(await first.send(part) == .acknowledged)
+        #expect(await second.send(whole) == .acknowledged)
+        #expect(try await stored().count == 2)
+        #expect(bench.log.messages.count { $0.text.contains("of another size") } == 1)
+        // What nobody has sent yet has the new ending, and what was accepted since asks for nothing.
+        let third = try Sample.batch(10, number: 3)
+        #expect(await second.send(third) == .acknowledged)
+        #expect(try await stored().contains("\(third.header.id)\(endings[after] ?? "")"))
+        let asked = try await server.log().count
+        let late = try output(bench, server) { $0.compression = after }
+        #expect(await late.send(try Sample.batch(10, number: 4)) == .acknowledged)
+        #expect(try await server.log().count == asked + 1)
     }
 
     @Test("an object of another size under the batch's key is replaced, and said; one that may not be looked at counts")

@@ -16,9 +16,10 @@ public actor S3Output: MeasuredOutput {
     private let options: HTTPOptions
     private let key: EventTemplates
     private let time: any TimeSource
+    /// When it was set up: what was accepted before may have been sent with other settings.
+    private let began: Timestamp
     private let builder: BodyBuilder
     private let client: HTTPClient
-    private let staticHeaders: [String]
     private var files: FollowedFiles
     private let signer: AWSSigner
     package nonisolated let firstCertificates: OutputCertificates?
@@ -49,6 +50,7 @@ public actor S3Output: MeasuredOutput {
         self.options = options
         self.loop = loop
         self.time = time
+        began = time.wallTime
         builder = try BodyBuilder(NDJSONEncoder(), settings.compression)
         let aws = settings.s3.aws
         let signer = try AWSSigner(
@@ -61,7 +63,6 @@ public actor S3Output: MeasuredOutput {
         measures.certificates = files.certificates
         if let secret = files.secret { signer.use(secret) }
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: files.tls))
-        staticHeaders = settings.objectHeaders
         followsFiles = files.areAny
     }
 
@@ -74,7 +75,7 @@ public actor S3Output: MeasuredOutput {
             measures.templates.add(key.takeCounts())
             var outcomes: [(events: [Int], outcome: Outcome)] = []
             for part in parts {
-                let outcome = await store(try builder.body(of: part.batch), at: url(of: part.text), batch.header.id)
+                let outcome = await store(part.batch, as: part.text)
                 outcomes.append((part.events, outcome))
                 if case .tooLarge = outcome { continue }
                 // The others go again with it, to where they are already.
@@ -86,28 +87,54 @@ public actor S3Output: MeasuredOutput {
         }
     }
 
-    private func store(_ body: [UInt8], at url: String, _ batch: BatchID) async -> Outcome {
-        let checksum = SHA256.bytes(body)
-        do throws(CredentialFailure) {
-            var request = try await signed(upload(body, checksum, to: url), checksum)
-            var result = await client.perform(request)
-            if case .answered(let answer) = result, answer.status == 412 {
-                switch try await storedSize(at: url) {
-                case .bytes(body.count), .hidden: break
-                case .unknown(let outcome): return outcome
-                case .bytes(let size):
-                    // Nothing else has this batch's key: the object is a part of the batch, or another program's.
-                    log.warning(
-                        "an object of another size has a batch's key, and is replaced",
-                        ["destination": name, "batch": batch, "bytes": size, "expected_bytes": body.count])
-                    request = try await signed(upload(body, checksum, to: url, isReplacing: true), checksum)
-                    result = await client.perform(request)
-                }
+    private func store(_ batch: Batch, as key: String) async -> Outcome {
+        do throws(AttemptEnd) {
+            let compression = try await compression(of: batch.header, key)
+            let body = try relaying(try body(of: batch, compression)) { (error: OutputError) in
+                AttemptEnd(outcome: error.failure.outcome)
             }
-            return judge(result, of: request)
+            let url = url(of: key, compression)
+            let (result, outcome) = await upload(body, compression, to: url)
+            guard case .answered(let answer) = result, answer.status == 412, let size = try await storedSize(at: url),
+                size != body.count
+            else { return outcome }
+            // Nothing else has this batch's key: the object is a part of the batch, or another program's.
+            log.warning(
+                "an object of another size has a batch's key, and is replaced",
+                ["destination": name, "batch": batch.header.id, "bytes": size, "expected_bytes": body.count])
+            return await upload(body, compression, to: url, isReplacing: true).outcome
         } catch {
             return error.outcome
         }
+    }
+
+    /// The compression of a batch's object: of one that is there from before a change of the settings, otherwise what they say.
+    private func compression(of batch: BatchHeader, _ key: String) async throws(AttemptEnd) -> Compression {
+        let wanted = options.settings.compression
+        guard batch.acceptedAt < began else { return wanted }
+        for other in Compression.allCases where other != wanted {
+            if try await storedSize(at: url(of: key, other)) != nil { return other }
+        }
+        return wanted
+    }
+
+    private func body(of batch: Batch, _ compression: Compression) throws(OutputError) -> [UInt8] {
+        if compression == options.settings.compression { return try builder.body(of: batch) }
+        return try BodyBuilder(NDJSONEncoder(), compression).body(of: batch)
+    }
+
+    /// Signs a request and makes it: what became of it, and what that means for the batch.
+    private func perform(
+        _ request: HTTPRequest, _ checksum: [UInt8]? = nil
+    ) async -> (result: HTTPResult, outcome: Outcome) {
+        var request = request
+        do throws(CredentialFailure) {
+            try await signer.authorize(&request, checksum: checksum) { time.wallTime }
+        } catch {
+            return (.failed(error.failure), error.outcome)
+        }
+        let result = await client.perform(request)
+        return (result, judge(result, of: request))
     }
 
     private func judge(_ result: HTTPResult, of request: HTTPRequest) -> Outcome {
@@ -133,13 +160,7 @@ public actor S3Output: MeasuredOutput {
     ///
     /// - Returns: what is wrong; nil where the store knows of no such object, or does not let us know.
     package func probe() async -> Failure? {
-        let result: HTTPResult
-        do throws(CredentialFailure) {
-            result = await client.perform(try await signed(question(options.url + "spoolship-check")))
-        } catch {
-            return error.failure
-        }
-        switch result {
+        switch await perform(question(options.url + "spoolship-check")).result {
         case .failed(let failure), .noRoute(let failure): return failure
         case .answered(let answer):
             if answer.status < 300 || ["NoSuchKey", "AccessDenied"].contains(S3Answer.errorCode(in: answer.body)) {
@@ -149,31 +170,27 @@ public actor S3Output: MeasuredOutput {
         }
     }
 
-    /// What a store says of an object's size.
-    private enum StoredSize {
-        case bytes(Int)
-        /// The store does not let us know.
-        case hidden
-        /// It could not be asked now, as an upload could not be made.
-        case unknown(Outcome)
+    /// The attempt ends without an upload.
+    private struct AttemptEnd: Error {
+        let outcome: Outcome
     }
 
-    private func storedSize(at url: String) async throws(CredentialFailure) -> StoredSize {
-        let question = try await signed(question(url, "Range: bytes=0-0"))
-        let result = await client.perform(question)
-        if case .answered(let answer) = result, let size = answer.objectSize { return .bytes(size) }
-        switch judge(result, of: question) {
-        case .offline: return .unknown(.offline)
-        case .retry(let failure): return .unknown(.retry(failure))
-        case .retryAfter(let wait, let failure): return .unknown(.retryAfter(wait, failure))
-        default: return .hidden
+    /// An object's size; nil if there is none, or the store does not let us know.
+    ///
+    /// - Throws: `AttemptEnd` if it could not be asked now, as an upload could not be made.
+    private func storedSize(at url: String) async throws(AttemptEnd) -> Int? {
+        let (result, outcome) = await perform(question(url, "Range: bytes=0-0"))
+        if case .answered(let answer) = result, let size = answer.objectSize { return size }
+        switch outcome {
+        case .offline, .retry, .retryAfter: throw AttemptEnd(outcome: outcome)
+        default: return nil
         }
     }
 
     /// The address of an object: its key with its ending, percent-encoded but for slashes.
-    private func url(of key: String) -> String {
+    private func url(of key: String, _ compression: Compression) -> String {
         let ending =
-            switch options.settings.compression {
+            switch compression {
             case .none: ".jsonl"
             case .gzip: ".jsonl.gz"
             case .zstd: ".jsonl.zst"
@@ -188,26 +205,20 @@ public actor S3Output: MeasuredOutput {
     }
 
     private func upload(
-        _ body: [UInt8], _ checksum: [UInt8], to url: String, isReplacing: Bool = false
-    ) -> HTTPRequest {
-        var headers = staticHeaders
+        _ body: [UInt8], _ compression: Compression, to url: String, isReplacing: Bool = false
+    ) async -> (result: HTTPResult, outcome: Outcome) {
+        let checksum = SHA256.bytes(body)
+        var headers = options.settings.objectHeaders(compression)
         if options.settings.s3.ifNoneMatch, !isReplacing { headers.append("If-None-Match: *") }
         // Kept with the object; a bucket with Object Lock takes none without. The hash is there, so it costs no other pass.
         headers.append("x-amz-checksum-sha256: \(Base64.encode(checksum))")
         measures.sentBytes += body.count
-        return HTTPRequest(
+        let request = HTTPRequest(
             method: .put, url: url, headers: headers, body: body, answerLimit: S3Output.answerLimit)
+        return await perform(request, checksum)
     }
 
     private static let answerLimit = 4096
-
-    private func signed(
-        _ request: HTTPRequest, _ checksum: [UInt8]? = nil
-    ) async throws(CredentialFailure) -> HTTPRequest {
-        var request = request
-        try await signer.authorize(&request, checksum: checksum) { time.wallTime }
-        return request
-    }
 
     /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
     @discardableResult public func hasNewCredentials() async -> Bool {
@@ -219,7 +230,7 @@ public actor S3Output: MeasuredOutput {
 
 extension DestinationSettings {
     /// The headers that are the same for every object. All of them are signed.
-    fileprivate var objectHeaders: [String] {
+    fileprivate func objectHeaders(_ compression: Compression) -> [String] {
         // No `Expect:`, as in `HTTPOptions.staticHeaders`. Object stores answer it as they should.
         var lines = ["Content-Type: application/x-ndjson"]
         if compression != .none { lines.append("Content-Encoding: \(compression.name)") }
