@@ -235,6 +235,41 @@ struct FailureTests {
         }
     }
 
+    @Test("what failed during an outage goes as soon as newer events are acknowledged, not after waits of up to 20 min")
+    func outageIsOver() {
+        for seed in Seeds.list(1...10) {
+            var world = World(options(), seed: seed)
+            world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
+            world.accept(200)
+            world.run(.seconds(400))
+            let failures = world.main.tracked.values.map(\.failures)
+            #expect(failures.count == 4 && failures.allSatisfy { $0 >= 2 }, "\(Seeds.again(seed)): \(failures)")
+            world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+            let before = world.sent.count
+            world.accept(50)
+            world.run(.seconds(6))
+            #expect(world.store.queued == 0, "\(Seeds.again(seed))")
+            #expect(world.sent.count == before + 5 && world.faults.isEmpty, "\(Seeds.again(seed))")
+        }
+    }
+
+    @Test("ac13: a batch that fails while others are acknowledged keeps its own waits")
+    func othersAreAcknowledged() {
+        var world = World(options())
+        world.answer = { _, sent in
+            (.milliseconds(10), sent.events.contains(1) ? .retry(.unavailable) : .acknowledged)
+        }
+        world.accept(50)
+        for second in stride(from: 2, to: 1_600, by: 2) { world.later(.seconds(second), .accept("main", .normal, 50)) }
+        world.run(.seconds(1_700))
+        let mine = world.sent.filter { $0.events.contains(1) }
+        let waits = zip(mine, mine.dropFirst()).map { $1.at - $0.at }
+        // A place may be taken for a moment.
+        #expect((.seconds(5) ... .milliseconds(10_100)).contains(waits[0]))
+        #expect((.seconds(150) ... .milliseconds(300_100)).contains(waits[1]))
+        #expect((.seconds(600) ... .milliseconds(1_200_100)).contains(waits[2]))
+    }
+
     @Test("failed attempts that were logged are followed by one line when an attempt goes through")
     func recoveryIsLogged() {
         var world = World(options())

@@ -19,6 +19,10 @@ struct TrackedBatch: Sendable {
     var notBefore: BootInstant
     /// How many batches the destination had acknowledged when this one was first attempted; nil before.
     var acknowledgedBefore: Int?
+    /// How many it had acknowledged when this one last failed; nil before.
+    var acknowledgedAtFailure: Int?
+    /// It failed again with nothing acknowledged in between: it waits for the destination, and no longer once that acknowledges.
+    var waitsForDestination = false
     /// When it was last attempted.
     var attemptedAt: BootInstant?
     /// It alone fails, others do not (fault 11): tried now and then, and bisected after some rounds.

@@ -88,6 +88,7 @@ extension DestinationMachine {
     mutating func send(_ batch: inout TrackedBatch, _ number: UInt64, at now: Moment) {
         batch.acknowledgedBefore = batch.acknowledgedBefore ?? acknowledgements
         batch.attemptedAt = now.boot
+        batch.waitsForDestination = false
         attempts.update(number) { [batch] in $0.send(batch) }
         if let most = options.eventsPerRequest { bucket?.charge((batch.header.events - 1) / most, at: now.boot) }
         counters.sentEvents += batch.header.events

@@ -77,6 +77,7 @@ extension DestinationMachine {
         // been acknowledged yet, anything will do.
         if answer.isProbe || hold?.awaitsFirstAcknowledgement == true { liftHold(at: now.boot) }
         if breaker == nil, failuresInARow > 0 { effects.append(.note(name, .recovered(failures: failuresInARow))) }
+        if failuresInARow > 0 { endWaits(at: now.boot) }
         failuresInARow = 0
         (isRefusing, startNotBefore) = (false, nil)
         closeBreaker(at: now)
@@ -86,6 +87,11 @@ extension DestinationMachine {
             guard batch.header.firstEventTime < before else { continue }
             effects.append(.countLate(attemptID(answer.number), deadline, before: before, atMost: events))
         }
+    }
+
+    /// The destination acknowledges again: batches that waited for that go now.
+    private mutating func endWaits(at now: BootInstant) {
+        for (id, batch) in tracked where batch.waitsForDestination && !batch.isSetAside { tracked[id]?.notBefore = now }
     }
 
     private mutating func settlePartly(
@@ -168,6 +174,8 @@ extension DestinationMachine {
             return failAlone(&batch, answer, failure, othersWentThrough: othersWentThrough, later: later)
         }
         batch.failures += 1
+        batch.waitsForDestination = batch.acknowledgedAtFailure == acknowledgements
+        batch.acknowledgedAtFailure = acknowledgements
         if let wait = options.retry.wait(afterFailures: batch.failures, using: &random) {
             batch.notBefore = now.boot + wait
             counters.retries += 1
