@@ -13,13 +13,15 @@ public struct StoredRecords: Sendable {
 
     /// Opens the queue of a configuration and hands over what is stored.
     ///
-    /// Root becomes the directory's owner first, for good: whatever SQLite makes must stay the agent's.
     /// - Throws: `AgentError` with code `locked` while an agent runs, `missing` without a queue, `noPermission` for who
-    ///   is neither root nor the directory's owner.
+    ///   is not the directory's owner: whatever SQLite makes must stay the agent's.
     public static func use<Value: Sendable>(
         _ settings: Settings, _ body: @escaping @Sendable (StoredRecords) async -> Value
     ) throws(AgentError) -> Value {
-        try becomeOwner(of: settings.agent.stateDirectory)
+        let directory = settings.agent.stateDirectory
+        guard FileStatus(directory).map({ $0.owner == geteuid() }) ?? true else {
+            throw AgentError(.noPermission, "the queue in \(directory) is the agent's")
+        }
         let sink = StandardErrorLog(level: .error)
         defer { sink.finish() }
         var options = settings.queueOptions
@@ -59,23 +61,6 @@ public struct StoredRecords: Sendable {
             return (page.lines, page.next)
         } catch {
             throw ControlRefusal(error)
-        }
-    }
-
-    private static func becomeOwner(of directory: String) throws(AgentError) {
-        guard let status = FileStatus(directory) else {
-            guard errno == ENOENT || errno == ENOTDIR else {
-                throw AgentError(.noPermission, "the queue in \(directory) is the agent's (\(SystemError("stat")))")
-            }
-            throw AgentError(.missing, "there is no queue in \(directory)")
-        }
-        guard [0, status.owner].contains(geteuid()) else {
-            throw AgentError(.noPermission, "the queue in \(directory) is the agent's")
-        }
-        guard geteuid() != status.owner else { return }
-        // As root these set the saved ids too: there is no way back.
-        guard setgroups(0, nil) == 0, setgid(status.group) == 0, setuid(status.owner) == 0 else {
-            throw AgentError(.io, "cannot become the owner of \(directory) (\(SystemError("setuid")))")
         }
     }
 }

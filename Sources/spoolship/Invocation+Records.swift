@@ -87,6 +87,7 @@ extension Invocation {
             try refuseUnreadableConfiguration()
             throw CommandFailure(.configuration, "\(unreachable.message); \(error.description)")
         }
+        try AgentUser.becomeOwner(of: settings.agent.stateDirectory, by: nil)
         let result: Result<Value, CommandFailure>
         do throws(AgentError) {
             result = try StoredRecords.use(settings, use)

@@ -135,7 +135,7 @@ struct StartupCheckTests {
             return try problems("").map(\.text)
         }.value
         let says = "agent.state_directory \(queue) cannot be read and written by user"
-        #expect(found.contains { $0.contains(says) && $0.contains("run chown --reference") }, "\(found)")
+        #expect(found.contains { $0.contains(says) && $0.contains("run chown -h --reference") }, "\(found)")
         unlink(queue)
     }
 

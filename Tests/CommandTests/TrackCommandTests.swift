@@ -115,6 +115,12 @@ struct TrackCommandTests {
         #expect(incoming.count == 1 && shop.count == 1)
         let (code, kept) = track("x", "--app", "bank")
         #expect(code == .cannotCreate && kept.errorOutput.contains("the spool has no directory \(spool)/bank"))
+        // The agent would never read it, and whoever made the link chooses where it goes.
+        mkdir("\(directory.path)/elsewhere", 0o755)
+        #expect(symlink("\(directory.path)/elsewhere", "\(spool)/link") == 0)
+        let (refused, said) = track("x", "--app", "link")
+        #expect(refused == .cannotCreate && said.errorOutput.contains("\(spool)/link is a link"), "\(said.errorOutput)")
+        #expect(try taken("\(directory.path)/elsewhere").isEmpty)
         #expect(track("x", "--app", "../etc").0 == .usage && track("x", "--app", ".hidden").0 == .usage)
     }
 

@@ -107,6 +107,28 @@ extension EndToEnd {
         }
 
         @Test(
+            "run by root without an agent: root's files are read, what it makes is the state directory's owner's, who then starts",
+            .enabled(if: getuid() == 0))
+        func asRoot() throws {
+            let bench = try Workbench()
+            try bench.configure()
+            try bench.startReceiver()
+            let file = "\(bench.path)/old.jsonl"
+            try write(old(0..<100), to: file)
+            try #require(try run("chown", ["-R", "65534:65534", bench.path]).code == 0)
+            try #require(chown(file, 0, 0) == 0 && chmod(file, 0o600) == 0)
+            let done = try bench.command("run", "--once", file)
+            #expect(done.code == 0 && done.text.contains("100 events delivered"), "\(done)")
+            #expect(access("\(bench.state)/queue.sqlite", F_OK) == 0)
+            #expect(try run("find", [bench.state, "!", "-user", "65534"]).text == "")
+            try bench.startAgent(under: ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+            try bench.append(keyed(0..<10), to: "app.jsonl")
+            try bench.waitUntilDelivered(110)
+            try bench.expectOnce(Set(keys("o", 0..<100) + keys("e", 0..<10)), member: "key")
+            #expect(try bench.stopAgent() == 0)
+        }
+
+        @Test(
             "without an agent: its own, which leaves the spool alone; killed, it goes on; it ends when all is delivered"
         )
         func withoutAgent() throws {

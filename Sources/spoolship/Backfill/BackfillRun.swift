@@ -49,15 +49,16 @@ struct BackfillRun: Sendable {
 
     /// Takes all files, one after the other.
     ///
+    /// - Parameter opened: files by their paths, from a time when this process might read more.
     /// - Throws: `CommandFailure`: 65 when some lines are not events or were refused, 75 when something cannot be sent.
-    func run() throws(CommandFailure) {
+    func run(_ opened: [String: BackfillFile] = [:]) throws(CommandFailure) {
         var total: ByteCount = 0
         // Looked at before the first is taken: a name with a mistake is found at once.
-        for file in files { total += ByteCount(try open(file).size) }
+        for file in files { total += ByteCount(try open(file, opened).size) }
         var course = Course(
             progress: BackfillProgress(total: total.value, at: time.bootTime), line: ProgressLine(console))
         for file in files {
-            let file = try open(file)
+            let file = try open(file, opened)
             do throws(CommandFailure) {
                 // The last piece of a command that was killed may be taken only now: then it goes on behind that. Once,
                 // because two that read the same file would go on like that.
@@ -87,7 +88,8 @@ struct BackfillRun: Sendable {
         }
     }
 
-    private func open(_ path: String) throws(CommandFailure) -> BackfillFile {
+    func open(_ path: String, _ opened: [String: BackfillFile] = [:]) throws(CommandFailure) -> BackfillFile {
+        if let file = opened[path] { return file }
         do throws(SpoolError) {
             return try BackfillFile(path: path, maxEventSize: maxEventSize)
         } catch {

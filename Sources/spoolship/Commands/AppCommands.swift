@@ -103,7 +103,8 @@ struct AppDirectory {
         do throws(SystemError) {
             let root = try Descriptor(checking: open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
             if let there = try? AppDirectory.folder(name, in: root.raw) {
-                return try correct(there)
+                guard try FileStatus(of: there.raw).owner == userID else { throw SystemError("mkdir", number: EEXIST) }
+                return try prepare(there)
             }
             // The agent must not find it before it is finished: it passes over hidden names.
             let hidden = ".\(name).new-\(getpid())"
@@ -121,11 +122,6 @@ struct AppDirectory {
         } catch {
             throw failure(error)
         }
-    }
-
-    private func correct(_ there: borrowing Descriptor) throws(SystemError) -> Bool {
-        guard try FileStatus(of: there.raw).owner == userID else { throw SystemError("mkdir", number: EEXIST) }
-        return try prepare(there)
     }
 
     /// Gives the directory its owner, mode and default access control list.

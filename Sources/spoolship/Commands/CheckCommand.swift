@@ -56,11 +56,6 @@ extension Command {
 }
 
 extension Invocation {
-    /// What a start would meet on this machine.
-    func problems(of loaded: LoadedSettings) -> [Problem] {
-        StartupCheck.problems(of: loaded, sandbox: unit)
-    }
-
     /// What the service gives the agent and keeps from it: it starts the agent with the default configuration, and no other.
     var unit: UnitSandbox? { configurationPath == Invocation.defaultConfiguration ? UnitSandbox() : nil }
 }
@@ -81,7 +76,7 @@ private struct CheckReport {
             let loaded = try Settings.load(path: invocation.configurationPath)
             self.loaded = loaded
             problems = loaded.warnings
-            if !invocation.has("text-only") { problems += invocation.problems(of: loaded) }
+            if !invocation.has("text-only") { problems += StartupCheck.problems(of: loaded, sandbox: invocation.unit) }
             if invocation.has("connect"), isGood { connections = CheckReport.connect(loaded) }
         } catch {
             problems = error.problems

@@ -4,6 +4,7 @@ internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Model
+internal import Spool
 internal import Synchronization
 
 extension Command {
@@ -16,10 +17,11 @@ extension Command {
             at once. systemd starts the agent like this.
 
             With --once the events of old files go through the same queue, after everything else: through the running agent
-            if there is one, otherwise through an agent that runs only for this and does not read the spool. Files hold one
-            event a line, or are JSON texts (.json), compressed (.gz, .zst) or not; they stay as they are. Their events do
-            not expire by age, and go in the normal lane. If it is interrupted, even by kill -9, the same command resumes
-            where it stopped and sends no event twice; a file that was read to the end is not read again.
+            if there is one, otherwise through an agent that runs only for this, and does not read the spool; run by root, it
+            has the rights of the state directory's owner, and root's for the files. Files hold one event a line, or are JSON
+            texts (.json), compressed (.gz, .zst) or not; they stay as they are. Their events do not expire by age, and go in
+            the normal lane. If it is interrupted, even by kill -9, the same command resumes where it stopped and sends no
+            event twice; a file that was read to the end is not read again.
 
             With --once it exits with 0 when all events are queued (delivered, if no agent runs), with 65 when some lines are
             not events, with 75 when something cannot be shipped now, with 124 when --timeout ran out.
@@ -67,10 +69,17 @@ extension Command {
             throw CommandFailure(.configuration, "there is no destination; add a [[destination]]")
         }
         let own = run(isOwnAgent: true)
+        var opened: [String: BackfillFile] = [:]
+        if geteuid() == 0 {
+            // Root's files there would keep the agent from starting; but old files may be root's.
+            for file in invocation.arguments { opened[file] = try own.open(file) }
+            try AgentUser.becomeOwner(of: settings.agent.stateDirectory, by: invocation.unit)
+        }
+        let files = Mutex(opened)
         let result = Mutex<Result<Void, CommandFailure>>(
             .failure(CommandFailure(.temporaryFailure, "interrupted; the same command resumes where this one ended")))
         try runAgent(loaded, invocation.configurationPath) {
-            let ended = Result { () throws(CommandFailure) in try own.run() }
+            let ended = files.withLock { opened in Result { () throws(CommandFailure) in try own.run(opened) } }
             result.withLock { $0 = ended }
         }
         try result.withLock { $0 }.get()

@@ -129,10 +129,13 @@ private struct TrackedEvent {
                 throw CommandFailure(.usage, "--app takes the name of a directory of the spool")
             }
             let directory = "\(spool)/\(app)"
-            guard access(directory, F_OK) == 0 else {
+            guard let status = FileStatus(link: directory) else {
                 throw CommandFailure(
                     .cannotCreate,
                     "the spool has no directory \(directory); as root: spoolship app add \(app) --user USER")
+            }
+            guard !status.isLink else {
+                throw CommandFailure(.cannotCreate, "\(directory) is a link, which the agent does not follow")
             }
             return directory
         }

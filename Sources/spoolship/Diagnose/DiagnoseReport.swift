@@ -74,7 +74,7 @@ struct DiagnoseReport {
 
     private var check: String {
         guard let loaded else { return "not done" }
-        let problems = loaded.warnings + invocation.problems(of: loaded)
+        let problems = loaded.warnings + StartupCheck.problems(of: loaded, sandbox: invocation.unit)
         guard !problems.isEmpty else { return "good" }
         return problems.map { "\($0.severity.rawValue): \($0.message)" }.joined(separator: "\n")
     }

@@ -1,7 +1,8 @@
 internal import EventLoops
 internal import Glibc
 
-/// The user that the agent runs as: `check` looks at everything with this user's own rights, not with root's.
+/// The user that the agent runs as, which root becomes: to look at everything with this user's own rights, and where what it makes must be
+/// the agent's.
 enum AgentUser {
     /// The user that the package makes.
     static let name = "spoolship"
@@ -17,19 +18,29 @@ enum AgentUser {
             guard let wanted else { return }
             throw CommandFailure(.usage, "there is no user \(wanted)")
         }
-        let (user, group) = (entry.pointee.pw_uid, entry.pointee.pw_gid)
-        let unit = wanted ?? name == name ? unit : nil
-        for (name, value) in unit?.environment ?? [:] { setenv(name, value, 1) }
-        guard geteuid() != user else { return }
-        guard geteuid() == 0 else {
-            guard let wanted else { return }
+        let user = entry.pointee.pw_uid
+        if let wanted, ![0, user].contains(geteuid()) {
             throw CommandFailure(.noPermission, "only root can check with the rights of \(wanted)")
         }
+        try become(user, entry.pointee.pw_gid, by: unit)
+    }
+
+    /// Makes this process the owner's of the state directory, in the same way.
+    static func becomeOwner(of directory: String, by unit: UnitSandbox?) throws(CommandFailure) {
+        guard let status = FileStatus(directory) else { return }
+        try become(status.owner, status.group, by: unit)
+    }
+
+    private static func become(_ user: uid_t, _ group: gid_t, by unit: UnitSandbox?) throws(CommandFailure) {
+        let userName = FileStatus.name(ofUser: user)
+        let unit = userName == name ? unit : nil
+        for (name, value) in unit?.environment ?? [:] { setenv(name, value, 1) }
+        guard geteuid() == 0, user != 0 else { return }
         // As root these set the saved ids too: there is no way back.
-        guard initgroups(entry.pointee.pw_name, group) == 0, AgentUser.add(unit?.groups ?? []), setgid(group) == 0,
+        guard initgroups(userName, group) == 0, AgentUser.add(unit?.groups ?? []), setgid(group) == 0,
             setuid(user) == 0
         else {
-            throw CommandFailure(.software, "cannot become \(wanted ?? name) (\(SystemError("setuid")))")
+            throw CommandFailure(.software, "cannot become \(userName) (\(SystemError("setuid")))")
         }
     }
 

@@ -77,7 +77,7 @@ struct StartupCheck {
         // A restore by root, say.
         for name in ["queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "lock", "ballast"] {
             guard let refusal = access.refusal("\(path)/\(name)", [.read, .write]) else { continue }
-            add(setting, "\(path)/\(name) \(refusal); run chown --reference=\(path) \(path)/\(name)")
+            add(setting, "\(path)/\(name) \(refusal); run chown -h --reference=\(path) \(path)/\(name)")
         }
         guard let free = FileSystemRoom(path)?.freeBytes else { return }
         let bounds = settings.queue.maxSize + settings.deadLetters.maxSize + settings.spool.quarantineMaxSize
