@@ -44,6 +44,12 @@ extension EndToEnd {
             }
         }
 
+        @Test("33: nor is a value that a pattern finds, be it an event's id", arguments: ["properties.email", "id"])
+        func found(path: String) throws {
+            let (code, lines) = try prove(#""type":"redact","pattern":"email""#, path: path)
+            #expect(code == 0, "\(lines.joined(separator: "\n"))")
+        }
+
         @Test("33: a tag for another member leaves the value in every place, and the proof says so")
         func everywhere() throws {
             let (code, lines) = try prove(#""type":"redact","paths":["properties.mail"]"#)

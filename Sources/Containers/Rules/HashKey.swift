@@ -72,6 +72,15 @@ enum Hashing {
         }
         return [UInt8(ascii: "\"")] + Array(digest.utf8) + [UInt8(ascii: "\"")]
     }
+
+    /// The same as a UUID: one for each value, as receivers and their tables expect ids.
+    ///
+    /// Source: RFC 9562, section 5.8.
+    func identifier(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8]? {
+        let digits = replacement(base, value)?.dropFirst().prefix(32) ?? []
+        guard let id = UUIDv7(bytes: Hexadecimal.bytes(String(decoding: digits, as: UTF8.self))) else { return nil }
+        return "\"\(UUIDv7(high: id.high & ~0xF000 | 0x8000, low: id.low >> 2 | 1 << 63))\"".bytes
+    }
 }
 
 /// One text for all spellings of a value: no blanks, members sorted by the bytes of their names, only quotes, backslashes and

@@ -107,8 +107,9 @@ struct PathFinder {
             let start = member.name.lowerBound - 1
             if let place = open { edits.extend(place, to: start) }
             open = nil
-            // An event keeps its id, and a name.
-            let isKept = isTop && isProtected(member)
+            let isID = isTop && !isNested(member.value.lowerBound) && RawJSON.hasName(member, PathFinder.id, in: base)
+            let isKept =
+                isID && !isSearching || isTop && !takesName && RawJSON.hasName(member, PathFinder.name, in: base)
             let next =
                 isInside || isKept ? states : PathSteps.next(states, names) { RawJSON.hasName(member, $0, in: base) }
             var isCut = false
@@ -116,7 +117,7 @@ struct PathFinder {
                 walk.skipValue()
                 isCut = true
             } else if !isKept, isInside || PathSteps.isAtEnd(next, names) {
-                isCut = meet(member, next, renaming?.member, &walk)
+                isCut = meet(member, next, isID: isID, renaming?.member, &walk)
             } else if !isKept, next != 0, isNested(member.value.lowerBound) {
                 walk.goOn(at: take(nested: member.value.lowerBound, next, isInside: false))
             } else {
@@ -134,7 +135,7 @@ struct PathFinder {
 
     /// Does what is to be done with a member that the path leads to, and goes over it; gives whether it goes.
     private mutating func meet(
-        _ member: RawMember, _ states: UInt64, _ renamed: RawMember?, _ walk: inout RawWalk
+        _ member: RawMember, _ states: UInt64, isID: Bool, _ renamed: RawMember?, _ walk: inout RawWalk
     ) -> Bool {
         switch change {
         case .cut:
@@ -152,7 +153,7 @@ struct PathFinder {
             name.withUnsafeBufferPointer { JSONString.append($0, to: &quoted) }
             edits.replace(member.name.lowerBound - 1..<member.name.upperBound + 1, with: quoted)
         case .texts(let scrubber):
-            guard scrubber.clean(RawJSON.decoded(base, member.name)) == nil else {
+            guard isID || scrubber.clean(RawJSON.decoded(base, member.name)) == nil else {
                 walk.skipValue()
                 return true
             }
@@ -160,7 +161,7 @@ struct PathFinder {
                 walk.goOn(at: take(nested: member.value.lowerBound, states, isInside: true))
             } else {
                 walk.skipValue()
-                scrub(member.value.lowerBound..<walk.offset, scrubber)
+                scrub(member.value.lowerBound..<walk.offset, scrubber, isID: isID)
             }
         }
         return false
@@ -194,22 +195,21 @@ struct PathFinder {
         return end
     }
 
-    private mutating func scrub(_ value: Range<Int>, _ scrubber: Scrubber) {
+    private mutating func scrub(_ value: Range<Int>, _ scrubber: Scrubber, isID: Bool = false) {
         // Neither true, false nor null.
         guard let first = value.first, base[first] == UInt8(ascii: "\"") || base[first] <= UInt8(ascii: "9"),
             let text = MacroValue(base, value).text(base), let clean = scrubber.clean(text, most: most)
         else { return }
-        edits.replace(value, with: JSONValue.string(String(decoding: clean, as: UTF8.self)).description.bytes)
+        let other = JSONValue.string(String(decoding: clean, as: UTF8.self)).description.bytes
+        edits.replace(value, with: isID ? scrubber.hashing.identifier(base, value) ?? other : other)
     }
 
     private func isNested(_ place: Int) -> Bool {
         place < end && (base[place] == UInt8(ascii: "{") || base[place] == UInt8(ascii: "["))
     }
 
-    private func isProtected(_ member: RawMember) -> Bool {
-        RawJSON.hasName(member, PathFinder.id, in: base)
-            || !takesName && RawJSON.hasName(member, PathFinder.name, in: base)
-    }
+    /// Whether patterns look for parts of texts; an event keeps its id, but for one in which they find something.
+    private var isSearching: Bool { if case .texts = change { true } else { false } }
 
     private static let id = "id".bytes
     private static let name = "name".bytes

@@ -169,6 +169,8 @@ final class TextPattern: Sendable {
 struct Scrubber: Sendable {
     let patterns: [TextPattern]
     let other: [UInt8]
+    /// How an event's id is replaced: without what was found it would be no id.
+    let hashing: Hashing
 
     /// Whether anything may be found in a line; escapes may hide it.
     func mayBe(in line: UnsafeRawBufferPointer) -> Bool {

@@ -22,7 +22,7 @@ extension Command {
             arrived, which proves nothing.
             """,
         options: [
-            Option("path PATH", "where the value is, as in a tag: properties.email"),
+            Option("path PATH", "where the value is, as in a tag: properties.email; or id, which only patterns search"),
             Option("document FILE", repeats: true, "a container's document; default the configuration's"),
             Option("app APP", "the app of the events; default the first that a container names, else default"),
             Option("events FILE", "events to plant the marker in; default one named Proof"),

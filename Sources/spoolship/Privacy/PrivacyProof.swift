@@ -32,8 +32,10 @@ struct PrivacyProof {
     /// Settings that decide what tags see, as TOML.
     let settings: [String]
     private let directory: String
-    private let marker: String
+    private let sought: String
     private let control: String
+    /// An address, so that the pattern for these finds it.
+    private var marker: String { sought + "@example.com" }
 
     init(
         path: [String], app: String, events: [JSONValue], documents: [(id: String, bytes: [UInt8])], settings: [String]
@@ -44,7 +46,7 @@ struct PrivacyProof {
         self.documents = documents
         self.settings = settings
         var random = KernelRandom()
-        marker = "marker\(UInt64.random(in: (1 << 60)...UInt64(Int64.max), using: &random))"
+        sought = "marker\(UInt64.random(in: (1 << 60)...UInt64(Int64.max), using: &random))"
         control = "control\(UInt64.random(in: (1 << 60)...UInt64(Int64.max), using: &random))"
         var template = Array("\(Console.environment("TMPDIR") ?? "/tmp")/spoolship-privacy-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
@@ -256,7 +258,7 @@ struct PrivacyProof {
 
     private func searched(_ bytes: [UInt8], _ name: String) -> Place {
         Place(
-            name: name, found: PrivacyProof.count(marker, in: bytes), controls: PrivacyProof.count(control, in: bytes))
+            name: name, found: PrivacyProof.count(sought, in: bytes), controls: PrivacyProof.count(control, in: bytes))
     }
 
     private func files(_ folder: String, as name: String) -> [Place] {

@@ -168,7 +168,10 @@ struct ContainerCompiler {
                 try countExpression(at: path)
                 made.append(try TextPattern(pattern, at: path))
             }
-            action = .scrub(names: paths.flatMap { spellings($0) }, Scrubber(patterns: made, other: text.bytes))
+            let hashing: Hashing = facts.hashKey.map { .keyed($0) } ?? .salted([])
+            action = .scrub(
+                names: paths.flatMap { spellings($0) },
+                Scrubber(patterns: made, other: text.bytes, hashing: hashing))
         case .prioritise(let priority): action = .prioritise(priority)
         case .throttle(let events, let seconds, let key):
             action = .throttle(place: throttles, events: events, seconds: seconds, key: key.map { operand($0) })
