@@ -168,6 +168,6 @@ struct RequestTests {
         #expect(HTTPAddress.adding(["a=1"], to: "https://h/p") == "https://h/p?a=1")
         #expect(HTTPAddress.adding(["a=1", "", "b=2"], to: "https://h/p?x#f") == "https://h/p?x&a=1&b=2")
         #expect(HTTPAddress.adding([""], to: "https://h/p?x") == "https://h/p?x")
-        #expect(HTTPAddress.escape("a b/é~") == "a%20b%2F%C3%A9~")
+        #expect("a b/é~".percentEncoded == "a%20b%2F%C3%A9~")
     }
 }

@@ -93,28 +93,12 @@ public struct ControlClient: Sendable {
     private static func head(
         _ method: String, _ path: String, _ query: [(String, String)], _ content: [UInt8]?
     ) -> [UInt8] {
-        let arguments = query.map { "\(encoded($0.0))=\(encoded($0.1))" }.joined(separator: "&")
-        let target = path.split(separator: "/", omittingEmptySubsequences: false).map { encoded(String($0)) }
+        let arguments = query.map { "\($0.0.percentEncoded)=\($0.1.percentEncoded)" }.joined(separator: "&")
+        let target = path.split(separator: "/", omittingEmptySubsequences: false).map { String($0).percentEncoded }
         var text = "\(method) \(target.joined(separator: "/"))\(arguments.isEmpty ? "" : "?\(arguments)") HTTP/1.0\r\n"
         text += "Host: localhost\r\n"
         if let content { text += "Content-Type: application/json\r\nContent-Length: \(content.count)\r\n" }
         return Array(text.utf8) + Array("\r\n".utf8)
-    }
-
-    private static func encoded(_ text: String) -> String {
-        var result = ""
-        for byte in text.utf8 {
-            let scalar = Unicode.Scalar(byte)
-            if scalar.isASCII,
-                scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || "-._~".unicodeScalars.contains(scalar)
-            {
-                result.unicodeScalars.append(scalar)
-            } else {
-                result += byte < 16 ? "%0" : "%"
-                result += String(byte, radix: 16, uppercase: true)
-            }
-        }
-        return result
     }
 
     private func send(_ bytes: [UInt8], to descriptor: Int32) throws(ControlError) {

@@ -69,3 +69,13 @@ extension StringProtocol {
             && utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !".*>/\\".utf8.contains($0) }
     }
 }
+
+extension String {
+    /// The text as a part of a path or as an argument's value. Source: RFC 3986, section 2.3.
+    public var percentEncoded: String {
+        utf8.map { byte in
+            let text = String(Unicode.Scalar(byte))
+            return text.hasOnlyLettersDigits(and: "-._~") ? text : "%" + Hexadecimal.text([byte]).uppercased()
+        }.joined()
+    }
+}

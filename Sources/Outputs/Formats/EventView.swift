@@ -71,13 +71,9 @@ struct EventView {
     /// has its batch's and its place in it.
     func stableID(in batch: BatchID, at index: Int) -> String {
         guard let id else { return "\(batch)-\(index)" }
-        var key = ""
-        for scalar in (identifier("app") ?? "").unicodeScalars {
-            switch scalar {
-            case "/": key += "%2F"
-            case "%": key += "%25"
-            default: key.unicodeScalars.append(scalar)
-            }
+        var key = identifier("app") ?? ""
+        if key.utf8.contains(where: "/%".utf8.contains) {
+            key = key.replacingAll("%", with: "%25").replacingAll("/", with: "%2F")
         }
         key += "/\(id)"
         return key.utf8.count <= 256 ? key : SHA256.hexadecimal(Array(key.utf8))

@@ -35,15 +35,6 @@ struct HTTPAddress: Equatable {
         return base + sign + arguments.joined(separator: "&")
     }
 
-    /// A text as an argument's value. Source: RFC 3986, section 2.3.
-    static func escape(_ text: String) -> String {
-        guard let escaped = curl_easy_escape(nil, text, Int32(clamping: text.utf8.count)) else {
-            preconditionFailure("no memory for an address")
-        }
-        defer { curl_free(escaped) }
-        return String(cString: escaped)
-    }
-
     /// Whether the host is this machine, by name or by number: nothing leaves it.
     var isLoopback: Bool { host.isLoopbackHost }
 }

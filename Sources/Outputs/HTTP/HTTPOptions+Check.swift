@@ -89,7 +89,7 @@ extension HTTPOptions {
         case (.token, .header(let name)):
             return .header("\(name): \(secret.revealed)")
         case (.token, .argument(let name)):
-            return .argument("\(name)=\(HTTPAddress.escape(secret.revealed))")
+            return .argument("\(name)=\(secret.revealed.percentEncoded)")
         }
     }
 

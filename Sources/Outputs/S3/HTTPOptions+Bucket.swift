@@ -17,7 +17,7 @@ extension HTTPOptions {
         let scheme = "\(address.scheme)://"
         let place =
             s3.pathStyle
-            ? "\(base)/\(HTTPAddress.escape(s3.bucket))/" : "\(scheme)\(s3.bucket).\(base.dropFirst(scheme.count))/"
+            ? "\(base)/\(s3.bucket.percentEncoded)/" : "\(scheme)\(s3.bucket).\(base.dropFirst(scheme.count))/"
         var options = self
         options.settings.url = EndpointURL(place)
         return options

@@ -196,7 +196,7 @@ public actor S3Output: MeasuredOutput {
             case .zstd: ".jsonl.zst"
             }
         let parts = (key + ending).split(separator: "/", omittingEmptySubsequences: false)
-        return options.url + parts.map { HTTPAddress.escape(String($0)) }.joined(separator: "/")
+        return options.url + parts.map { String($0).percentEncoded }.joined(separator: "/")
     }
 
     /// A request that writes nothing.

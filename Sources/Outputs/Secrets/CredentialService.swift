@@ -53,7 +53,7 @@ struct CredentialService {
         form: [(name: String, value: String)] = [], signature: AWSSignature? = nil,
         words: ([UInt8]) -> String? = { _ in nil }, read: ([UInt8]) -> Value?
     ) async throws(CredentialFailure) -> Value {
-        let body = form.map { "\($0.name)=\(HTTPAddress.escape($0.value))" }.joined(separator: "&")
+        let body = form.map { "\($0.name)=\($0.value.percentEncoded)" }.joined(separator: "&")
         let type = form.isEmpty ? [] : ["Content-Type: application/x-www-form-urlencoded"]
         let request = HTTPRequest(
             method: method, url: url + path, headers: headers + type, body: Array(body.utf8), answerLimit: 65_536,

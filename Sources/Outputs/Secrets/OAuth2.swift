@@ -57,7 +57,7 @@ final class OAuth2Client: RequestAuthorizer {
 
     private func ask(_ now: Timestamp) async throws(CredentialFailure) -> AccessToken {
         guard let secret else { throw CredentialFailure(kind: .local, "there is no client secret") }
-        let user = "\(HTTPAddress.escape(settings.clientID)):\(HTTPAddress.escape(secret.revealed))"
+        let user = "\(settings.clientID.percentEncoded):\(secret.revealed.percentEncoded)"
         var form = [(name: "grant_type", value: "client_credentials")]
         if let scope = settings.scope { form.append(("scope", scope)) }
         if let audience = settings.audience { form.append(("audience", audience)) }

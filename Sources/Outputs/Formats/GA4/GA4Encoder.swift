@@ -25,7 +25,7 @@ package struct GA4Encoder: PiecewiseEncoder {
 
     package var traits: FormatTraits {
         FormatTraits(
-            tokenPlace: .argument("api_secret"), arguments: "measurement_id=\(HTTPAddress.escape(measurementID))",
+            tokenPlace: .argument("api_secret"), arguments: "measurement_id=\(measurementID.percentEncoded)",
             mayLeaveOut: true)
     }
 
