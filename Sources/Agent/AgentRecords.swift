@@ -51,8 +51,15 @@ struct AgentRecords: Sendable {
             ])
     }
 
-    /// Sends dead letters again, or reads quarantined lines again; gives how many.
+    /// One record, its content included.
+    func show(_ store: RecordStore, _ id: String) async throws -> JSONValue {
+        if let record = try await queue.show(store, id: id) { return record }
+        throw ControlRefusal(404, "not_found", "there is no record \(id); it may have been removed")
+    }
+
+    /// Sends dead letters again, or reads quarantined lines again; gives how many. Nothing is done if an id is unknown.
     func retry(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
+        for id in selection.ids ?? [] { _ = try await show(store, id) }
         if store == .deadLetters {
             guard try await queue.switches()[AgentSwitch.collecting] != "off" else {
                 throw ControlRefusal(409, "disabled", "collection is disabled; run `spoolship enable`")
@@ -109,8 +116,9 @@ struct AgentRecords: Sendable {
         return count
     }
 
-    /// Removes records; of the queue they count as discarded. Gives how many.
+    /// Removes records; of the queue they count as discarded. Gives how many. Nothing is done if an id is unknown.
     func purge(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
+        for id in selection.ids ?? [] { _ = try await show(store, id) }
         let purged: Int
         if store == .quarantine, let rereader {
             purged = try await rereader.inTurn { [queue] in try await queue.purge(store, selection) }

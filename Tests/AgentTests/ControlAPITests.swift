@@ -213,9 +213,25 @@ struct ControlAPITests {
             #expect(try client.request("POST", "/v1/quarantine/retry").json() == ["retried": 2])
             #expect(try client.request("POST", "/v1/quarantine/retry", body: ["files": true]).json() == ["retried": 0])
             #expect(try client.request("POST", "/v1/quarantine/purge", body: ["app": "bank"]).json() == ["purged": 0])
+            #expect(try put("z\n", by: client, [("from", "1:9")])["quarantined"] == 1)
+            let kept = try client.request("GET", "/v1/quarantine").json()["records"]?.array ?? []
+            let last = try #require(kept.last?["id"]?.string)
+            for request in ["quarantine/retry", "quarantine/purge", "dead-letters/retry", "queue/purge"] {
+                // An id is no filter: nothing is done for those that are there.
+                let ids: JSONValue = request.hasPrefix("quarantine") ? [.string(last), "99"] : ["99"]
+                let answer = try client.request("POST", "/v1/\(request)", body: ["ids": ids])
+                #expect(answer.status == 404, "\(request)")
+                #expect(try answer.json()["error"]?["message"]?.string?.contains("no record 99") == true, "\(request)")
+            }
+            #expect(try client.request("GET", "/v1/quarantine").json()["records"]?.array == kept)
             #expect(
-                try client.request("POST", "/v1/dead-letters/retry", body: ["ids": ["1", "2"]]).json() == ["retried": 0]
-            )
+                try client.request("POST", "/v1/quarantine/purge", body: ["ids": [.string(last)]]).json() == [
+                    "purged": 1
+                ])
+            for wrong: JSONValue in [["destination": .null], ["priority": .null], ["ids": .null], ["files": "yes"]] {
+                #expect(try client.request("POST", "/v1/queue/purge", body: wrong).status == 400, "\(wrong)")
+                #expect(try client.request("POST", "/v1/quarantine/retry", body: wrong).status == 400, "\(wrong)")
+            }
             func move(to target: String) throws -> JSONValue {
                 let body: JSONValue = ["destination": "main", "to": .string(target)]
                 return try client.request("POST", "/v1/queue/move", body: body).json()

@@ -25,7 +25,7 @@ extension ControlRoutes {
             .json(["message": .string(await agent.startSession(app: try body.text("app")))])
         }
         answer("PUT", "/v1/country", takes: ["code"]) { _, body in
-            try await agent.setCountry(try body.text("code"))
+            try await agent.setCountry(body["code"] == .null ? nil : try body.text("code"))
             return .json([:])
         }
         answer("PUT", "/v1/log-level", takes: ["level"]) { _, body in

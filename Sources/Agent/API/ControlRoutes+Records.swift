@@ -24,9 +24,7 @@ extension ControlRoutes {
                 }
             }
             answer("GET", path + "/{id...}") { request, _ in
-                let id = request.parameters["id"] ?? ""
-                if let record = try await records.queue.show(store, id: id) { return .json(record) }
-                throw ControlRefusal(404, "not_found", "there is no record \(id); it may have been removed")
+                .json(try await records.show(store, request.parameters["id"] ?? ""))
             }
             if store != .queue {
                 answer("POST", path + "/retry", takes: store.filters + ["ids", "files"]) { _, body in
@@ -77,7 +75,7 @@ extension RecordSelection {
         app = try said.text("app")
         reason = try said.text("reason")
         priority = try said.priority()
-        isOfFiles = said["files"]?.bool ?? false
+        isOfFiles = try said.flag("files")
         if let ids = said["ids"] {
             guard let list = ids.array, list.count <= 10_000,
                 list.allSatisfy({ ($0.string?.utf8.count ?? .max) <= 1024 })

@@ -83,10 +83,10 @@ extension JSONValue {
         .object((members ?? []) + [Member(key, value)])
     }
 
-    /// A text that may be missing or null.
+    /// A text that may be missing. Null is none: a filter that is null would select everything.
     func text(_ key: String) throws(ControlRefusal) -> String? {
         switch self[key] {
-        case nil, .null: return nil
+        case nil: return nil
         case .string(let text) where text.utf8.count <= 1024: return text
         default: throw .bad("\(key) must be a text of at most 1024 bytes")
         }
