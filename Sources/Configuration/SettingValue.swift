@@ -33,7 +33,7 @@ package indirect enum SettingValue: Sendable, Hashable {
                 ? "{}"
                 : "{ " + members.map { "\(SettingValue.key($0.name)) = \($0.value.toml)" }.joined(separator: ", ")
                     + " }"
-        case .secret(let secret): SettingValue.quote(secret.masked)
+        case .secret: SettingValue.quote(Secret.mask)
         case .url(let url): SettingValue.quote(url.description)
         }
     }
@@ -47,7 +47,7 @@ package indirect enum SettingValue: Sendable, Hashable {
         case .boolean(let value): .bool(value)
         case .array(let values): .array(values.map(\.json))
         case .table(let members): .object(members.map { JSONValue.Member($0.name, $0.value.json) })
-        case .secret(let secret): .string(secret.masked)
+        case .secret: .string(Secret.mask)
         case .url(let url): .string(url.description)
         }
     }

@@ -9,7 +9,7 @@ public struct SettingsChange: Sendable, Equatable, CustomStringConvertible {
     /// Whether a reload cannot apply it.
     public let needsRestart: Bool
 
-    /// For a person: `queue.max_size "10MiB" -> "20MiB"`. Of a secret not even the end: what a reload prints is kept in logs.
+    /// For a person: `queue.max_size "10MiB" -> "20MiB"`. Of a secret only that it has changed.
     public var description: String {
         let holdsSecret = [before, after].contains { $0?.holdsSecret == true }
         let values = holdsSecret ? "(a secret)" : "\(before?.toml ?? "unset") -> \(after?.toml ?? "unset")"

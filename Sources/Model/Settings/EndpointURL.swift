@@ -66,13 +66,13 @@ public struct EndpointURL: Sendable, Hashable, CustomStringConvertible, CustomRe
         var shown = text
         let authority = shown.dropFirst(scheme.count + "://".count).prefix { !"/?#".contains($0) }
         if let at = authority.lastIndex(of: "@") {
-            shown.replaceSubrange(authority.startIndex..<at, with: "****")
+            shown.replaceSubrange(authority.startIndex..<at, with: Secret.mask)
         }
         guard let mark = shown.firstIndex(of: "?") else { return shown }
         let pairs = shown[shown.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false).map {
             pair -> Substring in
             guard let equals = pair.firstIndex(of: "=") else { return pair }
-            return pair[...equals] + Substring(Secret(String(pair[pair.index(after: equals)...])).masked)
+            return pair[...equals] + Secret.mask
         }
         return shown[...mark] + pairs.joined(separator: "&")
     }

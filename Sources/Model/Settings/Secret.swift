@@ -9,8 +9,8 @@ public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomReflect
     /// The text itself: for the one place that sends it.
     public var revealed: String { text }
 
-    /// Stars and the last characters: a quarter of them, at most 8 (ac24). So that its owner can tell it from another.
-    public var masked: String { "****" + text.suffix(min(8, text.count / 4)) }
+    /// What is shown in its place (ac24).
+    public static let mask = "****"
 
     /// What logs and debuggers may show.
     public var description: String { "(secret)" }

@@ -114,7 +114,7 @@ struct DiagnoseReport {
     }
 }
 
-/// Takes out of a text what the configuration calls a secret, wherever it stands, and what is left of it in masks.
+/// Takes out of a text what the configuration calls a secret, wherever it stands.
 struct Redaction {
     private var secrets: [String] = []
 
@@ -127,23 +127,10 @@ struct Redaction {
             }
             secrets += String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
         }
-        // Short ones would take half the text with them, and are shown nowhere anyway: masks are cut below.
+        // Short ones would take half the text with them.
         secrets = Set(secrets.filter { $0.utf8.count >= 6 }).sorted { $0.utf8.count > $1.utf8.count }
     }
 
     /// The text without them.
-    func redacted(_ text: String) -> String {
-        let mask = Array("****".utf8)
-        let ends = Array("\"'& \t\n#,".utf8)
-        var result: [UInt8] = []
-        var rest = Array(secrets.reduce(text) { $0.replacingAll($1, with: "****") }.utf8)[...]
-        while let first = rest.first {
-            let isMask = first == mask[0] && rest.starts(with: mask)
-            result += isMask ? mask : [first]
-            rest = rest.dropFirst(isMask ? mask.count : 1)
-            // A mask shows the last characters of a secret, so that its owner knows it again; nobody else needs to.
-            if isMask { rest = rest.drop { !ends.contains($0) } }
-        }
-        return String(decoding: result, as: UTF8.self)
-    }
+    func redacted(_ text: String) -> String { secrets.reduce(text) { $0.replacingAll($1, with: Secret.mask) } }
 }
