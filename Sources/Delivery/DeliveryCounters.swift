@@ -28,25 +28,24 @@ public struct DeliveryCounters: Sendable, Equatable {
     /// All figures are zero.
     public init() {}
 
-    mutating func note(_ outcome: Outcome) {
-        let answer: Answer =
-            switch outcome {
-            case .acknowledged: Answer("acknowledged")
-            case .acknowledgedWithLoss, .partial: Answer("partial")
-            case .retry(let failure): Answer("retry", failure)
-            case .retryAfter(_, let failure): Answer("retry_after", failure)
-            case .tooLarge(_, let failure): Answer("too_large", failure)
-            case .rejected(let failure): Answer("rejected", failure)
-            case .held(let failure): Answer("held", failure)
-            case .offline: Answer("offline")
-            }
-        answers[answer, default: 0] += 1
-    }
+    mutating func note(_ outcome: Outcome) { answers[Answer(outcome), default: 0] += 1 }
 }
 
 extension DeliveryCounters.Answer {
-    fileprivate init(_ outcome: String, _ failure: Failure? = nil) {
-        self.outcome = outcome
+    init(_ end: Outcome) {
+        let word =
+            switch end {
+            case .acknowledged: "acknowledged"
+            case .acknowledgedWithLoss, .partial: "partial"
+            case .retry: "retry"
+            case .retryAfter: "retry_after"
+            case .tooLarge: "too_large"
+            case .rejected: "rejected"
+            case .held: "held"
+            case .offline: "offline"
+            }
+        let failure = word == "partial" ? nil : end.failure
+        outcome = word
         kind = failure?.kind
         status = failure?.status.flatMap { (100...599).contains($0) ? $0 : nil }
     }

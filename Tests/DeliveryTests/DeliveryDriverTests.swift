@@ -141,6 +141,36 @@ struct DeliveryDriverTests {
         }
     }
 
+    @Test("at debug the log shows each request and its answer, and nothing of what a destination quotes")
+    func requestsInTheLog() async throws {
+        let failures = Mutex(1)
+        try await withDriver(
+            options(interval: .every(.seconds(1))),
+            answer: { _ in
+                let isFirst = failures.withLock { left in
+                    left -= 1
+                    return left == 0
+                }
+                guard isFirst else { return .acknowledged }
+                return .retry(Failure(kind: .status, status: 503, message: "answered 503", excerpt: "SECRET"))
+            }
+        ) { driver, store, _, log in
+            store.accept(3)
+            await driver.summariesChanged()
+            #expect(await eventually { store.state.withLock { $0.acknowledged.count } == 3 })
+            let told = log.messages.filter { $0.level == .debug }
+            func values(_ key: String) -> [String] { told.compactMap { $0.fields.first { $0.key == key }?.value } }
+            let texts = ["sending a batch", "batch answered"]
+            #expect(told.map(\.text) == texts + texts)
+            #expect(
+                values("destination") == ["main", "main", "main", "main"] && values("events") == ["3", "3", "3", "3"])
+            #expect(Set(values("batch")).count == 1 && values("batch").count == 4 && values("took").count == 2)
+            #expect(values("outcome") == ["retry", "acknowledged"])
+            #expect(values("answer") == ["status 503: answered 503", "good"])
+            #expect(!"\(told)".contains("SECRET"))
+        }
+    }
+
     @Test("timers fire by themselves, without anybody calling")
     func timersFire() async throws {
         try await withDriver(options(interval: .every(.seconds(1)))) { driver, store, _, _ in

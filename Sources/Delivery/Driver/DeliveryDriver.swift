@@ -302,7 +302,17 @@ public actor DeliveryDriver {
             let missing = Failure(kind: .local, message: "the destination has no sender; reload the configuration")
             return sent(id, .held(missing))
         }
-        sent(id, await sender.send(batch))
+        let (header, start) = (batch.header, time.bootTime)
+        log.debug("sending a batch", ["destination": header.destination, "batch": header.id, "events": header.events])
+        let outcome = await sender.send(batch)
+        log.debug(
+            "batch answered",
+            [
+                "destination": header.destination, "batch": header.id, "events": header.events,
+                "outcome": DeliveryCounters.Answer(outcome).outcome, "answer": outcome.failure?.summary ?? "good",
+                "took": (time.bootTime - start).brief,
+            ])
+        sent(id, outcome)
     }
 
     private func sent(_ id: AttemptID, _ outcome: Outcome) {
