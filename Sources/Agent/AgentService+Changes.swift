@@ -60,13 +60,18 @@ extension AgentService {
                 "no destination would be left; to stop shipping, stop the agent")
         }
         let changes = configured.changes(to: new)
+        let before = parts.queue.snapshot
         let hashKeys = try relaying(try new.hashKeys(), ControlRefusal.init(settings:))
         // Containers may have been closed by it, or may set less: what is left of their wishes is on top again at once.
         let overlay = SettingsOverlay(new, parts.containers.states(for: new.containers))
         try await apply(overlay.settings, parts, isByPerson: true)
         configured = new
         parts.functions.configure(new)
-        let others = await parts.containers.configure(new.containers, keyLengths: new.keyLengths, hashKeys: hashKeys)
+        var others = await parts.containers.configure(new.containers, keyLengths: new.keyLengths, hashKeys: hashKeys)
+        if before.refusedMaxSize == new.queue.maxSize {
+            // It was in the configuration already, and there was no room for it.
+            others.append("queue.max_size \(SizeText.print(before.maxSize)) -> \(SizeText.print(new.queue.maxSize))")
+        }
         await applyContainers(parts)
         return (
             changes.filter { !$0.needsRestart }.map(\.description) + others,

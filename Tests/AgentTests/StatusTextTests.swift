@@ -87,6 +87,12 @@ struct StatusTextTests {
         report.destinations[0].state = .active
         report.destinations[0].lastAcknowledged = report.now
         #expect(!StatusText(report).screen.contains("it says"))
+        for state: DestinationStateName in [.paused, .networkOff, .disabled, .offline, .orphaned, .stopping] {
+            report.destinations[0].state = state
+            #expect(!StatusText(report).screen.contains("it says"), "\(state)")
+        }
+        report.destinations[0].state = .waitingForRetry
+        #expect(StatusText(report).screen.contains("it says"))
     }
 
     @Test("a ledger that does not balance is shown as what it is")

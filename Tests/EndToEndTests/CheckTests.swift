@@ -93,7 +93,9 @@ extension EndToEnd {
             #expect(try bench.command("resume").code == 0)
             #expect(try bench.command("drain").code == 0)
             #expect(bench.receiverFigure("events") == 2000)
-            #expect(try bench.command("reload").code == 0)
+            let fits = try bench.command("reload")
+            #expect(fits.code == 0 && fits.text == "queue.max_size 256MiB -> 24KiB\n", "\(fits)")
+            #expect(try bench.command("reload").text == "nothing has changed\n")
             #expect(try bench.figures().total("spoolship_queue_max_size_refused") == 0)
             #expect(try bench.figures().total("spoolship_queue_max_bytes") == 24 << 10)
         }
@@ -162,7 +164,25 @@ extension EndToEnd {
             chmod("\(bench.path)/receiver", 0o755)
             chown(bench.state, 0, 0)
             try expectAgreement(bench, "cannot be read, written and entered by user nobody")
+            chmod(bench.state, 0o700)
+            let closed = try bench.command("check", "--user", "nobody").text
+            #expect(closed.contains("run check as root") && !closed.contains("queue.sqlite"), "\(closed)")
             chown(bench.state, 65534, 65534)
+            mkdir("\(bench.path)/logs", 0o755)
+            for name in ["a.log", "b.log", "b.log.1.gz", "c.txt"] {
+                try write("x\n", to: "\(bench.path)/logs/\(name)")
+                chmod("\(bench.path)/logs/\(name)", 0o600)
+            }
+            bench.settings["apps.web.read"] = "[\"\(bench.path)/logs/*.log*\"]"
+            try bench.configure()
+            let unread = try bench.command("check", "--user", "nobody")
+            #expect(
+                unread.code == 0
+                    && unread.text.contains(
+                        "warning: apps.web.read \(bench.path)/logs/a.log cannot be read by user nobody (owner root, mode 0600); nor can 1 more files"
+                    ), "\(unread)")
+            bench.settings["apps.web.read"] = nil
+            try bench.configure()
             mkdir("\(bench.spool)/shop", 0o700)
             let warned = try bench.command("check", "--user", "nobody")
             #expect(warned.code == 0 && warned.text.contains("its files are not shipped"), "\(warned)")

@@ -18,7 +18,8 @@ extension StatusText {
 
     /// What the receiver itself said, while its last word was a refusal. Only for those who may use the control socket.
     func answerLines(_ destination: StatusReport.Destination) -> [String] {
-        let failure = destination.state == .active ? destination.standingFailure : destination.lastFailure
+        let isFailing = [.held, .breakerOpen, .waitingForRetry, .retryAfter].contains(destination.state)
+        let failure = isFailing ? destination.lastFailure : destination.standingFailure
         return failure?.failure.words.map { ["  it says: \($0)"] } ?? []
     }
 
