@@ -23,7 +23,7 @@ struct ArgumentParser {
             let (option, attached) = try find(word)
             var value = ""
             if let name = option.value {
-                guard let found = attached ?? rest.popFirst() else {
+                guard let found = attached ?? rest.popFirst(), !found.isEmpty || name.contains("=") else {
                     throw CommandFailure(.usage, "\(word) needs a value: \(shown(option)) \(name)")
                 }
                 // The next option is no value, unless somebody says so.

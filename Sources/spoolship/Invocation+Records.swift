@@ -94,8 +94,10 @@ extension Invocation {
         } catch {
             switch error.code {
             case .noPermission: throw CommandFailure(.noPermission, "\(error.message); run: \(lineForRoot)")
-            // Locked: there is an agent, and it does not answer.
-            case .locked, .missing: throw CommandFailure(.unreachable, "\(unreachable.message); \(error.message)")
+            case .locked:
+                let directory = settings.agent.stateDirectory
+                throw CommandFailure(.unreachable, "\(unreachable.message); an agent uses \(directory)")
+            case .missing: throw CommandFailure(.unreachable, "\(unreachable.message); \(error.message)")
             default: throw CommandFailure(error.exitCode, error.message)
             }
         }

@@ -11,6 +11,8 @@ enum Main {
     static func main() {
         waitForReloads()
         clinux_bound_memory()
+        // A write beyond a limit (`ulimit -f`) fails like any other, and its file is removed.
+        signal(SIGXFSZ, SIG_IGN)
         takeStandardDescriptors()
         // Whoever may set it could read what TLS hides; libcurl and OpenSSL look for it.
         unsetenv("SSLKEYLOGFILE")

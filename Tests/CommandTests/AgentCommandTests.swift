@@ -190,6 +190,22 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
+    @Test("a word that an option does not have ends with 64, whichever command it is given to")
+    func unknownWords() async throws {
+        var routes = ControlRoutes()
+        for path in ["/v1/tap", "/v1/queue"] {
+            routes.add("GET", path) { _ in
+                ControlRefusal(400, "out_of_range", "priority must be normal or critical").response
+            }
+        }
+        let agent = try await FakeAgent(routes)
+        for words in [["tap"], ["queue", "list"]] {
+            let (code, kept) = KeptConsole.run(words + ["--priority", "x", "--config", agent.configuration])
+            #expect(code == .usage && kept.errorOutput == "spoolship: priority must be normal or critical\n", "\(kept)")
+        }
+        await agent.stop()
+    }
+
     @Test("retry and purge name what is meant; purging wants a yes")
     func retryAndPurge() async throws {
         let notes = Notes()

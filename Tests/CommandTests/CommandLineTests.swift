@@ -112,6 +112,14 @@ struct CommandLineTests {
         #expect(kept.output == understood + "\n")
     }
 
+    @Test("an option's value is not empty")
+    func emptyValues() {
+        for words in [["status", "--socket", ""], ["status", "--socket="], ["tap", "--app", ""]] {
+            let (code, kept) = KeptConsole.run(words)
+            #expect(code == .usage && kept.errorOutput.contains(" needs a value: --"), "\(kept)")
+        }
+    }
+
     @Test("a family of commands says which there are")
     func families() {
         let commands = [CommandLineTests.sample]

@@ -122,6 +122,22 @@ struct ContainerTestCommandTests {
         #expect((1...12).contains(lines.count { $0.contains("some: in") }))
     }
 
+    @Test("the app is checked, and the configuration's warnings are printed once")
+    func namedApp() throws {
+        let group: gid_t = geteuid() == 0 ? 54_321 : getegid()
+        let configuration = try write("spoolship.toml", "")
+        try #require(chown(configuration, geteuid(), group) == 0 && chmod(configuration, 0o664) == 0)
+        for command in ["check", "test"] {
+            let (_, kept) = KeptConsole.run(
+                "container", command, "\(Self.examples)/GTM-EXAMPLE", "--config", configuration)
+            let warnings = kept.errorOutput.split(separator: "\n").filter { $0.contains("can be written by the group") }
+            #expect(warnings.count == 1, "\(kept.errorOutput)")
+        }
+        for app in ["a/b", ".a", ""] {
+            #expect(KeptConsole.run("container", "test", "\(Self.examples)/GTM-EXAMPLE", "--app", app).0 == .usage)
+        }
+    }
+
     @Test("tm15: a sample without a key is the same in every run of a document's tests")
     func tm15_stableSamples() throws {
         let cases = (0..<40).map { "{\"name\": \"\($0)\", \"event\": {\"name\": \"n\"}, \"expect\": {\"kept\": true}}" }

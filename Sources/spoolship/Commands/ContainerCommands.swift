@@ -201,7 +201,7 @@ extension Command {
         guard SignedDocument.purpose(of: content) == nil else {
             throw bad(" is signed already; sign the document, which `tail -n +2 \(file)` prints")
         }
-        guard try !invocation.review(content, file) else { throw bad(" is not signed") }
+        guard !invocation.review(content, file, for: try invocation.trialAgent()) else { throw bad(" is not signed") }
         let document = try orFail(.badData, about: file, try ContainerDocument(reading: content))
         let now = SystemTime().wallTime
         if let expires = document.expires {

@@ -35,11 +35,13 @@ extension Command {
 private struct ContainerTest {
     let invocation: Invocation
     private let now = SystemTime().wallTime
-    private let facts: AgentFacts
+    private let agent: Invocation.TrialAgent
+    private let app: String?
 
     init(invocation: Invocation) throws(CommandFailure) {
         self.invocation = invocation
-        facts = try invocation.trialFacts()
+        agent = try invocation.trialAgent()
+        app = try invocation.app()
     }
 
     func run() throws(CommandFailure) {
@@ -56,7 +58,7 @@ private struct ContainerTest {
         let path = invocation.arguments[0]
         // A signature does not matter here: nothing is put in force.
         let bytes = SignedDocument.document(in: try Invocation.contents(of: path, atMost: 2 << 20))
-        guard try !invocation.review(bytes, path, facts) else {
+        guard !invocation.review(bytes, path, for: agent) else {
             throw CommandFailure(.badData, "\(path) cannot be used")
         }
         return try orFail(.badData, about: path, try ContainerDocument(reading: bytes))
@@ -100,7 +102,7 @@ private struct ContainerTest {
         }
         var all: [[String]] = []
         for test in document.tests {
-            let failures = try orFail(.badData, try test.failures(in: document, facts: facts))
+            let failures = try orFail(.badData, try test.failures(in: document, facts: agent.facts))
             all.append(failures)
             guard isText else { continue }
             try console.print(
@@ -116,13 +118,13 @@ private struct ContainerTest {
         _ document: ContainerDocument
     ) throws(CommandFailure) -> (shown: [JSONValue], hasRefused: Bool) {
         guard let path = invocation.value("events") else { return ([], false) }
-        let trials = try orFail(.badData, try ContainerTrials(document, facts: facts, now: now))
+        let trials = try orFail(.badData, try ContainerTrials(document, facts: agent.facts, now: now))
         var shown: [JSONValue] = []
         var hasRefused = false
         let lines = try Invocation.contents(of: path, atMost: 1 << 30).split(separator: UInt8(ascii: "\n"))
         for (index, line) in lines.enumerated() where line.contains(where: { $0 > 0x20 }) {
             let said = try? JSONValue(parsing: Array(line))
-            let app = invocation.value("app") ?? said?["app"]?.string ?? "default"
+            let app = app ?? said?["app"]?.string ?? "default"
             let trial: EventTrial?
             do throws(ContainerTrials.Refusal) {
                 trial = try trials.run(Array(line), app: app)
@@ -241,29 +243,26 @@ extension Command {
     ) { invocation in
         let path = invocation.arguments[0]
         let bytes = SignedDocument.document(in: try Invocation.contents(of: path, atMost: 2 << 20))
-        try invocation.end(try invocation.review(bytes, path, try invocation.trialFacts()) ? .badData : .success)
+        try invocation.end(invocation.review(bytes, path, for: try invocation.trialAgent()) ? .badData : .success)
     }
 }
 
 extension Invocation {
-    /// The settings that `--config` names; nil without it: a document is for many machines.
-    private func namedSettings() throws(CommandFailure) -> Settings? {
-        guard has("config") else { return nil }
-        return try orFail(.configuration, try loadSettings().settings)
-    }
+    /// What is known of the agent that a document is tried for; settings only with `--config`: a document is for many machines.
+    typealias TrialAgent = (settings: Settings?, facts: AgentFacts)
 
-    /// What is known of the agent that a document is tried for.
-    fileprivate func trialFacts() throws(CommandFailure) -> AgentFacts {
+    func trialAgent() throws(CommandFailure) -> TrialAgent {
+        let settings = has("config") ? try orFail(.configuration, try loadSettings().settings) : nil
         var facts = AgentFacts(hostName: values("host").first)
-        facts.keyLengths = try namedSettings()?.keyLengths ?? []
-        return facts
+        facts.keyLengths = settings?.keyLengths ?? []
+        return (settings, facts)
     }
 
     /// Prints all that is wrong or weak in a document.
     ///
     /// - Returns: whether something is wrong.
-    func review(_ bytes: [UInt8], _ file: String, _ facts: AgentFacts = AgentFacts()) throws(CommandFailure) -> Bool {
-        let settings = try namedSettings()
+    func review(_ bytes: [UInt8], _ file: String, for agent: TrialAgent) -> Bool {
+        let (settings, facts) = agent
         let id = (try? JSONValue(parsing: bytes))?["id"]?.string
         let container = settings?.containers.first { $0.id == id }
         let review = DocumentReview(

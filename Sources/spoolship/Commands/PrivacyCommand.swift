@@ -1,6 +1,7 @@
 internal import Configuration
 internal import Containers
 internal import Control
+internal import EventLoops
 internal import Glibc
 internal import Model
 
@@ -28,7 +29,7 @@ extension Command {
             Option("events FILE", "events to plant the marker in; default one named Proof"),
         ]
     ) { invocation in
-        guard let path = invocation.value("path"), !path.isEmpty else {
+        guard let path = invocation.value("path") else {
             throw CommandFailure(.usage, "--path is missing: --path properties.email")
         }
         let settings =
@@ -37,7 +38,7 @@ extension Command {
         let documents = try invocation.documents(settings)
         let proof = try PrivacyProof(
             path: path.split(separator: ".").map(String.init),
-            app: invocation.value("app") ?? settings.containers.flatMap(\.apps).first ?? "default",
+            app: try invocation.app() ?? settings.containers.flatMap(\.apps).first ?? "default",
             events: try invocation.sampleEvents(), documents: documents,
             settings: settings.effective.compactMap { setting in
                 guard ["limits", "device", "session"].contains(setting.section.path),
@@ -73,9 +74,11 @@ extension Invocation {
         if found.isEmpty {
             let agent = ControlClient(socket: settings.control.socket)
             for container in settings.containers {
-                if let answer = try? agent.request("GET", "/v1/containers/\(container.id)/document"),
-                    answer.status == 200
-                {
+                let answer = Result { () throws(ControlError) in
+                    try agent.request("GET", "/v1/containers/\(container.id)/document")
+                }
+                if case .failure(let error) = answer, error.code == .notPermitted { throw Invocation.failure(error) }
+                if let answer = try? answer.get(), answer.status == 200 {
                     found.append(SignedDocument.document(in: answer.body))
                 } else if let file = container.defaultFile, !file.hasSuffix(".json"), !file.hasSuffix(".plist") {
                     found.append(SignedDocument.document(in: try Invocation.contents(of: file)))

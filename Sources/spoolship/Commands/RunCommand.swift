@@ -57,12 +57,13 @@ extension Command {
         let loaded = try invocation.loadSettings()
         let settings = loaded.settings
         try refuseSpoolFiles(invocation.arguments, settings.spool.directory)
+        let app = try invocation.app() ?? "default"
         let deadline = try invocation.duration("timeout").map { SystemTime().bootTime + $0 }
         let client = ControlClient(socket: settings.control.socket)
         func run(isOwnAgent: Bool) -> BackfillRun {
             BackfillRun(
-                console: invocation.console, files: invocation.arguments, app: invocation.value("app") ?? "default",
-                client: client, deadline: deadline, isOwnAgent: isOwnAgent, maxEventSize: settings.spool.maxEventSize)
+                console: invocation.console, files: invocation.arguments, app: app, client: client,
+                deadline: deadline, isOwnAgent: isOwnAgent, maxEventSize: settings.spool.maxEventSize)
         }
         if try answers(client) { return try run(isOwnAgent: false).run() }
         guard !settings.destinations.isEmpty else {

@@ -15,10 +15,7 @@ extension Command {
         var left = try invocation.number("count")
         try invocation.lines("GET", "/v1/tap", query: query) { line throws(CommandFailure) in
             let json = try? JSONValue(parsing: line)
-            if let message = json?["error"]?["message"]?.string, json?["error"]?["status"] != nil, json?["name"] == nil
-            {
-                throw CommandFailure(.badData, message)
-            }
+            if let json, json["error"]?["status"] != nil, json["name"] == nil { throw Invocation.refusal(json) }
             if let missed = json?["tap"]?["missed"]?.integer, json?["name"] == nil {
                 invocation.console.printError("spoolship: \(missed) events were missed")
                 return true

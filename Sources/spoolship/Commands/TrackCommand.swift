@@ -30,7 +30,7 @@ extension Command {
     ) { invocation in
         let spool = try invocation.spoolDirectory()
         let event = try TrackedEvent(invocation)
-        let directory = try TrackedEvent.directory(in: spool, app: invocation.value("app"))
+        let directory = try TrackedEvent.directory(in: spool, app: try invocation.app())
         let state = SpoolState.read(in: TrackedEvent.spool(of: directory))
         guard state.accepts(critical: invocation.has("critical")) else {
             throw CommandFailure(
@@ -52,6 +52,15 @@ extension Command {
 }
 
 extension Invocation {
+    /// The app that is named, if one is: a directory of the spool.
+    func app() throws(CommandFailure) -> String? {
+        guard let app = value("app") else { return nil }
+        guard !app.contains("/"), !app.hasPrefix(".") else {
+            throw CommandFailure(.usage, "--app takes the name of a directory of the spool")
+        }
+        return app
+    }
+
     /// Where apps write: apps' users need not be able to read the configuration, which may hold secrets.
     fileprivate func spoolDirectory() throws -> String {
         if let named = value("spool") { return named }
@@ -125,9 +134,6 @@ private struct TrackedEvent {
     /// Where the event goes.
     static func directory(in spool: String, app: String?) throws(CommandFailure) -> String {
         if let app {
-            guard !app.isEmpty, !app.contains("/"), !app.hasPrefix(".") else {
-                throw CommandFailure(.usage, "--app takes the name of a directory of the spool")
-            }
             let directory = "\(spool)/\(app)"
             guard let status = FileStatus(link: directory) else {
                 throw CommandFailure(

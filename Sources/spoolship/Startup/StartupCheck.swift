@@ -5,6 +5,7 @@ internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Model
+internal import Spool
 
 /// Walks the way that a start takes, and changes nothing: directories, permissions, space, sockets, files.
 ///
@@ -74,6 +75,10 @@ struct StartupCheck {
         if status.isWritableByOthers {
             add(setting, "\(path) can be written by others (mode \(status.shownMode)); run chmod go-w \(path)")
         }
+        guard access.refusal(path, [.read, .write, .execute]) == nil else {
+            guard access.user != AgentUser.name else { return }
+            return add(setting, "\(path): its files can only be checked as the agent's user: run check as root")
+        }
         // A restore by root, say.
         for name in ["queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "lock", "ballast"] {
             guard let refusal = access.refusal("\(path)/\(name)", [.read, .write]) else { continue }
@@ -116,13 +121,10 @@ struct StartupCheck {
 
     /// How the kernel names a file in its list of locks: `fe:00:262146`.
     private static func lockName(of file: FileStatus) -> String {
-        func hexadecimal(_ number: UInt64) -> String {
-            (number < 16 ? "0" : "") + String(number, radix: 16)
-        }
         // As glibc's `major` and `minor` take a device apart.
         let major = file.device >> 8 & 0xFFF | file.device >> 32 & ~0xFFF
         let minor = file.device & 0xFF | file.device >> 12 & ~0xFF
-        return "\(hexadecimal(major)):\(hexadecimal(minor)):\(file.inode)"
+        return "\(major.digits(2, radix: 16)):\(minor.digits(2, radix: 16)):\(file.inode)"
     }
 
     /// Looks whether another agent has the state directory, in the kernel's list: a lock of our own, if only for a moment,
@@ -155,10 +157,16 @@ struct StartupCheck {
         let status = checkDirectory(spool.directory, "spool.directory", [.read, .execute], isInSandbox: true)
         for (name, app) in settings.apps.sorted(by: { $0.key < $1.key }) {
             for pattern in app.read ?? [] {
-                guard let directory = StartupCheck.directory(of: String(pattern.prefix { $0 != "*" })),
+                if let directory = StartupCheck.directory(of: String(pattern.prefix { $0 != "*" })),
                     let refusal = sandbox?.refusal(directory, writes: false)
-                else { continue }
-                add("apps.\(name).read", "\(directory) \(refusal)", severity: .warning)
+                        ?? access.refusal(directory, [.read, .execute])
+                {
+                    add("apps.\(name).read", "\(directory) \(refusal)", severity: .warning)
+                }
+                let refused = StartupCheck.files(pattern).filter { access.refusal($0, .read) != nil }
+                guard let first = refused.first, let refusal = access.refusal(first, .read) else { continue }
+                let more = refused.count > 1 ? "; nor can \(refused.count - 1) more files" : ""
+                add("apps.\(name).read", "\(first) \(refusal)\(more)", severity: .warning)
             }
         }
         if status != nil { checkApps(in: spool.directory) }
@@ -176,6 +184,16 @@ struct StartupCheck {
                 "spool.archive_directory",
                 "\(archive) is on another file system than the spool; files are moved, not copied")
         }
+    }
+
+    /// The files that a pattern of `read` names now.
+    private static func files(_ pattern: String) -> [String] {
+        var found = glob_t()
+        defer { globfree(&found) }
+        let escaped = #"\?["#.reduce(pattern) { $0.replacingAll("\($1)", with: "\\\($1)") }
+        guard let place = ReadPlace.of(app: "", [pattern])?.first, glob(escaped, 0, nil, &found) == 0 else { return [] }
+        return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
+            .filter { place.holds($0, root: place.root) }
     }
 
     /// Looks at the directories of the apps: files in one that the agent may not read, or not remove, stay there.
