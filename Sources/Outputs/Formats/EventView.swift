@@ -72,7 +72,7 @@ struct EventView {
     func stableID(in batch: BatchID, at index: Int) -> String {
         guard let id else { return "\(batch)-\(index)" }
         var key = identifier("app") ?? ""
-        if key.utf8.contains(where: "/%".utf8.contains) {
+        if key.utf8.contains(where: { "/%".utf8.contains($0) }) {
             key = key.replacingAll("%", with: "%25").replacingAll("/", with: "%2F")
         }
         key += "/\(id)"
