@@ -9,8 +9,8 @@ public protocol BatchStore: Sendable {
 
     /// Leases a batch again whose lease was given back.
     ///
-    /// - Returns: nil when it is gone (purged, disabled, lost).
-    func lease(_ id: BatchID) async throws -> Batch?
+    /// - Returns: nil when it is gone (purged, disabled, lost), or waits for another destination now.
+    func lease(_ id: BatchID, for destination: DestinationName) async throws -> Batch?
 
     /// Gives a lease back: the batch stays as it is, free for another attempt. Leases live in memory only.
     func release(_ id: BatchID) async
@@ -131,6 +131,8 @@ public struct LaneSummary: Sendable, Equatable {
     ///
     /// It tells which leases a summary shows already: summaries and answers of the queue overtake each other.
     public var handedOut = 0
+    /// Events that commands took out since the queue was opened: batches that were given back may be gone, or another destination's.
+    public var withdrawn = 0
 
     package init() {}
 }

@@ -43,6 +43,8 @@ struct Lane {
     var freeBatches = 0
     /// Events of all leases since the queue was opened.
     var handedOut = 0
+    /// Events that commands took out since the queue was opened.
+    var withdrawn = 0
 
     /// Every row of a lower chunk is held by this process, in a batch known to it.
     var cursor: Int64 = 0
@@ -65,7 +67,8 @@ struct Lane {
             summary.earliestEventTime = earliestEventTime
             summary.earliestByDeadlines = earliestByDeadlines
         }
-        (summary.freeBatches, summary.batchedEvents, summary.handedOut) = (freeBatches, batchedEvents, handedOut)
+        (summary.freeBatches, summary.batchedEvents) = (freeBatches, batchedEvents)
+        (summary.handedOut, summary.withdrawn) = (handedOut, withdrawn)
         return summary
     }
 

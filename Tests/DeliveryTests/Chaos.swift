@@ -130,7 +130,7 @@ struct ChaoticWorld {
 
     private mutating func surprise() {
         let name = names.randomElement(using: &world.random) ?? names[0]
-        switch Int.random(in: 0..<46, using: &world.random) {
+        switch Int.random(in: 0..<50, using: &world.random) {
         case 0..<12:
             chaos.value.moods[name] = Chaos.Mood.allCases.randomElement(using: &world.random)
         case 12..<20:
@@ -175,6 +175,9 @@ struct ChaoticWorld {
         case 41: forget()
         case 42: stop()
         case 43: reload(name)
+        case 44: world.purge(name)
+        case 45, 46, 47:
+            if let other = names.randomElement(using: &world.random), other != name { world.move(name, to: other) }
         default: world.input(.timer)
         }
     }

@@ -44,8 +44,8 @@ private final class SharedStore: BatchStore {
 
     struct StoreFailure: Error {}
 
-    func lease(_ id: BatchID) async throws -> Batch? {
-        state.withLock { $0.lease(id) }.map { Batch(header: $0, parts: []) }
+    func lease(_ id: BatchID, for destination: DestinationName) async throws -> Batch? {
+        state.withLock { $0.lease(id, for: destination) }.map { Batch(header: $0, parts: []) }
     }
 
     func flush() async throws { state.withLock { $0.flushes += 1 } }

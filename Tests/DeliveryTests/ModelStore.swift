@@ -43,6 +43,8 @@ struct ModelStore {
     var flushes = 0
     /// The events of all leases, by lane.
     private var handedOut: [Lane: Int] = [:]
+    /// Events that commands took out, by lane.
+    private var withdrawn: [Lane: Int] = [:]
     private var ids = UUIDv7Generator()
     private var random: SplitMix64
 
@@ -68,6 +70,9 @@ struct ModelStore {
         }
         for (lane, events) in handedOut {
             lanes[lane.destination, default: Lanes()][lane.priority].handedOut = events
+        }
+        for (lane, events) in withdrawn {
+            lanes[lane.destination, default: Lanes()][lane.priority].withdrawn = events
         }
         for (id, stored) in batches {
             let header = stored.header
@@ -108,6 +113,37 @@ struct ModelStore {
         waiting[lane] = events.dropFirst(count)
     }
 
+    /// Deletes what is queued in a lane and not in flight.
+    mutating func purge(_ lane: Lane) {
+        removed.formUnion(waiting.removeValue(forKey: lane)?.map(\.number) ?? [])
+        for id in free(in: lane) {
+            withdrawn[lane, default: 0] += batches[id]?.events.count ?? 0
+            removed.formUnion(batches.removeValue(forKey: id)?.events.map(\.number) ?? [])
+        }
+    }
+
+    /// Lets what is queued in a lane and not in flight wait for another destination, batches under their ids.
+    mutating func move(_ lane: Lane, to destination: DestinationName) {
+        let target = Lane(destination: destination, priority: lane.priority)
+        let events = (waiting.removeValue(forKey: lane) ?? []) + (waiting[target] ?? [])
+        waiting[target] = ArraySlice(events.sorted { $0.number < $1.number })
+        for id in free(in: lane) {
+            guard let stored = batches[id] else { continue }
+            withdrawn[lane, default: 0] += batches[id]?.events.count ?? 0
+            let header = BatchHeader(
+                id: id, destination: destination, priority: lane.priority, events: stored.header.events,
+                bytes: stored.header.bytes, acceptedAt: stored.header.acceptedAt,
+                firstEventTime: stored.header.firstEventTime, app: stored.header.app)
+            batches[id] = Stored(header: header, events: stored.events)
+        }
+    }
+
+    private func free(in lane: Lane) -> [BatchID] {
+        batches.values.map(\.header).filter {
+            $0.destination == lane.destination && $0.priority == lane.priority && !leased.contains($0.id)
+        }.map(\.id)
+    }
+
     /// Collection was disabled: all is deleted, whatever is being sent.
     mutating func empty() {
         removed.formUnion(waiting.values.joined().map(\.number))
@@ -119,8 +155,9 @@ struct ModelStore {
         handedOut[Lane(destination: header.destination, priority: header.priority), default: 0] += header.events
     }
 
-    mutating func lease(_ id: BatchID) -> BatchHeader? {
-        guard let stored = batches[id], leased.insert(id).inserted else { return nil }
+    mutating func lease(_ id: BatchID, for destination: DestinationName) -> BatchHeader? {
+        guard let stored = batches[id], stored.header.destination == destination, leased.insert(id).inserted
+        else { return nil }
         noteLease(stored.header)
         return stored.header
     }

@@ -83,6 +83,22 @@ struct World {
         perform(machine.handle([input], at: now, using: &random))
     }
 
+    /// `queue move`: both lanes.
+    mutating func move(_ source: DestinationName, to target: DestinationName) {
+        for priority in Priority.allCases {
+            store.move(ModelStore.Lane(destination: source, priority: priority), to: target)
+        }
+        publish()
+    }
+
+    /// `queue purge`: both lanes.
+    mutating func purge(_ destination: DestinationName) {
+        for priority in Priority.allCases {
+            store.purge(ModelStore.Lane(destination: destination, priority: priority))
+        }
+        publish()
+    }
+
     /// The queue publishes its summaries, at once or a moment later.
     mutating func publish() {
         let lag = summaryLag(&self)
@@ -169,7 +185,7 @@ struct World {
             publish()
         case .leaseAgain(let id, let batch):
             var result = LeaseResult.failed
-            if !storeFails(&self) { result = store.lease(batch).map { .batch($0) } ?? .none }
+            if !storeFails(&self) { result = store.lease(batch, for: id.destination).map { .batch($0) } ?? .none }
             input(.leased(id, result))
             publish()
         case .release(let batch):

@@ -45,7 +45,7 @@ struct QueueAgeTests {
         var maker = ChunkMaker()
         /// Those that were leased and not given back, and the others that may be leased again.
         var leased: [Batch] = []
-        var known: Set<BatchID> = []
+        var known: [BatchID: DestinationName] = [:]
         /// What was acknowledged, by destination.
         var taken: [DestinationName: Set<Int>] = [:]
 
@@ -57,7 +57,7 @@ struct QueueAgeTests {
                     "event \(number) of \(age) went to \(batch.header.destination); \(again)")
             }
             leased.append(batch)
-            known.insert(batch.header.id)
+            known[batch.header.id] = batch.header.destination
         }
 
         for _ in 0..<400 {
@@ -81,7 +81,9 @@ struct QueueAgeTests {
                     check(batch)
                 }
             case 11:
-                if let id = known.sorted().randomElement(using: &random), let batch = try await store.lease(id) {
+                if let id = known.keys.sorted().randomElement(using: &random), let name = known[id],
+                    let batch = try await store.lease(id, for: name)
+                {
                     check(batch)
                 }
             case 12, 13:
@@ -99,7 +101,7 @@ struct QueueAgeTests {
                     .init(0..<half, .again(group: 0)), .init(half..<batch.header.events, .again(group: 1)),
                 ]
                 for child in try await store.settle(Settlement(batch: batch.header.id, parts: parts)) {
-                    known.insert(child.id)
+                    known[child.id] = child.destination
                 }
             case 16:
                 await store.close()

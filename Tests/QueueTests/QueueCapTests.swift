@@ -312,10 +312,10 @@ struct QueueCapTests {
         #expect(try await store.expire() == 0)
         fixture.time.advance(by: .nanoseconds(1))
         isTrusted.withLock { $0 = false }
-        #expect(try await store.lease(kept.header.id) != nil)
+        #expect(try await store.lease(kept.header.id, for: "main") != nil)
         await store.release(kept.header.id)
         isTrusted.withLock { $0 = true }
-        #expect(try await store.lease(kept.header.id) == nil)
+        #expect(try await store.lease(kept.header.id, for: "main") == nil)
         #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 50)
         #expect(try await store.leaseNext(request()) == nil)
         #expect(store.snapshot.lane("main", .normal)?.ledger.expired == 53)
@@ -353,6 +353,7 @@ struct QueueCapTests {
         #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances && $0.ledger.queued == 0 })
         var emptied = LaneSummary()
         emptied.handedOut = 50
+        emptied.withdrawn = 50
         #expect(store.snapshot.lane("main", .normal)?.summary == emptied)
         _ = try await store.store(maker.commit(2))
         #expect(try await drain(store) == [55, 56])

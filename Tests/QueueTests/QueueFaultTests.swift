@@ -75,7 +75,7 @@ struct QueueFaultTests {
         try database.execute("UPDATE chunk SET frame = zeroblob(length(frame)) WHERE id = 2")
         database.close()
         store = try fixture.open()
-        #expect(try await store.lease(batch.header.id) == nil)
+        #expect(try await store.lease(batch.header.id, for: "main") == nil)
         #expect(store.snapshot.lane("main", .normal)?.summary.freeBatches == 0)
         #expect(try await drain(store) == Array(0..<5) + Array(10..<15))
         #expect(store.snapshot.lane("main", .normal)?.ledger.lost == 5)
@@ -99,7 +99,7 @@ struct QueueFaultTests {
         next.except = [batch.header.id]
         let later = try #require(try await store.leaseNext(next))
         try await store.acknowledge([later.header.id])
-        #expect(try await store.lease(batch.header.id) == nil)
+        #expect(try await store.lease(batch.header.id, for: "main") == nil)
         #expect(try await drain(store) == Array(0..<5) + Array(10..<15))
         await store.close()
     }
@@ -176,7 +176,7 @@ struct QueueFaultTests {
         }
         _ = try await store.settle(.acknowledged(first.header))
         _ = try await store.settle(.acknowledged(full.header))
-        let again = try #require(try await store.lease(free.header.id))
+        let again = try #require(try await store.lease(free.header.id, for: "main"))
         #expect(numbers(again) == numbers(free) && numbers(free) == Array(50..<100))
         taken += numbers(again)
         _ = try await store.settle(.acknowledged(again.header))

@@ -297,7 +297,7 @@ struct PropertyRun {
     private mutating func leaseAgain() async throws {
         let free = model.batches.filter { !$0.value.isLeased }.keys.sorted()
         guard let id = free.randomElement(using: &random), let batch = model.batches[id] else { return }
-        let got = try await store.lease(id)
+        let got = try await store.lease(id, for: batch.lane.destination)
         if model.isExpired(batch) {
             guard got == nil else { throw Difference("leased an expired batch") }
             model.remove(batch.numbers, batch.lane, \.expired)

@@ -22,7 +22,6 @@ extension DestinationMachine {
         // Every lease counts, also one that nobody waits for any more: the queue counts it too.
         if case .batch(let header) = result {
             laneStates[header.priority].taken = (laneStates[header.priority].taken ?? 0) + header.events
-            laneStates[header.priority].leasedAt = now.boot
         }
         guard let attempt = attempts[number], case .leasing(let wish) = attempt.phase else {
             if case .batch(let header) = result { effects.append(.release(header.id)) }

@@ -290,7 +290,7 @@ extension DestinationMachine {
         next.take(retryAfterUntil)
         attempts.forEach { _, attempt in next.take(attempt.settleAgainAt) }
         if case .until(let again) = offline { next.take(again) }
-        guard gate.block == nil, gate.automatic != nil || push != nil, lanes.events > 0 || !tracked.isEmpty else {
+        guard gate.block == nil, push != nil || gate.automatic != nil && (lanes.events > 0 || !tracked.isEmpty) else {
             return next.point
         }
         next.take(storeRetryAt)

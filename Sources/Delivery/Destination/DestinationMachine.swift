@@ -83,8 +83,8 @@ struct DestinationMachine: Sendable {
         /// Events of all leases so far, by the queue's own count (`LaneSummary.handedOut`): the difference is what the summary
         /// does not show yet, or shows before the batches have come. Nil before the first summary.
         var taken: Int?
-        /// When the last of them was. Long after it the queue's count is right, whatever this one says: no lane stalls because
-        /// an answer was lost.
+        /// When the queue's count changed last. Long after that it is right, whatever this one says: no lane stalls because an
+        /// answer was lost.
         var leasedAt: BootInstant?
         /// Free batches that were handed over since the summary last changed. The summary may not show it yet; should it
         /// have shown it before, it counts no more after a moment.
@@ -172,6 +172,10 @@ struct DestinationMachine: Sendable {
     mutating func update(_ new: Lanes, at now: Moment) {
         let hasNew = Priority.inOrder.contains { new[$0].waitingEvents > lanes[$0].waitingEvents }
         for priority in Priority.inOrder where new[priority] != lanes[priority] {
+            if new[priority].withdrawn != lanes[priority].withdrawn {
+                // Which of those that were given back are left, the queue knows: it hands them over as after a restart.
+                tracked = tracked.filter { $0.value.header.priority != priority }
+            }
             laneStates[priority].emptyUntil = nil
             laneStates[priority].emptyAnswers = 0
             laneStates[priority].takenFree = 0
@@ -180,6 +184,7 @@ struct DestinationMachine: Sendable {
             if laneStates[priority].taken == nil || new[priority].handedOut < lanes[priority].handedOut {
                 laneStates[priority].taken = new[priority].handedOut
             }
+            if new[priority].handedOut != lanes[priority].handedOut { laneStates[priority].leasedAt = now.boot }
             let acceptedAt = new[priority].oldestAcceptedAt
             if acceptedAt != laneStates[priority].oldest?.acceptedAt {
                 // A time in the future (the clock was set back) starts the full wait now (ac05).

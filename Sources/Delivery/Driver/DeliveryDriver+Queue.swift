@@ -48,7 +48,7 @@ extension DeliveryDriver {
     func leaseAgain(_ id: AttemptID, _ known: BatchID) async {
         let result: LeaseResult
         do {
-            if let batch = try await store.lease(known) {
+            if let batch = try await store.lease(known, for: id.destination) {
                 batches[id] = batch
                 result = .batch(batch.header)
             } else {

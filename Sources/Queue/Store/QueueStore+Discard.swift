@@ -134,6 +134,7 @@ extension Transaction {
     mutating func discard(_ events: Int, _ bytes: Int, _ lane: Int, _ reason: String) {
         state.figures.lanes[lane].remove(\.discarded, events: events, bytes: bytes)
         state.figures.lanes[lane].oldestIsStale = true
+        state.figures.lanes[lane].withdrawn += events
         state.figures.countDiscarded(events, of: state.figures.lanes[lane].key, reason: reason)
     }
 }

@@ -34,7 +34,7 @@ extension QueueStore {
             let free = try state.oldestFree(in: lane, except: request.except, of: file)
         {
             // One that is gone when it is looked at (expired, damaged) is free no more.
-            if let batch = try await find(free) { found.append(batch) }
+            if let batch = try await find(free, for: request.destination) { found.append(batch) }
         }
         // Where the next transaction forms a batch of this lane, what comes next is known after that. Several requests would
         // each look at what it is about to join, and at up to 256 rows behind it, for nothing.
@@ -59,24 +59,24 @@ extension QueueStore {
 
     /// Leases a batch again whose lease was given back.
     ///
-    /// - Returns: nil when it is gone: purged, disabled, evicted, expired, lost, or in flight already.
-    public func lease(_ id: BatchID) async throws(QueueError) -> Batch? {
+    /// - Returns: nil when it is gone: purged, moved, disabled, evicted, expired, lost, or in flight already.
+    public func lease(_ id: BatchID, for destination: DestinationName) async throws(QueueError) -> Batch? {
         do {
-            return try await find(id)
+            return try await find(id, for: destination)
         } catch {
             guard error.code == .corrupt else { throw error }
             failed(error, [])
-            return try await find(id)
+            return try await find(id, for: destination)
         }
     }
 
-    private func find(_ id: BatchID) async throws(QueueError) -> Batch? {
+    private func find(_ id: BatchID, for destination: DestinationName) async throws(QueueError) -> Batch? {
         let file = try opened()
         guard !isLeasingStopped else { return nil }
         guard let known = state.held[id] else {
-            return try await write { transaction throws(QueueError) in try transaction.takeUp(id) }
+            return try await write { transaction throws(QueueError) in try transaction.takeUp(id, for: destination) }
         }
-        guard known.status == .free else { return nil }
+        guard known.status == .free, known.header.destination == destination else { return nil }
         try file.database.begin()
         guard let loaded = try state.load(known.rows, id, known.lane, of: file), try state.isFit(loaded, file) else {
             return try await write { transaction throws(QueueError) in

@@ -37,9 +37,10 @@ extension Transaction {
     }
 
     /// Leases a batch that this process does not hold yet; nil if there is none of that id, or it went.
-    mutating func takeUp(_ id: BatchID) throws(QueueError) -> Batch? {
+    mutating func takeUp(_ id: BatchID, for destination: DestinationName) throws(QueueError) -> Batch? {
         guard state.held[id] == nil, let found = try file.lookUp(id),
-            let lane = state.figures.lane(found.lane), let first = found.rows.first
+            let lane = state.figures.lane(found.lane), state.figures.lanes[lane].name == destination,
+            let first = found.rows.first
         else { return nil }
         guard first.isFormed else {
             guard !state.isToBeSifted(first, in: lane) else {
