@@ -18,6 +18,8 @@ struct AgentRecords: Sendable {
     var time: any TimeSource = SystemTime()
     /// When events must have arrived, by destination; unknown while no agent runs.
     var deadlines: @Sendable () async -> [DestinationName: [Deadline]] = { [:] }
+    /// What keeps rejected events beside the dead letters; nil while no agent runs: then the next start tries them.
+    var driver: DeliveryDriver?
     /// Where it is told that something was removed for good; nil while no agent runs, when the caller's shell knows.
     var log: Log?
 
@@ -57,14 +59,17 @@ struct AgentRecords: Sendable {
         throw ControlRefusal(404, "not_found", "there is no record \(id); it may have been removed")
     }
 
-    /// Sends dead letters again, or reads quarantined lines again; gives how many. Nothing is done if an id is unknown.
+    /// Sends dead letters again and what is set aside beside them, or reads quarantined lines again; gives how many. Nothing is done
+    /// if an id is unknown.
     func retry(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
         for id in selection.ids ?? [] { _ = try await show(store, id) }
         if store == .deadLetters {
             guard try await queue.switches()[AgentSwitch.collecting] != "off" else {
                 throw ControlRefusal(409, "disabled", "collection is disabled; run `spoolship enable`")
             }
-            return try await queue.retryDeadLetters(selection)
+            let isOfApps = selection.ids == nil && selection.reason == nil
+            let setAside = isOfApps ? await driver?.retrySetAside(for: selection.destination, app: selection.app) : 0
+            return try await queue.retryDeadLetters(selection) + (setAside ?? 0)
         }
         guard let rereader else {
             throw ControlRefusal(503, "no_agent", "only a running agent rereads quarantined lines: start it first")

@@ -27,7 +27,7 @@ extension AgentService {
         routes.addRecords(
             AgentRecords(
                 queue: queue, rereader: rereader, spool: parts.reader.spool, maxEventSize: settings.spool.maxEventSize,
-                time: time, deadlines: { await self.deadlines }, log: log))
+                time: time, deadlines: { await self.deadlines }, driver: parts.driver, log: log))
         routes.addTap(tap)
         routes.addBackfill(parts.backfill)
         routes.addContainers(parts.containers)

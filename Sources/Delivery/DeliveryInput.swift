@@ -6,8 +6,8 @@ enum DeliveryInput: Sendable {
     case lanes([DestinationName: Lanes])
     /// The queue has answered a wish for a batch.
     case leased(AttemptID, LeaseResult)
-    /// An attempt has ended.
-    case sent(AttemptID, Outcome)
+    /// An attempt has ended; whose its events are, one by one, unless all were taken.
+    case sent(AttemptID, Outcome, apps: [String] = [])
     /// The queue knows how a batch ended and has made these batches; nil if it could not be told.
     case settled(AttemptID, [BatchHeader]?)
     /// The time given by `wakeAt` has come.
@@ -22,6 +22,8 @@ enum DeliveryInput: Sendable {
     case pause(token: String, DestinationName?, ttl: Duration?, untilRestart: Bool)
     /// Releases a token; without one all of them, and whatever else the destination waits for.
     case resume(token: String?, DestinationName?)
+    /// What is set aside goes now: of one destination or all, of one app or all.
+    case retrySetAside(DestinationName?, app: String?)
     /// Whether connections may be made at all.
     case network(on: Bool)
     /// The default route has changed, or somebody says that the network has.

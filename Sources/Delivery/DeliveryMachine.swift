@@ -100,8 +100,8 @@ struct DeliveryMachine: Sendable {
         case .leased(let id, let result):
             let gate = gate(id.destination)
             destinations.update(id.destination) { $0.leased(id.number, result, gate, at: now) }
-        case .sent(let id, let outcome):
-            destinations.update(id.destination) { $0.sent(id.number, outcome, at: now) }
+        case .sent(let id, let outcome, let apps):
+            destinations.update(id.destination) { $0.sent(id.number, outcome, apps, at: now) }
         case .settled(let id, let headers):
             destinations.update(id.destination) { $0.settled(id.number, headers, at: now) }
         case .timer: break
@@ -111,6 +111,10 @@ struct DeliveryMachine: Sendable {
         case .pause(let token, let name, let ttl, let untilRestart):
             pause(PauseTokens.Key(destination: name, token: token), ttl: ttl, isDurable: !untilRestart, at: now)
         case .resume(let token, let name): resume(token, name, at: now)
+        case .retrySetAside(let name, let app):
+            for target in destinations.keys where name == nil || name == target {
+                destinations.update(target) { $0.retrySetAside(of: app, at: now.boot) }
+            }
         case .network(let on): setNetwork(on, at: now)
         case .networkChanged:
             destinations.updateAll { _, machine in machine.resetRetries(at: now) }
@@ -159,6 +163,11 @@ struct DeliveryMachine: Sendable {
     /// Whether the attempt has a batch that is being sent or will be.
     func holdsBatch(_ id: AttemptID) -> Bool {
         destinations.look(id.destination) { $0.attempts.look(id.number) { $0.isLeased } } == true
+    }
+
+    /// Whether it has to know whose the events are that a destination has answered so.
+    func asksWhose(_ outcome: Outcome, of name: DestinationName) -> Bool {
+        outcome != .acknowledged || destinations.look(name) { !$0.rejections.kept.isEmpty } == true
     }
 
     /// Whether the queue has given out any batch, or is asked for one.

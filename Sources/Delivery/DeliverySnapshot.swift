@@ -19,7 +19,7 @@ public struct DeliverySnapshot: Sendable {
         public let attempts: Int
         /// Batches that wait for a retry.
         public let waitingForRetry: Int
-        /// Events that are set aside, by app; the empty name: nobody looked whose they are.
+        /// Events that are set aside, by app; the empty name: of several, or nobody knows.
         public let setAside: [String: Int]
         /// When something is next tried by itself; nil when nothing is planned.
         public let nextAttempt: Timestamp?
@@ -82,7 +82,7 @@ extension DestinationMachine {
             inFlight: attempts.count { $0.isSending }, attempts: attempts.count,
             waitingForRetry: tracked.values.count { $0.waitsForRetry },
             setAside: tracked.values.reduce(into: [:]) {
-                if $1.isSetAside { $0[$1.header.app ?? "", default: 0] += $1.header.events }
+                if $1.isSetAside { $0[$1.app ?? "", default: 0] += $1.header.events }
             },
             nextAttempt: wake.map { now.wall + ($0 - now.boot) }, since: hold?.since ?? breaker?.since,
             lastSuccess: lastSuccess, lastFailure: lastFailure, pauseTokens: pauseTokens, counters: counters)

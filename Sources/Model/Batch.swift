@@ -35,12 +35,10 @@ public struct BatchHeader: Sendable, Hashable {
     public let acceptedAt: Timestamp
     /// The least event time in it.
     public let firstEventTime: Timestamp
-    /// The app whose all of its events are. Nil for events of several, and for batches that are sent as they were stored: nobody looked.
-    public let app: String?
 
     package init(
         id: BatchID, destination: DestinationName, priority: Priority, events: Int, bytes: Int,
-        acceptedAt: Timestamp, firstEventTime: Timestamp, app: String? = nil
+        acceptedAt: Timestamp, firstEventTime: Timestamp
     ) {
         self.id = id
         self.destination = destination
@@ -49,7 +47,6 @@ public struct BatchHeader: Sendable, Hashable {
         self.bytes = bytes
         self.acceptedAt = acceptedAt
         self.firstEventTime = firstEventTime
-        self.app = app
     }
 }
 

@@ -3,8 +3,8 @@ public import EventLoops
 /// What delivery asks of the queue. Every call is durable when it returns, except where it says otherwise, and what it
 /// changed is in the published summaries by then.
 public protocol BatchStore: Sendable {
-    /// Leases the next batches of a lane, so many, or fewer when there are no more: its oldest free ones that are not in
-    /// `request.except` (free since a restart), then new ones, formed from what waits.
+    /// Leases the next batches of a lane, so many, or fewer when there are no more: its free ones that are not in
+    /// `request.except` (free since a restart), as `request.free` says, then new ones, formed from what waits.
     func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches
 
     /// Leases a batch again whose lease was given back.
@@ -14,6 +14,9 @@ public protocol BatchStore: Sendable {
 
     /// Gives a lease back: the batch stays as it is, free for another attempt. Leases live in memory only.
     func release(_ id: BatchID) async
+
+    /// Whose the events of a leased batch are, in their order; the empty name where nobody knows. Asked when some were rejected.
+    func apps(of batch: BatchID) async -> [String]
 
     /// Ends a batch: what happened to each of its events, in one transaction.
     ///
@@ -50,23 +53,20 @@ public struct LeaseRequest: Sendable, Equatable {
     /// Only events that the deadline of this name concerns because of their app are urgent; nil: those of any app.
     public var urgentFor: String?
     /// Whether nothing may pass an older event. Otherwise small chunks are joined past full ones between them.
-    public var inOrder: Bool
+    public var inOrder = false
     /// Free batches to leave alone: the caller keeps their waits and asks for each by its id.
-    public var except: Set<BatchID>
+    public var except: Set<BatchID> = []
+    /// Which of the other free batches comes before new ones; the newest were in flight at a restart.
+    public var free = Free.oldest
 
-    package init(
-        destination: DestinationName, priority: Priority, maxEvents: Int, maxBytes: Int,
-        urgentBefore: Timestamp? = nil, urgentFor: String? = nil, inOrder: Bool = false,
-        except: Set<BatchID> = []
-    ) {
+    /// A choice among free batches.
+    public enum Free: Sendable { case oldest, newest, none }
+
+    package init(destination: DestinationName, priority: Priority, maxEvents: Int, maxBytes: Int) {
         self.destination = destination
         self.priority = priority
         self.maxEvents = maxEvents
         self.maxBytes = maxBytes
-        self.urgentBefore = urgentBefore
-        self.urgentFor = urgentFor
-        self.inOrder = inOrder
-        self.except = except
     }
 }
 

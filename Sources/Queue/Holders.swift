@@ -2,8 +2,7 @@ internal import Model
 
 /// Whose the events of a chunk are: runs of neighbours of one holder, in their order.
 ///
-/// A holder is an app, in `incoming/` an owner. What an older version stored, and dead letters that are sent again, are nobody's: no
-/// runs, and the empty name.
+/// A holder is an app, in `incoming/` an owner. What an older version stored is nobody's: no runs, and the empty name.
 struct ChunkHolders: Equatable {
     struct Run: Equatable {
         let holder: String
@@ -30,15 +29,10 @@ struct ChunkHolders: Equatable {
 
     var bytes: Int { runs.reduce(0) { $0 + $1.bytes } }
 
-    /// Whose the events at some places are; empty where nobody knows.
-    func holders(of places: Range<Int>) -> Set<String> {
-        var found: Set<String> = []
-        var begin = 0
-        for run in runs {
-            if (begin..<begin + run.events).overlaps(places) { found.insert(run.holder) }
-            begin += run.events
-        }
-        return found
+    /// Whose each of the events at some places is; the empty name where nobody knows.
+    func names(of places: Range<Int>) -> [String] {
+        let names = runs.flatMap { repeatElement($0.holder, count: $0.events) }
+        return names.count < places.upperBound ? Array(repeating: "", count: places.count) : Array(names[places])
     }
 
     /// What each holder's part of the chunk's cost is; a holder with several runs comes several times.
@@ -105,17 +99,6 @@ extension QueueFile {
     func holding(of chunk: Int64) throws(QueueError) -> Holding? {
         try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk = ?").take(chunk)
             .first { Holding($0) }
-    }
-
-    /// Whose all events of rows are; nil where they are several holders', or nobody knows.
-    func holder(of rows: [DeliveryRow]) throws(QueueError) -> String? {
-        var found: Set<String> = []
-        for row in rows {
-            guard let held = try holding(of: row.chunk) else { return nil }
-            found.formUnion(held.holders.holders(of: row.first..<row.first + row.events))
-            guard found.count == 1 else { return nil }
-        }
-        return found.first.flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// Whose the events of chunks are, from one chunk on, the oldest first.

@@ -232,6 +232,9 @@ struct ControlAPITests {
                 #expect(try client.request("POST", "/v1/queue/purge", body: wrong).status == 400, "\(wrong)")
                 #expect(try client.request("POST", "/v1/quarantine/retry", body: wrong).status == 400, "\(wrong)")
             }
+            for body: JSONValue in [["reason": "x"], ["destination": "main", "app": "bank"]] {
+                #expect(try client.request("POST", "/v1/dead-letters/retry", body: body).json() == ["retried": 0])
+            }
             func move(to target: String) throws -> JSONValue {
                 let body: JSONValue = ["destination": "main", "to": .string(target)]
                 return try client.request("POST", "/v1/queue/move", body: body).json()

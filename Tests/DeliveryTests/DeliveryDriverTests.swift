@@ -48,6 +48,8 @@ private final class SharedStore: BatchStore {
         state.withLock { $0.lease(id, for: destination) }.map { Batch(header: $0, parts: []) }
     }
 
+    func apps(of batch: BatchID) async -> [String] { state.withLock { $0.apps(of: batch) } }
+
     func flush() async throws { state.withLock { $0.flushes += 1 } }
 
     func release(_ id: BatchID) async { state.withLock { _ = $0.leased.remove(id) } }

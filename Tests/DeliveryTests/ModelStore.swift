@@ -89,10 +89,11 @@ struct ModelStore {
             $0.header.destination == request.destination && $0.header.priority == request.priority
                 && !leased.contains($0.header.id) && !request.except.contains($0.header.id)
         }
-        if let oldest = free.min(by: { ($0.events.first?.number ?? 0) < ($1.events.first?.number ?? 0) }) {
-            leased.insert(oldest.header.id)
-            noteLease(oldest.header)
-            return oldest.header
+        let inOrder = free.sorted { ($0.events.first?.number ?? 0) < ($1.events.first?.number ?? 0) }
+        if request.free != .none, let next = request.free == .oldest ? inOrder.first : inOrder.last {
+            leased.insert(next.header.id)
+            noteLease(next.header)
+            return next.header
         }
         let lane = Lane(destination: request.destination, priority: request.priority)
         guard var events = waiting[lane], !events.isEmpty else { return nil }
@@ -133,7 +134,7 @@ struct ModelStore {
             let header = BatchHeader(
                 id: id, destination: destination, priority: lane.priority, events: stored.header.events,
                 bytes: stored.header.bytes, acceptedAt: stored.header.acceptedAt,
-                firstEventTime: stored.header.firstEventTime, app: stored.header.app)
+                firstEventTime: stored.header.firstEventTime)
             batches[id] = Stored(header: header, events: stored.events)
         }
     }
@@ -198,14 +199,16 @@ struct ModelStore {
     }
 
     private mutating func form(_ events: [Event], _ lane: Lane, at now: Timestamp) -> BatchHeader {
-        let holders = Set(events.map { $0.number % (apps ?? 1) })
         let header = BatchHeader(
             id: ids.next(at: now, using: &random), destination: lane.destination, priority: lane.priority,
             events: events.count, bytes: events.count * ModelStore.bytesPerEvent,
-            acceptedAt: events.map(\.acceptedAt).min() ?? now, firstEventTime: events.map(\.acceptedAt).min() ?? now,
-            app: apps == nil || holders.count != 1 ? nil : holders.first.map { "app\($0)" })
+            acceptedAt: events.map(\.acceptedAt).min() ?? now, firstEventTime: events.map(\.acceptedAt).min() ?? now)
         batches[header.id] = Stored(header: header, events: events)
         return header
+    }
+
+    func apps(of id: BatchID) -> [String] {
+        batches[id]?.events.map { event in apps.map { "app\(event.number % $0)" } ?? "" } ?? []
     }
 
     /// How many events are still here.

@@ -10,7 +10,7 @@ struct PrecedenceTests {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(1), .acknowledged) }
         world.machine.destinations["main"]?.hold = .init(
-            failure: .unauthorised, since: world.wall, awaitsFirstAcknowledgement: false,
+            failure: .unauthorised, since: world.wall,
             nextProbe: world.boot + .seconds(86_400))
         world.machine.destinations["main"]?.breaker = .init(since: world.wall, nextProbe: world.boot + .seconds(86_400))
         world.machine.destinations["main"]?.retryAfterUntil = world.boot + .seconds(86_400)
@@ -20,7 +20,7 @@ struct PrecedenceTests {
         world.input(.enabled(false))
         // Disabling forgets holds and breakers: put back to see all of them.
         world.machine.destinations["main"]?.hold = .init(
-            failure: .unauthorised, since: world.wall, awaitsFirstAcknowledgement: false,
+            failure: .unauthorised, since: world.wall,
             nextProbe: world.boot + .seconds(86_400))
         world.machine.destinations["main"]?.breaker = .init(since: world.wall, nextProbe: world.boot + .seconds(86_400))
         world.accept(500)

@@ -65,11 +65,13 @@ private struct ModelReceiver {
 
     /// Until when an event that came then may be on its way: half a minute where it could pass all the time, and behind a time in
     /// which nothing passed as long as the next probe takes.
-    func latest(_ accepted: BootInstant) -> BootInstant {
+    func latest(_ event: Int, _ accepted: BootInstant, knowsApps: Bool) -> BootInstant {
         var latest = accepted + .seconds(6 + 30)
-        for phase in phases where phase.from < latest {
+        for phase in phases.sorted(by: { $0.from < $1.from }) where phase.from < latest {
             let back: Duration
             switch phase.change {
+            // Until the next turn of what is set aside, and as long as all of it takes; nobody's waits for a probe interval.
+            case .app(let app) where app == event % ModelReceiver.apps: back = .seconds(knowsApps ? 90 : 1_260)
             case .app: continue
             case .everything: back = .seconds(60)
             // What failed waits for its retry, new events behind it, or for the breaker's probe after 10 to 20 minutes.
@@ -118,12 +120,22 @@ struct ReceiverModelTests {
             }
         }
         var accepted: [BootInstant] = [world.boot]
+        var restarts = 0
         let end = world.boot + length
         while world.boot < end {
             let count = Int.random(in: 1...2 * rate, using: &random)
             accepted += Array(repeating: world.boot, count: count)
             world.accept(count, Int.random(in: 0..<5, using: &random) == 0 ? .critical : .normal)
             world.run(.milliseconds(Int.random(in: 500...1500, using: &random)))
+            if seed % 4 >= 2, Int.random(in: 0..<150, using: &random) == 0 {
+                restarts += 1
+                world.restart()
+            }
+            switch Int.random(in: 0..<300, using: &random) {
+            case 0: world.input(.resume(token: nil, nil))
+            case 1: world.input(.retrySetAside(nil, app: Bool.random(using: &random) ? "app1" : nil))
+            default: break
+            }
         }
         world.run(.seconds(3 * 3600))
         // Whatever was rejected last, and held it: what comes then goes.
@@ -139,13 +151,23 @@ struct ReceiverModelTests {
         // What is rejected and may not be given up is kept: beside the others, or where nothing came after it that was taken.
         #expect(left.allSatisfy { receiver.isBad($0) } && world.store.waiting.values.allSatisfy(\.isEmpty), "\(again)")
         let good = (1..<accepted.count).filter { !receiver.mayBeBad($0) }
-        // A time in which everything is rejected costs the ten events by which it is known.
+        // A time in which everything is rejected costs the ten events by which it is known, and as many after a restart.
         let refusals = receiver.phases.count { $0.change == .everything }
-        #expect(good.count { world.store.deadLettered[$0] != nil } <= 10 * refusals, "\(again)")
-        let late = good.filter { number in
-            guard world.store.deadLettered[number] == nil else { return false }
-            return arrivals.at[number].map { $0 > receiver.latest(accepted[number]) } ?? true
+        #expect(good.count { world.store.deadLettered[$0] != nil } <= 10 * refusals * (1 + restarts), "\(again)")
+        // What one app has rejected is its own matter: a hundred of a thousand are given up, the others are kept, and nobody is held.
+        for app in 0..<ModelReceiver.apps where world.store.apps != nil && receiver.badContents == 0 {
+            let own = world.store.deadLettered.keys.count { $0 % ModelReceiver.apps == app }
+            #expect(own <= 100 * (2 + restarts) + accepted.count / 10, "\(again): \(own) dead letters of app \(app)")
         }
-        #expect(late.isEmpty, "\(again): \(late.count) of \(good.count) late, as \(late.first ?? 0)")
+        let isOfApps = receiver.phases.allSatisfy { if case .app = $0.change { true } else { false } }
+        if world.store.apps != nil, receiver.badContents == 0, isOfApps, restarts == 0 {
+            #expect(world.alerts == 0, "\(again)")
+        }
+        let late = (1..<accepted.count).filter { number in
+            guard !receiver.isBad(number), world.store.deadLettered[number] == nil else { return false }
+            let latest = receiver.latest(number, accepted[number], knowsApps: world.store.apps != nil)
+            return arrivals.at[number].map { $0 > latest } ?? true
+        }
+        #expect(late.isEmpty, "\(again): \(late.count) of \(accepted.count) late, as \(late.first ?? 0)")
     }
 }

@@ -118,7 +118,7 @@ struct RejectionTests {
                 id: ids.next(at: world.wall, using: &world.random), destination: "main", priority: .normal, events: 1,
                 bytes: 1, acceptedAt: world.wall, firstEventTime: world.wall)
             var batch = TrackedBatch(header, notBefore: world.boot + .seconds(86_400))
-            batch.isSetAside = true
+            batch.aside = .fails
             world.machine.destinations["main"]?.tracked[header.id] = batch
         }
         world.answer = rejecting([25], .retry(.unavailable))

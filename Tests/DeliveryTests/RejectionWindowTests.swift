@@ -15,9 +15,8 @@ struct RejectionWindowTests {
         for _ in 0..<200 {
             let rejected = fates.count { $0 }
             let more = Int.random(in: 0...120, using: &random)
-            let taken = Int.random(in: 0...120, using: &random)
-            let expected = rejected < 100 && rejected + more <= fates.count - rejected + taken
-            #expect(window.tolerates(more, taken: taken) == expected, "seed \(seed)")
+            let expected = rejected < 100 && rejected + more <= fates.count - rejected
+            #expect(window.tolerates(more) == expected, "seed \(seed)")
             #expect(window.rejected == rejected, "seed \(seed)")
             let isRejected = Int.random(in: 0..<4, using: &random) == 0
             let count = Int.random(in: 1...60, using: &random)

@@ -199,7 +199,8 @@ struct World {
             guard let sent = inFlight.removeValue(forKey: id) else { return }
             store.noteAnswer(batch, outcome)
             answered(&self, sent, outcome)
-            input(.sent(id, outcome))
+            let asksWhose = machine.asksWhose(outcome, of: id.destination)
+            input(.sent(id, outcome, apps: asksWhose ? store.apps(of: batch) : []))
         case .accept(let destination, let priority, let count): accept(count, priority, to: destination)
         }
     }

@@ -34,6 +34,58 @@ struct QueueHolderTests {
         return commit
     }
 
+    @Test("whose the events of a batch are, as it was stored, joined, and in pieces; nobody's are nobody's")
+    func whoseEvents() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try open(fixture)
+        let chunks = [
+            maker.chunk(of: [("A", 2), ("B", 1), ("A", 1)], full: true), maker.chunk(of: [("B", 2)]), maker.chunk(1),
+            maker.chunk(of: [("A", 1)]),
+        ]
+        #expect(try await store.store(commit(chunks)) == .stored(refused: 0))
+        let whole = try #require(try await store.leaseNext(request("main", events: 4)))
+        #expect(await store.apps(of: whole.header.id) == ["A", "A", "B", "A"])
+        let joined = try #require(try await store.leaseNext(request("main", events: 4)))
+        #expect(await store.apps(of: joined.header.id) == ["B", "B", "", "A"])
+        let parts = [Settlement.Part(0..<1, .again(group: 0)), Settlement.Part(1..<4, .again(group: 1))]
+        let children = try await store.settle(Settlement(batch: whole.header.id, parts: parts))
+        #expect(await store.apps(of: children[0].id) == ["A"])
+        #expect(await store.apps(of: children[1].id) == ["A", "B", "A"])
+        #expect(await store.apps(of: whole.header.id) == [])
+        await store.close()
+    }
+
+    @Test("free batches are handed out the oldest or the newest first, or passed, also those from before a restart")
+    func freeBatches() async throws {
+        for restarts in [false, true] {
+            let fixture = try QueueFixture()
+            var maker = ChunkMaker()
+            var store = try open(fixture)
+            #expect(try await store.store(maker.commit(6)) == .stored(refused: 0))
+            let whole = try #require(try await store.leaseNext(request("main", events: 5)))
+            let parts = (0..<5).map { Settlement.Part($0..<$0 + 1, .again(group: $0)) }
+            let made = try await store.settle(Settlement(batch: whole.header.id, parts: parts))
+            if restarts {
+                await store.close()
+                store = try open(fixture)
+            }
+            var asked = request("main", events: 5)
+            asked.free = .newest
+            #expect(try await store.leaseNext(asked)?.header.id == made[4].id)
+            asked.except = [made[3].id]
+            #expect(try await store.leaseNext(asked)?.header.id == made[2].id)
+            asked.free = .oldest
+            #expect(try await store.leaseNext(asked)?.header.id == made[0].id)
+            asked.free = .none
+            #expect(try await store.leaseNext(asked).map { numbers($0) } == [5])
+            #expect(try await store.leaseNext(asked)?.header.id == nil)
+            asked.free = .newest
+            #expect(try await store.leaseNext(asked)?.header.id == made[1].id)
+            await store.close()
+        }
+    }
+
     @Test("one app's flood evicts its own events, and none of an app that holds less", arguments: [false, true])
     func floodEvictsItself(isMixed: Bool) async throws {
         let fixture = try QueueFixture()

@@ -25,20 +25,28 @@ struct TrackedBatch: Sendable {
     var waitsForDestination = false
     /// When it was last attempted.
     var attemptedAt: BootInstant?
-    /// It alone fails, others do not (fault 11): tried now and then, and bisected after some rounds.
-    var isSetAside = false
-    /// Failed attempts since it was set aside.
-    var rounds = 0
-    /// Made by bisecting a batch that was set aside: one failure is enough to bisect it again.
-    var isSuspect = false
+    /// Why it waits beside the others; nil: it does not.
+    var aside: Aside?
+    /// Set aside, and tried again because others of its app were taken.
+    var isTriedAgain = false
     /// How often it was this batch's answer that made the destination held.
     var holds = 0
     /// When it, or the batch that it is a piece of, was last rejected.
     var rejectedAt: BootInstant?
+    /// Whose its events are, once it was rejected; nil: several apps', or nobody knows.
+    var app: String?
     /// Its place among the pieces of a batch that was split, split by split: pieces keep the order of their events.
     var place: [Int] = []
     /// How often its end was postponed because others of the same time were not answered yet.
     var postponements = 0
+
+    /// Why a batch is set aside.
+    enum Aside: Sendable {
+        /// It alone fails, others do not (fault 11): tried now and then, and bisected when it fails again.
+        case fails
+        /// It was rejected, as too many of its app's events were to be given up.
+        case rejected
+    }
 
     init(_ header: BatchHeader, notBefore: BootInstant) {
         self.header = header
@@ -48,10 +56,11 @@ struct TrackedBatch: Sendable {
     /// What a piece of this batch is tracked as at first.
     func piece(_ number: Int, notBefore: BootInstant) -> TrackedBatch {
         var piece = TrackedBatch(header, notBefore: notBefore)
-        piece.holds = holds
-        piece.place = place + [number]
+        (piece.holds, piece.app, piece.place) = (holds, app, place + [number])
         return piece
     }
+
+    var isSetAside: Bool { aside != nil }
 
     /// Whether it waits for a retry and so counts towards what a lane may have waiting.
     var waitsForRetry: Bool { failures > 0 && !isSetAside }
@@ -103,18 +112,19 @@ struct Attempt: Sendable {
     /// How the batch ended, until the queue knows. By reference, so that to copy a phase takes one count, whichever it is.
     final class Settling: Sendable {
         let batch: Boxed<TrackedBatch>
-        let ending: Ending
+        /// What happened to each event.
+        let settlement: Settlement
+        /// What the batches that the settlement makes will be tracked as, by group; their headers are the queue's to make.
+        let children: [TrackedBatch]
         /// When the queue is told again, after it could not take the settlement; nil while it is being told.
         let againAt: BootInstant?
 
-        init(_ batch: Boxed<TrackedBatch>, _ ending: Ending, againAt: BootInstant? = nil) {
-            self.batch = batch
-            self.ending = ending
-            self.againAt = againAt
+        init(
+            _ batch: Boxed<TrackedBatch>, _ settlement: Settlement, _ children: [TrackedBatch],
+            againAt: BootInstant? = nil
+        ) {
+            (self.batch, self.settlement, self.children, self.againAt) = (batch, settlement, children, againAt)
         }
-
-        /// How many batches the settlement makes.
-        var makes: Int { ending.children.count }
     }
 
     let priority: Priority
@@ -149,15 +159,15 @@ struct Attempt: Sendable {
     }
 
     /// The destination has answered, and the queue is told.
-    mutating func settle(_ ending: Ending) {
+    mutating func settle(_ settlement: Settlement, _ children: [TrackedBatch]) {
         guard case .sending(let batch) = phase else { return assertionFailure("only what was sent ends") }
-        phase = .settling(Settling(batch, ending))
+        phase = .settling(Settling(batch, settlement, children))
     }
 
     /// The queue could not be told, or is told again (nil).
     mutating func tell(again: BootInstant?) {
         guard case .settling(let settling) = phase else { return assertionFailure("only an end is told") }
-        phase = .settling(Settling(settling.batch, settling.ending, againAt: again))
+        phase = .settling(Settling(settling.batch, settling.settlement, settling.children, againAt: again))
     }
 
     // MARK: What tells one from another
@@ -176,13 +186,13 @@ struct Attempt: Sendable {
     var settleAgainAt: BootInstant? { if case .settling(let settling) = phase { settling.againAt } else { nil } }
 
     /// How many batches its settlement makes.
-    var batchesToCome: Int { if case .settling(let settling) = phase { settling.makes } else { 0 } }
+    var batchesToCome: Int { if case .settling(let settling) = phase { settling.children.count } else { 0 } }
 
     /// Whether the destination has the whole batch and the queue is only being told: the place is free for the next.
     ///
     /// The queue is asked for that one in the same turn, after it was told, so no more than a place each are ahead of it.
     var isDone: Bool {
-        if case .settling(let settling) = phase { settling.makes == 0 && settling.againAt == nil } else { false }
+        if case .settling(let settling) = phase { settling.children.isEmpty && settling.againAt == nil } else { false }
     }
 
     /// Whether it takes one of the destination's places: it is being sent, or will be as soon as the queue answers.
@@ -223,25 +233,13 @@ struct Attempt: Sendable {
 
     /// What the queue is told.
     var settlement: Settlement? {
-        if case .settling(let settling) = phase { settling.ending.settlement } else { nil }
+        if case .settling(let settling) = phase { settling.settlement } else { nil }
     }
 
     /// How many of the batch's events the destination has not got.
     var eventsLeft: Int {
-        if case .settling(let settling) = phase { settling.ending.eventsLeft } else { batch?.header.events ?? 0 }
-    }
-}
-
-/// How an attempt's batch ends, until the queue knows.
-struct Ending: Sendable {
-    /// What happened to each event.
-    let settlement: Settlement
-    /// What the batches that the settlement makes will be tracked as, by group; their headers are the queue's to make.
-    let children: [TrackedBatch]
-
-    /// How many of the batch's events the destination has not got.
-    var eventsLeft: Int {
-        settlement.parts.reduce(0) { sum, part in
+        guard let settlement else { return batch?.header.events ?? 0 }
+        return settlement.parts.reduce(0) { sum, part in
             if case .again = part.disposition { sum + part.events.count } else { sum }
         }
     }

@@ -13,8 +13,6 @@ extension DestinationMachine {
         let began: BootInstant
         /// Whether somebody was told that the destination is held.
         var isAnnounced = false
-        /// Whether events that were not offered yet are next.
-        var prefersFresh = true
     }
 
     /// How long attempts follow each other at once before the destination counts as held.
@@ -34,11 +32,9 @@ extension DestinationMachine {
         batch.notBefore = now.boot
         giveBack(batch, answer.number)
         if hold == nil || answer.isProbe && hold?.doubt == nil {
-            let isAnnounced = hold != nil
             hold = Hold(
-                failure: failure, since: hold?.since ?? now.wall,
-                awaitsFirstAcknowledgement: !hasAcknowledgedWithSettings, nextProbe: now.boot,
-                doubt: Doubt(began: now.boot, isAnnounced: isAnnounced))
+                failure: failure, since: hold?.since ?? now.wall, nextProbe: now.boot,
+                doubt: Doubt(began: now.boot, isAnnounced: hold != nil))
         }
         guard let doubt = hold?.doubt else { return }
         let isOver = doubt.began + DestinationMachine.patience <= now.boot
@@ -64,11 +60,21 @@ extension DestinationMachine {
     func untried(in doubt: Doubt) -> Start? {
         // In order, only the rejected event itself is passed by what comes after it.
         if options.order != .free { return firstInOrder(untriedSince: doubt.began) }
-        let fresh = freshLane.map { Start.next($0, takesFree: freeToTake($0) > 0, isProbe: true) }
-        if let fresh, doubt.prefersFresh { return fresh }
+        if !prefersPieces, let new = fresh(isFree: false) { return new }
         let known = tracked.values.filter { isUntried($0, since: doubt.began) }.min(by: TrackedBatch.isRested)
-        return known.map { Start.again($0.header.id, isProbe: true) } ?? fresh
+        if let known { return .again(known.header.id, isProbe: true) }
+        return fresh(isFree: true) ?? fresh(isFree: false)
     }
+
+    /// What was not offered yet: new events, or a batch that is free since a restart.
+    private func fresh(isFree: Bool) -> Start? {
+        guard hasRoomForRejected else { return nil }
+        return Priority.inOrder.first { isFree ? freeToTake($0) > 0 : available($0) > 0 }
+            .map { .next($0, takesFree: isFree, isProbe: true) }
+    }
+
+    /// Whether batches that are free since a restart take turns with what was not offered yet: they may be what was set aside before.
+    var suspectsFree: Bool { options.order == .free && (hold?.doubt != nil || rejections.rejected > 0) }
 
     /// Whether there is memory for the pieces of another batch, should it be rejected.
     var hasRoomForRejected: Bool {
@@ -76,18 +82,9 @@ extension DestinationMachine {
             || tracked.values.count { $0.rejectedAt != nil && !$0.isSetAside } < DestinationMachine.mostRejected
     }
 
-    /// Whether no more batches may be set aside.
-    var isFullOfSetAside: Bool { isFull { _ in true } }
-
-    /// Whether as many batches as may be set aside are, of a kind.
-    func isFull(of isMeant: (TrackedBatch) -> Bool) -> Bool {
-        tracked.count >= DestinationMachine.mostSetAside
-            && tracked.values.count { $0.isSetAside && isMeant($0) } >= DestinationMachine.mostSetAside
-    }
-
-    private var freshLane: Priority? {
-        guard hasRoomForRejected else { return nil }
-        return Priority.inOrder.first { freeToTake($0) > 0 || available($0) > 0 }
+    /// Whether as many batches as may be set aside for a reason are.
+    func isFull(of aside: TrackedBatch.Aside) -> Bool {
+        tracked.values.count { $0.aside == aside } >= DestinationMachine.mostSetAside
     }
 
     /// Whether what comes after a batch may go before it in a doubt: where the order is promised, only if it is an event that was rejected.
@@ -103,7 +100,7 @@ extension DestinationMachine {
     }
 
     private func hasUntried(since began: BootInstant) -> Bool {
-        freshLane != nil || attempts.contains { $0.batchesToCome > 0 }
+        (fresh(isFree: true) ?? fresh(isFree: false)) != nil || attempts.contains { $0.batchesToCome > 0 }
             || tracked.values.contains { isUntried($0, since: began) }
     }
 
@@ -114,24 +111,29 @@ extension DestinationMachine {
         return tookAt >= rejectedAt
     }
 
-    /// Sets a rejected batch aside that may not be given up, because too many were: it is tried soon, then less and less often.
-    mutating func putRejectedAside(_ batch: inout TrackedBatch, _ failure: Failure, at now: Moment) {
-        let wait = min(probeWait(), DestinationMachine.step * Double(1 << min(batch.rounds, 10)))
-        batch.rounds += 1
-        guard batch.isSetAside || !isFullOfSetAside else { return batch.notBefore = now.boot + wait }
-        putAside(&batch, failure, later: now.boot + wait, at: now)
-    }
-
-    /// The destination took one of the batches that were set aside: it may take the others too.
-    mutating func retrySetAside(at now: BootInstant) {
-        for (id, batch) in tracked where batch.isSetAside {
-            if let last = batch.attemptedAt, last + DestinationMachine.step > now { continue }
-            tracked[id]?.notBefore = now
+    /// Sets events of a rejected batch aside that may not be given up, because too many were.
+    mutating func setAside(_ batch: inout TrackedBatch, events: Int, _ failure: Failure, at now: Moment) {
+        if !batch.isSetAside {
+            rejections.noteKept(events, of: batch.app)
+            effects.append(.note(name, .setAside(batch.header.id, events: events, failure)))
         }
+        // One of an app's every ten seconds, each after a probe interval at the latest.
+        let waiting = tracked.values.filter { [app = batch.app] in $0.aside == .rejected && $0.app == app }
+        let turn = max(waiting.map(\.notBefore).max() ?? now.boot, now.boot) + DestinationMachine.step
+        (batch.aside, batch.rejectedAt) = (.rejected, now.boot)
+        batch.notBefore = min(turn, now.boot + probeWait())
     }
 
-    /// The doubt is over: what was rejected is tried again at once, to end as a dead letter.
-    mutating func endDoubt(at now: BootInstant) {
-        for (id, batch) in tracked where batch.rejectedAt != nil && !batch.isSetAside { tracked[id]?.notBefore = now }
+    /// The destination takes what is set aside, of an app or all, as an answer or a person says: it is tried now, after a rest.
+    mutating func retrySetAside(
+        of app: String?, after rest: Duration = .zero, at now: BootInstant,
+        where isMeant: (TrackedBatch) -> Bool = { _ in true }
+    ) {
+        rejections.forgive(app)
+        for (id, batch) in tracked where batch.isSetAside && (app == nil || app == batch.app) && isMeant(batch) {
+            let rested = batch.attemptedAt.map { $0 + rest } ?? now
+            tracked[id]?.notBefore = min(batch.notBefore, max(rested, now))
+            tracked[id]?.isTriedAgain = rest > .zero
+        }
     }
 }

@@ -152,7 +152,7 @@ extension DestinationMachine {
 
     /// Tells the queue how the attempt's batch ended; its place is free once the queue knows.
     mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [TrackedBatch] = []) {
-        attempts.update(number) { $0.settle(Ending(settlement: settlement, children: children)) }
+        attempts.update(number) { $0.settle(settlement, children) }
         effects.append(.settle(attemptID(number), settlement))
     }
 
@@ -167,8 +167,7 @@ extension DestinationMachine {
         attempts[number] = nil
         storeFailures = 0
         guard !attempt.isForgotten else { return }
-        let ending = settling.ending
-        for (header, child) in zip(headers, ending.children)
+        for (header, child) in zip(headers, settling.children)
         where !attempts.contains(where: { $0.batch?.header.id == header.id }) {
             tracked[header.id] = child
             tracked[header.id]?.header = header

@@ -2,18 +2,18 @@ internal import EventLoops
 internal import Model
 
 extension DestinationMachine {
-    /// How many failed rounds a batch that was set aside may have before it is bisected.
-    private static let roundsBeforeBisecting = 3
     /// How soon a sender that found no route looks again.
     private static let offlineRecheck = Duration.seconds(30)
 
     /// The destination has answered, or not.
-    mutating func sent(_ number: UInt64, _ outcome: Outcome, at now: Moment) {
+    mutating func sent(_ number: UInt64, _ outcome: Outcome, _ apps: [String], at now: Moment) {
         guard let attempt = attempts[number], case .sending(let sent) = attempt.phase else { return }
-        let answer = Answer(number: number, isProbe: attempt.isProbe, now: now)
         var batch = sent.content
+        let whose = apps.count == batch.header.events ? apps : []
+        let answer = Answer(number: number, isProbe: attempt.isProbe, apps: whose, now: now)
         counters.note(outcome)
-        if let failure = outcome.failure { lastFailure = (failure, now.wall) }
+        var failure = outcome.failure
+        if let failure { lastFailure = (failure, now.wall) }
         if attempt.isForgotten {
             attempts[number] = nil
             effects.append(.release(batch.header.id))
@@ -27,8 +27,9 @@ extension DestinationMachine {
             effects.append(.note(name, .rejectedUnnamed(batch.header.id, events: rejected, failure)))
             return acknowledge(batch, answer)
         case .partial(let rejected, let retry):
-            let fates = PartialAnswer(events: batch.header.events, rejected: rejected, retry: retry)
-            return settlePartly(batch, answer, isPushed: attempt.isPushed, fates)
+            let partial = PartialAnswer(events: batch.header.events, rejected: rejected, retry: retry)
+            guard !isStopping || !partial.acknowledged.isEmpty else { fallthrough }
+            failure = settlePartly(&batch, answer, partial)
         case _ where isStopping:
             giveBack(batch, number)
         case .retry(let failure):
@@ -49,33 +50,41 @@ extension DestinationMachine {
             giveBack(batch, number)
         }
         guard attempt.isPushed, !attempts.contains(number) else { return }
-        endPush(after: outcome.failure)
+        endPush(after: failure)
     }
 
     // MARK: Good answers
 
     private mutating func acknowledge(_ batch: TrackedBatch, _ answer: Answer) {
-        if batch.isSetAside { retrySetAside(at: answer.now.boot) }
-        noteTaken(batch.header.events, of: batch, answer)
+        noteTaken(Array(0..<batch.header.events), of: batch, answer)
         settle(answer.number, .acknowledged(batch.header))
     }
 
-    /// The destination has so many events of a batch.
-    private mutating func noteTaken(_ events: Int, of batch: TrackedBatch, _ answer: Answer) {
-        let now = answer.now
+    /// The destination has the events at some places of a batch.
+    private mutating func noteTaken(_ places: [Int], of batch: TrackedBatch, _ answer: Answer) {
+        let (events, now) = (places.count, answer.now)
+        let began = batch.attemptedAt ?? now.boot
+        for app in Set(places.compactMap(answer.app(of:))) {
+            // It was offered after others of the app were rejected: that may be over, they are tried once more.
+            retrySetAside(of: app, after: DestinationMachine.step, at: now.boot) {
+                !$0.isTriedAgain && $0.rejectedAt.map { $0 <= began } == true
+            }
+        }
+        if batch.isSetAside { retrySetAside(of: batch.app, after: DestinationMachine.step, at: now.boot) }
         largestTaken = acknowledgements % 100 == 99 ? 0 : max(largestTaken, batch.header.bytes)
         if let began = batch.attemptedAt, tookAt.map({ $0 < began }) ?? true { tookAt = began }
         acknowledgements += 1
         lastSuccess = now.wall
         rejections.note(rejected: false, events: events, of: batch.header.events)
         ceiling?.acknowledge()
-        if !hasAcknowledgedWithSettings {
+        let isFirst = !hasAcknowledgedWithSettings
+        if isFirst {
             hasAcknowledgedWithSettings = true
             effects.append(.persist(SwitchName.acknowledged(name), options.fingerprint))
         }
-        // Only an attempt that was made since tells whether what held the destination is over; but where nothing had
-        // been acknowledged yet, anything will do.
-        if answer.isProbe || hold?.awaitsFirstAcknowledgement == true { liftHold(at: now.boot) }
+        // Only an attempt that was made since tells whether what held the destination is over; but where events were
+        // rejected before any had been taken, anything shows that it is set up well.
+        if answer.isProbe || isFirst && hold?.doubt != nil { liftHold(at: now.boot) }
         if breaker == nil, failuresInARow > 0 { effects.append(.note(name, .recovered(failures: failuresInARow))) }
         if failuresInARow > 0 { endWaits(at: now.boot) }
         failuresInARow = 0
@@ -94,67 +103,67 @@ extension DestinationMachine {
         for (id, batch) in tracked where batch.waitsForDestination && !batch.isSetAside { tracked[id]?.notBefore = now }
     }
 
+    /// What the answer takes is taken; of what it rejects, each app's events are judged by themselves. Gives why the batch stays, if so.
     private mutating func settlePartly(
-        _ batch: TrackedBatch, _ answer: Answer, isPushed: Bool, _ fates: PartialAnswer
-    ) {
-        let number = answer.number
-        let rejected = fates.rejected
+        _ batch: inout TrackedBatch, _ answer: Answer, _ partial: PartialAnswer
+    ) -> Failure? {
+        var partial = partial
+        let size = batch.header.events
         // What is known of the destination may overrule these.
-        let judged = rejected.filter { !$0.isFinal }
-        if fates.acknowledged > 0 {
-            noteTaken(fates.acknowledged, of: batch, answer)
-        } else if rejected.isEmpty {
-            var batch = batch
+        var judged = partial.rejected.filter { !$0.isFinal }
+        let taken = partial.acknowledged
+        if !taken.isEmpty {
+            noteTaken(taken, of: batch, answer)
+        } else if let first = judged.first?.failure {
+            // An answer that takes nothing may be about the destination; and what is all one app's waits together.
+            let isOneApp = judged.count == size && Set(answer.apps).count <= 1
+            if size == 1 || !isProven(batch) || isOneApp && !mayGiveUp(size, of: answer.app, in: batch) {
+                giveUp(batch, answer, first)
+                return first
+            }
+        } else if partial.rejected.isEmpty {
             let failure = Failure(kind: .status, message: "the destination requests every event of the batch again")
-            if isStopping {
-                giveBack(batch, number)
-            } else {
-                fail(&batch, answer, failure)
-            }
-            if isPushed, !attempts.contains(number) { endPush(after: failure) }
-            return
+            fail(&batch, answer, failure)
+            return failure
         }
-        // An answer that takes nothing may be about the destination: others must have gone through since.
-        let isTrusted =
-            fates.acknowledged > 0 || batch.header.events == 1 && rejections.toleratesAlone || isProven(batch)
-        let share = RejectionWindow.share(judged.count, of: batch.header.events)
-        let mayGiveUp =
-            rejections.tolerates(share, of: batch.header.app)
-            || isFullOfSetAside && (fates.acknowledged > 0 || isProven(batch))
-        // What the answer takes is noted already.
-        let mayReject = judged.isEmpty || !isStopping && hasAcknowledgedWithSettings && isTrusted && mayGiveUp
-        var batch = batch
-        var isSetAside = false
-        if let first = judged.first?.failure, !mayReject, !isStopping {
-            if fates.acknowledged > 0 || isProven(batch) {
-                // Others go through, and more were rejected than may be given up: these wait beside them.
-                putRejectedAside(&batch, first, at: answer.now)
-                isSetAside = true
-                if fates.acknowledged == 0 { giveBack(batch, number) }
+        if isStopping {
+            partial.keep(judged, group: 0)
+            judged = []
+        }
+        var children: [TrackedBatch] = []
+        if partial.fates.contains(.again(group: 0)) {
+            let failures = batch.failures + 1
+            let wait = options.retry.wait(afterFailures: failures, using: &random) ?? probeWait()
+            var child = batch.piece(0, notBefore: answer.now.boot + wait)
+            child.failures = min(failures, options.retry.intervals.count)
+            children.append(child)
+        }
+        let byApp = Dictionary(grouping: judged) { answer.app(of: $0.index) ?? "" }
+        for (app, events) in byApp.sorted(by: { $0.key < $1.key }) {
+            let app = app.isEmpty ? nil : app
+            if mayGiveUp(events.count, of: app, in: batch) {
+                rejections.note(rejected: true, events: events.count, of: size, by: app)
             } else {
-                doubt(batch, answer, first)
-            }
-            if fates.acknowledged == 0 {
-                if isPushed { endPush(after: first) }
-                return
+                // Others go through, and more of this app's were rejected than may be given up.
+                partial.keep(events, group: children.count)
+                var child = batch.piece(children.count, notBefore: answer.now.boot)
+                (child.app, child.aside) = (app, batch.aside)
+                setAside(&child, events: events.count, events[0].failure, at: answer.now)
+                children.append(child)
             }
         }
-        if let first = rejected.first?.failure, mayReject {
+        let dead = partial.rejected.filter { partial.fates[$0.index] == .deadLetter($0.failure) }
+        if let first = dead.first?.failure {
             if first.kind != .local { answered(isProbe: answer.isProbe, at: answer.now) }
-            rejections.note(
-                rejected: true, events: judged.count, of: batch.header.events, by: batch.header.app)
-            effects.append(.note(name, .deadLettered(batch.header.id, events: rejected.count, first)))
+            effects.append(.note(name, .deadLettered(batch.header.id, events: dead.count, first)))
         }
-        let failures = batch.failures + (fates.retry > 0 ? 1 : 0)
-        let wait = options.retry.wait(afterFailures: failures, using: &random) ?? probeWait()
-        var child = batch.piece(0, notBefore: isSetAside ? batch.notBefore : answer.now.boot + wait)
-        child.failures = min(failures, options.retry.intervals.count)
-        child.isSetAside = isSetAside
-        if isSetAside { child.rejectedAt = answer.now.boot }
-        child.rounds = batch.rounds
-        let settlement = Settlement(batch: batch.header.id, parts: fates.parts(deadLetters: mayReject))
-        let goesAgain = settlement.parts.contains { $0.disposition == .again(group: 0) }
-        settle(number, settlement, children: goesAgain ? [child] : [])
+        settle(answer.number, Settlement(batch, partial.fates), children: children)
+        return nil
+    }
+
+    /// Whether so many events of an app, of a batch, may be given up while others go through.
+    private func mayGiveUp(_ events: Int, of app: String?, in batch: TrackedBatch) -> Bool {
+        rejections.tolerates(RejectionWindow.share(events, of: batch.header.events), of: app) || isFull(of: .rejected)
     }
 
     // MARK: Failures that pass
@@ -165,14 +174,14 @@ extension DestinationMachine {
         // In order, what went through before an outage proves nothing: only what did since the last failure.
         if options.order != .free { batch.acknowledgedBefore = acknowledgements }
         let later = now.boot + probeWait()
-        if answer.isProbe || breaker != nil {
-            // The destination's state decides when it is tried again, not the batch's own schedule.
-            if answer.isProbe { postponeProbes(at: now) }
-            return giveBack(batch, number)
+        if answer.isProbe { postponeProbes(at: now) }
+        // The destination's state decides when it is tried again, not the batch's own schedule.
+        let isAlone = !answer.isProbe && breaker == nil
+        if isAlone, batch.aside == .fails, othersWentThrough, batch.header.events > 1 {
+            return split(batch, answer, failure, aside: .fails)
         }
-        if batch.isSetAside || batch.isSuspect {
-            return failAlone(&batch, answer, failure, othersWentThrough: othersWentThrough, later: later)
-        }
+        if batch.isSetAside { batch.notBefore = later }
+        guard isAlone, !batch.isSetAside else { return giveBack(batch, number) }
         batch.failures += 1
         batch.waitsForDestination = batch.acknowledgedAtFailure == acknowledgements
         batch.acknowledgedAtFailure = acknowledgements
@@ -183,7 +192,10 @@ extension DestinationMachine {
             pauseStarts(at: now)
             effects.append(.note(name, .failed(batch.header.id, failure, attempt: batch.failures, retryIn: wait)))
         } else if othersWentThrough, options.order != .promised {
-            putAside(&batch, failure, later: later, at: now)
+            // So many that fail are not the batches' fault; and each is kept in memory.
+            if isFull(of: .fails) { becomeHeld(failure, by: &batch, isProbe: false, at: now) }
+            (batch.aside, batch.failures, batch.notBefore) = (.fails, 0, later)
+            effects.append(.note(name, .setAside(batch.header.id, events: batch.header.events, failure)))
         } else {
             batch.failures = 0
             openBreaker(failure, at: now)
@@ -196,29 +208,6 @@ extension DestinationMachine {
     private mutating func pauseStarts(at now: Moment) {
         let wait = options.retry.shortened(.seconds(1 << min(failuresInARow - 1, 2)), using: &random)
         (isRefusing, startNotBefore) = (true, max(startNotBefore ?? now.boot, now.boot + wait))
-    }
-
-    /// A batch that fails while others go through: it is tried now and then, and bisected after some rounds.
-    private mutating func failAlone(
-        _ batch: inout TrackedBatch, _ answer: Answer, _ failure: Failure, othersWentThrough: Bool, later: BootInstant
-    ) {
-        if batch.isSetAside { batch.rounds += 1 }
-        let isRipe = batch.isSuspect || batch.rounds >= DestinationMachine.roundsBeforeBisecting
-        if isRipe, othersWentThrough, batch.header.events > 1 {
-            return split(batch, answer, failure, isSuspect: true)
-        }
-        putAside(&batch, failure, later: later, at: answer.now)
-        giveBack(batch, answer.number)
-    }
-
-    mutating func putAside(_ batch: inout TrackedBatch, _ failure: Failure, later: BootInstant, at now: Moment) {
-        guard !batch.isSetAside else { return batch.notBefore = later }
-        // So many that fail are not the batches' fault; and each is kept in memory. What was rejected is not among them.
-        if isFull(of: { $0.rejectedAt == nil }) { becomeHeld(failure, by: &batch, isProbe: false, at: now) }
-        batch.isSetAside = true
-        batch.failures = 0
-        batch.notBefore = later
-        effects.append(.note(name, .setAside(batch.header.id, events: batch.header.events, failure)))
     }
 
     private mutating func openBreaker(_ failure: Failure, at now: Moment) {
@@ -261,8 +250,7 @@ extension DestinationMachine {
         let before = hold
         guard before == nil || isProbe else { return }
         hold = Hold(
-            failure: failure, since: before?.since ?? now.wall, awaitsFirstAcknowledgement: false,
-            nextProbe: now.boot + wait)
+            failure: failure, since: before?.since ?? now.wall, nextProbe: now.boot + wait)
         guard before == nil else { return }
         effects.append(.note(name, .held(failure, probeIn: wait)))
     }

@@ -11,45 +11,50 @@ extension DestinationMachine {
             ceiling = ceiling ?? SizeCeiling(refusedWireBytes: wireBytes, bytes: batch.header.bytes)
         }
         if batch.header.events > 1 {
-            answered(isProbe: answer.isProbe && hold?.doubt == nil, at: answer.now)
-            split(batch, answer, failure, isSuspect: false)
+            split(batch, answer, failure)
         } else {
             // A limit of a few bytes would turn the whole queue into dead letters (fault 11).
             giveUp(batch, answer, failure)
         }
     }
 
-    /// 400, 422: bisected to the rejected events.
+    /// 400, 422: bisected to the rejected events. Of an app that has nothing taken, one event is tried and the rest waits beside the others.
     mutating func reject(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) {
         guard batch.header.events > 1, hold == nil || answer.isProbe || options.order != .free else {
             return giveUp(batch, answer, failure)
         }
-        answered(isProbe: answer.isProbe && hold?.doubt == nil, at: answer.now)
-        split(batch, answer, failure, isSuspect: batch.isSuspect)
+        let isSampled = options.order == .free && rejections.isHopeless(answer.app) && !isFull(of: .rejected)
+        split(batch, answer, failure, isSampled: isSampled)
     }
 
     /// A rejected batch that is not to be split: a dead letter if the destination is seen to take others; set aside if it takes
     /// them, but too many were rejected; else the destination is in doubt.
-    private mutating func giveUp(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) {
+    mutating func giveUp(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) {
         let (number, now) = (answer.number, answer.now)
         var batch = batch
+        batch.app = answer.app
         if batch.header.events == 1, hold == nil || answer.isProbe, mayGiveUp(batch) {
             answered(isProbe: answer.isProbe, at: now)
             return deadLetter(batch, number, failure)
         }
-        if hasAcknowledgedWithSettings, hold == nil, batch.postponements < DestinationMachine.mostPostponements,
-            attempts.contains(where: { $0.isSending && $0.batch?.header.id != batch.header.id })
-        {
+        // What was set aside, and an app of which so many are rejected, says nothing new of the destination.
+        let isOld = batch.isSetAside || rejections.isOwnMatter(of: batch.app) && !isFull(of: .rejected)
+        guard isProven(batch) || hold == nil && isOld else {
+            guard hasAcknowledgedWithSettings, hold == nil, batch.header.events == 1,
+                batch.postponements < DestinationMachine.mostPostponements,
+                attempts.contains(where: { $0.isSending && $0.batch?.header.id != batch.header.id })
+            else { return doubt(batch, answer, failure) }
             // The answers that are on their way tell whether it is this event or all of them.
             batch.postponements += 1
-            batch.notBefore = now.boot + .seconds(1)
+            (batch.rejectedAt, batch.notBefore) = (batch.rejectedAt ?? now.boot, now.boot + .seconds(1))
             return giveBack(batch, number)
         }
-        guard isProven(batch) else { return doubt(batch, answer, failure) }
         answered(isProbe: answer.isProbe, at: now)
         // Others go through, and there is no room to keep it beside them.
-        if batch.header.events == 1, !batch.isSetAside, isFullOfSetAside { return deadLetter(batch, number, failure) }
-        putRejectedAside(&batch, failure, at: now)
+        if batch.header.events == 1, !batch.isSetAside, isFull(of: .rejected) {
+            return deadLetter(batch, number, failure)
+        }
+        setAside(&batch, events: batch.header.events, failure, at: now)
         giveBack(batch, number)
     }
 
@@ -61,7 +66,7 @@ extension DestinationMachine {
     /// Of a batch that was split, something must have been taken since its last rejection, of it or of another: a
     /// destination that says no to everything would turn piece after piece into dead letters.
     private func mayGiveUp(_ batch: TrackedBatch) -> Bool {
-        guard hasAcknowledgedWithSettings, rejections.tolerates(batch.header.events, of: batch.header.app) else {
+        guard hasAcknowledgedWithSettings, rejections.tolerates(batch.header.events, of: batch.app) else {
             return false
         }
         return batch.rejectedAt == nil ? rejections.toleratesAlone : isProven(batch)
@@ -74,25 +79,38 @@ extension DestinationMachine {
     }
 
     mutating func deadLetter(_ batch: TrackedBatch, _ number: UInt64, _ failure: Failure) {
-        rejections.note(
-            rejected: true, events: batch.header.events, of: batch.header.events, by: batch.header.app)
+        rejections.note(rejected: true, events: batch.header.events, of: batch.header.events, by: batch.app)
         effects.append(.note(name, .deadLettered(batch.header.id, events: batch.header.events, failure)))
-        let part = Settlement.Part(0..<batch.header.events, .deadLetter(failure))
-        settle(number, Settlement(batch: batch.header.id, parts: [part]))
+        settle(number, Settlement(batch, Array(repeating: .deadLetter(failure), count: batch.header.events)))
     }
 
-    mutating func split(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure, isSuspect: Bool) {
-        let events = batch.header.events
-        let parts = [
-            Settlement.Part(0..<events / 2, .again(group: 0)), Settlement.Part(events / 2..<events, .again(group: 1)),
-        ]
+    /// In two: between apps, so that one's events soon cost the others no requests; one app's, and in order, in the middle.
+    ///
+    /// - Parameters:
+    ///   - isSampled: only the first event is tried now.
+    ///   - aside: why the pieces wait beside the others, as the batch did.
+    mutating func split(
+        _ batch: TrackedBatch, _ answer: Answer, _ failure: Failure, isSampled: Bool = false,
+        aside: TrackedBatch.Aside? = nil
+    ) {
+        let (events, now) = (batch.header.events, answer.now)
+        answered(isProbe: answer.isProbe && hold?.doubt == nil, at: now)
+        let apps = Set(answer.apps).sorted()
+        let first = Set(options.order == .free ? apps.prefix(apps.count / 2) : [])
+        let fates = (0..<events).map { place in
+            let isFirst = first.isEmpty ? place < (isSampled ? 1 : events / 2) : first.contains(answer.apps[place])
+            return Settlement.Disposition.again(group: isFirst ? 0 : 1)
+        }
         let children = (0..<2).map { number in
-            var piece = batch.piece(number, notBefore: answer.now.boot)
-            piece.isSuspect = isSuspect
-            piece.rejectedAt = answer.now.boot
+            var piece = batch.piece(number, notBefore: now.boot)
+            let mine = apps.filter { first.isEmpty || first.contains($0) == (number == 0) }
+            piece.app = mine.count == 1 && mine != [""] ? mine[0] : nil
+            piece.aside = aside
+            piece.rejectedAt = now.boot
+            if isSampled, number == 1 { setAside(&piece, events: events - 1, failure, at: now) }
             return piece
         }
         effects.append(.note(name, .split(batch.header.id, events: events, into: 2, failure)))
-        settle(answer.number, Settlement(batch: batch.header.id, parts: parts), children: children)
+        settle(answer.number, Settlement(batch, fates), children: children)
     }
 }

@@ -104,10 +104,15 @@ extension DestinationMachine {
     }
 
     private func regular(_ gate: Gate, at now: Moment) -> Start? {
-        // Pieces of what was rejected take turns with all else, whatever their lane: they may be thousands.
-        let piece = hasPlace(.normal) ? ready(gate, at: now) { $0.rejectedAt != nil } : nil
+        // What was rejected, and its pieces, take turns with all else, whatever their lane: they may be thousands.
+        let piece = hasPlace(.normal) ? rejected(gate, at: now) : nil
         if prefersPieces, let piece { return piece }
-        return unrejected(gate, at: now) ?? piece ?? setAside(gate, at: now)
+        return unrejected(gate, at: now) ?? piece ?? setAside(.fails, gate, at: now)
+    }
+
+    private func rejected(_ gate: Gate, at now: Moment) -> Start? {
+        setAside(.rejected, gate, at: now) ?? ready(gate, at: now) { $0.rejectedAt != nil }
+            ?? (suspectsFree ? free(in: Priority.inOrder, gate) : nil)
     }
 
     private func unrejected(_ gate: Gate, at now: Moment) -> Start? {
@@ -141,14 +146,19 @@ extension DestinationMachine {
             return again
         }
         guard !isFullOfRetries(priority), hasRoomForRejected else { return nil }
-        if freeToTake(priority) > 0,
-            gate.automatic != nil || push?.everything == true || (push?.free[priority] ?? 0) > 0
-        {
-            return .next(priority, takesFree: true, isProbe: false)
-        }
+        if !suspectsFree, let free = free(in: [priority], gate) { return free }
         let asked = attempts.firstKey { $0.isReady && $0.priority == priority }
         if let asked { return .ready(asked) }
         return isDue(priority, gate) ? .next(priority, takesFree: false, isProbe: false) : nil
+    }
+
+    /// A batch that is free since a restart.
+    private func free(in lanes: [Priority], _ gate: Gate) -> Start? {
+        let lane = lanes.first {
+            freeToTake($0) > 0 && !isFullOfRetries($0) && hasRoomForRejected
+                && (gate.automatic != nil || push?.everything == true || (push?.free[$0] ?? 0) > 0)
+        }
+        return lane.map { .next($0, takesFree: true, isProbe: false) }
     }
 
     func isDue(_ priority: Priority, _ gate: Gate) -> Bool {
@@ -196,12 +206,12 @@ extension DestinationMachine {
         return left.header.id < right.header.id
     }
 
-    /// A batch that alone fails goes when nothing else has to, and one at a time (fault 11).
-    private func setAside(_ gate: Gate, at now: Moment) -> Start? {
+    /// A batch that is set aside: one at a time. What alone fails goes when nothing else has to (fault 11).
+    private func setAside(_ aside: TrackedBatch.Aside, _ gate: Gate, at now: Moment) -> Start? {
         guard gate.automatic != nil, begun < options.parallelBatches,
             !attempts.contains(where: { $0.batch?.isSetAside == true })
         else { return nil }
-        let due = tracked.values.filter { $0.isSetAside && $0.notBefore <= now.boot }
+        let due = tracked.values.filter { $0.aside == aside && $0.notBefore <= now.boot }
         return due.min { $0.notBefore < $1.notBefore }.map { .again($0.header.id, isProbe: false) }
     }
 
@@ -211,15 +221,18 @@ extension DestinationMachine {
         guard begun < options.parallelBatches, !attempts.contains(where: \.isProbe) else { return nil }
         if let doubt = hold?.doubt, let start = untried(in: doubt) { return start }
         if options.order == .promised, let first = firstInOrder() { return first }
-        let known = tracked.values.filter { !$0.isSetAside }
+        // What is set aside may be taken again, and would end a doubt.
+        let known = tracked.values.filter { !$0.isSetAside || hold?.doubt != nil }
         let fresh = Priority.inOrder.first { freeToTake($0) > 0 || available($0) > 0 }
         let isCriticalNew = fresh == .critical && !known.contains { $0.header.priority == .critical }
         if let fresh, known.count < 2 || isCriticalNew {
             return .next(fresh, takesFree: freeToTake(fresh) > 0, isProbe: true)
         }
-        return (known.isEmpty ? Array(tracked.values) : known).min(by: TrackedBatch.isRested).map {
-            .again($0.header.id, isProbe: true)
-        }
+        // Of another app than the last one, if there is any, and what was not tried again yet.
+        let last = known.max(by: TrackedBatch.isRested)?.app
+        let others = known.filter { $0.app != last }
+        let all = [others.filter { !$0.isTriedAgain }, others, known, Array(tracked.values)].first { !$0.isEmpty }
+        return all?.min(by: TrackedBatch.isRested).map { .again($0.header.id, isProbe: true) }
     }
 
     /// What is first in its lane, of the lane that was attempted longer ago; in a doubt, what was not tried since.
@@ -241,7 +254,6 @@ extension DestinationMachine {
 
     private mutating func begin(_ start: Start, at now: Moment) {
         bucket?.charge(1, at: now.boot)
-        hold?.doubt?.prefersFresh.toggle()
         prefersPieces = true
         switch start {
         case .ready(let number):
@@ -249,7 +261,7 @@ extension DestinationMachine {
             send(&batch, number, at: now)
         case .again(let batchID, let isProbe):
             guard let batch = tracked.removeValue(forKey: batchID) else { return }
-            if batch.rejectedAt != nil { prefersPieces = false }
+            if batch.rejectedAt != nil || isProbe { prefersPieces = false }
             let id = newAttempt()
             attempts[id.number] = Attempt(
                 .known(.value(batch)), priority: batch.header.priority, isProbe: isProbe, isPushed: push != nil)
@@ -257,29 +269,35 @@ extension DestinationMachine {
             if isProbe { push?.probe = false }
             effects.append(.leaseAgain(id, batchID))
         case .next(let priority, let takesFree, let isProbe):
+            if takesFree, suspectsFree { prefersPieces = false }
             let id = newAttempt()
             attempts[id.number] = Attempt(
                 takesFree ? .free : .next, priority: priority, isProbe: isProbe, isPushed: push != nil)
             if takesFree { push?.free[priority] -= 1 }
             if isProbe { push?.probe = false }
-            // In order, what passes the first of its lane is one event, close behind it.
-            let most = isProbe && options.order != .free && !takesFree && oldest(priority) != nil ? 1 : nil
-            effects.append(.leaseNext(id, request(priority, atMost: most, at: now)))
+            // In order, what passes the first of its lane is one event, close behind it; in a long doubt, one is likely to pass.
+            let isOne = options.order == .free ? hold?.doubt?.isAnnounced == true : oldest(priority) != nil
+            let most = isProbe && isOne && !takesFree ? 1 : nil
+            effects.append(.leaseNext(id, request(priority, atMost: most, takesFree: takesFree, at: now)))
         }
     }
 
     /// The next batch of a lane, other than those whose waits are known here.
-    func request(_ priority: Priority, atMost most: Int? = nil, at now: Moment) -> LeaseRequest {
+    func request(
+        _ priority: Priority, atMost most: Int? = nil, takesFree: Bool = false, at now: Moment
+    ) -> LeaseRequest {
         var known = Set(tracked.keys)
         attempts.forEach { _, attempt in
             if let batch = attempt.wishedBatch { known.insert(batch.header.id) }
         }
         // A deadline gives up no order that is promised.
         let urgent = options.order == .free ? options.deadlines.urgent(in: lanes[priority], at: now.wall) : nil
-        return LeaseRequest(
-            destination: name, priority: priority, maxEvents: most ?? options.mostEvents, maxBytes: maxBytes,
-            urgentBefore: urgent?.before, urgentFor: urgent?.deadline,
-            inOrder: options.order != .free, except: known)
+        var request = LeaseRequest(
+            destination: name, priority: priority, maxEvents: most ?? options.mostEvents, maxBytes: maxBytes)
+        (request.urgentBefore, request.urgentFor) = (urgent?.before, urgent?.deadline)
+        (request.inOrder, request.except) = (options.order != .free, known)
+        if suspectsFree { request.free = takesFree ? .newest : .none }
+        return request
     }
 
     // MARK: Waking

@@ -41,8 +41,6 @@ struct DestinationMachine: Sendable {
     struct Hold: Sendable, Equatable {
         let failure: Failure
         let since: Timestamp
-        /// It rejected events before it had taken any: the first that it takes shows that it is set up well.
-        let awaitsFirstAcknowledgement: Bool
         var nextProbe: BootInstant
         /// Whether it is about rejected events, which may be at fault themselves.
         var doubt: Doubt?
@@ -67,7 +65,15 @@ struct DestinationMachine: Sendable {
     struct Answer {
         let number: UInt64
         let isProbe: Bool
+        /// Whose the batch's events are, one by one; empty where nobody looked.
+        let apps: [String]
         let now: Moment
+
+        /// Whose the event at a place is; nil where nobody knows.
+        func app(of place: Int) -> String? { apps.isEmpty || apps[place].isEmpty ? nil : apps[place] }
+
+        /// Whose all of them are; nil: several apps', or nobody knows.
+        var app: String? { Set(apps).count == 1 ? app(of: 0) : nil }
     }
 
     /// What is known of a lane beyond its summary.
@@ -243,6 +249,7 @@ struct DestinationMachine: Sendable {
     mutating func resume(at now: Moment) {
         liftHold(at: now.boot)
         resetRetries(at: now)
+        rejections.forgive()
         for id in tracked.keys { tracked[id]?.notBefore = now.boot }
     }
 
@@ -270,7 +277,10 @@ struct DestinationMachine: Sendable {
     mutating func liftHold(at now: BootInstant) {
         guard let lifted = hold else { return }
         hold = nil
-        if lifted.doubt != nil { endDoubt(at: now) }
+        // What was rejected in a doubt is tried again at once, to end as a dead letter.
+        for (id, batch) in tracked where lifted.doubt != nil && batch.rejectedAt != nil && !batch.isSetAside {
+            tracked[id]?.notBefore = now
+        }
         if lifted.doubt?.isAnnounced ?? true { effects.append(.note(name, .holdLifted)) }
     }
 

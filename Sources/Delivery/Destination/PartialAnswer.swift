@@ -5,49 +5,41 @@ internal import Model
 /// The answer is not trusted: places outside the batch are ignored, and of an event that is named twice the rejection
 /// counts.
 struct PartialAnswer: Sendable {
-    private enum Fate: Equatable {
-        case acknowledged
-        case rejected(RejectedEvent)
-        case again
-    }
-
-    private var fates: [Fate]
+    /// What becomes of each event, in the batch's order.
+    private(set) var fates: [Settlement.Disposition]
+    /// What the destination rejected, in the batch's order.
+    let rejected: [RejectedEvent]
 
     init(events: Int, rejected: [RejectedEvent], retry: [Int]) {
-        fates = Array(repeating: .acknowledged, count: events)
-        for index in retry where fates.indices.contains(index) { fates[index] = .again }
-        for event in rejected where fates.indices.contains(event.index) {
-            fates[event.index] = .rejected(event)
+        let named = Dictionary(rejected.map { ($0.index, $0) }) { $1 }
+        let again = Set(retry)
+        self.rejected = (0..<events).compactMap { named[$0] }
+        fates = (0..<events).map { place in
+            if let event = named[place] { return .deadLetter(event.failure) }
+            return again.contains(place) ? .again(group: 0) : .acknowledged
         }
     }
 
-    /// How many events the destination has.
-    var acknowledged: Int { fates.count { $0 == .acknowledged } }
+    /// The places of the events that the destination has.
+    var acknowledged: [Int] { fates.indices.filter { fates[$0] == .acknowledged } }
 
-    /// How many it wants again.
-    var retry: Int { fates.count { $0 == .again } }
-
-    /// What it rejected, in the batch's order.
-    var rejected: [RejectedEvent] {
-        fates.compactMap { fate -> RejectedEvent? in if case .rejected(let event) = fate { event } else { nil } }
+    /// Keeps rejected events: they go again, in a batch of the group.
+    mutating func keep(_ events: [RejectedEvent], group: Int) {
+        for event in events { fates[event.index] = .again(group: group) }
     }
+}
 
-    /// The settlement's parts; without dead letters, rejected events go again too.
-    func parts(deadLetters: Bool) -> [Settlement.Part] {
-        var parts: [Settlement.Part] = []
-        for (index, fate) in fates.enumerated() {
-            let disposition: Settlement.Disposition =
-                switch fate {
-                case .acknowledged: .acknowledged
-                case .rejected(let event): deadLetters ? .deadLetter(event.failure) : .again(group: 0)
-                case .again: .again(group: 0)
-                }
-            if let last = parts.last, last.disposition == disposition {
-                parts[parts.count - 1].events = last.events.lowerBound..<index + 1
+extension Settlement {
+    /// Gives each event of a batch its fate.
+    init(_ batch: TrackedBatch, _ fates: [Disposition]) {
+        var parts: [Part] = []
+        for (place, fate) in fates.enumerated() {
+            if let last = parts.last, last.disposition == fate {
+                parts[parts.count - 1].events = last.events.lowerBound..<place + 1
             } else {
-                parts.append(Settlement.Part(index..<index + 1, disposition))
+                parts.append(Part(place..<place + 1, fate))
             }
         }
-        return parts
+        self.init(batch: batch.header.id, parts: parts)
     }
 }

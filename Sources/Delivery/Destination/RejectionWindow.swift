@@ -12,27 +12,29 @@ struct RejectionWindow: Sendable {
     /// How many events may be given up one after the other without anything being taken between them.
     private static let longestRow = 10
 
-    /// Runs of equal fates, oldest first; short, because runs join.
-    private var runs: [(rejected: Bool, app: String?, events: Int)] = []
-    /// How many of them were rejected, by app; nil: of which nobody knows whose they are.
-    private var rejectedOf: [String?: Int] = [:]
-    private var events = 0
-    /// How many of the last 1,000 were rejected.
-    private(set) var rejected = 0
-    /// How many were given up since the last that was taken.
-    private(set) var inARow = 0
+    /// Runs of equal fates, oldest first; short, because runs join. An app of nil: those events are nobody's.
+    private var runs: [(isRejected: Bool, app: String?, events: Int)] = []
+    /// How many of an app's events were rejected and kept since the last that was taken.
+    private(set) var kept: [String: Int] = [:]
+    /// How many of all were rejected since anything was taken.
+    private var inARow = 0
 
     /// - Parameter trusted: what it was seen to take before this process began, in events.
     init(trusted: Int = 0) { note(rejected: false, events: trusted, of: trusted) }
 
-    /// Whether so many more events may be given up.
-    ///
-    /// - Parameters:
-    ///   - app: whose they are.
-    ///   - taken: how many others the same answer takes.
-    func tolerates(_ more: Int = 0, of app: String? = nil, taken: Int = 0) -> Bool {
+    private var events: Int { runs.reduce(0) { $0 + $1.events } }
+
+    /// How many of the last 1,000 were rejected.
+    var rejected: Int { runs.reduce(0) { $1.isRejected ? $0 + $1.events : $0 } }
+
+    private var rejectedOf: [String?: Int] {
+        runs.reduce(into: [:]) { if $1.isRejected { $0[$1.app, default: 0] += $1.events } }
+    }
+
+    /// Whether so many more events, of an app, may be given up.
+    func tolerates(_ more: Int = 0, of app: String? = nil) -> Bool {
         let counted = rejectedOf.filter { $0.key == app || $0.key == nil || $0.value < RejectionWindow.ownMatter }
-        return counted.values.reduce(0, +) < RejectionWindow.tolerated && rejected + more <= events - rejected + taken
+        return counted.values.reduce(0, +) < RejectionWindow.tolerated && rejected + more <= events - rejected
     }
 
     /// Whether an event may be given up although nothing tells that the destination takes others right now.
@@ -48,26 +50,37 @@ struct RejectionWindow: Sendable {
         let count = RejectionWindow.share(events, of: answer)
         guard count > 0 else { return }
         inARow = isRejected ? inARow + count : 0
-        if let last = runs.last, last.rejected == isRejected, last.app == app {
+        if let last = runs.last, last.isRejected == isRejected, last.app == app {
             runs[runs.count - 1].events += count
         } else {
             runs.append((isRejected, app, count))
         }
-        self.events += count
-        if isRejected {
-            rejected += count
-            rejectedOf[app, default: 0] += count
-        }
-        while self.events > RejectionWindow.length, let first = runs.first {
-            let gone = min(first.events, self.events - RejectionWindow.length)
-            self.events -= gone
-            if first.rejected {
-                rejected -= gone
-                let left = (rejectedOf[first.app] ?? 0) - gone
-                rejectedOf[first.app] = left > 0 ? left : nil
-            }
+        var surplus = self.events - RejectionWindow.length
+        while surplus > 0 {
+            let gone = min(runs[0].events, surplus)
+            surplus -= gone
             runs[0].events -= gone
             if runs[0].events == 0 { runs.removeFirst() }
         }
     }
+
+    /// Whether so many of an app's events were rejected, while others were taken, that another one tells nothing of the destination.
+    func isOwnMatter(of app: String?) -> Bool {
+        isHopeless(app) || app != nil && rejectedOf[app] ?? 0 >= RejectionWindow.ownMatter && toleratesAlone
+    }
+
+    /// Whether of an app, beyond what may be given up, fifty events were rejected and none taken.
+    func isHopeless(_ app: String?) -> Bool { app.map { kept[$0] ?? 0 >= RejectionWindow.ownMatter } ?? false }
+
+    /// So many events of an app were rejected and are kept.
+    mutating func noteKept(_ events: Int, of app: String?) {
+        inARow += events
+        guard let app else { return }
+        // Names may be many, memory is not.
+        if kept.count >= RejectionWindow.length { kept = [:] }
+        kept[app, default: 0] += events
+    }
+
+    /// Events of an app are taken, or of all.
+    mutating func forgive(_ app: String? = nil) { kept = app == nil ? [:] : kept.filter { $0.key != app } }
 }

@@ -61,6 +61,13 @@ extension DeliveryDriver {
         handle(.resume(token: token, destination))
     }
 
+    /// Sends what is set aside now, of a destination or all, of an app or all; gives how many events that are.
+    public func retrySetAside(for destination: DestinationName?, app: String?) -> Int {
+        let concerned = snapshot.destinations.filter { destination == nil || $0.name == destination }
+        handle(.retrySetAside(destination, app: app))
+        return concerned.flatMap(\.setAside).reduce(0) { app == nil || app == $1.key ? $0 + $1.value : $0 }
+    }
+
     /// Allows or forbids connections; durable.
     public func setNetwork(on: Bool) { handle(.network(on: on)) }
 

@@ -203,7 +203,7 @@ public actor DeliveryDriver {
             switch input {
             // Refused at the last moment (paused meanwhile): it was given back.
             case .leased(let id, _) where !machine.holdsBatch(id): batches[id] = nil
-            case .sent(let id, _): batches[id] = nil
+            case .sent(let id, _, _): batches[id] = nil
             default: break
             }
         }
@@ -312,12 +312,13 @@ public actor DeliveryDriver {
                 "outcome": DeliveryCounters.Answer(outcome).outcome, "answer": outcome.failure?.summary ?? "good",
                 "took": (time.bootTime - start).brief,
             ])
-        sent(id, outcome)
+        let asksWhose = machine.asksWhose(outcome, of: id.destination)
+        sent(id, outcome, apps: asksWhose ? await store.apps(of: batch.header.id) : [])
     }
 
-    private func sent(_ id: AttemptID, _ outcome: Outcome) {
+    private func sent(_ id: AttemptID, _ outcome: Outcome, apps: [String] = []) {
         // The machine knows whether it was cut meanwhile, and given back.
         sends[id] = nil
-        handleSoon(.sent(id, outcome))
+        handleSoon(.sent(id, outcome, apps: apps))
     }
 }

@@ -30,8 +30,8 @@ extension QueueStore {
         guard let lane = state.figures.lane(request.destination, request.priority) else { return }
         guard state.figures.lanes[lane].ledger.queued > 0, !isLeasingStopped else { return }
         try file.database.begin()
-        while found.count < count, state.figures.lanes[lane].freeBatches > 0,
-            let free = try state.oldestFree(in: lane, except: request.except, of: file)
+        while found.count < count, request.free != .none, state.figures.lanes[lane].freeBatches > 0,
+            let free = try state.nextFree(in: lane, request, of: file)
         {
             // One that is gone when it is looked at (expired, damaged) is free no more.
             if let batch = try await find(free, for: request.destination) { found.append(batch) }
@@ -91,6 +91,21 @@ extension QueueStore {
         return loaded.batch
     }
 
+    /// Whose the events of a batch in flight are, in their order; the empty name where nobody knows.
+    public func apps(of id: BatchID) -> [String] {
+        var apps: [String] = []
+        do throws(QueueError) {
+            for row in state.held[id]?.rows ?? [] {
+                let holders = try file?.holding(of: row.chunk)?.holders ?? ChunkHolders()
+                apps += holders.names(of: row.first..<row.first + row.events)
+            }
+        } catch {
+            // They count as nobody's; the next transaction meets the same failure and handles it.
+            health.count(error)
+        }
+        return apps
+    }
+
     /// Gives a lease back: the batch stays as it is, free for another attempt by its id. Leases live in memory only.
     public func release(_ id: BatchID) {
         guard let batch = state.held[id], batch.status == .leased else { return }
@@ -139,7 +154,7 @@ extension QueueState {
     func load(
         _ rows: [DeliveryRow], _ id: BatchID, _ lane: Int, of file: QueueFile
     ) throws(QueueError) -> LoadedBatch? {
-        guard let first = rows.first else { return nil }
+        guard !rows.isEmpty else { return nil }
         var parts: [Batch.Part] = []
         var newest = Timestamp(nanoseconds: .min)
         var sole: Int?
@@ -149,21 +164,19 @@ extension QueueState {
             newest = max(newest, chunk.lastTime)
             if rows.count == 1, part.isWhole, chunk.destinations == 1 { sole = chunk.cost }
         }
-        // Of pieces; of what is sent as it was stored nobody asks.
-        let app = try first.isFormed && rows.count == 1 ? file.holder(of: rows) : nil
-        let header = header(id, rows, lane, app: app)
+        let header = header(id, rows, lane)
         let held = HeldBatch(header: header, lane: lane, rows: rows, soleCost: sole, status: .leased)
         return LoadedBatch(batch: Batch(header: header, parts: parts), held: held, newest: newest)
     }
 
     /// What is said of a batch of rows.
-    func header(_ id: BatchID, _ rows: [DeliveryRow], _ lane: Int, app: String?) -> BatchHeader {
+    func header(_ id: BatchID, _ rows: [DeliveryRow], _ lane: Int) -> BatchHeader {
         let never = Timestamp(nanoseconds: .max)
         return BatchHeader(
             id: id, destination: figures.lanes[lane].name, priority: figures.lanes[lane].priority,
             events: rows.reduce(0) { $0 + $1.events }, bytes: rows.reduce(0) { $0 + $1.bytes },
             acceptedAt: rows.reduce(never) { min($0, $1.acceptedAt) },
-            firstEventTime: rows.reduce(never) { min($0, $1.firstTime) }, app: app)
+            firstEventTime: rows.reduce(never) { min($0, $1.firstTime) })
     }
 
     /// Leases a batch: it is known from now on. A new one's events wait no more; one that is free was counted before.

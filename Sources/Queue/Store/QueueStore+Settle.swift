@@ -131,7 +131,7 @@ extension Transaction {
             mine[index].isFormed = true
             try tables.insert(mine[index], in: state.figures.lanes[lane].key)
         }
-        let header = state.header(id, mine, lane, app: try file.holder(of: mine))
+        let header = state.header(id, mine, lane)
         state.held[id] = HeldBatch(header: header, lane: lane, rows: mine, soleCost: nil, status: .free)
         state.figures.lanes[lane].freeBatches += 1
         state.figures.lanes[lane].batchedEvents += header.events

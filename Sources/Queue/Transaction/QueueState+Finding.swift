@@ -75,29 +75,32 @@ extension QueueState {
         return rows.isEmpty ? result : .join(rows)
     }
 
-    /// The lane's oldest batch that is free: given back, made by a settlement, or formed before this start.
-    func oldestFree(in lane: Int, except: Set<BatchID>, of file: QueueFile) throws(QueueError) -> BatchID? {
+    /// The lane's oldest or newest batch that is free: given back, made by a settlement, or formed before this start.
+    func nextFree(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError) -> BatchID? {
         guard figures.lanes[lane].freeBatches > 0 else { return nil }
+        let isNewest = request.free == .newest
         var heldFree = 0
-        var oldest: (chunk: Int64, first: Int, id: BatchID)?
+        var next: (chunk: Int64, first: Int, id: BatchID)?
+        func isNext(_ chunk: Int64, _ first: Int) -> Bool {
+            guard let next else { return true }
+            return (chunk, first) < (next.chunk, next.first) ? !isNewest : isNewest
+        }
         for (id, batch) in held where batch.lane == lane && batch.status == .free {
             heldFree += 1
-            guard !except.contains(id), let row = batch.rows.first else { continue }
-            if oldest.map({ (row.chunk, row.first) < ($0.chunk, $0.first) }) ?? true {
-                oldest = (row.chunk, row.first, id)
-            }
+            guard !request.except.contains(id), let row = batch.rows.first else { continue }
+            if isNext(row.chunk, row.first) { next = (row.chunk, row.first, id) }
         }
-        guard figures.lanes[lane].freeBatches > heldFree else { return oldest?.id }
+        guard figures.lanes[lane].freeBatches > heldFree else { return next?.id }
+        let order = isNewest ? "chunk DESC, first DESC" : "chunk, first"
         let formed = try file.statement(
             "SELECT chunk, first, batch FROM delivery INDEXED BY delivery_formed "
-                + "WHERE state = 1 AND destination = ? AND priority = ? ORDER BY chunk, first")
+                + "WHERE state = 1 AND destination = ? AND priority = ? ORDER BY \(order)")
         formed.take(figures.lanes[lane].destination, figures.lanes[lane].priority)
         defer { formed.reset() }
         while try formed.step() {
-            guard let id = BatchID(raw: formed.raw(2)), held[id] == nil, !except.contains(id) else { continue }
-            let place = (chunk: Int64(formed.integer(0)), first: formed.integer(1))
-            return oldest.map { ($0.chunk, $0.first) < place } ?? false ? oldest?.id : id
+            guard let id = BatchID(raw: formed.raw(2)), held[id] == nil, !request.except.contains(id) else { continue }
+            return isNext(Int64(formed.integer(0)), formed.integer(1)) ? id : next?.id
         }
-        return oldest?.id
+        return next?.id
     }
 }

@@ -12,10 +12,10 @@ extension Transaction {
             "INSERT INTO dead_letter (destination, priority, batch, accepted_at, first_time, last_time, rejected_at, "
                 + "kind, status, message, excerpt, event, app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         let holders = try file.holding(of: row.chunk)?.holders ?? ChunkHolders()
+        let apps = holders.names(of: events)
         let text = failure.message.utf8.count + failure.excerpt.utf8.count
-        for event in events {
+        for (event, app) in zip(events, apps) {
             let line = Array(lines.slice(event..<event + 1))
-            let app = holders.holders(of: event..<event + 1).first ?? ""
             let bound = state.deadLettersBound - keptCost(line.count + text)
             guard bound >= 0 else {
                 state.figures.totals.deadLetters.purged += 1
