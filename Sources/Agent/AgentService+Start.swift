@@ -220,7 +220,7 @@ extension AgentService {
             let name = JournalReaders.memoryName(of: app)
             return JournalReaders.Source(
                 app: app, options: options, intake: intake(of: name),
-                place: restored.memory[name].flatMap { JournalPlace(bytes: $0) })
+                place: JournalPlace(restored.memory, under: name))
         }
         let spoolIntake = makeIntake(wanted, figures.spool)
         let bound = LoopBound(spoolIntake, to: readerLoop)

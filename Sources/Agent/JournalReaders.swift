@@ -72,24 +72,19 @@ actor JournalReaders {
     }
 
     private func read(_ source: Source, _ reader: JournalReader) async {
-        var place = source.place
         while !isStopping, let piece = await reader.next() {
             do {
-                try await take(piece, from: place, of: source, reader)
+                try await take(piece, of: source, reader)
             } catch {
                 // The agent stops, or cannot persist: what was not committed is read again after the next start.
                 return log.info("reading ends", ["app": source.app, "reason": "\(error)"])
             }
-            place = piece.place
             if !piece.isFull { await pause(linger) }
         }
     }
 
     /// Takes a piece and commits it with its place, in several commits where one has no room for all of it.
-    private func take(
-        _ piece: JournalPiece, from start: JournalPlace?, of source: Source, _ reader: JournalReader
-    ) async throws {
-        var place = start
+    private func take(_ piece: JournalPiece, of source: Source, _ reader: JournalReader) async throws {
         // What was taken, and of that what is committed.
         var (taken, committed) = (0, 0)
         while taken < piece.lines.count {
@@ -97,11 +92,11 @@ actor JournalReaders {
             let count = offer(piece, taken, to: source)
             taken += count
             guard taken < piece.lines.count, !(await waitWhileParked(source)) else { continue }
-            guard taken > committed, let before = place else { throw CancellationError() }
-            let entries = piece.lines[committed..<taken].count { $0 == 0x0A }
-            guard let reached = await reader.place(after: entries, from: before) else { throw CancellationError() }
+            guard taken > committed else { throw CancellationError() }
+            let entries = piece.lines[..<taken].count { $0 == 0x0A }
+            guard let reached = await reader.place(after: entries, of: piece) else { throw CancellationError() }
             try await commit(reached, of: source)
-            (place, committed) = (reached, taken)
+            committed = taken
         }
         try await commit(piece.place, of: source)
     }
@@ -132,7 +127,8 @@ actor JournalReaders {
     private func commit(_ place: JournalPlace, of source: Source) async throws {
         // The intake closes what it holds before it first suspends.
         nonisolated(unsafe) let intake = source.intake.assumeOnLoop { $0 }
-        try await intake.commit(SpoolProgress(), remembering: [JournalReaders.memoryName(of: source.app): place.bytes])
+        let memory = place.memory(under: JournalReaders.memoryName(of: source.app))
+        try await intake.commit(SpoolProgress(), remembering: memory)
     }
 
     private func pause(_ wait: Duration) async {

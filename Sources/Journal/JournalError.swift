@@ -1,5 +1,5 @@
 //  Journal: reads the entries of journald and makes lines of them.
-//  Promise: each entry that the journal still has when it is read comes once, in the journal's order, with the place to go on from.
+//  Promise: each entry that the journal still has when it is read comes once, in the order of its sequence, with the place to go on from.
 //  It knows nothing of the queue, of apps, or of what happens to a line.
 
 public import EventLoops

@@ -6,48 +6,38 @@ internal import Glibc
 struct JournalHandle: ~Copyable {
     private let raw: OpaquePointer
 
-    /// Opens the journals of a directory, or this machine's.
-    init(directory: String?, longest: Int) throws(JournalError) {
+    /// Opens files, all or none, or the journals of a directory, or this machine's.
+    init(_ files: [String]? = nil, directory: String? = nil, longest: Int = 64) throws(JournalError) {
         var words = [CChar](repeating: 0, count: 256)
         guard cjournal_load(&words, words.count) else {
             let reason = String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             throw JournalError(.library, "libsystemd cannot be loaded (\(reason)); install the package libsystemd0")
         }
         var opened: OpaquePointer?
-        let result = cjournal_open(&opened, directory, longest)
-        guard result >= 0, let opened else { throw JournalHandle.error(result, directory) }
+        let result: Int32
+        if let files {
+            let paths = files.map { strdup($0) }
+            defer { for path in paths { free(path) } }
+            var list = paths.map { UnsafePointer($0) } + [nil]
+            result = cjournal_open_files(&opened, &list, longest)
+        } else {
+            result = cjournal_open(&opened, directory, longest)
+        }
+        guard result >= 0, let opened else { throw JournalHandle.error(result, files?.first ?? directory) }
         raw = opened
     }
 
     deinit { cjournal_close(raw) }
 
-    private static func error(_ result: Int32, _ directory: String?) -> JournalError {
+    private static func error(_ result: Int32, _ path: String?) -> JournalError {
         switch -result {
-        case ENOENT: JournalError(.missing, "there is no directory \(directory ?? "of a journal")")
+        case ENOENT: JournalError(.missing, "there is no directory \(path ?? "of a journal")")
+        // A file that is being made.
+        case ENODATA: JournalError(.missing, "there is nothing in \(path ?? "the journal") yet")
         case EACCES, EPERM:
-            JournalError(.noPermission, "\(directory ?? "the journal") may not be read by the agent's user")
+            JournalError(.noPermission, "\(path ?? "the journal") may not be read by the agent's user")
         default:
             JournalError(.failed, "the journal cannot be opened: \(SystemError("sd_journal_open", number: -result))")
-        }
-    }
-
-    /// Which files of a directory and the directories in it are journals that cannot be opened, and why.
-    static func unreadable(in directories: [String]) -> (files: Int, bad: [(path: String, error: Int32)]) {
-        var files = 0
-        var bad: [(path: String, error: Int32)] = []
-        for path in directories.flatMap({ journals(in: $0, depth: 1) }) {
-            files += 1
-            let result = cjournal_check(path)
-            if result < 0, result != -ENODATA { bad.append((path, -result)) }
-        }
-        return (files, bad)
-    }
-
-    /// journald's files: `*.journal`. What it has moved aside ends with `~`, and is no more read than by journalctl.
-    private static func journals(in directory: String, depth: Int) -> [String] {
-        ((try? WholeFile.names(in: directory)) ?? []).flatMap { name -> [String] in
-            if name.hasSuffix(".journal") { return ["\(directory)/\(name)"] }
-            return depth > 0 && !name.hasPrefix(".") ? journals(in: "\(directory)/\(name)", depth: depth - 1) : []
         }
     }
 
@@ -76,16 +66,17 @@ struct JournalHandle: ~Copyable {
     /// Goes to the entry before; false at the beginning.
     func previous() throws(JournalError) -> Bool { try checked(cjournal_previous(raw)) > 0 }
 
-    /// Whether the entry is the one that a cursor names, or its copy: a journal that moves from memory to the disk is copied, and counted again.
-    func isAt(_ cursor: String) -> Bool { self.cursor.map { JournalPlace.isSameEntry($0, cursor) } ?? false }
+    /// Whether the entry is the one at a position, or its copy.
+    func isAt(_ other: JournalPosition) -> Bool { position?.isSame(other) ?? false }
 
     // MARK: The entry
 
-    var cursor: String? {
+    /// Where it is; by its time, all before it was looked at.
+    var position: JournalPosition? {
         var cursor: UnsafeMutablePointer<CChar>?
         guard cjournal_cursor(raw, &cursor) >= 0, let cursor else { return nil }
         defer { free(cursor) }
-        return String(cString: cursor)
+        return JournalPosition(String(cString: cursor), seenUntil: time ?? Timestamp(nanoseconds: 0))
     }
 
     /// When journald took the entry.

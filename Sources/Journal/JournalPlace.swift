@@ -2,42 +2,84 @@ public import EventLoops
 
 /// How far a journal was read: durable in the same transaction as the events of its entries.
 public struct JournalPlace: Sendable, Equatable {
-    /// The cursor of the last entry that was read; empty before the journal's first entry.
-    public var cursor: String
-    /// All that journald took until then was looked at.
-    public var seenUntil: Timestamp
+    /// The entry that was read last, of any sequence: all that older versions know.
+    var last: JournalPosition
+    /// The last one that was read of each sequence; nil: only `last` is known, and all that is later is unread.
+    var sequences: [String: JournalPosition]?
 }
 
 extension JournalPlace {
-    /// The place that `bytes` says; nil for anything else.
-    public init?(bytes: [UInt8]) {
-        let text = String(decoding: bytes, as: UTF8.self)
-        guard let space = text.firstIndex(of: " "), let microseconds = Int64(text[..<space]) else { return nil }
-        cursor = String(text[text.index(after: space)...])
-        seenUntil = Timestamp(nanoseconds: microseconds.multipliedSaturating(by: 1000))
+    /// The place that the queue has kept under a name; nil: none.
+    package init?(_ memory: [String: [UInt8]], under name: String) {
+        guard let last = memory[name].flatMap(JournalPosition.init(bytes:)) else { return nil }
+        self.last = last
+        let lines = (memory["\(name)/"] ?? []).split(separator: 0x0A).map { Array($0) }
+        // An older version that has read since has left them as they were.
+        guard lines.first == last.bytes else { return }
+        let positions = lines.dropFirst().compactMap(JournalPosition.init(bytes:))
+        sequences = Dictionary(positions.map { ($0.sequence, $0) }) { _, new in new }
     }
 
-    /// The place as the queue keeps it.
-    public var bytes: [UInt8] { Array("\(seenUntil.nanoseconds / 1000) \(cursor)".utf8) }
+    /// What the queue is to keep under a name.
+    package func memory(under name: String) -> [String: [UInt8]] {
+        let lines = [last.bytes] + (sequences ?? [:]).values.map(\.bytes)
+        return [name: last.bytes, "\(name)/": Array(lines.joined(separator: [0x0A]))]
+    }
 
-    /// Whether two cursors name the same entry, in whichever file: the same boot, times and content.
-    static func isSameEntry(_ one: String, _ other: String) -> Bool {
+    /// Forgets sequences whose files are gone, those read longest ago first, until no more than `most` of them are left. Where there is none
+    /// at all, a file system may not be mounted yet.
+    mutating func forget(allBut present: some Collection<String>, most: Int) {
+        guard !present.isEmpty else { return }
+        let gone = (sequences ?? [:]).filter { !present.contains($0.key) }.values.sorted { $0.seenUntil > $1.seenUntil }
+        for position in gone.dropFirst(most) { sequences?[position.sequence] = nil }
+    }
+}
+
+/// An entry, and how far its sequence was looked at with it.
+struct JournalPosition: Sendable, Equatable {
+    /// Empty before the first entry.
+    let cursor: String
+    /// All that journald took until then was looked at.
+    var seenUntil: Timestamp
+    /// The sequence in which journald has numbered the entry: through rotations and boots, as long as it can open its last file.
+    let sequence: String
+    let number: UInt64
+    /// The boot, and microseconds since its start, by a clock that nobody sets.
+    let boot: String
+    let uptime: UInt64
+    /// By the other clock, as the cursor has it.
+    let time: String
+
+    init(_ cursor: String, seenUntil: Timestamp) {
+        self.cursor = cursor
+        self.seenUntil = seenUntil
+        let parts = cursor.split(separator: ";")
+        func part(_ name: String) -> String { String(parts.first { $0.hasPrefix(name) }?.dropFirst(2) ?? "") }
+        sequence = part("s=")
+        number = UInt64(part("i="), radix: 16) ?? 0
+        boot = part("b=")
+        uptime = UInt64(part("m="), radix: 16) ?? 0
+        time = part("t=")
+    }
+
+    /// The position that `bytes` says; nil for anything else.
+    init?(bytes: [UInt8]) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let space = text.firstIndex(of: " "), let microseconds = Int64(text[..<space]) else { return nil }
+        let seenUntil = Timestamp(nanoseconds: microseconds.multipliedSaturating(by: 1000))
+        self.init(String(text[text.index(after: space)...]), seenUntil: seenUntil)
+    }
+
+    /// The position as the queue keeps it.
+    var bytes: [UInt8] { Array("\(seenUntil.nanoseconds / 1000) \(cursor)".utf8) }
+
+    /// Whether both are the same entry, in whichever file: of the same boot, times and content. A journal that moves from memory to the disk is
+    /// copied, and counted again.
+    func isSame(_ other: JournalPosition) -> Bool {
         func parts(_ cursor: String) -> [Substring] {
             cursor.split(separator: ";").filter { !$0.hasPrefix("s=") && !$0.hasPrefix("i=") }
         }
-        return parts(one) == parts(other)
-    }
-
-    /// The number that journald gave the entry, and what it counts within; nil where the cursor has none.
-    var sequence: (number: UInt64, within: Substring)? {
-        var number: UInt64?
-        var within: Substring?
-        for part in cursor.split(separator: ";") {
-            if part.hasPrefix("i=") { number = UInt64(part.dropFirst(2), radix: 16) }
-            if part.hasPrefix("s=") { within = part.dropFirst(2) }
-        }
-        guard let number, let within else { return nil }
-        return (number, within)
+        return parts(cursor) == parts(other.cursor)
     }
 }
 
@@ -47,12 +89,22 @@ public struct JournalPiece: Sendable {
     public var lines: [UInt8] = []
     /// Entries that became lines, since the start.
     public var entries = 0
+    /// Entries that were looked at.
+    var looked = 0
     package var cut = 0
     /// Whether more can be read at once.
     public var isFull = false
+    /// How many entries of which sequence follow each other, with the positions before and after.
+    var runs: [(sequence: String, entries: Int, from: JournalPosition?, to: JournalPosition)] = []
+    let start: JournalPlace
     package var place: JournalPlace
-    /// What the journal no longer has, though it was not read; nil: nothing.
-    public var gap: JournalGap?
+    /// What the journal no longer has, though it was not read.
+    public var gaps: [JournalGap] = []
+
+    init(from start: JournalPlace) {
+        self.start = start
+        place = start
+    }
 }
 
 /// Entries that journald has removed before they were read.

@@ -7,18 +7,9 @@ internal import Synchronization
 extension JournalReader {
     // MARK: Waiting
 
-    /// A directory, as the kernel tells it from others.
-    struct DirectoryID: Equatable {
-        let device: UInt
-        let file: UInt
-    }
-
-    /// What the paths of the directories lead to now; nil: to none.
-    var directoryIDs: [DirectoryID?] {
-        JournalReader.directories(options.directory).map { path in
-            var found = stat()
-            return stat(path, &found) == 0 ? DirectoryID(device: found.st_dev, file: found.st_ino) : nil
-        }
+    /// What the paths of the directories lead to now, by device and number; nil: to none.
+    var directoryIDs: [[UInt64]?] {
+        JournalFiles.directories(options.directory).map { FileStatus($0).map { [$0.device, $0.inode] } }
     }
 
     /// Returns once journald has written, or removed files, or the reader is to stop, and after `look`.
@@ -42,6 +33,8 @@ extension JournalReader {
         // With other files there may be other directories, which the library looks for only when it opens a journal: one that moves to the disk
         // begins /var/log/journal.
         if try open.handle.process() { return self.open = nil }
+        // Of entries in a file that had none the library says no more than of any other.
+        guard !open.empty.contains(where: { FileStatus($0.path) != $0.status }) else { return self.open = nil }
         open.isLeft = open.directories != directoryIDs
     }
 
@@ -75,16 +68,17 @@ extension JournalReader {
         published.withLock {
             $0.entries += piece.entries
             $0.cut += piece.cut
-            $0.gaps += piece.gap == nil ? 0 : 1
+            $0.gaps += piece.gaps.count
         }
-        guard let gap = piece.gap else { return }
-        log.error(
-            "the journal was removed before it was read",
-            [
-                "from": "\(gap.from)", "until": "\(gap.until)",
-                "entries_at_most": gap.atMost.map { "\($0)" } ?? "unknown",
-                "hint": "let journald keep more (SystemMaxUse in journald.conf)",
-            ])
+        for gap in piece.gaps {
+            log.error(
+                "the journal was removed before it was read",
+                [
+                    "from": "\(gap.from)", "until": "\(gap.until)",
+                    "entries_at_most": gap.atMost.map { "\($0)" } ?? "unknown",
+                    "hint": "let journald keep more (SystemMaxUse in journald.conf)",
+                ])
+        }
     }
 
     func report(_ error: JournalError) {
@@ -99,46 +93,21 @@ extension JournalReader {
     /// Why a journal with these options would not be read now; nil: it would. Blocks.
     public static func problem(_ options: JournalOptions) -> JournalError? {
         do throws(JournalError) {
-            let handle = try JournalHandle(directory: options.directory, longest: 64)
+            let handle = try JournalHandle(directory: options.directory)
             _ = try handle.descriptor()
-            _ = try unreadableFiles(options)
+            _ = try JournalFiles(of: options.directory)
             return nil
         } catch {
             return error
         }
     }
 
-    /// Which of the journal's files cannot be read.
-    ///
-    /// - Throws: `noPermission` when that is all of them.
-    private static func unreadableFiles(
-        _ options: JournalOptions
-    ) throws(JournalError) -> [(path: String, error: Int32)] {
-        let (files, bad) = JournalHandle.unreadable(in: directories(options.directory))
-        if !bad.isEmpty, bad.count == files, bad.allSatisfy({ $0.error == EACCES || $0.error == EPERM }) {
-            throw JournalError(
-                .noPermission,
-                "the agent's user may not read the journal; run `systemctl edit spoolship`, add [Service] and"
-                    + " SupplementaryGroups=systemd-journal, and restart")
-        }
-        return bad
-    }
-
     /// Notes which files cannot be read.
-    ///
-    /// - Throws: `noPermission` when that is all of them.
-    func reportFiles() throws(JournalError) {
-        let bad = try JournalReader.unreadableFiles(options)
-        published.withLock { $0.unreadableFiles = bad.count }
-        guard let first = bad.first else { return }
+    func report(_ files: JournalFiles) {
+        published.withLock { $0.unreadableFiles = files.bad.count }
+        guard let first = files.bad.first else { return }
         log.warning(
             "files of the journal cannot be read",
-            ["files": bad.count, "first": first.path, "reason": SystemError.message(first.error)])
-    }
-
-    /// Where the journals are: of this machine, in memory and on the disk, unless a directory is given.
-    static func directories(_ directory: String?) -> [String] {
-        if let directory { return [directory] }
-        return ["/run/log/journal", "/var/log/journal"]
+            ["files": files.bad.count, "first": first.path, "reason": first.error.message])
     }
 }

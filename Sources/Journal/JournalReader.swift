@@ -14,6 +14,8 @@ public actor JournalReader {
 
     /// How many entries are looked at for a piece.
     private static let pieceEntries = 8192
+    /// Of how many sequences whose files are gone the positions are kept: they may come again, or a copy of them.
+    private static let mostGone = 256
     /// How long a journal that cannot be read is left alone, at first and at most.
     private static let patience = (first: Duration.seconds(1), most: Duration.seconds(300))
 
@@ -23,11 +25,15 @@ public actor JournalReader {
     let loop: EventLoop
     let options: JournalOptions
     private let matches: [[String]]
+    /// One byte more than fits shows that a field was longer.
+    private var longest: Int { options.maxEventSize + 64 }
     let log: Log
     /// What is read of an entry. Nobody else has it: that is not checked at each field.
     @exclusivity(unchecked) private var entry: JournalEntry
     private var place: JournalPlace?
     var open: Open?
+    /// The directories that were read last.
+    private var directories: [[UInt64]?]?
     /// Whether the directory that was left was read to its end: then nothing is missing before the first entry of the next.
     var hasReadLeft = false
     var wakeUp: CheckedContinuation<Void, Never>?
@@ -37,16 +43,20 @@ public actor JournalReader {
 
     /// What a journal is while it is open.
     final class Open {
+        /// All files, for the library to watch.
         let handle: JournalHandle
         let descriptor: Int32
         /// What the paths of the directories led to.
-        let directories: [DirectoryID?]
+        let directories: [[UInt64]?]
+        /// Each is read by itself.
+        var sequences: [JournalSequence] = []
+        var empty: [(path: String, status: FileStatus?)] = []
         /// Whether files have come or gone since the place was last compared with what is left.
         var hasOtherFiles = true
         /// Whether the paths lead elsewhere by now: it is read to its end and then left.
         var isLeft = false
 
-        init(_ handle: consuming JournalHandle, _ directories: [DirectoryID?]) throws(JournalError) {
+        init(_ handle: consuming JournalHandle, _ directories: [[UInt64]?]) throws(JournalError) {
             descriptor = try handle.descriptor()
             self.handle = handle
             self.directories = directories
@@ -100,24 +110,34 @@ public actor JournalReader {
         return nil
     }
 
-    /// The place after so many of the entries that follow a place and pass the filter; nil where they cannot be read any more.
-    public func place(after entries: Int, from place: JournalPlace) -> JournalPlace? {
+    /// The place after so many of a piece's entries; nil where they cannot be read any more.
+    public func place(after entries: Int, of piece: JournalPiece) -> JournalPlace? {
+        var (place, left) = (piece.start, entries)
+        for run in piece.runs where left > 0 {
+            let count = min(left, run.entries)
+            guard let reached = count == run.entries ? run.to : position(after: count, of: run.sequence, from: run.from)
+            else { return nil }
+            place.sequences?[run.sequence] = reached
+            place.last = reached
+            left -= count
+        }
+        return place
+    }
+
+    /// The position after so many of the entries of a sequence that follow one and pass the filter.
+    private func position(after entries: Int, of id: String, from start: JournalPosition?) -> JournalPosition? {
         do throws(JournalError) {
-            let handle = try JournalHandle(directory: options.directory, longest: options.maxEventSize + 64)
-            try handle.match(matches)
-            try go(to: place, handle)
+            guard let files = open?.sequences.first(where: { $0.id == id })?.files else { return nil }
+            let sequence = try JournalSequence(id, files, matches: matches, longest: longest)
+            try sequence.go(to: start)
             var entry = JournalEntry(options)
-            var found = JournalPlace(cursor: place.cursor, seenUntil: place.seenUntil)
             var left = entries
-            while left > 0, try handle.next() {
+            while left > 0, try sequence.handle.next() {
                 entry.begin()
-                handle.forEachField { entry.take($0) }
-                guard entry.passes else { continue }
-                left -= 1
-                guard left == 0, let cursor = handle.cursor else { continue }
-                found = JournalPlace(cursor: cursor, seenUntil: max(place.seenUntil, handle.time ?? place.seenUntil))
+                sequence.handle.forEachField { entry.take($0) }
+                if entry.passes { left -= 1 }
             }
-            return left == 0 ? found : nil
+            return left == 0 ? sequence.handle.position : nil
         } catch {
             report(error)
             return nil
@@ -129,55 +149,117 @@ public actor JournalReader {
     /// What can be read now; nil when nothing is new.
     private func read() throws(JournalError) -> JournalPiece? {
         let open = try opened()
-        guard let before = place else {
-            // Durable before anything is read: a kill would begin again elsewhere.
-            let first = try placeBefore(options.since, until: open.handle.times?.until ?? Timestamp(nanoseconds: 0))
-            try go(to: first, open.handle)
-            place = first
-            open.hasOtherFiles = false
-            return JournalPiece(place: first)
-        }
-        var piece = JournalPiece(place: before)
+        let begun = try begin(open)
+        directories = open.directories
+        // Durable before anything is read: a kill would begin again elsewhere.
+        if let begun { return JournalPiece(from: begun) }
+        guard let place else { return nil }
+        var piece = JournalPiece(from: place)
         if open.hasOtherFiles {
-            piece.gap = gap(open.handle, before)
+            let positions = place.sequences ?? [:]
+            piece.gaps = open.sequences.compactMap { gap($0.handle, $0.files, positions[$0.id]) }
+            // Nothing is left of all that was read.
+            if !open.sequences.isEmpty, !open.sequences.contains(where: { positions[$0.id] != nil }) {
+                let newest = positions.values.max { $0.seenUntil < $1.seenUntil }
+                if let gap = gap(open.handle, nil, newest) { piece.gaps.append(gap) }
+            }
             open.hasOtherFiles = false
         }
-        var looked = 0
-        var last: Timestamp?
-        while piece.lines.count < options.pieceBytes, looked < JournalReader.pieceEntries, try open.handle.next() {
-            looked += 1
-            last = open.handle.time ?? last
-            entry.begin()
-            open.handle.forEachField { entry.take($0) }
-            guard entry.passes else { continue }
-            piece.entries += 1
-            if entry.write(into: &piece.lines, time: last ?? before.seenUntil, limit: options.maxEventSize) {
-                piece.cut += 1
+        for sequence in open.sequences where !piece.isFull {
+            try passCopies(sequence, open, &piece.place)
+            try read(sequence, &piece)
+            // The others come first then.
+            if piece.isFull, let index = open.sequences.firstIndex(where: { $0 === sequence }) {
+                open.sequences.append(open.sequences.remove(at: index))
             }
         }
-        if looked > 0, let cursor = open.handle.cursor {
-            // Earlier than before where the clock was set back: what follows is later than this.
-            piece.place = JournalPlace(cursor: cursor, seenUntil: last ?? before.seenUntil)
-        } else if let times = open.handle.times {
-            piece.place.seenUntil = max(before.seenUntil, times.until)
-        }
-        piece.isFull = piece.lines.count >= options.pieceBytes || looked == JournalReader.pieceEntries
-        place = piece.place
+        self.place = piece.place
         note(piece)
-        return piece.entries > 0 || piece.gap != nil || looked == JournalReader.pieceEntries ? piece : nil
+        return piece.entries > 0 || !piece.gaps.isEmpty || piece.isFull ? piece : nil
     }
+
+    /// Reads what is new in a sequence, until the piece is full.
+    private func read(_ sequence: JournalSequence, _ piece: inout JournalPiece) throws(JournalError) {
+        let before = piece.place.sequences?[sequence.id]
+        let (looked, entries) = (piece.looked, piece.entries)
+        var last = before?.seenUntil ?? Timestamp(nanoseconds: 0)
+        while !piece.isFull, try sequence.handle.next() {
+            piece.looked += 1
+            last = sequence.handle.time ?? last
+            entry.begin()
+            sequence.handle.forEachField { entry.take($0) }
+            if entry.passes {
+                piece.entries += 1
+                if entry.write(into: &piece.lines, time: last, limit: options.maxEventSize) { piece.cut += 1 }
+            }
+            piece.isFull = piece.lines.count >= options.pieceBytes || piece.looked == JournalReader.pieceEntries
+        }
+        if piece.looked > looked, let reached = sequence.handle.position {
+            piece.runs.append((sequence.id, piece.entries - entries, before, reached))
+            piece.place.sequences?[sequence.id] = reached
+            piece.place.last = reached
+        } else if let times = sequence.handle.times, times.until > last {
+            piece.place.sequences?[sequence.id]?.seenUntil = times.until
+        }
+    }
+
+    /// Passes over entries that were read as those of another sequence: a journal that moves from memory to the disk is copied, and numbered
+    /// anew.
+    private func passCopies(
+        _ sequence: JournalSequence, _ open: Open, _ place: inout JournalPlace
+    ) throws(JournalError) {
+        let known = place.sequences ?? [:]
+        let hasOthers = known.count > (known[sequence.id] == nil ? 0 : 1)
+        while hasOthers, try sequence.handle.next(), let next = sequence.handle.position {
+            var end: JournalPosition?
+            for (id, other) in known
+            where end == nil && other.boot == next.boot && other.uptime >= next.uptime && id != sequence.id {
+                let original = open.sequences.first { $0.id == id }
+                if let copy = try sequence.last(until: other), copy.isSame(other), copy.number >= next.number {
+                    // All that was read there; if its files are gone, it is this one from now on.
+                    end = copy
+                    if original == nil { place.sequences?[id] = nil }
+                } else if let original {
+                    let same = try original.last(until: next)
+                    if let same, same.isSame(next), same.number <= other.number { end = next }
+                    try original.go(to: other)
+                }
+            }
+            try sequence.go(to: end ?? place.sequences?[sequence.id])
+            guard end != nil else { return }
+            place.sequences?[sequence.id] = end
+        }
+    }
+
+    // MARK: Opening
 
     /// Opens the journal and goes to the place.
     private func opened() throws(JournalError) -> Open {
         if let open { return open }
         // Before it is opened: what changes after that is seen at the next look.
         let directories = directoryIDs
-        // One byte more than fits shows that a field was longer.
-        let handle = try JournalHandle(directory: options.directory, longest: options.maxEventSize + 64)
-        try handle.match(matches)
-        let made = try Open(handle, directories)
-        try reportFiles()
-        if let place { try go(to: place, made.handle) }
+        let made = try Open(try JournalHandle(directory: options.directory), directories)
+        let files = try JournalFiles(of: options.directory)
+        report(files)
+        made.empty = files.empty
+        for (id, paths) in files.sequences {
+            do throws(JournalError) {
+                let sequence = try JournalSequence(id, paths, matches: matches, longest: longest)
+                try sequence.go(to: place?.sequences?[id])
+                made.sequences.append(sequence)
+            } catch {
+                // A file of it has gone since, of which the watch tells next.
+                guard error.code == .missing else { throw error }
+            }
+        }
+        // In the order of time, what goes on before what is new.
+        let ends = place?.sequences ?? [:]
+        func start(_ sequence: JournalSequence) -> (Int, Timestamp) {
+            if let end = ends[sequence.id] { return (0, end.seenUntil) }
+            return (1, sequence.handle.times?.from ?? Timestamp(nanoseconds: 0))
+        }
+        made.sequences.sort { start($0) < start($1) }
+        place?.forget(allBut: files.sequences.keys, most: JournalReader.mostGone)
         made.hasOtherFiles = !hasReadLeft
         hasReadLeft = false
         open = made
@@ -186,49 +268,63 @@ public actor JournalReader {
         return made
     }
 
-    /// Makes the entry after the place the next one.
-    private func go(to place: JournalPlace, _ handle: borrowing JournalHandle) throws(JournalError) {
-        guard !place.cursor.isEmpty else { return try handle.seekHead() }
-        try handle.seek(place.cursor)
-        // Without that entry the search ends at the first one after it, which is to be read.
-        guard try handle.next(), !handle.isAt(place.cursor) else { return }
-        try handle.seek(place.cursor)
+    /// Begins sequences after one entry: the first time, after an older version that knew only one, and in a directory that was not there
+    /// before, which may be full of old entries. Any other that is new is read from its first entry.
+    ///
+    /// - Returns: nil where none begins so.
+    private func begin(_ open: Open) throws(JournalError) -> JournalPlace? {
+        if place == nil { place = JournalPlace(last: try placeBefore(options.since)) }
+        var isElsewhere = directories.map { $0 != open.directories } ?? false
+        if options.since == .beginning { isElsewhere = false }
+        guard var begun = place, begun.sequences == nil || isElsewhere else { return nil }
+        let last = begun.last
+        let isKnown = !last.cursor.isEmpty
+        // Whatever becomes of its files.
+        var sequences = begun.sequences ?? (isKnown ? [last.sequence: last] : [:])
+        for sequence in open.sequences where isKnown {
+            if sequences[sequence.id] == nil { sequences[sequence.id] = try sequence.last(until: last) }
+            try sequence.go(to: sequences[sequence.id])
+        }
+        begun.sequences = sequences
+        place = begun
+        return begun
     }
 
     /// The entry before the first that is to be read; no entry where that is the journal's first.
-    private func placeBefore(_ start: JournalStart, until: Timestamp) throws(JournalError) -> JournalPlace {
-        let beginning = JournalPlace(cursor: "", seenUntil: Timestamp(nanoseconds: 0))
+    private func placeBefore(_ start: JournalStart) throws(JournalError) -> JournalPosition {
+        let beginning = JournalPosition("", seenUntil: Timestamp(nanoseconds: 0))
         // The matches hide entries of others; a place may be any entry.
-        let all = try JournalHandle(directory: options.directory, longest: 64)
-        guard start != .beginning, try all.goToLast(), let last = all.cursor else { return beginning }
-        if start == .now { return JournalPlace(cursor: last, seenUntil: until) }
+        let all = try JournalHandle(directory: options.directory)
+        guard start != .beginning, try all.goToLast(), let last = all.position else { return beginning }
+        if start == .now { return last }
         var boot: [UInt8] = []
         all.forEachField { if $0.starts(with: "_BOOT_ID=".utf8) { boot = Array($0) } }
-        let ofBoot = try JournalHandle(directory: options.directory, longest: 64)
+        let ofBoot = try JournalHandle(directory: options.directory)
         try ofBoot.match([[String(decoding: boot, as: UTF8.self)]])
         try ofBoot.seekHead()
-        guard !boot.isEmpty, try ofBoot.next(), let first = ofBoot.cursor else { return beginning }
-        try all.seek(first)
-        guard try all.next(), try all.previous(), let before = all.cursor else { return beginning }
-        return JournalPlace(cursor: before, seenUntil: all.time ?? until)
+        guard !boot.isEmpty, try ofBoot.next(), let first = ofBoot.position else { return beginning }
+        try all.seek(first.cursor)
+        guard try all.next(), try all.previous() else { return beginning }
+        return all.position ?? beginning
     }
 
-    /// What the journal no longer has of what comes after the place.
-    private func gap(_ handle: borrowing JournalHandle, _ place: JournalPlace) -> JournalGap? {
-        guard !place.cursor.isEmpty, let times = handle.times, times.from > place.seenUntil,
-            let all = try? JournalHandle(directory: options.directory, longest: 64)
+    /// What files, or the whole journal, no longer have of what comes after a position.
+    private func gap(
+        _ handle: borrowing JournalHandle, _ files: [String]?, _ position: JournalPosition?
+    ) -> JournalGap? {
+        guard let position, let times = handle.times, times.from > position.seenUntil,
+            let all = try? JournalHandle(files, directory: options.directory)
         else { return nil }
         // The clock was set back: the entry is there, and the journal's first times are later than its own.
-        if (try? all.seek(place.cursor)) != nil, (try? all.next()) == true, all.isAt(place.cursor) { return nil }
+        if (try? all.seek(position.cursor)) != nil, (try? all.next()) == true, all.isAt(position) { return nil }
         var atMost: UInt64?
-        if (try? all.seekHead()) != nil, (try? all.next()) == true, let cursor = all.cursor,
-            let first = JournalPlace(cursor: cursor, seenUntil: times.from).sequence, let last = place.sequence,
-            first.within == last.within, first.number > last.number
+        if (try? all.seekHead()) != nil, (try? all.next()) == true, let first = all.position,
+            first.sequence == position.sequence, first.number > position.number
         {
-            atMost = first.number - last.number - 1
+            atMost = first.number - position.number - 1
             // Nothing is between two neighbours, however long it was silent.
             if atMost == 0 { return nil }
         }
-        return JournalGap(from: place.seenUntil, until: times.from, atMost: atMost)
+        return JournalGap(from: position.seenUntil, until: times.from, atMost: atMost)
     }
 }

@@ -53,6 +53,49 @@ extension EndToEnd {
         }
 
         @Test(
+            "of two machines in one directory entries with earlier times arrive once too, through kills and a small queue"
+        )
+        func severalMachines() throws {
+            let bench = try Workbench()
+            let directory = "\(bench.path)/remote"
+            #expect(mkdir(directory, 0o755) == 0)
+            bench.settings["apps.system.journal"] = "true"
+            bench.settings["apps.system.journal_directory"] = "\"\(directory)\""
+            bench.settings["apps.system.journal_since"] = "\"beginning\""
+            bench.settings["queue.max_size"] = "\"64KiB\""
+            bench.settings["dispatch.interval"] = "\"1s\""
+            try bench.startReceiver()
+            try bench.startAgent(waits: false)
+            var keys: Set<String> = []
+            for round in 0..<3 {
+                // The second machine's clock is right, but what it writes comes an hour late.
+                for (machine, second) in [("a", 43_200), ("b", 39_600)] {
+                    let names = (0..<60).map { "\(machine)\(round)-\($0)" }
+                    let fill = String(repeating: "x", count: 200)
+                    try JournalDaemon.makeFile(
+                        "\(directory)/remote-\(machine).journal",
+                        names.map { (second + 60 * round, #"{"key":"\#($0)","text":"\#(fill)"}"#) },
+                        boot: "\(machine)1", uptime: 60 * round)
+                    keys.formUnion(names)
+                }
+                try wait(.seconds(60), "some of the round to arrive") {
+                    try values(of: "key", in: bytes(of: bench.events)).count >= keys.count - 60
+                }
+                guard round < 2 else { continue }
+                bench.killAgent()
+                try bench.startAgent(waits: false)
+            }
+            try bench.waitForAgent()
+            try wait(.seconds(60), "all to arrive") {
+                try values(of: "key", in: bytes(of: bench.events)).count >= keys.count
+            }
+            try bench.expectOnce(keys, member: "key")
+            #expect(try bench.figures().value(#"spoolship_journal_gaps_total{app="system"}"#) == 0)
+            try bench.expectBalance()
+            #expect(try bench.stopAgent() == 0)
+        }
+
+        @Test(
             "what is removed before it was read is told; a journal that is not there is told by check, status and a metric"
         )
         func gapAndMissing() throws {

@@ -138,7 +138,7 @@ struct JournalReaderTests {
         var found: [String] = []
         while !found.contains("left") {
             let piece = try #require(await next.next())
-            gap = gap ?? piece.gap
+            gap = gap ?? piece.gaps.first
             found += try messages(piece)
         }
         let lost = try #require(gap?.atMost)

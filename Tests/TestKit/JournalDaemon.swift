@@ -149,15 +149,20 @@ public final class JournalDaemon {
         try write(messages.map { [("MESSAGE", Array($0.utf8)), ("PRIORITY", Array("\(priority)".utf8))] })
     }
 
-    /// Makes a journal of entries whose times are given, by systemd's own writer; no daemon runs.
+    /// Makes a journal of entries whose times are given, or adds to one, by systemd's own writer; no daemon runs.
     ///
-    /// - Parameter entries: each its second of one day, and its message.
-    public static func makeFile(_ file: String, _ entries: [(second: Int, message: String)]) throws {
+    /// - Parameters:
+    ///   - entries: each its second of one day, and its message.
+    ///   - boot: two hexadecimal digits of the id of the boot that they are of.
+    ///   - uptime: the second of that boot before the first entry.
+    public static func makeFile(
+        _ file: String, _ entries: [(second: Int, message: String)], boot: String = "2b", uptime: Int = 0
+    ) throws {
         let text = entries.enumerated().map { number, entry in
             """
             __REALTIME_TIMESTAMP=\((1_760_000_000 + entry.second) * 1_000_000)
-            __MONOTONIC_TIMESTAMP=\((number + 1) * 1_000_000)
-            _BOOT_ID=\(String(repeating: "2b", count: 16))
+            __MONOTONIC_TIMESTAMP=\((uptime + number + 1) * 1_000_000)
+            _BOOT_ID=\(String(repeating: boot, count: 16))
             PRIORITY=6
             MESSAGE=\(entry.message)
 
@@ -165,7 +170,8 @@ public final class JournalDaemon {
             """
         }.joined()
         let source = "\(file).export"
-        let export = try Descriptor(checking: open(source, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600), "open")
+        let export = try Descriptor(
+            checking: open(source, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600), "open")
         guard Glibc.write(export.raw, text, text.utf8.count) == text.utf8.count else { throw SystemError("write") }
         try finish(
             spawn(["/lib/systemd/systemd-journal-remote", "--output=\(file)", source]), "systemd-journal-remote")

@@ -68,21 +68,20 @@ bool cjournal_load(char *words, size_t size) {
     return loaded;
 }
 
-int cjournal_open(cjournal **journal, const char *directory, size_t longest) {
-    int result = directory ? library.open_directory(journal, directory, 0) : library.open(journal, LOCAL_ONLY);
+static int with_threshold(int result, cjournal **journal, size_t longest) {
     if (result < 0) return result;
     result = library.set_data_threshold(*journal, longest);
     if (result < 0) library.close(*journal);
     return result;
 }
 
-int cjournal_check(const char *path) {
-    const char *paths[] = {path, NULL};
-    cjournal *journal;
-    int result = library.open_files(&journal, paths, 0);
-    if (result < 0) return result;
-    library.close(journal);
-    return 0;
+int cjournal_open(cjournal **journal, const char *directory, size_t longest) {
+    int result = directory ? library.open_directory(journal, directory, 0) : library.open(journal, LOCAL_ONLY);
+    return with_threshold(result, journal, longest);
+}
+
+int cjournal_open_files(cjournal **journal, const char **paths, size_t longest) {
+    return with_threshold(library.open_files(journal, paths, 0), journal, longest);
 }
 
 void cjournal_close(cjournal *journal) { library.close(journal); }

@@ -17,8 +17,8 @@ typedef struct cjournal cjournal;
 /// Opens the journals in a directory, or with NULL those of this machine. Fields longer than `longest` bytes come cut.
 int cjournal_open(cjournal **journal, const char *directory, size_t longest);
 
-/// Whether one file can be opened as a journal.
-int cjournal_check(const char *path);
+/// Opens files as one journal, all or none; NULL after the last.
+int cjournal_open_files(cjournal **journal, const char **paths, size_t longest);
 
 void cjournal_close(cjournal *journal);
 

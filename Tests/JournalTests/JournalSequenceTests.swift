@@ -1,0 +1,243 @@
+import EventLoops
+import Glibc
+import Logs
+import Model
+import TestKit
+import Testing
+
+@testable import Journal
+
+/// Journals of several sequences: of several machines, and of boots when journald could not go on with the last file.
+@Suite("Journal sequences", .serialized, .timeLimit(.minutes(3)))
+struct JournalSequenceTests {
+    private let loop: EventLoop
+    private let log = KeptLog()
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        loop = try EventLoop(name: "journal")
+        try loop.start()
+        directory = try TemporaryDirectory()
+    }
+
+    private func path(_ name: String) -> String { "\(directory.path)/\(name)" }
+
+    private func reader(
+        since: JournalStart = .beginning, from place: JournalPlace? = nil, in path: String? = nil,
+        look: Duration = .seconds(10), units: [String] = []
+    ) -> JournalReader {
+        let options = JournalOptions(
+            directory: path ?? directory.path, units: units, priority: 7, since: since, fields: [],
+            maxEventSize: 65_536)
+        return JournalReader(options, from: place, on: loop, log: Log(log), look: look)
+    }
+
+    private func messages(_ piece: JournalPiece) throws -> [String] {
+        try piece.lines.split(separator: 0x0A).compactMap { try JSONValue(parsing: Array($0))["message"]?.string }
+    }
+
+    /// Reads until so many messages have come; the place after them.
+    private func read(_ count: Int, _ reader: JournalReader) async throws -> (messages: [String], place: JournalPlace) {
+        var found: [String] = []
+        while true {
+            let piece = try #require(await reader.next())
+            found += try messages(piece)
+            if found.count >= count { return (found, piece.place) }
+        }
+    }
+
+    /// The place as the queue gives it back.
+    private func kept(_ place: JournalPlace) throws -> JournalPlace {
+        try #require(JournalPlace(place.memory(under: "journal/a"), under: "journal/a"))
+    }
+
+    @Test("of two machines each entry comes once, whatever times the other's have, while reading and after a restart")
+    func twoMachines() async throws {
+        try JournalDaemon.makeFile(path("a.journal"), [(43_200, "a0"), (43_201, "a1")])
+        let first = reader()
+        #expect(try await read(2, first).messages == ["a0", "a1"])
+        // It was cut off, and catches up an hour.
+        try JournalDaemon.makeFile(path("b.journal"), [(39_600, "b0"), (39_601, "b1")], boot: "3c")
+        #expect(try await read(2, first).messages == ["b0", "b1"])
+        try JournalDaemon.makeFile(path("a.journal"), [(43_300, "a2")], uptime: 10)
+        #expect(try await read(1, first).messages == ["a2"])
+        // Both clocks are right, but its entries come later.
+        try JournalDaemon.makeFile(path("b.journal"), [(43_250, "b2")], boot: "3c", uptime: 10)
+        let (found, place) = try await read(1, first)
+        #expect(found == ["b2"])
+        await first.stop()
+        try JournalDaemon.makeFile(path("b.journal"), [(43_251, "b3")], boot: "3c", uptime: 20)
+        try JournalDaemon.makeFile(path("a.journal"), [(43_301, "a3")], uptime: 20)
+        try JournalDaemon.makeFile(path("c.journal"), [(100, "c0")], boot: "4d")
+        let next = reader(from: try kept(place))
+        #expect(try await read(3, next).messages.sorted() == ["a3", "b3", "c0"])
+        #expect(first.figures.gaps == 0 && next.figures.gaps == 0)
+        await next.stop()
+    }
+
+    @Test("where a boot begins a new sequence, what it writes while its clock is behind comes too")
+    func clockBehindAfterBoot() async throws {
+        try JournalDaemon.makeFile(path("system.journal"), [(43_200, "before the start")])
+        let first = reader(since: .now)
+        var (place, found) = (try #require(await first.next()).place, [String]())
+        try JournalDaemon.makeFile(path("system.journal"), [(43_210, "unread")], uptime: 10)
+        #expect(rename(path("system.journal"), path("system@1.journal~")) == 0)
+        try JournalDaemon.makeFile(path("system.journal"), [(42_600, "behind"), (42_601, "still")], boot: "3c")
+        (found, place) = try await read(3, first)
+        #expect(found.sorted() == ["behind", "still", "unread"] && first.figures.gaps == 0)
+        await first.stop()
+        try JournalDaemon.makeFile(path("system.journal"), [(43_300, "set")], boot: "3c", uptime: 10)
+        let next = reader(since: .now, from: try kept(place))
+        #expect(try await read(1, next).messages == ["set"])
+        #expect(next.figures.gaps == 0)
+        await next.stop()
+    }
+
+    @Test("the place of an older version is the place in all sequences; an older version goes on at the newest")
+    func olderVersion() async throws {
+        try JournalDaemon.makeFile(path("a.journal"), [(100, "a0"), (200, "a1"), (300, "a2")])
+        try JournalDaemon.makeFile(
+            path("b.journal"), [(50, "b0"), (150, "b1"), (250, "b2"), (350, "b3")], boot: "3c")
+        // Of the boot of the place, which ended here before it.
+        try JournalDaemon.makeFile(path("c.journal"), [(110, "c0")])
+        try JournalDaemon.makeFile(path("c.journal"), [(310, "c1")], boot: "3c", uptime: 20)
+        let old = try JournalHandle([path("a.journal")])
+        try old.seekHead()
+        let isThere = (try old.next(), try old.next())
+        #expect(isThere == (true, true))
+        let second = old.position
+        let bytes = try #require(second).bytes
+        let updated = try #require(JournalPlace(["journal/a": bytes], under: "journal/a"))
+        let first = reader(from: updated)
+        let begun = try #require(await first.next()).place
+        #expect(try await read(4, first).messages.sorted() == ["a2", "b2", "b3", "c1"])
+        await first.stop()
+        // A kill before the first entries.
+        let again = reader(from: try kept(begun))
+        let (found, place) = try await read(4, again)
+        #expect(found.sorted() == ["a2", "b2", "b3", "c1"])
+        await again.stop()
+        #expect(try kept(place) == place)
+        // The older version, which has gone on for a while.
+        var memory = place.memory(under: "journal/a")
+        #expect(memory["journal/a"] == place.last.bytes)
+        memory["journal/a"] = bytes
+        #expect(JournalPlace(memory, under: "journal/a") == updated)
+    }
+
+    @Test("a piece of several sequences may be committed up to any of its entries")
+    func partOfAPiece() async throws {
+        try JournalDaemon.makeFile(path("a.journal"), (0..<3).map { (100 + $0, "a\($0)") })
+        try JournalDaemon.makeFile(path("b.journal"), (0..<4).map { (50 + $0, "b\($0)") }, boot: "3c")
+        let first = reader()
+        _ = try #require(await first.next())
+        let piece = try #require(await first.next())
+        let all = try messages(piece)
+        #expect(all.sorted() == ["a0", "a1", "a2", "b0", "b1", "b2", "b3"])
+        for count in 1..<7 {
+            let place = try #require(await first.place(after: count, of: piece))
+            let next = reader(from: try kept(place))
+            #expect(try await read(7 - count, next).messages.sorted() == all.dropFirst(count).sorted(), "\(count)")
+            await next.stop()
+        }
+        #expect(await first.place(after: 7, of: piece) == piece.place)
+        await first.stop()
+    }
+
+    @Test(
+        "what is copied into another sequence comes once, while the original is there and when it is gone",
+        arguments: [true, false])
+    func copies(isThere: Bool) async throws {
+        let entries = (0..<4).map { (second: 1000 + $0, message: "\($0)") }
+        try JournalDaemon.makeFile(path("disk.journal"), [(10, "boot before")], boot: "1a")
+        try JournalDaemon.makeFile(path("memory.journal"), Array(entries.prefix(3)))
+        let first = reader()
+        _ = try #require(await first.next())
+        let piece = try #require(await first.next())
+        #expect(try messages(piece) == ["boot before", "0", "1", "2"])
+        let place = try #require(await first.place(after: 3, of: piece))
+        await first.stop()
+        try JournalDaemon.makeFile(path("disk.journal"), Array(entries.prefix(isThere ? 2 : 4)))
+        if !isThere { #expect(unlink(path("memory.journal")) == 0) }
+        let next = reader(from: try kept(place))
+        var found = try await read(isThere ? 1 : 2, next)
+        if isThere {
+            #expect(found.messages == ["2"])
+            try JournalDaemon.makeFile(path("disk.journal"), Array(entries.suffix(2)), uptime: 2)
+            #expect(unlink(path("memory.journal")) == 0)
+            found = try await read(1, next)
+        }
+        #expect(found.messages == (isThere ? ["3"] : ["2", "3"]))
+        await next.stop()
+        try JournalDaemon.makeFile(path("disk.journal"), [(1010, "end")], uptime: 10)
+        let last = reader(from: try kept(found.place))
+        #expect(try await read(1, last).messages == ["end"])
+        #expect(next.figures.gaps == 0 && last.figures.gaps == 0)
+        await last.stop()
+    }
+
+    @Test("what is removed unread of one machine is a gap, though another's entries are older")
+    func gapOfOne() async throws {
+        let daemon = try JournalDaemon()
+        try JournalDaemon.makeFile("\(daemon.directory)/other.journal", [(10, "other")], boot: "3c")
+        try daemon.write(["read"])
+        let first = reader(in: daemon.directory)
+        var (found, place) = ([String](), nil as JournalPlace?)
+        while !found.contains("read") || !found.contains("other") {
+            let piece = try #require(await first.next())
+            found += try messages(piece)
+            place = piece.place
+        }
+        await first.stop()
+        try daemon.write(["lost"])
+        try daemon.ask("--rotate")
+        try daemon.ask("--vacuum-files=1")
+        try daemon.write(["left"])
+        let next = reader(from: place, in: daemon.directory)
+        found = []
+        while !found.contains("left") { found += try messages(try #require(await next.next())) }
+        #expect(!found.contains("lost") && !found.contains("other") && next.figures.gaps == 1)
+        await next.stop()
+    }
+
+    @Test("since now: a directory that comes in place of another may be full of old entries, which are left")
+    func otherDirectory() async throws {
+        let (old, new, link) = (path("1"), path("2"), path("link"))
+        for path in [old, new] { #expect(mkdir(path, 0o755) == 0) }
+        try JournalDaemon.makeFile("\(old)/a.journal", [(43_200, "old")])
+        try JournalDaemon.makeFile("\(new)/b.journal", [(39_600, "older"), (43_260, "new")], boot: "3c")
+        #expect(symlink(old, link) == 0)
+        let reader = reader(since: .now, in: link, look: .milliseconds(50))
+        _ = try #require(await reader.next())
+        #expect(symlink(new, link + ".new") == 0 && rename(link + ".new", link) == 0)
+        #expect(try await read(1, reader).messages == ["new"])
+        #expect(reader.figures.gaps == 0)
+        await reader.stop()
+    }
+
+    @Test("names of a journal that are no files, and files of anything, hold nothing up; the whole ones are read")
+    func hostileFiles() async throws {
+        #expect(mkfifo(path("fifo.journal"), 0o644) == 0 && mkdir(path("directory.journal"), 0o755) == 0)
+        #expect(symlink("/dev/zero", path("zero.journal")) == 0 && symlink("nowhere", path("none.journal")) == 0)
+        try WholeFile.replace(path("text.journal"), with: Array(repeating: 0x41, count: 10_000), mode: 0o644)
+        try WholeFile.replace(path("empty.journal"), with: [], mode: 0o644)
+        try JournalDaemon.makeFile(path("whole.journal"), [(100, "whole")])
+        let reader = reader()
+        #expect(try await read(1, reader).messages == ["whole"])
+        #expect(reader.figures.unreadableFiles == 4 && reader.figures.problem == nil)
+        await reader.stop()
+    }
+
+    @Test("of sequences whose files are gone the newest are remembered")
+    func bounded() throws {
+        let positions = (0..<10).map { number in
+            JournalPosition("s=\(number);i=1", seenUntil: Timestamp(nanoseconds: Int64(number)))
+        }
+        var place = JournalPlace(last: positions[9])
+        place.sequences = Dictionary(uniqueKeysWithValues: positions.map { ($0.sequence, $0) })
+        place.forget(allBut: [], most: 3)
+        #expect(place.sequences?.count == 10)
+        place.forget(allBut: ["0", "1", "nowhere"], most: 3)
+        #expect(place.sequences?.keys.sorted() == ["0", "1", "7", "8", "9"])
+    }
+}
