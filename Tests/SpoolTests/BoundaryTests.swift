@@ -51,6 +51,31 @@ struct BoundaryTests {
         await second.stop()
     }
 
+    @Test(
+        "09: what is mounted in the tree and does not answer delays nobody, at the start either: over a directory, over a file",
+        .enabled(if: SilentFileSystem.isPossible), arguments: [true, false])
+    func silentMounts(isPlace: Bool) async throws {
+        let spool = try SpoolHarness()
+        for name in ["app", "bad", "incoming"] { spool.makeDirectory(name) }
+        for name in ["incoming/x.json", "app/b.log", "app/y.json"] { spool.write("{}", to: name) }
+        let paths = ["bad", "incoming/x.json", "app/b.log", "app/y.json"].map { "\(spool.path)/\($0)" }
+        let mounts = try paths.map { try #require(SilentFileSystem(over: $0)) }
+        defer { for mount in mounts { mount.end() } }
+        spool.write("1\n", to: "app/a.log")
+        let reader = try await spool.start {
+            if isPlace { ($0.place, $0.afterRead) = (ReadPlace.of(app: "a", ["\(spool.path)/*/*.log"])?.first, .keep) }
+        }
+        await spool.untilLines(["1"])
+        await spool.until("all are refused") { reader.figures.refused[.otherFileSystem] == (isPlace ? 2 : 4) }
+        #expect(
+            reader.figures.complaints.contains { $0.path.hasSuffix("bad") && $0.advice.contains("is mounted here") })
+        let waiting = SpoolBacklog.measure(in: spool.path)
+        #expect(waiting.files <= 1)
+        spool.append("2\n", to: "app/a.log")
+        await spool.untilLines(["1", "2"])
+        await reader.stop()
+    }
+
     @Test("directories deeper than sixteen are told and not entered; the sixteenth is")
     func depthIsBounded() async throws {
         let spool = try SpoolHarness()

@@ -10,15 +10,18 @@ enum FileSystem {
         try open(directory, name, CLINUX_O_PATH | O_NOFOLLOW)
     }
 
-    /// Opens a directory beneath another, to work in it; by an empty path the other once more.
+    /// Opens a directory beneath another, to work in it.
     static func openDirectory(_ directory: Int32, _ path: FileName) throws(SystemError) -> Descriptor {
-        try open(directory, path.bytes.isEmpty ? FileName(".") : path, CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW)
+        try open(directory, path, CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW)
     }
 
+    /// By an empty path the directory once more.
     private static func open(
-        _ directory: Int32, _ name: FileName, _ flags: Int32
+        _ directory: Int32, _ path: FileName, _ flags: Int32
     ) throws(SystemError) -> Descriptor {
-        let raw = name.withCString { clinux_open_beneath(directory, $0, flags | O_CLOEXEC) }
+        let raw = (path.bytes.isEmpty ? FileName(".") : path).withCString {
+            clinux_open_beneath(directory, $0, flags | O_CLOEXEC)
+        }
         return try Descriptor(checking: raw, "openat2")
     }
 
@@ -54,11 +57,9 @@ enum FileSystem {
         try FileStatus(of: descriptor.raw)
     }
 
+    /// Of a name beneath a directory. EXDEV: another file system is mounted there, which is not asked: it may never answer.
     static func status(_ directory: Int32, _ name: FileName) throws(SystemError) -> FileStatus {
-        var status = stat()
-        let result = name.withCString { fstatat(directory, $0, &status, AT_SYMLINK_NOFOLLOW) }
-        guard result == 0 else { throw SystemError("fstatat") }
-        return FileStatus(status)
+        try status(try openPath(directory, name))
     }
 
     /// Renames within a directory without replacing.

@@ -66,7 +66,7 @@ extension SpoolReader {
     func refuse(_ reason: SpoolRefusal, _ path: FileName) {
         guard isNews(path) else { return }
         counters.refused[reason, default: 0] += 1
-        log.warning("file refused", ["path": path.text, "reason": reason.rawValue])
+        log.warning("file refused", ["path": shown(path), "reason": reason.rawValue])
     }
 
     /// Whether that was not logged before, as far as is remembered.
@@ -81,8 +81,7 @@ extension SpoolReader {
         switch error.number {
         case ENOENT, ENOTDIR:
             reached(path)
-            let isThere = isThere(name.bytes.isEmpty ? FileName(".") : name, in: directory)
-            if isThere { tryAgain(at: name, in: directory, error) }
+            if isThere(name, in: directory) { tryAgain(at: name, in: directory, error) }
         case ELOOP: refuse(.symbolicLink, path)
         case EXDEV: refuse(.otherFileSystem, path)
         case EACCES:
@@ -129,7 +128,10 @@ extension SpoolReader {
     /// Tells a person once what to fix; remembered until it is fixed.
     func complain(_ path: FileName, _ owner: UInt32?, _ advice: String) {
         guard trouble.complaints[path] == nil else { return }
-        let owner = owner ?? (try? FileSystem.status(tree.root.raw, path).owner) ?? 0
+        // Of what is mounted somewhere, the owner of the directory that it is in.
+        let owner =
+            owner ?? (try? FileSystem.status(tree.root.raw, path).owner)
+            ?? (try? FileSystem.status(tree.root.raw, path.parent).owner) ?? 0
         let complaint = SpoolComplaint(path: shown(path), owner: owner, ownerName: ownerName(owner), advice: advice)
         guard trouble.complaints.add(complaint, at: path) else { return }
         log.warning("cannot access", ["path": shown(path), "owner": ownerName(owner), "advice": advice])
