@@ -210,33 +210,36 @@ extension AgentService {
                 clock: clockTrust(queue), tap: tap, rules: rules, on: readerLoop, time: time, log: log)
         }
         // An intake of lines that come from elsewhere than the spool.
-        func intake(of place: String) -> LoopBound<Intake> {
+        func intake(of place: String) -> sending Intake {
             let known = IntakeFigures()
             figures.places.append(known)
-            return LoopBound(makeIntake(settings.forPlaces(wanted), of: place, known), to: readerLoop)
+            return makeIntake(settings.forPlaces(wanted), of: place, known)
         }
-        let pairs = settings.placeOptions.map { ($0, intake(of: ($0.place?.app ?? "") + $0.directory)) }
+        func reader(
+            _ options: SpoolOptions, _ intake: sending Intake
+        ) throws(AgentError) -> (reader: SpoolReader, intake: LoopBound<Intake>) {
+            let bound = LoopBound(intake, to: readerLoop)
+            let start = SpoolStart(checkpoints: restored.checkpoints, done: restored.done)
+            do throws(SpoolError) {
+                return (try SpoolReader(options, start: start, sink: intake, on: readerLoop, log: log), bound)
+            } catch {
+                throw AgentError(.cannotCreate, error.message)
+            }
+        }
+        let spool = try reader(settings.spoolOptions, makeIntake(wanted, figures.spool))
+        let places = try settings.placeOptions.map { options throws(AgentError) in
+            try reader(options, intake(of: (options.place?.app ?? "") + options.directory))
+        }
         let sources = settings.journals.map { app, options in
             let name = JournalReaders.memoryName(of: app)
             return JournalReaders.Source(
-                app: app, options: options, intake: intake(of: name),
+                app: app, options: options, intake: LoopBound(intake(of: name), to: readerLoop),
                 place: JournalPlace(restored.memory, under: name))
-        }
-        let spoolIntake = makeIntake(wanted, figures.spool)
-        let bound = LoopBound(spoolIntake, to: readerLoop)
-        let spool: SpoolReader
-        do throws(SpoolError) {
-            spool = try SpoolReader(
-                settings.spoolOptions, start: SpoolStart(checkpoints: restored.checkpoints, done: restored.done),
-                sink: spoolIntake, on: readerLoop, log: log)
-        } catch {
-            throw AgentError(.cannotCreate, error.message)
         }
         let journals = try relaying(
             try JournalReaders(sources, linger: settings.linger, on: readerLoop, log: log), AgentError.init(start:))
         return Reading(
-            spool: spool,
-            places: PlaceReaders(pairs, checkpoints: restored.checkpoints, on: readerLoop, time: time, log: log),
-            journals: journals, intakes: (bound, pairs.map(\.1) + sources.map(\.intake)))
+            spool: spool.reader, places: zip(settings.places, places).map { ($0, $1.reader) }, journals: journals,
+            intakes: (spool.intake, places.map(\.intake) + sources.map(\.intake)))
     }
 }

@@ -1,4 +1,6 @@
+internal import CLinux
 internal import EventLoops
+internal import Glibc
 internal import Model
 
 /// Files that are read in place: never claimed, renamed, created, locked or removed.
@@ -53,11 +55,22 @@ public struct ReadPlace: Sendable, Hashable {
         return ReadPlace(app: app, root: root, patterns: patterns + other.patterns.map { between + $0 })
     }
 
-    /// The same files, with a root that no symbolic link leads to, as of now.
-    public var resolved: ReadPlace {
-        var resolved = self
-        resolved.root = RealPath.of(root)
-        return resolved
+    /// Why it cannot be read where its root is: it reaches into a directory of the agent's own, or overlaps another place.
+    ///
+    /// - Parameter ofUsers: whether links of others than root and the agent's user are followed at all.
+    public func conflict(
+        at path: String? = nil, own: [String], places: [ReadPlace], ofUsers: Bool = true
+    ) -> String? {
+        let real = ReadPlace(app: app, root: path ?? location(ofUsers), patterns: patterns)
+        if let own = own.first(where: { real.reaches(into: $0) }) {
+            return "reaches into \(own), which is the agent's own"
+        }
+        let other = places.first {
+            $0 != self && ReadPlace(app: $0.app, root: $0.location(ofUsers), patterns: $0.patterns).meets(real)
+        }
+        guard let other else { return nil }
+        let whose = other.app == app ? "its pattern below \(other.root)" : "that of \(other.app)"
+        return "overlaps \(whose): a file is read once"
     }
 
     /// Whether a file of the one may be a file of the other.
@@ -153,6 +166,86 @@ public struct ReadPlace: Sendable, Hashable {
     }
 }
 
+/// The way to a place's directory, which links and mounts of others may change at any time.
+extension ReadPlace {
+    /// A link on the way that is not followed, and what to do; nil where all are, or nothing is there.
+    public var linkProblem: String? {
+        do {
+            _ = try opened()
+            return nil
+        } catch {
+            return (error as? SpoolComplaint)?.advice
+        }
+    }
+
+    /// The path of its root without the links that are followed.
+    private func location(_ ofUsers: Bool) -> String {
+        guard let directory = try? opened(ofUsers) else { return root }
+        return ReadPlace.path(of: directory)
+    }
+
+    /// Opens its directory, and compares it with what else is read. It may wait for a file system for ever.
+    ///
+    /// - Parameter known: the directory that is read now.
+    /// - Returns: a descriptor that the caller closes; nil where it is the known one.
+    /// - Throws: `SystemError`, or, of a directory that is there and must not be read, `SpoolComplaint`.
+    func open(unless known: SpoolFigures.Root?, _ options: SpoolOptions) throws -> Int32? {
+        let directory = try opened()
+        let status = try FileSystem.status(directory)
+        if let known, known.device == status.device, known.inode == status.inode { return nil }
+        // Neither what is no directory, nor one in which nothing can be opened.
+        _ = try FileSystem.openDirectory(directory.raw, FileName(""))
+        let path = ReadPlace.path(of: directory)
+        if let conflict = conflict(at: path, own: options.own, places: options.places) {
+            throw SpoolComplaint(
+                path: path, owner: status.owner, ownerName: "",
+                advice: "the directory \(path), where this leads now, is not read: it \(conflict)")
+        }
+        return directory.release()
+    }
+
+    private func opened(_ ofUsers: Bool = true) throws -> Descriptor {
+        var links = 0
+        return try ReadPlace.follow(root, from: AT_FDCWD, &links, ofUsers)
+    }
+
+    /// Opens what a path leads to, name by name: what was looked at is what is opened.
+    ///
+    /// A link is followed if it is root's or the agent's, or if its owner has what it leads to: so nobody leads the agent to what is
+    /// another's.
+    private static func follow(
+        _ path: String, from start: Int32, _ links: inout Int, _ ofUsers: Bool
+    ) throws -> Descriptor {
+        let flags = CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC
+        var directory = try Descriptor(checking: openat(start, path.hasPrefix("/") ? "/" : ".", flags), "openat")
+        for name in path.split(separator: "/") {
+            let next = try Descriptor(checking: openat(directory.raw, String(name), flags), "openat")
+            guard let target = RealPath.target(of: "", in: next.raw) else {
+                directory = next
+                continue
+            }
+            links += 1
+            guard links <= RealPath.mostLinks else { throw SystemError("openat", number: ELOOP) }
+            let end = try follow(target, from: directory.raw, &links, ofUsers)
+            let link = try FileSystem.status(next)
+            guard try link.belongs(toRootOr: geteuid()) || ofUsers && FileSystem.status(end).owner == link.owner else {
+                let path = "\(ReadPlace.path(of: directory))/\(name)"
+                throw SpoolComplaint(
+                    path: path, owner: link.owner, ownerName: "",
+                    advice: "the link \(path) is not followed, because what it leads to is not its owner's: name that "
+                        + "directory in `read`, or give the link to root (chown -h root)")
+            }
+            directory = end
+        }
+        return directory
+    }
+
+    /// The path of an open directory, without links. Without /proc nothing can be opened either.
+    private static func path(of directory: borrowing Descriptor) -> String {
+        RealPath.target(of: FileSystem.selfPath(directory.raw)) ?? ""
+    }
+}
+
 extension SpoolReader {
     /// What a name says about the file; where files are only read all that fit are append files.
     func kind(of name: FileName, in directory: SpoolDirectory) -> FileKind {
@@ -166,7 +259,9 @@ extension SpoolReader {
     }
 
     /// A file's path for people and the queue: relative to the spool, or absolute.
-    func shown(_ path: FileName) -> String { options.place.map { "\($0.root)/\(path.text)" } ?? path.text }
+    func shown(_ path: FileName) -> String {
+        options.place.map { path.bytes.isEmpty ? $0.root : "\($0.root)/\(path.text)" } ?? path.text
+    }
 
     /// What the queue has kept of this reader's files, with their paths as they are used here.
     static func own(_ checkpoints: [Checkpoint], _ options: SpoolOptions) -> [Checkpoint] {

@@ -1,9 +1,8 @@
 public import EventLoops
-internal import Glibc
 public import Model
 
 /// Something about one file or directory that a person should fix.
-public struct SpoolComplaint: Sendable, Equatable {
+public struct SpoolComplaint: Error, Equatable {
     /// Where, relative to the spool, for people.
     public var path: String
     /// The user id of the owner.
@@ -39,8 +38,7 @@ public struct SpoolFigures: Sendable, Equatable {
 
         /// Whether its name still leads to it. Somebody may have moved it, made another, or mounted something over it.
         public var hasItsName: Bool {
-            var status = stat()
-            return stat(path, &status) == 0 && UInt64(status.st_ino) == inode && UInt64(status.st_dev) == device
+            FileStatus(path).map { $0.inode == inode && $0.device == device } ?? false
         }
     }
 

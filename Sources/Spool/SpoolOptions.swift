@@ -35,6 +35,10 @@ public struct SpoolOptions: Sendable, Equatable {
     public var directory: String
     /// What is read in place; nil for a spool, whose files are the reader's.
     public var place: ReadPlace?
+    /// The agent's own directories, which no place may reach into.
+    public var own: [String] = []
+    /// All places, none of which may meet another.
+    public var places: [ReadPlace] = []
     /// What the lines of append files are wrapped in; nil, the default, where each is a record.
     public var format: LineFormat?
     /// Whether lines of text that follow each other are handed over together (`TextHandling.blocks`). Default false.
@@ -48,6 +52,9 @@ public struct SpoolOptions: Sendable, Equatable {
     public var maxOpenFiles = 256
     /// How often directories are looked at that cannot be watched. Default 1 s.
     public var pollInterval = Duration.seconds(1)
+    /// How often it is looked where the path of a place leads: of a link above, or of a parent that is replaced, no watch would
+    /// tell.
+    var pathInterval = Duration.seconds(10)
     /// Whether changes are watched for; false: every directory is looked at every `pollInterval`. Default true. File
     /// systems of other machines (NFS, CIFS, FUSE and the like) are polled in any case: what happens there is not told.
     public var isWatching = true

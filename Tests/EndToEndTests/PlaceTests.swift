@@ -213,6 +213,48 @@ extension EndToEnd {
             try bench.expectBalance()
         }
 
+        @Test(
+            "08: a user who turns a directory into a link to what is another's: nothing of it is sent, check, status and log say so",
+            .enabled(if: getuid() == 0, "giving a link away takes root"))
+        func turnedLink() throws {
+            let bench = try Workbench()
+            let (home, secret) = ("\(bench.path)/home", "\(bench.path)/secret")
+            for directory in [home, "\(home)/log", secret] { try #require(mkdir(directory, 0o755) == 0) }
+            for path in [home, "\(home)/log"] { try #require(chown(path, 23_002, 23_002) == 0) }
+            bench.settings["apps.ann.read"] = "[\"\(home)/log/*.log\", \"\(home)/log/*.jsonl\"]"
+            try WholeFile.replace("\(home)/log/a.log", with: Array(keyed(0..<10).utf8), mode: 0o644)
+            try WholeFile.replace("\(secret)/auth.log", with: Array(keyed(10..<20).utf8), mode: 0o640)
+            try bench.startReceiver()
+            try bench.startAgent()
+            try bench.waitUntilDelivered(10)
+            try #require(rename("\(home)/log", "\(home)/log.old") == 0)
+            try #require(symlink(secret, "\(home)/log") == 0 && lchown("\(home)/log", 23_002, 23_002) == 0)
+            let words = "the link \(home)/log is not followed"
+            try wait(.seconds(40), "status to say so") { try bench.command("status").text.contains(words) }
+            let check = try run(spoolship, ["check", "--config", bench.configuration])
+            #expect(check.text.contains("apps.ann.read") && check.text.contains(words), "\(check)")
+            #expect(bench.agentLog.contains("file refused path=\(home)/log reason=symbolic_link"))
+            // Another app's spool, which its user may not read.
+            try #require(mkdir("\(bench.spool)/other", 0o755) == 0)
+            try #require(unlink("\(home)/log") == 0 && symlink("\(bench.spool)/other", "\(home)/log") == 0)
+            try #require(lchown("\(home)/log", 23_002, 23_002) == 0)
+            try bench.append(keyed(20..<30), to: "other/o.jsonl")
+            try bench.waitUntilDelivered(20)
+            // To the user's own directory there: a start goes on, without it.
+            try #require(chown("\(bench.spool)/other", 23_002, 23_002) == 0)
+            bench.killAgent()
+            try bench.startAgent()
+            let conflict = "reaches into \(bench.spool), which is the agent's own"
+            try wait(.seconds(40), "status to say so") { try bench.command("status").text.contains(conflict) }
+            try #require(unlink("\(home)/log") == 0 && rename("\(home)/log.old", "\(home)/log") == 0)
+            try WholeFile.replace("\(home)/log/b.log", with: Array(keyed(30..<40).utf8), mode: 0o644)
+            try bench.waitUntilDelivered(30)
+            let expected = Set((Array(0..<10) + Array(20..<40)).map { "e\($0)" })
+            try bench.expectOnce(expected, member: "key")
+            #expect(!(try bench.command("status").text.contains(conflict)))
+            try bench.expectBalance()
+        }
+
         @Test("what was never a spool is not taken for one: check and start refuse it alike")
         func foreignDirectory() throws {
             let bench = try Workbench()

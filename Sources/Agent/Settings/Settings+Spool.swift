@@ -34,6 +34,7 @@ extension Settings {
         places.map { place in
             var options = spoolOptions
             options.place = place
+            (options.own, options.places) = ([spool.directory, agent.stateDirectory], places)
             options.directory = place.root
             options.afterRead = .keep
             options.format = apps[place.app]?.format
@@ -62,15 +63,16 @@ extension Settings {
         }
     }
 
-    /// What keeps the journals from being read, by app; a start goes on without them.
-    var journalProblems: [(app: String, message: String)] {
-        journals.compactMap { app, options in JournalReader.problem(options).map { (app, $0.message) } }
+    /// What keeps journals and places from being read; a start goes on without them.
+    var readingProblems: [(setting: String, message: String)] {
+        journals.compactMap { app, options in
+            JournalReader.problem(options).map { ("apps.\(app).journal", "cannot be read: \($0.message)") }
+        } + places.compactMap { place in place.linkProblem.map { ("apps.\(place.app).read", $0) } }
     }
 
     /// A mistake in what is read, that the start refuses: which setting, and what is wrong with it.
     var readingMistake: (setting: String, message: String)? {
-        let kept = [spool.directory, agent.stateDirectory]
-        let resolved = self.places.map(\.resolved)
+        let own = [spool.directory, agent.stateDirectory]
         for (app, section) in apps.sorted(by: { $0.key < $1.key }) {
             if section.journal != true, let key = section.journalSetting {
                 return ("apps.\(app).\(key)", "has no effect without journal = true")
@@ -96,13 +98,9 @@ extension Settings {
                             + " (delaycompress), or once by spoolship run --once"
                     )
                 }
-                let real = place.resolved
-                if let (named, _) = zip(self.places, resolved).first(where: { $0 != place && $1.meets(real) }) {
-                    let other = named.app == app ? "its pattern below \(named.root)" : "that of \(named.app)"
-                    return ("apps.\(app).read", "overlaps \(other): a file is read once")
-                }
-                if let own = kept.first(where: { real.reaches(into: $0) }) {
-                    return ("apps.\(app).read", "reaches into \(own), which is the agent's own")
+                // No user's link keeps the agent from starting.
+                if let conflict = place.conflict(own: own, places: self.places, ofUsers: false) {
+                    return ("apps.\(app).read", conflict)
                 }
             }
         }

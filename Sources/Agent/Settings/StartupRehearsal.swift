@@ -37,9 +37,7 @@ public struct StartupRehearsal: Sendable {
         for mistake in [settings.readingMistake, settings.fileMistake] {
             if let mistake { add(mistake.setting, mistake.message) }
         }
-        for (app, message) in settings.journalProblems {
-            add("apps.\(app).journal", "cannot be read: \(message)", endsStart: false)
-        }
+        for (setting, message) in settings.readingProblems { add(setting, message, endsStart: false) }
         if let app = settings.appOfUnknownZone {
             add("apps.\(app).time_zone", "is not a time zone that this system knows")
         }

@@ -188,7 +188,7 @@ struct AgentStatus: Sendable {
         if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
         spool.secondTries = Dictionary(uniqueKeysWithValues: figures.secondTries.map { ($0.key.rawValue, $0.value) })
         spool.passedOver = figures.passedOver
-        spool.places = parts.reader.places.states
+        spool.places = parts.reader.places.map { ($0.place, $0.reader.figures) }
         spool.journals = parts.reader.journals.states
         spool.complaints =
             figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }

@@ -15,9 +15,6 @@ enum TrustedPath {
         var message: String
     }
 
-    /// More links on a way than anybody means.
-    private static let mostLinks = 40
-
     /// - Parameters:
     ///   - flags: how; links in the last place are never followed by the system itself.
     ///   - followsLinks: whether links are followed that nobody else can change, or refused.
@@ -34,7 +31,9 @@ enum TrustedPath {
             if let target = try link(name, in: directory, at: place) {
                 guard followsLinks else { throw Refusal(message: "\(place)/\(name) is a link") }
                 links += 1
-                guard links <= mostLinks else { throw Refusal(number: ELOOP, message: "\(path) leads in a circle") }
+                guard links <= RealPath.mostLinks else {
+                    throw Refusal(number: ELOOP, message: "\(path) leads in a circle")
+                }
                 try check(directory, place, user: user, mayBeSticky: true)
                 // In a directory with the sticky bit others can make links, of their own.
                 guard let status = FileStatus(link: name, in: directory.raw) else { throw system("\(place)/\(name)") }
@@ -73,11 +72,9 @@ enum TrustedPath {
     private static func link(
         _ name: String, in directory: borrowing Descriptor, at place: String
     ) throws(Refusal) -> String? {
-        var target = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlinkat(directory.raw, name, &target, target.count)
-        if count < 0, errno == EINVAL || errno == ENOENT || errno == ENOTDIR { return nil }
-        guard count >= 0 else { throw system("\(place)/\(name)") }
-        return String(decoding: target[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        if let target = RealPath.target(of: name, in: directory.raw) { return target }
+        guard [EINVAL, ENOENT, ENOTDIR].contains(errno) else { throw system("\(place)/\(name)") }
+        return nil
     }
 
     private static func check(

@@ -10,6 +10,8 @@ struct SpoolTree: ~Copyable {
     var crowded: Set<String> = []
     /// How often it is still made sure that the spool's path is the directory that is open.
     var rootChecksLeft = 0
+    /// Whether it is looked just now where its path leads.
+    var isSought = false
 
     init(root: consuming Descriptor) { self.root = root }
 

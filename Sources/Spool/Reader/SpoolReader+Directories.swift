@@ -41,9 +41,7 @@ extension SpoolReader {
         } catch {
             switch error.number {
             case ENOENT, ENOTDIR:
-                if (try? FileSystem.status(tree.root.raw, path.bytes.isEmpty ? FileName(".") : path))?.isDirectory
-                    == true
-                {
+                if (try? FileSystem.status(tree.root.raw, path))?.isDirectory == true {
                     tryAgain(.open, path, error) { self.open(path, depth: depth) }
                 } else if let known {
                     close(known)
@@ -137,15 +135,6 @@ extension SpoolReader {
         if tree.rootChecksLeft > 0 { schedule(after: options.pollInterval) { self.checkRoot() } }
     }
 
-    /// Where files are only read: leaves a directory that its path no longer leads to, and reads the one that it leads to now.
-    ///
-    /// It was removed and made again, a link above it leads elsewhere, a parent was replaced, or something was mounted over it. What was
-    /// not read of its files is read.
-    public func followPath() {
-        guard let directory = tree.directories[FileName("")], figures.root?.hasItsName == false else { return }
-        close(directory)
-    }
-
     private func lostRoot() {
         guard life.phase == .running else { return }
         if options.place == nil {
@@ -154,32 +143,73 @@ extension SpoolReader {
                 path: options.directory, owner: 0, ownerName: ownerName(0),
                 advice: "the spool directory is missing: create it")
             _ = trouble.complaints.add(complaint, at: FileName(""))
+            schedule(after: options.pollInterval) { self.findRoot() }
         } else {
-            // `status` names it; such directories come and go with what writes to them.
+            // `status` names it; such directories come and go with what writes to them. The next look finds it.
             counters.root = nil
             log.info("directory was removed", ["path": options.directory])
         }
         for child in tree.directories.values { close(child) }
-        // Where files are only read, another directory may have taken its place already.
-        schedule(after: options.place == nil ? options.pollInterval : .zero) { self.findRoot() }
         publish()
     }
 
-    func findRoot() {
+    private func findRoot() {
         guard tree.directories[FileName("")] == nil else { return }
-        do throws(SpoolError) {
-            tree.root = try SpoolReader.openRoot(options.directory)
-            trouble.complaints.remove(FileName(""))
-            counters.root = nil
-            if options.place == nil {
-                log.warning("spool directory is back", ["path": options.directory])
-            } else {
-                log.info("directory is back", ["path": options.directory])
-            }
+        guard let root = try? SpoolReader.openRoot(options.directory) else {
+            // Told when it went; it is looked for until it is back.
+            return schedule(after: options.pollInterval) { self.findRoot() }
+        }
+        tree.root = root
+        trouble.complaints.remove(FileName(""))
+        counters.root = nil
+        log.warning("spool directory is back", ["path": options.directory])
+        open(FileName(""), depth: 0)
+    }
+
+    /// Where files are only read: leaves a directory that its path no longer leads to, and reads the one that it leads to now.
+    ///
+    /// It was removed and made again, a link above it leads elsewhere, a parent was replaced, or something was mounted over it. What was
+    /// not read of its files is read. On a thread of its own: a file system that does not answer delays only what is in it.
+    func follow(_ place: ReadPlace) {
+        schedule(after: options.pathInterval) { self.follow(place) }
+        guard !tree.isSought else {
+            complain(FileName(""), 0, SpoolReader.silence)
+            return publish()
+        }
+        // Without a thread it is looked for later.
+        guard let thread = try? EventLoop(name: "path"), (try? thread.start()) != nil else { return }
+        tree.isSought = true
+        let (root, options) = (counters.root, options)
+        thread.post {
+            let found = Result { try place.open(unless: root, options) }
+            self.loop.post { self.assumeIsolated { $0.take(found) } }
+            thread.stop()
+        }
+    }
+
+    private static let silence = "its file system does not answer; all else is read"
+
+    private func take(_ found: Result<Int32?, any Error>) {
+        defer { publish() }
+        tree.isSought = false
+        if trouble.complaints[FileName("")]?.advice == SpoolReader.silence { trouble.complaints.remove(FileName("")) }
+        let known = tree.directories[FileName("")]
+        do {
+            guard let root = try found.get().map({ Descriptor($0) }), life.phase == .running else { return }
+            if let known { close(known) }
+            tree.root = root
+            trouble.refusals.remove(FileName(""))
+            log.info("directory is read", ["path": options.directory])
             open(FileName(""), depth: 0)
         } catch {
-            // Told when it went; it is looked for until it is back.
-            schedule(after: options.pollInterval) { self.findRoot() }
+            // A shortage says nothing about the directory.
+            if let error = error as? SystemError, [.descriptors, .memory].contains(SpoolObstacle(error)) { return }
+            if let known { close(known) }
+            let complaint = error as? SpoolComplaint
+            if trouble.complaints[FileName("")]?.advice != complaint?.advice { trouble.complaints.remove(FileName("")) }
+            guard let complaint else { return }
+            refuse(.symbolicLink, FileName(""))
+            complain(FileName(""), complaint.owner, complaint.advice)
         }
     }
 

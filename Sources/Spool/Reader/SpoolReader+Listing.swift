@@ -54,7 +54,7 @@ extension SpoolReader {
 
     /// Only when all is listed and read is every file known that was there at the start.
     private func endFirstListing() {
-        guard !listing.isFirstDone, drops.areAllRead else { return }
+        guard !listing.isFirstDone, drops.areAllRead, tree.directories[FileName("")] != nil else { return }
         listing.isFirstDone = true
         firstListingEnded()
     }

@@ -81,7 +81,8 @@ public actor SpoolReader {
         for record in start.done where options.place == nil {
             drops.doneBefore[FileID(bytes: record.handle), default: []].append(record)
         }
-        tree = SpoolTree(root: try SpoolReader.openRoot(options.directory))
+        // That of a place is found later.
+        tree = SpoolTree(root: try SpoolReader.openRoot(options.place == nil ? options.directory : "/"))
         if case .archive(let path, let retention, let mostBytes) = options.afterRead {
             tree.archive = try Archive(path, retention: retention, mostBytes: mostBytes, spool: tree.root, log: log)
         }
@@ -122,7 +123,7 @@ public actor SpoolReader {
         signal(SIGIO, SIG_IGN)
         fitDescriptors()
         beginWatching()
-        open(FileName(""), depth: 0)
+        if let place = options.place { follow(place) } else { open(FileName(""), depth: 0) }
         wake()
     }
 

@@ -1,0 +1,49 @@
+internal import EventLoops
+internal import Intake
+internal import Model
+internal import Spool
+
+/// All that reads: the spool's reader, those of files that are read in place, and those of journals.
+struct Reading: Sendable {
+    let spool: SpoolReader
+    /// A reader for each directory that `read` names, in the order of the settings. Each has its own intake, because a commit must hold
+    /// just what its checkpoints cover.
+    let places: [(place: ReadPlace, reader: SpoolReader)]
+    let journals: JournalReaders
+    /// The intake of the spool, and those of all that is elsewhere.
+    let intakes: (spool: LoopBound<Intake>, others: [LoopBound<Intake>])
+
+    /// The figures of all of them together.
+    var figures: SpoolFigures { places.reduce(spool.figures) { $0.adding($1.reader.figures) } }
+
+    func start() async {
+        await spool.start()
+        for (_, reader) in places { await reader.start() }
+        await journals.start()
+    }
+
+    /// Takes up changed settings: those for the spool, and those for what is elsewhere.
+    func configure(_ settings: IntakeSettings, others: IntakeSettings) async {
+        await intakes.spool.use { $0.configure(settings) }
+        for intake in intakes.others { await intake.use { $0.configure(others) } }
+    }
+
+    /// Ends reading at commits.
+    ///
+    /// - Returns: the calls of functions that are left.
+    func stop() async -> [String: [UInt8]?] {
+        let all = [intakes.spool] + intakes.others
+        for intake in all { await intake.use { $0.stopWaiting() } }
+        await spool.stop()
+        for (_, reader) in places { await reader.stop() }
+        await journals.stop()
+        var left: [String: [UInt8]?] = [:]
+        for intake in all { left.merge(await intake.use { $0.takeLeftCalls() }) { _, new in new } }
+        return left
+    }
+
+    /// To be called on the reader's loop when the queue may have room again.
+    func queueChanged() {
+        for intake in [intakes.spool] + intakes.others { intake.assumeOnLoop { $0.queueChanged() } }
+    }
+}

@@ -1,0 +1,178 @@
+import EventLoops
+import Glibc
+import Model
+import TestKit
+import Testing
+
+@testable import Spool
+
+/// The way to the directory of files that are read where they lie: others' links and mounts on it.
+@Suite("The path of a place", .enabled(if: getuid() == 0, "giving files away takes root"), .timeLimit(.minutes(5)))
+struct PlacePathTests {
+    private static let (ann, bob): (uid_t, uid_t) = (23_002, 23_003)
+
+    private func place(_ pattern: String, app: String = "ann") throws -> ReadPlace {
+        try #require(ReadPlace.of(app: app, [pattern])?.first)
+    }
+
+    /// A reader of a place in the harness's directory.
+    private func start(
+        _ spool: SpoolHarness, _ place: ReadPlace, own: [String] = [], beside others: [ReadPlace] = []
+    ) async throws -> SpoolReader {
+        try await spool.start {
+            ($0.place, $0.directory, $0.afterRead) = (place, place.root, .keep)
+            ($0.own, $0.places, $0.pathInterval) = (own, [place] + others, .milliseconds(50))
+        }
+    }
+
+    private func make(_ spool: SpoolHarness, _ name: String, owner: uid_t) {
+        spool.makeDirectory(name)
+        chown("\(spool.path)/\(name)", owner, owner)
+    }
+
+    private func link(_ spool: SpoolHarness, _ name: String, to target: String, owner: uid_t) {
+        unlink("\(spool.path)/\(name)")
+        #expect(symlink(target, "\(spool.path)/\(name)") == 0 && lchown("\(spool.path)/\(name)", owner, owner) == 0)
+    }
+
+    @Test("a link on the way is followed if it is root's, or its owner has what it leads to; every link counts")
+    func owners() throws {
+        let spool = try SpoolHarness()
+        for (name, owner) in [
+            ("root", 0), ("ann", Self.ann), ("ann/log", Self.ann), ("bob", Self.bob), ("bob/log", Self.bob),
+        ] {
+            make(spool, name, owner: owner)
+        }
+        for (name, target, owner) in [
+            ("by-root", "\(spool.path)/bob", 0), ("ann/own", "../ann/./log", Self.ann),
+            ("ann/root", "../root", Self.ann),
+            ("ann/bob", "\(spool.path)/bob/log", Self.ann), ("ann/by-root", "../by-root/log", Self.ann),
+            ("bob/to-ann", "../ann/own", 0), ("bob/through-ann", "../ann/bob", 0), ("circle", "circle", 0),
+            ("ann/nothing", "../nothing", Self.ann),
+        ] { link(spool, name, to: target, owner: owner) }
+        for (path, refused) in [
+            ("root", nil), ("ann/log", nil), ("by-root/log", nil), ("ann/own", nil), ("ann/root", "ann/root"),
+            ("ann/bob", "ann/bob"), ("ann/by-root", "ann/by-root"), ("bob/to-ann", nil), ("bob/through-ann", "ann/bob"),
+            ("circle", nil), ("ann/nothing", nil), ("nothing", nil),
+        ] {
+            let problem = try place("\(spool.path)/\(path)/*.log").linkProblem
+            #expect(
+                problem?.contains("the link \(spool.path)/\(refused ?? "-") is not followed") ?? (refused == nil),
+                "\(path)")
+            #expect((problem == nil) == (refused == nil), "\(path): \(problem ?? "")")
+        }
+    }
+
+    @Test(
+        "08: a directory that its user turns into a link to what is another's is not read, reported, and read when it is back"
+    )
+    func turned() async throws {
+        let spool = try SpoolHarness()
+        for name in ["home", "home/log", "home/other"] { make(spool, name, owner: Self.ann) }
+        make(spool, "secret", owner: 0)
+        spool.write("secret\n", to: "secret/auth.log")
+        spool.write("1\n", to: "home/log/a.log")
+        let reader = try await start(spool, try place("\(spool.path)/home/log/*.log"))
+        await spool.untilLines(["1"])
+        spool.rename("home/log", to: "home/log.old")
+        link(spool, "home/log", to: "../secret", owner: Self.ann)
+        await spool.until("it is refused") { reader.figures.refused[.symbolicLink] == 1 }
+        spool.append("secret\n", to: "secret/auth.log")
+        await spool.until("it is reported") {
+            reader.figures.complaints.contains {
+                $0.path == "\(spool.path)/home/log" && $0.owner == Self.ann && $0.advice.contains("is not followed")
+            } && reader.figures.root == nil
+        }
+        // To another one of the user's own, as a release is switched.
+        link(spool, "home/log", to: "other", owner: Self.ann)
+        spool.write("2\n", to: "home/other/a.log")
+        await spool.untilLines(["1", "2"])
+        await spool.until("all is well") { reader.figures.complaints.isEmpty && reader.figures.root != nil }
+        link(spool, "home/log", to: "../secret", owner: Self.ann)
+        await spool.until("that counts again") { reader.figures.refused[.symbolicLink] == 2 }
+        spool.remove("home/log")
+        spool.rename("home/log.old", to: "home/log")
+        spool.append("3\n", to: "home/log/a.log")
+        await spool.untilLines(["1", "2", "3"])
+        await reader.stop()
+    }
+
+    @Test(
+        "08: a link that is turned to the agent's own directories, or to another place, is not followed whoever made it"
+    )
+    func turnedToWhatIsRead() async throws {
+        let spool = try SpoolHarness()
+        for name in ["log", "own", "own/ann", "bob", "bob/log"] { make(spool, name, owner: Self.ann) }
+        for name in ["own/ann", "bob/log"] { spool.write("another's\n", to: "\(name)/x.log") }
+        spool.write("1\n", to: "log/a.log")
+        link(spool, "way", to: "log", owner: 0)
+        let other = try place("\(spool.path)/bob/*/x.log", app: "bob")
+        let reader = try await start(
+            spool, try place("\(spool.path)/way/*.log"), own: ["\(spool.path)/own"], beside: [other])
+        await spool.untilLines(["1"])
+        for (round, (target, words)) in [
+            ("own/ann", "reaches into \(spool.path)/own"), ("bob/log", "overlaps that of bob"),
+        ].enumerated() {
+            link(spool, "way", to: target, owner: round == 0 ? Self.ann : 0)
+            await spool.until("it is refused") { reader.figures.complaints.contains { $0.advice.contains(words) } }
+            link(spool, "way", to: "log", owner: 0)
+            spool.append("\(round + 2)\n", to: "log/a.log")
+            await spool.untilLines((0...(round + 1)).map { "\($0 + 1)" })
+        }
+        #expect(reader.figures.refused[.symbolicLink] == 2)
+        await reader.stop()
+    }
+
+    @Test("a place that comes later does not cost what was read of its files before", arguments: [true, false])
+    func late(isThere: Bool) async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("log")
+        spool.write("1\n", to: "log/a.log")
+        let place = try place("\(spool.path)/log/*.log")
+        try await start(spool, place).stop()
+        var reader = try await start(spool, place)
+        await spool.untilLines(["1"])
+        await reader.stop()
+        if !isThere { spool.rename("log", to: "away") }
+        reader = try await start(spool, place)
+        if !isThere {
+            await spool.pause(.milliseconds(200))
+            spool.rename("away", to: "log")
+        }
+        spool.append("2\n", to: "log/a.log")
+        await spool.untilLines(["1", "2"])
+        await reader.stop()
+    }
+
+    @Test(
+        "09: a file system that does not answer, over the directory above the star, delays nothing else and is reported",
+        .enabled(if: SilentFileSystem.isPossible), arguments: [true, false])
+    func silentRoot(fromTheStart: Bool) async throws {
+        let spool = try SpoolHarness()
+        for name in ["one", "two"] { spool.makeDirectory(name) }
+        var silent = fromTheStart ? SilentFileSystem(over: "\(spool.path)/one") : nil
+        defer { silent?.end() }
+        try #require((silent != nil) == fromTheStart)
+        let one = try await start(spool, try place("\(spool.path)/one/*.log"))
+        let two = try await start(spool, try place("\(spool.path)/two/*.log", app: "two"))
+        if !fromTheStart {
+            spool.write("1\n", to: "one/a.log")
+            await spool.untilLines(["1"])
+            silent = SilentFileSystem(over: "\(spool.path)/one")
+            try #require(silent != nil)
+        }
+        await spool.until("it is reported") {
+            one.figures.complaints.contains { $0.path == "\(spool.path)/one" && $0.advice.contains("does not answer") }
+        }
+        var lines = fromTheStart ? [] : ["1"]
+        spool.write("2\n", to: "two/a.log")
+        lines.append("2")
+        await spool.untilLines(lines)
+        silent?.end()
+        spool.append("3\n", to: "one/a.log")
+        await spool.untilLines(lines + ["3"])
+        await spool.until("all is well") { one.figures.complaints.isEmpty }
+        await one.stop()
+        await two.stop()
+    }
+}
