@@ -116,6 +116,7 @@ struct PlacePathTests {
             link(spool, "way", to: target, owner: round == 0 ? Self.ann : 0)
             await spool.until("it is refused") { reader.figures.complaints.contains { $0.advice.contains(words) } }
             link(spool, "way", to: "log", owner: 0)
+            await spool.until("it is read again") { reader.figures.complaints.isEmpty && reader.figures.root != nil }
             spool.append("\(round + 2)\n", to: "log/a.log")
             await spool.untilLines((0...(round + 1)).map { "\($0 + 1)" })
         }
