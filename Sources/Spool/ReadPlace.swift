@@ -55,20 +55,14 @@ public struct ReadPlace: Sendable, Hashable {
         return ReadPlace(app: app, root: root, patterns: patterns + other.patterns.map { between + $0 })
     }
 
-    /// Why it cannot be read where its root is: it reaches into a directory of the agent's own, or overlaps another place.
+    /// Why it cannot be read where its root leads: some of its files are the agent's own, or another place's.
     ///
-    /// - Parameter ofUsers: whether links of others than root and the agent's user are followed at all.
-    public func conflict(
-        at path: String? = nil, own: [String], places: [ReadPlace], ofUsers: Bool = true
-    ) -> String? {
-        let real = ReadPlace(app: app, root: path ?? location(ofUsers), patterns: patterns)
+    /// - Parameter places: all places, and what each is where its root leads.
+    public func conflict(at real: ReadPlace, own: [String], places: [ReadPlace: ReadPlace]) -> String? {
         if let own = own.first(where: { real.reaches(into: $0) }) {
             return "reaches into \(own), which is the agent's own"
         }
-        let other = places.first {
-            $0 != self && ReadPlace(app: $0.app, root: $0.location(ofUsers), patterns: $0.patterns).meets(real)
-        }
-        guard let other else { return nil }
+        guard let other = places.first(where: { $0 != self && $1.meets(real) })?.key else { return nil }
         let whose = other.app == app ? "its pattern below \(other.root)" : "that of \(other.app)"
         return "overlaps \(whose): a file is read once"
     }
@@ -168,76 +162,109 @@ public struct ReadPlace: Sendable, Hashable {
 
 /// The way to a place's directory, which links and mounts of others may change at any time.
 extension ReadPlace {
-    /// A link on the way that is not followed, and what to do; nil where all are, or nothing is there.
-    public var linkProblem: String? {
-        do {
-            _ = try opened()
-            return nil
-        } catch {
-            return (error as? SpoolComplaint)?.advice
-        }
+    /// Why a directory that is there is not read.
+    struct Refusal: Error {
+        let reason: SpoolRefusal
+        let owner: UInt32
+        let advice: String
     }
 
-    /// The path of its root without the links that are followed.
-    private func location(_ ofUsers: Bool) -> String {
-        guard let directory = try? opened(ofUsers) else { return root }
-        return ReadPlace.path(of: directory)
+    /// What is followed: links of root and of the agent's user; those of users, too; and all into mounts that may never answer.
+    enum Reach { case ownLinks, links, mounts }
+
+    /// Why it is not read; nil where it is, where nothing is there, and where only asking a file system could tell.
+    public var problem: String? {
+        guard case .failure(let refusal as Refusal) = Result(catching: { _ = try opened(.links) }) else { return nil }
+        return refusal.advice
     }
 
-    /// Opens its directory, and compares it with what else is read. It may wait for a file system for ever.
+    /// The same files where the root leads by links that no user has made, as far as that is known without asking a file system.
+    public var resolved: ReadPlace {
+        guard let directory = try? opened(.ownLinks) else { return self }
+        return at(directory)
+    }
+
+    private func at(_ directory: borrowing Descriptor) -> ReadPlace {
+        ReadPlace(app: app, root: ReadPlace.path(of: directory), patterns: patterns)
+    }
+
+    /// Opens its directory, and compares it with what else is read.
     ///
     /// - Parameter known: the directory that is read now.
     /// - Returns: a descriptor that the caller closes; nil where it is the known one.
-    /// - Throws: `SystemError`, or, of a directory that is there and must not be read, `SpoolComplaint`.
-    func open(unless known: SpoolFigures.Root?, _ options: SpoolOptions) throws -> Int32? {
-        let directory = try opened()
+    /// - Throws: `SystemError`; `Refusal`; `Mount` of one that has to be waited for.
+    func open(_ reach: Reach, unless known: SpoolFigures.Root?, _ options: SpoolOptions) throws -> Int32? {
+        let directory = try opened(reach)
         let status = try FileSystem.status(directory)
         if let known, known.device == status.device, known.inode == status.inode { return nil }
         // Neither what is no directory, nor one in which nothing can be opened.
         _ = try FileSystem.openDirectory(directory.raw, FileName(""))
-        let path = ReadPlace.path(of: directory)
-        if let conflict = conflict(at: path, own: options.own, places: options.places) {
-            throw SpoolComplaint(
-                path: path, owner: status.owner, ownerName: "",
-                advice: "the directory \(path), where this leads now, is not read: it \(conflict)")
+        let real = at(directory)
+        if let conflict = conflict(at: real, own: options.own, places: options.places) {
+            let advice = "the directory \(real.root), where this leads now, is not read: it \(conflict)"
+            throw Refusal(reason: .symbolicLink, owner: status.owner, advice: advice)
         }
         return directory.release()
     }
 
-    private func opened(_ ofUsers: Bool = true) throws -> Descriptor {
+    private func opened(_ reach: Reach) throws -> Descriptor {
         var links = 0
-        return try ReadPlace.follow(root, from: AT_FDCWD, &links, ofUsers)
+        return try ReadPlace.follow(root, from: AT_FDCWD, &links, reach)
     }
 
     /// Opens what a path leads to, name by name: what was looked at is what is opened.
     ///
     /// A link is followed if it is root's or the agent's, or if its owner has what it leads to: so nobody leads the agent to what is
-    /// another's.
+    /// another's. In a user's directory it is that user's, who may have moved it there. On file systems of other machines, which may
+    /// name any owner, it leads nowhere else.
     private static func follow(
-        _ path: String, from start: Int32, _ links: inout Int, _ ofUsers: Bool
+        _ path: String, from start: Int32, _ links: inout Int, _ reach: Reach
     ) throws -> Descriptor {
-        let flags = CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC
-        var directory = try Descriptor(checking: openat(start, path.hasPrefix("/") ? "/" : ".", flags), "openat")
+        var directory = try Descriptor(checking: openat(start, path.hasPrefix("/") ? "/" : ".", way), "openat")
         for name in path.split(separator: "/") {
-            let next = try Descriptor(checking: openat(directory.raw, String(name), flags), "openat")
+            let next = try step(String(name), from: directory, reach)
             guard let target = RealPath.target(of: "", in: next.raw) else {
                 directory = next
                 continue
             }
             links += 1
             guard links <= RealPath.mostLinks else { throw SystemError("openat", number: ELOOP) }
-            let end = try follow(target, from: directory.raw, &links, ofUsers)
-            let link = try FileSystem.status(next)
-            guard try link.belongs(toRootOr: geteuid()) || ofUsers && FileSystem.status(end).owner == link.owner else {
-                let path = "\(ReadPlace.path(of: directory))/\(name)"
-                throw SpoolComplaint(
-                    path: path, owner: link.owner, ownerName: "",
-                    advice: "the link \(path) is not followed, because what it leads to is not its owner's: name that "
-                        + "directory in `read`, or give the link to root (chown -h root)")
+            let end = try follow(target, from: directory.raw, &links, reach)
+            let (holder, link) = (try FileSystem.status(directory), try FileSystem.status(next))
+            let found = try FileSystem.status(end)
+            let owner = holder.belongs(toRootOr: geteuid()) ? link : holder
+            guard owner.belongs(toRootOr: geteuid()) || reach != .ownLinks && found.owner == owner.owner,
+                found.device == link.device || Mount(of: next.raw).isLocal
+            else {
+                let link = "\(self.path(of: directory))/\(name)"
+                throw Refusal(
+                    reason: .symbolicLink, owner: owner.owner,
+                    advice: "the link \(link) is not followed, because a user may turn it and what it leads to is not "
+                        + "that user's: name that directory in `read`")
             }
             directory = end
         }
         return directory
+    }
+
+    private static let way = CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC
+
+    /// Opens a name for its metadata; what is mounted there is judged before it is asked anything.
+    private static func step(
+        _ name: String, from directory: borrowing Descriptor, _ reach: Reach
+    ) throws -> Descriptor {
+        if reach != .mounts, let next = try? FileSystem.openPath(directory.raw, FileName(name)) { return next }
+        // What is mounted only when it is entered (autofs) is, where that can be waited for.
+        var raw = reach == .mounts ? openat(directory.raw, name, way | O_DIRECTORY) : -1
+        if raw < 0 { raw = openat(directory.raw, name, way) }
+        let next = try Descriptor(checking: raw, "openat")
+        let mount = Mount(of: next.raw)
+        if let user = mount.provider, user != 0, user != geteuid() {
+            let advice = "what a user has mounted at \(path(of: next)) is not read: name another directory in `read`"
+            throw Refusal(reason: .otherFileSystem, owner: user, advice: advice)
+        }
+        guard mount.isLocal || reach == .mounts else { throw mount }
+        return next
     }
 
     /// The path of an open directory, without links. Without /proc nothing can be opened either.

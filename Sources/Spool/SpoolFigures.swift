@@ -2,7 +2,7 @@ public import EventLoops
 public import Model
 
 /// Something about one file or directory that a person should fix.
-public struct SpoolComplaint: Error, Equatable {
+public struct SpoolComplaint: Sendable, Equatable {
     /// Where, relative to the spool, for people.
     public var path: String
     /// The user id of the owner.

@@ -37,8 +37,8 @@ public struct SpoolOptions: Sendable, Equatable {
     public var place: ReadPlace?
     /// The agent's own directories, which no place may reach into.
     public var own: [String] = []
-    /// All places, none of which may meet another.
-    public var places: [ReadPlace] = []
+    /// All places, none of which may meet another, and what each is where its root leads.
+    public var places: [ReadPlace: ReadPlace] = [:]
     /// What the lines of append files are wrapped in; nil, the default, where each is a record.
     public var format: LineFormat?
     /// Whether lines of text that follow each other are handed over together (`TextHandling.blocks`). Default false.

@@ -1,5 +1,6 @@
 import EventLoops
 import Glibc
+import TestKit
 import Testing
 
 extension EndToEnd {
@@ -253,6 +254,35 @@ extension EndToEnd {
             try bench.expectOnce(expected, member: "key")
             #expect(!(try bench.command("status").text.contains(conflict)))
             try bench.expectBalance()
+        }
+
+        @Test(
+            "09: file systems that do not answer, on the way to a directory and in the spool, keep neither check nor a start waiting",
+            .enabled(if: SilentFileSystem.isPossible))
+        func silentMounts() throws {
+            let bench = try Workbench()
+            let (home, logs) = ("\(bench.path)/home", "\(bench.path)/logs")
+            for directory in [home, "\(home)/log", logs, "\(bench.spool)/bad"] {
+                try #require(mkdir(directory, 0o755) == 0)
+            }
+            let mounts = try [home, "\(bench.spool)/bad"].map { try #require(SilentFileSystem(over: $0)) }
+            defer { for mount in mounts { mount.end() } }
+            bench.settings["apps.ann.read"] = "[\"\(home)/log/*.log\"]"
+            bench.settings["apps.web.read"] = "[\"\(logs)/*.log\"]"
+            try WholeFile.replace("\(logs)/a.log", with: Array(keyed(0..<10).utf8), mode: 0o644)
+            try bench.startReceiver()
+            try bench.configure()
+            let check = try run(spoolship, ["check", "--config", bench.configuration])
+            #expect(check.code == 0, "\(check)")
+            try bench.startAgent()
+            try bench.append(keyed(10..<20), to: "app/o.jsonl")
+            try bench.waitUntilDelivered(20)
+            try wait(.seconds(40), "status to say so") {
+                let status = try bench.command("status").text
+                return status.contains("\(home)/log (owner root): its file system does not answer")
+                    && status.contains("another file system is mounted here")
+            }
+            try bench.expectOnce(Set((0..<20).map { "e\($0)" }), member: "key")
         }
 
         @Test("what was never a spool is not taken for one: check and start refuse it alike")

@@ -24,7 +24,7 @@ extension Settings {
         for own in [spool.directory, agent.stateDirectory] where real.hasPrefix(RealPath.of(own) + "/") {
             return "is in \(own), which is the agent's own"
         }
-        if let app = places.first(where: { $0.holds(real, root: RealPath.of($0.root)) })?.app {
+        if let app = places.first(where: { $0.holds(real, root: $0.resolved.root) })?.app {
             return "is read for \(app) (apps.\(app).read): each event would come back as a new one"
         }
         let configuration = Set(

@@ -31,10 +31,11 @@ extension Settings {
 
     /// How files are read that are elsewhere.
     var placeOptions: [SpoolOptions] {
-        places.map { place in
+        let resolved = resolved
+        return places.map { place in
             var options = spoolOptions
             options.place = place
-            (options.own, options.places) = ([spool.directory, agent.stateDirectory], places)
+            (options.own, options.places) = ([spool.directory, agent.stateDirectory], resolved)
             options.directory = place.root
             options.afterRead = .keep
             options.format = apps[place.app]?.format
@@ -47,6 +48,9 @@ extension Settings {
     var places: [ReadPlace] {
         apps.sorted { $0.key < $1.key }.flatMap { ReadPlace.of(app: $0.key, $0.value.read ?? []) ?? [] }
     }
+
+    /// The places where links lead that no user has made: no user's link keeps the agent from starting.
+    private var resolved: [ReadPlace: ReadPlace] { Dictionary(uniqueKeysWithValues: places.map { ($0, $0.resolved) }) }
 
     /// The journals that are read, by app.
     var journals: [(app: String, options: JournalOptions)] {
@@ -67,12 +71,12 @@ extension Settings {
     var readingProblems: [(setting: String, message: String)] {
         journals.compactMap { app, options in
             JournalReader.problem(options).map { ("apps.\(app).journal", "cannot be read: \($0.message)") }
-        } + places.compactMap { place in place.linkProblem.map { ("apps.\(place.app).read", $0) } }
+        } + places.compactMap { place in place.problem.map { ("apps.\(place.app).read", $0) } }
     }
 
     /// A mistake in what is read, that the start refuses: which setting, and what is wrong with it.
     var readingMistake: (setting: String, message: String)? {
-        let own = [spool.directory, agent.stateDirectory]
+        let (own, resolved) = ([spool.directory, agent.stateDirectory], resolved)
         for (app, section) in apps.sorted(by: { $0.key < $1.key }) {
             if section.journal != true, let key = section.journalSetting {
                 return ("apps.\(app).\(key)", "has no effect without journal = true")
@@ -98,8 +102,7 @@ extension Settings {
                             + " (delaycompress), or once by spoolship run --once"
                     )
                 }
-                // No user's link keeps the agent from starting.
-                if let conflict = place.conflict(own: own, places: self.places, ofUsers: false) {
+                if let conflict = place.conflict(at: resolved[place] ?? place, own: own, places: resolved) {
                     return ("apps.\(app).read", conflict)
                 }
             }

@@ -41,18 +41,6 @@ enum FileSystem {
         try Descriptor(checking: path.withCString { Glibc.open($0, CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC) }, "open")
     }
 
-    /// Whether other machines or programs change the file system without the kernel's noticing.
-    static func isRemote(_ descriptor: Int32) -> Bool {
-        var status = statfs()
-        guard fstatfs(descriptor, &status) == 0 else { return false }
-        return remoteTypes.contains(UInt32(truncatingIfNeeded: status.f_type))
-    }
-
-    /// NFS, SMB, CIFS, SMB2, FUSE, 9P, Ceph, AFS. Source: statfs(2).
-    private static let remoteTypes: Set<UInt32> = [
-        0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546, 0x0102_1997, 0x00C3_6400, 0x5346_414F,
-    ]
-
     static func status(_ descriptor: borrowing Descriptor) throws(SystemError) -> FileStatus {
         try FileStatus(of: descriptor.raw)
     }

@@ -2,6 +2,8 @@ internal import EventLoops
 
 struct SpoolTree: ~Copyable {
     var root: Descriptor
+    /// Whether other machines or programs may change it without the kernel's noticing.
+    var isRemote = false
     /// Where files go that were read; nil: they are removed, or stay.
     var archive: Archive?
     private(set) var directories: [FileName: SpoolDirectory] = [:]
@@ -10,8 +12,8 @@ struct SpoolTree: ~Copyable {
     var crowded: Set<String> = []
     /// How often it is still made sure that the spool's path is the directory that is open.
     var rootChecksLeft = 0
-    /// Whether it is looked just now where its path leads.
-    var isSought = false
+    /// Whether a file system has been asked where its path leads, and has not answered yet.
+    var isAwaited = false
 
     init(root: consuming Descriptor) { self.root = root }
 

@@ -33,6 +33,7 @@ extension SpoolReader {
                     "an app has at most \(options.mostDirectories) directories: those beyond them are not read")
             }
             tree.add(directory)
+            if depth == 0 { tree.isRemote = !Mount(of: descriptor.raw).isLocal }
             trouble.complaints.remove(path)
             // Watch first, list then: what comes between is reported twice, never missed.
             watch(directory, descriptor)
@@ -166,24 +167,28 @@ extension SpoolReader {
         open(FileName(""), depth: 0)
     }
 
-    /// Where files are only read: leaves a directory that its path no longer leads to, and reads the one that it leads to now.
+    /// Where files are only read: leaves a directory that its path no longer leads to, and reads the one that it leads to now; from time to
+    /// time, together with other readers.
     ///
     /// It was removed and made again, a link above it leads elsewhere, a parent was replaced, or something was mounted over it. What was
-    /// not read of its files is read. On a thread of its own: a file system that does not answer delays only what is in it.
+    /// not read of its files is read. A file system that does not answer delays only what is in it.
     func follow(_ place: ReadPlace) {
-        schedule(after: options.pathInterval) { self.follow(place) }
-        guard !tree.isSought else {
+        let interval = options.pathInterval.nanosecondsClamped
+        let next = (now.nanoseconds + interval / 2) / interval * interval + interval
+        schedule(at: BootInstant(nanoseconds: next)) { self.follow(place) }
+        guard !tree.isAwaited else {
             complain(FileName(""), 0, SpoolReader.silence)
             return publish()
         }
+        let open = { @Sendable [root = counters.root, options] (reach: ReadPlace.Reach) in
+            Result { try place.open(reach, unless: root, options) }
+        }
+        let found = open(.links)
+        guard case .failure(let mount as Mount) = found else { return take(found) }
         // Without a thread it is looked for later.
-        guard let thread = try? EventLoop(name: "path"), (try? thread.start()) != nil else { return }
-        tree.isSought = true
-        let (root, options) = (counters.root, options)
-        thread.post {
-            let found = Result { try place.open(unless: root, options) }
+        tree.isAwaited = mount.ask {
+            let found = open(.mounts)
             self.loop.post { self.assumeIsolated { $0.take(found) } }
-            thread.stop()
         }
     }
 
@@ -191,7 +196,7 @@ extension SpoolReader {
 
     private func take(_ found: Result<Int32?, any Error>) {
         defer { publish() }
-        tree.isSought = false
+        tree.isAwaited = false
         if trouble.complaints[FileName("")]?.advice == SpoolReader.silence { trouble.complaints.remove(FileName("")) }
         let known = tree.directories[FileName("")]
         do {
@@ -205,11 +210,11 @@ extension SpoolReader {
             // A shortage says nothing about the directory.
             if let error = error as? SystemError, [.descriptors, .memory].contains(SpoolObstacle(error)) { return }
             if let known { close(known) }
-            let complaint = error as? SpoolComplaint
-            if trouble.complaints[FileName("")]?.advice != complaint?.advice { trouble.complaints.remove(FileName("")) }
-            guard let complaint else { return }
-            refuse(.symbolicLink, FileName(""))
-            complain(FileName(""), complaint.owner, complaint.advice)
+            let refusal = error as? ReadPlace.Refusal
+            if trouble.complaints[FileName("")]?.advice != refusal?.advice { trouble.complaints.remove(FileName("")) }
+            guard let refusal else { return }
+            refuse(refusal.reason, FileName(""))
+            complain(FileName(""), refusal.owner, refusal.advice)
         }
     }
 

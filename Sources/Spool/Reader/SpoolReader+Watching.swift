@@ -40,7 +40,7 @@ extension SpoolReader {
             watching.directories[watch]?.watch = nil
             directory.watch = watch
             watching.directories[watch] = directory
-            if FileSystem.isRemote(descriptor.raw) {
+            if tree.isRemote {
                 watching.pollReason = "the file system is on another machine"
                 beginPolling(directory)
             }
@@ -75,7 +75,7 @@ extension SpoolReader {
         } catch {
             return tryAgain(.watch, directory.path, error) { self.watchAgain(directory) }
         }
-        guard directory.watch != nil, !directory.isPolled || !FileSystem.isRemote(tree.root.raw) else { return }
+        guard directory.watch != nil, !directory.isPolled || !tree.isRemote else { return }
         directory.isPolled = false
         watching.polled.removeAll { $0 === directory }
         scan(directory)
@@ -113,8 +113,12 @@ extension SpoolReader {
             if error.number == ENOENT, file.descriptor != nil { displaced(file) }
             return makeReady(file)
         }
-        // The name is another file's: of this one that says nothing, and reading finds out what has become of it.
-        guard status.inode == file.trace.inode else { return makeReady(file) }
+        // The name is another file's, which is looked at while this one is known by it: of this one that says nothing, and reading
+        // finds out what has become of it.
+        guard status.inode == file.trace.inode else {
+            notice(file.directory, file.name)
+            return makeReady(file)
+        }
         // A file can be rewritten to the same size.
         if status.size != file.length || status.modified != file.modified { changed(file) }
         update(file, status)

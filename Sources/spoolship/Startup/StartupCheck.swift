@@ -198,9 +198,13 @@ struct StartupCheck {
 
     /// Looks at the directories of the apps: files in one that the agent may not read, or not remove, stay there.
     private mutating func checkApps(in spool: String) {
+        let flags = CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC
+        guard let root = try? Descriptor(checking: open(spool, flags), "open") else { return }
         for name in (try? WholeFile.names(in: spool)) ?? [] {
             let path = "\(spool)/\(name)"
-            guard !name.hasPrefix("."), let status = FileStatus(path), status.isDirectory,
+            // What is mounted there is not read, and may never answer.
+            guard !name.hasPrefix("."),
+                (try? Descriptor(checking: clinux_open_beneath(root.raw, name, flags), "openat2")) != nil,
                 let refusal = access.refusal(path, [.read, .write, .execute])
             else { continue }
             add("spool.directory", "\(path) \(refusal); its files are not shipped", severity: .warning)
