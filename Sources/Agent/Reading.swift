@@ -13,7 +13,6 @@ struct Reading: Sendable {
     /// The intake of the spool, and those of all that is elsewhere.
     let intakes: (spool: LoopBound<Intake>, others: [LoopBound<Intake>])
 
-    /// The figures of all of them together.
     var figures: SpoolFigures { places.reduce(spool.figures) { $0.adding($1.reader.figures) } }
 
     func start() async {
@@ -22,15 +21,12 @@ struct Reading: Sendable {
         await journals.start()
     }
 
-    /// Takes up changed settings: those for the spool, and those for what is elsewhere.
     func configure(_ settings: IntakeSettings, others: IntakeSettings) async {
         await intakes.spool.use { $0.configure(settings) }
         for intake in intakes.others { await intake.use { $0.configure(others) } }
     }
 
-    /// Ends reading at commits.
-    ///
-    /// - Returns: the calls of functions that are left.
+    /// Ends reading at commits; gives the calls of functions that are left.
     func stop() async -> [String: [UInt8]?] {
         let all = [intakes.spool] + intakes.others
         for intake in all { await intake.use { $0.stopWaiting() } }

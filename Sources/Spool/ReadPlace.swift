@@ -169,8 +169,11 @@ extension ReadPlace {
         let advice: String
     }
 
-    /// What is followed: links of root and of the agent's user; those of users, too; and all into mounts that may never answer.
-    enum Reach { case ownLinks, links, mounts }
+    /// What is followed: links of root and of the agent's user; those of users, too; and all, into some mounts that may never answer.
+    enum Reach: Equatable {
+        case ownLinks, links
+        case mounts([String])
+    }
 
     /// Why it is not read; nil where it is, where nothing is there, and where only asking a file system could tell.
     public var problem: String? {
@@ -253,9 +256,10 @@ extension ReadPlace {
     private static func step(
         _ name: String, from directory: borrowing Descriptor, _ reach: Reach
     ) throws -> Descriptor {
-        if reach != .mounts, let next = try? FileSystem.openPath(directory.raw, FileName(name)) { return next }
+        let known = if case .mounts(let known) = reach { known } else { [String]() }
+        if known.isEmpty, let next = try? FileSystem.openPath(directory.raw, FileName(name)) { return next }
         // What is mounted only when it is entered (autofs) is, where that can be waited for.
-        var raw = reach == .mounts ? openat(directory.raw, name, way | O_DIRECTORY) : -1
+        var raw = known.isEmpty ? -1 : openat(directory.raw, name, way | O_DIRECTORY)
         if raw < 0 { raw = openat(directory.raw, name, way) }
         let next = try Descriptor(checking: raw, "openat")
         let mount = Mount(of: next.raw)
@@ -263,7 +267,7 @@ extension ReadPlace {
             let advice = "what a user has mounted at \(path(of: next)) is not read: name another directory in `read`"
             throw Refusal(reason: .otherFileSystem, owner: user, advice: advice)
         }
-        guard mount.isLocal || reach == .mounts else { throw mount }
+        guard mount.isLocal || known.contains(mount.number) else { throw mount }
         return next
     }
 

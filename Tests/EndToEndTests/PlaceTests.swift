@@ -262,7 +262,7 @@ extension EndToEnd {
         func silentMounts() throws {
             let bench = try Workbench()
             let (home, logs) = ("\(bench.path)/home", "\(bench.path)/logs")
-            for directory in [home, "\(home)/log", logs, "\(bench.spool)/bad"] {
+            for directory in [home, "\(home)/log", logs, "\(bench.spool)/bad", "\(bench.spool)/app"] {
                 try #require(mkdir(directory, 0o755) == 0)
             }
             let mounts = try [home, "\(bench.spool)/bad"].map { try #require(SilentFileSystem(over: $0)) }

@@ -219,6 +219,30 @@ struct PlacePathTests {
     }
 
     @Test(
+        "09: a way through two mounts waits for the second one, and holds up no other way through the first",
+        .enabled(if: SilentFileSystem.isPossible))
+    func twoMounts() async throws {
+        let spool = try SpoolHarness()
+        for name in ["two", "three"] { spool.makeDirectory(name) }
+        // It answers, and is none of this machine's disks.
+        for name in ["two", "three"] { link(spool, "to-\(name)", to: "/proc/..\(spool.path)/\(name)", owner: 0) }
+        let silent = try #require(SilentFileSystem(over: "\(spool.path)/two"))
+        defer { silent.end() }
+        let two = try await start(spool, try place("\(spool.path)/to-two/*.log"))
+        await spool.until("it is reported") {
+            two.figures.complaints.contains { $0.advice.contains("does not answer") }
+        }
+        let three = try await start(spool, try place("\(spool.path)/to-three/*.log", app: "three"))
+        spool.write("1\n", to: "three/a.log")
+        await spool.untilLines(["1"])
+        silent.end()
+        spool.write("2\n", to: "two/a.log")
+        await spool.untilLines(["1", "2"])
+        await two.stop()
+        await three.stop()
+    }
+
+    @Test(
         "09: what a user has mounted on the way is asked for nothing, refused and reported, and read once it is gone",
         .enabled(if: SilentFileSystem.isPossible), arguments: ["home/log", "home"])
     func usersMount(over name: String) async throws {

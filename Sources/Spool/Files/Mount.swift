@@ -3,7 +3,8 @@ internal import Synchronization
 
 /// A file system where it is mounted, as the kernel's table describes it: it is not asked itself, because it may never answer.
 struct Mount: Error {
-    private let number: String
+    /// The kernel's number for it.
+    let number: String
     /// Whether it is on a disk of this machine, or in its memory.
     let isLocal: Bool
     /// With FUSE, the user who decides what it answers, and whether; nil for others.

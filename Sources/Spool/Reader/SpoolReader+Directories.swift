@@ -167,11 +167,11 @@ extension SpoolReader {
         open(FileName(""), depth: 0)
     }
 
-    /// Where files are only read: leaves a directory that its path no longer leads to, and reads the one that it leads to now; from time to
-    /// time, together with other readers.
+    /// Where files are only read: leaves a directory that its path no longer leads to, and reads the one that it leads to now; at the
+    /// times of other readers, so that they wake the agent once.
     ///
     /// It was removed and made again, a link above it leads elsewhere, a parent was replaced, or something was mounted over it. What was
-    /// not read of its files is read. A file system that does not answer delays only what is in it.
+    /// not read of its files is read.
     func follow(_ place: ReadPlace) {
         let interval = options.pathInterval.nanosecondsClamped
         let next = (now.nanoseconds + interval / 2) / interval * interval + interval
@@ -180,23 +180,24 @@ extension SpoolReader {
             complain(FileName(""), 0, SpoolReader.silence)
             return publish()
         }
-        let open = { @Sendable [root = counters.root, options] (reach: ReadPlace.Reach) in
-            Result { try place.open(reach, unless: root, options) }
-        }
-        let found = open(.links)
-        guard case .failure(let mount as Mount) = found else { return take(found) }
-        // Without a thread it is looked for later.
-        tree.isAwaited = mount.ask {
-            let found = open(.mounts)
-            self.loop.post { self.assumeIsolated { $0.take(found) } }
-        }
+        take(Result { try place.open(.links, unless: counters.root, options) }, of: place, through: [])
     }
 
     private static let silence = "its file system does not answer; all else is read"
 
-    private func take(_ found: Result<Int32?, any Error>) {
+    /// - Parameter mounts: those on the way that may never answer.
+    private func take(_ found: Result<Int32?, any Error>, of place: ReadPlace, through mounts: [String]) {
         defer { publish() }
         tree.isAwaited = false
+        if case .failure(let mount as Mount) = found {
+            // Without a thread it is looked for later.
+            tree.isAwaited = mount.ask { [root = counters.root, options] in
+                let mounts = mounts + [mount.number]
+                let found = Result { try place.open(.mounts(mounts), unless: root, options) }
+                self.loop.post { self.assumeIsolated { $0.take(found, of: place, through: mounts) } }
+            }
+            return
+        }
         if trouble.complaints[FileName("")]?.advice == SpoolReader.silence { trouble.complaints.remove(FileName("")) }
         let known = tree.directories[FileName("")]
         do {

@@ -113,8 +113,7 @@ extension SpoolReader {
             if error.number == ENOENT, file.descriptor != nil { displaced(file) }
             return makeReady(file)
         }
-        // The name is another file's, which is looked at while this one is known by it: of this one that says nothing, and reading
-        // finds out what has become of it.
+        // The name is another file's, noticed while this one is known by it; reading finds out what has become of this one.
         guard status.inode == file.trace.inode else {
             notice(file.directory, file.name)
             return makeReady(file)
