@@ -181,6 +181,29 @@ extension ReadPlace {
         return refusal.advice
     }
 
+    /// The paths of its files; nil where only asking a file system could tell. What is mounted below the root is not looked at.
+    public var files: [String]? {
+        var found: [String] = []
+        func add(_ directory: borrowing Descriptor, _ path: FileName) {
+            guard let stream = try? DirectoryStream(directory) else { return }
+            while let name = try? stream.next()?.name {
+                guard let status = try? FileSystem.status(stream.descriptor, name) else { continue }
+                let below = path.bytes.isEmpty ? name : FileName(path.bytes + [UInt8(ascii: "/")] + name.bytes)
+                if status.isRegular, fits(path, name) { found.append("\(root)/\(below.text)") }
+                guard status.isDirectory, mayHold(below: below),
+                    let inner = try? FileSystem.openDirectory(stream.descriptor, name)
+                else { continue }
+                add(inner, below)
+            }
+        }
+        do {
+            add(try opened(.links), FileName(""))
+        } catch {
+            return error is SystemError ? found : nil
+        }
+        return found.sorted()
+    }
+
     /// The same files where the root leads by links that no user has made, as far as that is known without asking a file system.
     public var resolved: ReadPlace {
         guard let directory = try? opened(.ownLinks) else { return self }

@@ -157,13 +157,15 @@ struct StartupCheck {
         let status = checkDirectory(spool.directory, "spool.directory", [.read, .execute], isInSandbox: true)
         for (name, app) in settings.apps.sorted(by: { $0.key < $1.key }) {
             for pattern in app.read ?? [] {
+                // What lies in a file system that may never answer is not looked at.
+                let files = ReadPlace.of(app: name, [pattern])?.first?.files
                 if let directory = StartupCheck.directory(of: String(pattern.prefix { $0 != "*" })),
                     let refusal = sandbox?.refusal(directory, writes: false)
-                        ?? access.refusal(directory, [.read, .execute])
+                        ?? files.flatMap({ _ in access.refusal(directory, [.read, .execute]) })
                 {
                     add("apps.\(name).read", "\(directory) \(refusal)", severity: .warning)
                 }
-                let refused = StartupCheck.files(pattern).filter { access.refusal($0, .read) != nil }
+                let refused = (files ?? []).filter { access.refusal($0, .read) != nil }
                 guard let first = refused.first, let refusal = access.refusal(first, .read) else { continue }
                 let more = refused.count > 1 ? "; nor can \(refused.count - 1) more files" : ""
                 add("apps.\(name).read", "\(first) \(refusal)\(more)", severity: .warning)
@@ -184,16 +186,6 @@ struct StartupCheck {
                 "spool.archive_directory",
                 "\(archive) is on another file system than the spool; files are moved, not copied")
         }
-    }
-
-    /// The files that a pattern of `read` names now.
-    private static func files(_ pattern: String) -> [String] {
-        var found = glob_t()
-        defer { globfree(&found) }
-        let escaped = #"\?["#.reduce(pattern) { $0.replacingAll("\($1)", with: "\\\($1)") }
-        guard let place = ReadPlace.of(app: "", [pattern])?.first, glob(escaped, 0, nil, &found) == 0 else { return [] }
-        return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
-            .filter { place.holds($0, root: place.root) }
     }
 
     /// Looks at the directories of the apps: files in one that the agent may not read, or not remove, stay there.
