@@ -125,8 +125,7 @@ struct ReadContext {
             return
         }
         listed[severity, default: 0] += 1
-        problems.append(
-            Problem(code, message(), at: position, sourceLine: sources[position], severity: severity))
+        problems.append(Problem(code, message(), at: position, sourceLine: sources[position], severity: severity))
     }
 
     /// Says how many problems are not listed.

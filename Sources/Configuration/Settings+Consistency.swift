@@ -247,8 +247,7 @@ extension ReadContext {
                 complain(of: path, "has neither default_file nor url", .missing)
             }
             if container.hashKeyFile != nil && container.hashKeyCredential != nil {
-                complain(
-                    of: path, "has hash_key_file and hash_key_credential; keep one", at: "hash_key_credential")
+                complain(of: path, "has hash_key_file and hash_key_credential; keep one", at: "hash_key_credential")
             }
             checkNames(container.mayCall, among: settings.functions.keys.sorted(), "function", at: "\(path).may_call")
             checkNames(container.maySet, among: settable.keys.sorted(), "setting", at: "\(path).may_set")

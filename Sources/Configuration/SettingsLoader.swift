@@ -21,8 +21,7 @@ public struct LoadedSettings: Sendable, Equatable {
         guard case .file(let position) = settings.origin(of: path) else {
             return Problem(code, "\(path) \(message)", severity: severity)
         }
-        return Problem(
-            code, "\(path) \(message)", at: position, sourceLine: sources[position], severity: severity)
+        return Problem(code, "\(path) \(message)", at: position, sourceLine: sources[position], severity: severity)
     }
 }
 

@@ -131,8 +131,7 @@ extension ValueType {
             var values: [Element] = []
             for node in nodes {
                 let value = try relaying(try element.parse(node)) { (error: ValueMistake) in
-                    ValueMistake(
-                        error.code, "has a value that " + error.message, at: error.position ?? node.position)
+                    ValueMistake(error.code, "has a value that " + error.message, at: error.position ?? node.position)
                 }
                 if unique && values.contains(value) {
                     throw ValueMistake(.conflict, "has a value twice", at: node.position)

@@ -20,7 +20,6 @@ struct ValueType<Value: Sendable & Equatable>: Sendable {
     }
 }
 
-/// Why a value was not accepted.
 struct ValueMistake: Error, Sendable {
     let code: Problem.Code
     /// Follows the setting's name: `must be …`.
@@ -69,8 +68,7 @@ extension ValueType where Value: Comparable & AdditiveArithmetic {
         return ValueType(name, range: shown + (zero.map { "; 0: \($0)" } ?? "")) { node throws(ValueMistake) in
             let value = try read(node)
             guard range.contains(value) || (zero != nil && value == .zero) else {
-                throw ValueMistake(
-                    .outOfRange, "is \(text(value)); must be \(shown)\(zero == nil ? "" : " or 0")")
+                throw ValueMistake(.outOfRange, "is \(text(value)); must be \(shown)\(zero == nil ? "" : " or 0")")
             }
             return value
         } print: {

@@ -55,7 +55,6 @@ public struct Deadline: Sendable, Equatable {
         zone.instant(of: next(after: date), secondOfDay: secondOfDay)
     }
 
-    /// The next date that exists in the zone.
     private func next(after date: LocalDate) -> LocalDate {
         let next = date.advanced(by: 1)
         // The midnight of a skipped date is the first instant after the gap, which belongs to another date.

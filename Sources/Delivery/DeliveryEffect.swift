@@ -7,7 +7,6 @@ enum DeliveryEffect: Sendable, Equatable {
     case leaseNext(AttemptID, LeaseRequest)
     /// Ask the queue for a batch that was given back.
     case leaseAgain(AttemptID, BatchID)
-    /// Send the batch that was leased for the attempt.
     case send(AttemptID)
     /// Give up an attempt that is being sent.
     case cut(AttemptID)
@@ -21,14 +20,12 @@ enum DeliveryEffect: Sendable, Equatable {
     case persist(String, String?)
     /// Tell a command about a request.
     case report(CommandID, DispatchReport)
-    /// Tell a command that it is over.
     case finish(CommandID, CommandResult)
     /// All is given back: the driver may go.
     case stopped
     /// Something that an operator wants to read.
     case note(DestinationName?, DeliveryNote)
 
-    /// Whether it wakes the queue.
     var asksQueue: Bool {
         switch self {
         case .leaseNext, .leaseAgain, .release: true
@@ -71,7 +68,6 @@ enum DeliveryNote: Sendable, Equatable {
     case interval(DispatchInterval)
 }
 
-/// Names a command that waits.
 struct CommandID: Sendable, Hashable {
     let number: UInt64
 }

@@ -1,6 +1,5 @@
 internal import Model
 
-/// What can happen to delivery.
 enum DeliveryInput: Sendable {
     /// The queue's figures have changed; all of them.
     case lanes([DestinationName: Lanes])
@@ -30,7 +29,6 @@ enum DeliveryInput: Sendable {
     case networkChanged
     /// A token, key or certificate of the destination is another one than before.
     case newCredentials(DestinationName)
-    /// Which destinations a route leads to.
     case routes([DestinationName: Bool])
     /// Another interval; nil for the configured one.
     case interval(DispatchInterval?, isDurable: Bool)

@@ -12,7 +12,6 @@ internal import Model
 /// What stands higher wins: disabled, network off, paused, held, Retry-After, offline, breaker open, drain or dispatch,
 /// critical delay, interval. The first three live here, the others in each destination's own machine.
 struct DeliveryMachine: Sendable {
-    /// A command that waits for its end.
     struct Command: Sendable {
         /// A drain's; nil for a dispatch: it ends by itself.
         let deadline: BootInstant?
@@ -198,7 +197,6 @@ struct DeliveryMachine: Sendable {
 
     // MARK: What takes precedence over a destination
 
-    /// What the switches allow a destination.
     func gate(_ name: DestinationName) -> DestinationMachine.Gate {
         var gate = DestinationMachine.Gate()
         if !isEnabled {

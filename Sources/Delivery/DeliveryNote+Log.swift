@@ -57,8 +57,7 @@ extension DeliveryNote {
                 "batch set aside: it alone fails",
                 ["destination": destination, "batch": batch, "events": events, "reason": failure.summary])
         case .storeFailed(let wait):
-            log.error(
-                "the queue could not be used", ["destination": destination, "next_try_in": wait.brief])
+            log.error("the queue could not be used", ["destination": destination, "next_try_in": wait.brief])
         case .paused(let token): log.warning("sending is paused", ["destination": destination, "token": token])
         case .pauseKept(let token):
             log.warning(

@@ -79,7 +79,6 @@ extension DestinationOptions {
     /// Options with their defaults.
     public init(to name: DestinationName) { self.name = name }
 
-    /// At most so many events a batch.
     var mostEvents: Int { batchMostEvents ?? batchEvents }
     /// So many waiting events go at once: a batch that is full waits for nothing.
     var dueEvents: Int { min(batchEvents, mostEvents) }

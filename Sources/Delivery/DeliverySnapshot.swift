@@ -55,7 +55,6 @@ public struct DeliverySnapshot: Sendable {
 }
 
 extension DeliveryMachine {
-    /// What it does, at this moment.
     func snapshot(at now: Moment) -> DeliverySnapshot {
         var snapshot = DeliverySnapshot()
         snapshot.destinations = destinations.keys.compactMap { name in

@@ -4,7 +4,6 @@ internal import EventLoops
 struct Moment: Sendable, Hashable {
     /// The clock that nobody can set.
     let boot: BootInstant
-    /// The time of day.
     let wall: Timestamp
 
     init(boot: BootInstant, wall: Timestamp) {

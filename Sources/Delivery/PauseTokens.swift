@@ -16,7 +16,6 @@ struct PauseTokens: Sendable {
     /// Until when, on the clock for waits; nil until it is released.
     private(set) var holds: [Key: BootInstant?] = [:]
 
-    /// Whether anything holds this destination back.
     func holdsBack(_ destination: DestinationName) -> Bool {
         holds.keys.contains { $0.destination == nil || $0.destination == destination }
     }

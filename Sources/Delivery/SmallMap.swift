@@ -9,10 +9,8 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     /// Their values, in the same order.
     private(set) var values: [Value] = []
 
-    /// How many there are.
     var count: Int { keys.count }
 
-    /// Whether there is none.
     var isEmpty: Bool { keys.isEmpty }
 
     /// A copy of the value; set to nil, it is removed.
@@ -43,7 +41,6 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         return values.remove(at: index)
     }
 
-    /// Whether there is a value for the key.
     func contains(_ key: Key) -> Bool { index(of: key) != nil }
 
     // MARK: Where they are
@@ -100,7 +97,6 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     @inline(__always)
     func contains(where isSo: (Value) -> Bool) -> Bool { firstKey(where: isSo) != nil }
 
-    /// The keys of all values that are so.
     func keys(where isSo: (Value) -> Bool) -> [Key] {
         var found: [Key] = []
         values.withUnsafeBufferPointer { values in

@@ -14,7 +14,6 @@ public struct EventSource {
 /// What the pass keeps of an app: its settings, ready for use, and the names it has used today.
 final class AppState {
     let name: String
-    /// The name as JSON text.
     let quotedName: [UInt8]
     private(set) var settings = AppSettings()
     /// The default name as the member `name`.
@@ -49,7 +48,6 @@ final class AppState {
         configure(options, watched)
     }
 
-    /// The device for events of a time.
     func device(at time: Timestamp) -> (text: [UInt8], from: Timestamp, until: Timestamp) {
         if let known = renderedDevice, time >= known.from, time < known.until { return known }
         let rendered = device?.rendered(at: time) ?? ([], Timestamp(nanoseconds: .min), Timestamp(nanoseconds: .max))

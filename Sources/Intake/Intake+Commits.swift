@@ -74,7 +74,6 @@ extension Intake {
         }
     }
 
-    /// All that was taken since the last commit.
     func takeCommit() -> Commit {
         closeAll()
         var commit = pending

@@ -103,8 +103,7 @@ extension Intake {
         guard let rules else { return content }
         // What is to be hidden is not known yet: everything is.
         guard rules.awaited(for: app) == nil else { return RuleEngine.shape(of: content) }
-        return rules.engine.presentable(
-            content, of: app, isText: isText || settings.events.apps[app]?.format != nil)
+        return rules.engine.presentable(content, of: app, isText: isText || settings.events.apps[app]?.format != nil)
     }
 
     /// Where the line begins that zeros stand before: a power cut leaves them where a writer's last bytes were, and what

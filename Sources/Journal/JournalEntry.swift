@@ -41,7 +41,6 @@ struct JournalEntry: ~Copyable {
 
     /// The texts that are kept, one after the other, then what else this entry says.
     private var bytes: [UInt8] = []
-    /// How many of the bytes are kept.
     private var kept = 0
     /// The texts that are kept, each at a place that its address in the library's memory gives: a text that is stored once is read there
     /// again and again. Whatever is there, it is compared.
@@ -87,7 +86,6 @@ struct JournalEntry: ~Copyable {
         goesOn = false
     }
 
-    /// Whether the entry is to be read.
     var passes: Bool { filter.passes(findings) }
 
     /// Takes a field as the journal has it, `NAME=value`. Of several of one name the first counts.

@@ -5,7 +5,6 @@
 struct JournalField: Sendable, Equatable {
     /// journald's name.
     let name: [UInt8]
-    /// The member's.
     let member: [UInt8]
     /// What goes before its value: a comma, and the member with its quotes and colon.
     let opening: [UInt8]

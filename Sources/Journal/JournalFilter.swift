@@ -67,7 +67,6 @@ struct JournalFilter: Sendable {
         }
     }
 
-    /// Whether an entry passes.
     func passes(_ findings: Findings) -> Bool {
         guard findings.contains(.isSevere) || !findings.contains(.hasPriority) && priority >= 6 else { return false }
         return units.isEmpty || findings.contains(.unit) || findings.isSuperset(of: [.isManager, .managedUnit])

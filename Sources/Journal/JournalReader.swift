@@ -233,7 +233,6 @@ public actor JournalReader {
 
     // MARK: Opening
 
-    /// Opens the journal and goes to the place.
     private func opened() throws(JournalError) -> Open {
         if let open { return open }
         // Before it is opened: what changes after that is seen at the next look.

@@ -9,7 +9,6 @@ public protocol MetricCollector: Sendable {
 /// Bounded whatever the collectors do: a family has at most `MetricFamily.seriesLimit` series, a closed label only its
 /// own values (others become `other`), and a series that is given twice keeps the last figure.
 public struct Exposition: Sendable {
-    /// A family by its name in the table.
     package typealias Family = KeyPath<MetricTable, MetricFamily>
 
     /// A histogram's figures.

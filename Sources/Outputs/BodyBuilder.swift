@@ -3,7 +3,6 @@ internal import Frames
 internal import Glibc
 internal import Model
 
-/// What of a batch goes to one place.
 struct BatchPart {
     /// The place: what a template became.
     let text: String

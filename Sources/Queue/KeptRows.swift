@@ -16,7 +16,6 @@ struct Shelf {
     let table: String
     /// The column that says when a record came.
     let time: String
-    /// The columns that say its lane.
     let lane: String
     /// What a row's content comes to, in bytes.
     let length: String
@@ -94,7 +93,6 @@ struct KeptRows {
         {}
     }
 
-    /// All of them.
     func read(limit: Int, in file: QueueFile) throws(QueueError) -> [any KeptRecord] {
         var records: [any KeptRecord] = []
         try read(limit: limit, in: file) {

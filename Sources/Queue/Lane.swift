@@ -31,7 +31,6 @@ struct Lane {
     var ledger = Ledger()
     /// The uncompressed bytes of the queued events.
     var queuedBytes = 0
-    /// Dead letters that are kept.
     var deadLetters = 0
     /// Whether `ledger`, `queuedBytes` and `deadLetters` differ from the database.
     var isDirty = false
@@ -145,7 +144,6 @@ struct Figures {
     }
 }
 
-/// The row of table `total`.
 struct Totals: Equatable {
     var lastChunk = 0
     var stored = 0

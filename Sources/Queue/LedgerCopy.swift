@@ -3,7 +3,6 @@ internal import Model
 /// The second copy of what was counted: destinations and their ledgers in the row of `total`, the totals in a row of
 /// `ledger` that belongs to no destination. Each of the two pages can be lost without the other.
 struct LedgerCopy {
-    /// The ledger of a lane.
     struct Entry {
         let lane: LaneKey
         let name: String

@@ -98,7 +98,6 @@ extension QueueFile {
 }
 
 extension TableWriter {
-    /// Writes those figures that have changed.
     func write(_ figures: inout Figures) throws(QueueError) {
         var isCopyOld = false
         for index in figures.lanes.indices where figures.lanes[index].isDirty {

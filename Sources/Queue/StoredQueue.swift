@@ -62,7 +62,6 @@ public struct StoredQueue: Sendable, Equatable {
         return found
     }
 
-    /// A path as part of a URI.
     private static func escaped(_ path: String) -> String {
         let special: [Unicode.Scalar: String] = ["%": "%25", "?": "%3f", "#": "%23"]
         return path.unicodeScalars.reduce(into: "") { $0 += special[$1] ?? String($1) }

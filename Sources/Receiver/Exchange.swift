@@ -10,7 +10,6 @@ final class Exchange {
     var body: [UInt8] = []
     /// What was decided, once the body was read.
     var verdict: Verdict?
-    /// What was drawn for it when it began.
     var fault: FaultPlan.Fault?
     /// The body is too large; what is left of it is thrown away.
     var isTooLarge = false
@@ -20,7 +19,6 @@ final class Exchange {
     }
 }
 
-/// How a request ends.
 enum Verdict {
     case answer(status: Int, body: String, retryAfter: Int?)
     case cut

@@ -227,7 +227,6 @@ final class ReceiverDesk: Sendable {
     /// Makes the cut a reset: what the sender has sent is not even acknowledged by the kernel.
     private func reset(_ connection: OpaquePointer) {
         var hard = linger(l_onoff: 1, l_linger: 0)
-        setsockopt(
-            shim_mhd_socket(connection), SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
+        setsockopt(shim_mhd_socket(connection), SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
     }
 }

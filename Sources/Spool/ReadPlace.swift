@@ -128,7 +128,6 @@ public struct ReadPlace: Sendable, Hashable {
 
     private var whole: [[String]] { patterns.map { root.split(separator: "/").map { String($0) } + $0 } }
 
-    /// Whether a directory below the root may hold a file.
     func mayHold(below path: FileName) -> Bool {
         let parts = path.bytes.split(separator: UInt8(ascii: "/"))
         return patterns.contains { pattern in

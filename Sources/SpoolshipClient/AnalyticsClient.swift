@@ -169,7 +169,6 @@ public final class AnalyticsClient: Sendable {
         writer.setInterval(interval)
     }
 
-    /// A random UUID (version 4).
     private static func uuid() -> String {
         var random = SystemRandomNumberGenerator()
         let halves = [random.next() & ~0xF000 | 0x4000, random.next() & ~(3 << 62) | 1 << 63] as [UInt64]

@@ -1,4 +1,3 @@
-/// An event as one line of JSON.
 struct EventLine {
     private(set) var bytes: [UInt8] = [UInt8(ascii: "{")]
 

@@ -1,6 +1,5 @@
 /// What may stand as a property's value: texts, numbers, `true` and `false`, and any `PropertyValue`.
 public protocol PropertyConvertible {
-    /// The value, typed.
     var propertyValue: PropertyValue { get }
 }
 

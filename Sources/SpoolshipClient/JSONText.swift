@@ -10,7 +10,6 @@ enum JSONText {
         case object([String: Value])
     }
 
-    /// Reads a text; nil when it is not JSON.
     static func read(_ text: String) -> Value? {
         var reader = Reader(bytes: Array(text.utf8))
         guard let value = reader.value(depth: 0) else { return nil }

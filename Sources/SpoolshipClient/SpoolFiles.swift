@@ -75,7 +75,6 @@ struct SpoolFiles {
         isEnabled = wanted
     }
 
-    /// Writes whole lines, all or none of them.
     mutating func write(_ lines: [UInt8]) throws(AnalyticsError) {
         if settings.style == .dropFiles, !isHolding { return try drop(lines) }
         if descriptor >= 0, size >= settings.fileSize || isGone() { close() }

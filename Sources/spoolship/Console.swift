@@ -94,7 +94,6 @@ struct Console: Sendable {
         hasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }
 
-    /// The text in a style, where standard error shows styles.
     func styledError(_ text: String, _ style: Style) -> String {
         errorHasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }

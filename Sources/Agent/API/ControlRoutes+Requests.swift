@@ -92,12 +92,10 @@ extension JSONValue {
         }
     }
 
-    /// The destination that is named, if one is.
     func destination() throws(ControlRefusal) -> DestinationName? {
         try text("destination").map { DestinationName($0) }
     }
 
-    /// The priority that is named, if one is.
     func priority() throws(ControlRefusal) -> Priority? {
         guard let name = try text("priority") else { return nil }
         if let priority = Priority(name: name) { return priority }

@@ -163,7 +163,6 @@ extension ContainerState {
         ]
     }
 
-    /// How much of what is in it.
     var contents: JSONValue {
         guard let document = current?.document else { return .null }
         return [

@@ -26,7 +26,6 @@ final class ContainerSlot: @unchecked Sendable {
     private(set) var needed: [FunctionCall] = []
     let facts: AgentFacts
     var timer: (id: EventLoop.TimerID, at: BootInstant)?
-    /// Told when it is open.
     var openers: [CheckedContinuation<Void, Never>] = []
     /// Told when the fetch under way has ended.
     var waiters: [CheckedContinuation<RefreshEnd, Never>] = []

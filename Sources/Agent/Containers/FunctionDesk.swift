@@ -37,7 +37,6 @@ final class FunctionDesk: Sendable {
         }
     }
 
-    /// Kills what runs.
     func stop() { loop.post { self.runner.stop() } }
 }
 

@@ -14,7 +14,6 @@ internal import Synchronization
 
 // Each collector turns a module's published snapshot into figures; none waits for another loop.
 
-/// The ledger and the queue.
 struct QueueCollector: MetricCollector {
     let queue: QueueStore
     let time: any TimeSource
@@ -64,7 +63,6 @@ struct AllIntakes: Sendable {
     /// Those of files that are read in place, and of journals.
     var places: [IntakeFigures] = []
 
-    /// What was read as it came.
     var read: IntakeFigures.Counts { places.reduce(into: spool.counts) { $0.add($1.counts) } }
 
     /// What was read, old files included.

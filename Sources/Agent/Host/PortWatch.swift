@@ -30,7 +30,6 @@ actor PortWatch {
         self.log = log
     }
 
-    /// The ports that must answer from now on.
     func watch(_ ports: [any SelfAnswering]) { self.ports = ports }
 
     /// Why the agent is not ready, as of the last check. From any thread.

@@ -23,7 +23,6 @@ struct ProgressWatch {
     private var reading: (state: (bytesRead: ByteCount, commits: Int), since: BootInstant)?
     private var sendings: [DestinationName: (what: Sending, since: BootInstant)] = [:]
 
-    /// What a destination is at.
     private enum Sending: Equatable {
         /// Batches are being sent or settled, with these answers so far.
         case flight(DeliveryCounters)

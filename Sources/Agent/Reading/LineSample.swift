@@ -78,8 +78,7 @@ public struct LineSample: Sendable {
             }
             bytes = whole
         } catch {
-            throw AgentError(
-                .io, "\(path) cannot be read: \(error); up to \(LineSample.longest >> 20) MiB are read")
+            throw AgentError(.io, "\(path) cannot be read: \(error); up to \(LineSample.longest >> 20) MiB are read")
         }
         if bytes.last != 0x0A { bytes.append(0x0A) }
 

@@ -19,7 +19,6 @@ struct UnreadBound {
 
     init(most: Int64) { self.most = most }
 
-    /// What has to change.
     enum Change: Equatable {
         /// So many bytes are to be read at the cost of these destinations' oldest events.
         case giveUp(Set<DestinationName>, Int64)

@@ -36,12 +36,10 @@ final class WritersNotice: Sendable {
         state = Mutex(State(isCollecting: isCollecting))
     }
 
-    /// The queue accepts that now.
     func queueAccepts(_ accepting: QueueSnapshot.Accepting) {
         change { $0.accepting = accepting }
     }
 
-    /// Collection was turned on or off.
     func setCollecting(_ isCollecting: Bool) {
         change { $0.isCollecting = isCollecting }
     }

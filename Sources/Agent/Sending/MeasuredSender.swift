@@ -12,7 +12,6 @@ final class SendingFigures: MetricCollector {
     let templates = CounterSet(\.templateFallbacks)
     private let certificates = Mutex<[DestinationName: OutputCertificates]>([:])
 
-    /// The certificates of all destinations that there are.
     func setCertificates(_ known: [DestinationName: OutputCertificates]) {
         certificates.withLock { $0 = known }
     }

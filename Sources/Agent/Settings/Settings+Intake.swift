@@ -64,7 +64,6 @@ extension Settings {
         table.route(to: destinations.filter(\.byDefault).map(\.name))
     }
 
-    /// The destinations, and the compression for each.
     private func routeTable(cap: Int) -> RouteTable {
         let packed: Compression? =
             switch queue.compression {

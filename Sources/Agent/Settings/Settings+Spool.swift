@@ -52,7 +52,6 @@ extension Settings {
     /// The places where links lead that no user has made: no user's link keeps the agent from starting.
     private var resolved: [ReadPlace: ReadPlace] { Dictionary(uniqueKeysWithValues: places.map { ($0, $0.resolved) }) }
 
-    /// The journals that are read, by app.
     var journals: [(app: String, options: JournalOptions)] {
         apps.sorted { $0.key < $1.key }.filter { $0.value.journal == true }.map { app, section in
             var options = JournalOptions(maxEventSize: spool.maxEventSize)

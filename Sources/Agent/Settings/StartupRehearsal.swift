@@ -84,8 +84,7 @@ public struct StartupRehearsal: Sendable {
         for destination in settings.destinations where destination.kind == .s3 {
             let name = "destination.\(destination.name)"
             guard !isSet(name + ".compression"), !isSet(name + ".interval") else { continue }
-            tell(
-                name, "the defaults are a minute and zstd; they were interval = \"6s\", compression = \"gzip\"")
+            tell(name, "the defaults are a minute and zstd; they were interval = \"6s\", compression = \"gzip\"")
         }
         return found
     }
@@ -232,7 +231,6 @@ public struct StartupRehearsal: Sendable {
     }
 }
 
-/// A log that keeps nothing.
 struct NoLog: LogSink {
     let level = LogLevel.error
     func write(_ message: LogMessage) {}

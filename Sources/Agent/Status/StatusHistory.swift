@@ -8,11 +8,8 @@ internal import Synchronization
 struct StatusHistory: Sendable, Equatable {
     struct Sample: Sendable, Equatable {
         var at: Timestamp
-        /// Deliveries accepted so far.
         var accepted: Int
-        /// Deliveries acknowledged so far.
         var acknowledged: Int
-        /// Deliveries that wait.
         var queued: Int
         /// What the queue holds, in bytes.
         var bytes: Int

@@ -61,7 +61,6 @@ struct StatusPlot {
     private static func number(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
 }
 
-/// Text for HTML.
 enum HTMLText {
     /// The text with everything escaped that HTML gives a meaning, in content and in attributes.
     static func escaped(_ text: String) -> String {

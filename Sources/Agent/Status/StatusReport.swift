@@ -28,7 +28,6 @@ struct StatusReport: Sendable {
         var pauseTokens: [String] = []
         /// Batches that are being sent.
         var inFlight = 0
-        /// Batches that wait for their retry.
         var retryWaiting = 0
         /// Events that are set aside, by app; the empty name: nobody looked whose they are.
         var setAside: [String: Int] = [:]
@@ -54,7 +53,6 @@ struct StatusReport: Sendable {
         var lagBytes = 0
         /// How long the oldest of them have waited, in seconds.
         var lagSeconds = 0
-        /// Files that the agent knows.
         var files = 0
         /// Why reading waits; nil when it does not.
         var waits: String?
@@ -70,13 +68,11 @@ struct StatusReport: Sendable {
         var journals: [(app: String, directory: String?, figures: JournalFigures)] = []
     }
 
-    /// A remotely managed container.
     struct Container: Sendable {
         var id: String
         /// `opening`, `none`, `default`, `saved`, `network` or `preview`.
         var source: String
         var version: String
-        /// When its source last confirmed it.
         var confirmed: Timestamp?
         var problem: String?
         /// When the draft that rules now ends; nil without one.
@@ -91,15 +87,12 @@ struct StatusReport: Sendable {
     var host = ""
     var processID = 0
     var started: Timestamp
-    /// When this was told.
     var now: Timestamp
     /// Why the agent is not ready; empty if it is.
     var obstacles: [String] = []
-    /// Whether events are collected.
     var isEnabled = true
     /// Whether connections may be made.
     var isNetworkOn = true
-    /// Tokens that pause all destinations.
     var pauseTokens: [String] = []
     /// The dispatch interval where a destination has none of its own, as in the configuration: `6s`, `off`.
     var interval = "6s"
@@ -122,7 +115,6 @@ struct StatusReport: Sendable {
     /// How fast the queue grows, in bytes a second, over the last minutes; nil while that is unknown.
     var growth: Double?
     var spool = Spool()
-    /// The containers, in the order of the configuration.
     var containers: [Container] = []
     /// Settings that containers or commands have set, with where they come from; all others are as configured.
     var overrides: [Override] = []

@@ -4,7 +4,6 @@ internal import Model
 
 /// How a destination is doing, in a line or a few.
 extension StatusText {
-    /// One destination in one line that says why.
     func destinationLine(_ destination: StatusReport.Destination) -> String {
         let style: Style =
             switch destination.state {

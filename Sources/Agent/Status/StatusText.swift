@@ -15,7 +15,6 @@ struct StatusText: Sendable {
         case warning = "33"
         /// A person must look: red.
         case bad = "31"
-        /// A heading: bold.
         case heading = "1"
     }
 

@@ -2,7 +2,6 @@ package import Model
 
 /// `[queue]`: the queue on disk, between the spool and the destinations.
 public struct QueueSettings: Sendable, Equatable {
-    /// How chunks are packed on disk.
     package enum ChunkCompression: String, Sendable, CaseIterable {
         /// As the destinations take it, so that a chunk is sent as it is stored.
         case auto

@@ -102,8 +102,7 @@ public struct ContainerDocument: Sendable, Equatable {
             guard !rules.contains(where: { $0.name == tag.name }) else {
                 throw node.error("there is already a rule \(quoted(tag.name)), the name that when would use")
             }
-            rules += try Rule.alternatives(
-                name: tag.name, when: when, path: node.path, macros: &macros)
+            rules += try Rule.alternatives(name: tag.name, when: when, path: node.path, macros: &macros)
         }
         guard rules.count <= DocumentLimits.allAlternatives else {
             throw node.error(

@@ -21,8 +21,7 @@ struct DocumentNode {
         for member in members {
             guard found.insert(member.key).inserted else { throw error("says \(quoted(member.key)) twice") }
             if let known, !known.contains(member.key) {
-                throw error(
-                    "has no member \(quoted(member.key)); known are \(known.joined(separator: ", "))")
+                throw error("has no member \(quoted(member.key)); known are \(known.joined(separator: ", "))")
             }
         }
         return self

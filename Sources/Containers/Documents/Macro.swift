@@ -47,7 +47,6 @@ package enum StandardMacro: String, Sendable, CaseIterable {
     case agentVersion = "agent_version"
     case hostName = "host_name"
     case containerID = "container_id"
-    /// A whole number.
     case containerVersion = "container_version"
     /// A number from 0 to below 100: the machine's place in rollouts of this container, always the same one.
     case rolloutShare = "rollout_share"

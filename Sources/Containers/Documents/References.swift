@@ -122,7 +122,6 @@ struct References {
         }
     }
 
-    /// The macros that rules look at.
     func needs(ofRules names: [String]) -> [String] {
         names.flatMap { rules[$0] ?? [] }.flatMap(\.conditions).flatMap {
             [$0.macro] + [$0.comparand.macroName].compactMap { $0 }

@@ -37,7 +37,6 @@ public struct Tag: Sendable, Equatable {
 }
 
 extension Tag {
-    /// The types, each with its own members.
     private static let types: [(name: String, members: [String])] = [
         ("ship", ["destinations"]), ("discard", []), ("sample", ["rate", "key"]), ("set", ["path", "value"]),
         ("rename", ["path", "to"]), ("redact", ["paths", "with", "pattern"]), ("hash", ["paths", "salt"]),

@@ -68,7 +68,6 @@ final class FunctionProcess {
         }
     }
 
-    /// Kills the program and what it has started.
     func stop() { over()?.tell(.killed) }
 
     private struct Pipe: ~Copyable {

@@ -60,7 +60,6 @@ struct DataLayer: Sendable {
         return DataLayer.json(node)
     }
 
-    /// All of it, for the next start.
     var json: JSONValue { DataLayer.json(.map(root)) }
 
     // MARK: Hiding

@@ -26,7 +26,6 @@ public struct SignedDocument: Sendable, Equatable {
 
         fileprivate var head: String { "\(rawValue): ed25519" }
 
-        /// The bytes that are signed.
         fileprivate func message(_ document: [UInt8]) -> [UInt8] {
             self == .publication ? document : Array("\(rawValue)\n".utf8) + document
         }
@@ -75,8 +74,7 @@ public struct SignedDocument: Sendable, Equatable {
         guard let end = bytes.prefix(longest + 1).firstIndex(of: UInt8(ascii: "\n")) else {
             throw ContainerError(.signature, "its first line is too long for signatures; sign it again")
         }
-        let words = bytes[head..<end].split(
-            separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+        let words = bytes[head..<end].split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         guard words.first?.isEmpty == true, words.count > 1 else {
             throw ContainerError(.signature, "its first line contains no signature; sign it again")
         }

@@ -90,8 +90,7 @@ public final class SigningKey {
             try WholeFile.create(path, with: Array(UnsafeRawBufferPointer(start: text, count: count)))
         } catch {
             guard error.number != EEXIST else {
-                throw SigningError(
-                    .exists, "\(path) exists; a lost key cannot be made again, so give another name")
+                throw SigningError(.exists, "\(path) exists; a lost key cannot be made again, so give another name")
             }
             throw SigningError(.io, "cannot write \(path): \(SystemError.message(error.number))")
         }

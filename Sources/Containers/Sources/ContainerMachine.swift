@@ -85,14 +85,12 @@ public struct ContainerMachine: Sendable {
         case failed(RefreshResult, String, retryAfter: Duration? = nil)
     }
 
-    /// What is to be done.
     package enum Effect: Sendable, Equatable {
         /// Read the saved copy; answer with `saved`.
         case loadSaved
         /// Fetch, conditionally where there is a tag; answer with `fetched`. One at a time.
         case fetch(etag: String?)
         case keep(ContainerCopy, etag: String?, confirmed: Timestamp)
-        /// The saved copy was confirmed.
         case confirm(Timestamp)
         /// Reading of the spool may begin, as far as this container goes.
         case open

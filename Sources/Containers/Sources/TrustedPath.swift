@@ -57,7 +57,6 @@ enum TrustedPath {
         throw Refusal(number: EISDIR, message: "\(path) is a directory")
     }
 
-    /// How directories on the way are opened.
     private static let way = CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
 
     private static func open(

@@ -52,7 +52,6 @@ public struct ControlResponse: Sendable {
         json(text: Array("\(value)\n".utf8), status: status)
     }
 
-    /// A JSON text, as it is.
     package static func json(text: [UInt8], status: Int = 200) -> ControlResponse {
         ControlResponse(status: status, headers: [("Content-Type", "application/json")], body: .bytes(text))
     }

@@ -9,7 +9,6 @@ struct PeerCredentials: Sendable {
     let groups: [UInt32]
 }
 
-/// Sockets in the file system.
 package enum UnixSocket {
     /// The longest path that the kernel takes, in bytes.
     package static let longestPath = 107

@@ -5,7 +5,6 @@ final class HTTPConnection {
     enum Phase: Equatable {
         /// A request comes, or will.
         case receiving
-        /// The handler is at work.
         case answering
         /// The answer, or what there is of it, goes out.
         case writing
@@ -36,7 +35,6 @@ final class HTTPConnection {
     var closesAfter = false
     /// Whether the client is told where each piece ends.
     var isChunked = false
-    /// The answer is a stream that has not ended.
     var isStreaming = false
     var writer: CheckedContinuation<Bool, Never>?
 

@@ -3,7 +3,6 @@ internal import Glibc
 
 /// A server that can be asked whether it answers: the agent is not ready while one of its ports is dead.
 public protocol SelfAnswering: Sendable {
-    /// Its label in metrics.
     var label: String { get }
     /// How people call it.
     var name: String { get }

@@ -2,7 +2,6 @@ internal import EventLoops
 internal import Glibc
 internal import Metrics
 
-/// The bounds of a server.
 struct HTTPServerOptions: Sendable {
     var connections = 32
     /// How long a connection may stay open without a request.

@@ -15,7 +15,6 @@ struct TrackedBatch: Sendable {
     var header: BatchHeader
     /// Failed attempts that count towards the schedule.
     var failures = 0
-    /// No attempt before this point.
     var notBefore: BootInstant
     /// How many batches the destination had acknowledged when this one was first attempted; nil before.
     var acknowledgedBefore: Int?
@@ -23,7 +22,6 @@ struct TrackedBatch: Sendable {
     var acknowledgedAtFailure: Int?
     /// It failed again with nothing acknowledged in between: it waits for the destination, and no longer once that acknowledges.
     var waitsForDestination = false
-    /// When it was last attempted.
     var attemptedAt: BootInstant?
     /// Why it waits beside the others; nil: it does not.
     var aside: Aside?
@@ -105,14 +103,12 @@ struct Attempt: Sendable {
         case nextAhead
         /// One that is free since a restart.
         case free
-        /// One that was attempted before.
         case known(Boxed<TrackedBatch>)
     }
 
     /// How the batch ended, until the queue knows. By reference, so that to copy a phase takes one count, whichever it is.
     final class Settling: Sendable {
         let batch: Boxed<TrackedBatch>
-        /// What happened to each event.
         let settlement: Settlement
         /// What the batches that the settlement makes will be tracked as, by group; their headers are the queue's to make.
         let children: [TrackedBatch]
@@ -152,7 +148,6 @@ struct Attempt: Sendable {
         phase = .ready(.value(batch))
     }
 
-    /// The batch goes to the destination.
     mutating func send(_ batch: TrackedBatch) {
         assert(isLeasing || isReady, "a batch is sent once an attempt")
         phase = .sending(.value(batch))
@@ -198,7 +193,6 @@ struct Attempt: Sendable {
     /// Whether it takes one of the destination's places: it is being sent, or will be as soon as the queue answers.
     var takesPlace: Bool { !isDone && !isWaitingAhead }
 
-    /// Whether it waits for a place, with its batch or for it.
     var isWaitingAhead: Bool {
         switch phase {
         case .ready, .leasing(.nextAhead): true
@@ -231,7 +225,6 @@ struct Attempt: Sendable {
     /// The batch that the queue was asked for by its id; nil in other phases and for other wishes.
     var wishedBatch: TrackedBatch? { if case .leasing(.known(let batch)) = phase { batch.content } else { nil } }
 
-    /// What the queue is told.
     var settlement: Settlement? {
         if case .settling(let settling) = phase { settling.settlement } else { nil }
     }

@@ -17,7 +17,6 @@ extension DestinationMachine {
     /// How many attempts are more than a wish for later.
     var begun: Int { attempts.count { !$0.isWaitingAhead } }
 
-    /// Names the next attempt.
     mutating func newAttempt() -> AttemptID {
         defer { nextAttempt += 1 }
         return attemptID(nextAttempt)

@@ -3,9 +3,7 @@ internal import Model
 
 /// What the queue answered when it was asked for a batch.
 enum LeaseResult: Sendable, Equatable {
-    /// The batch is leased.
     case batch(BatchHeader)
-    /// There is none.
     case none
     /// The queue could not tell.
     case failed
@@ -17,7 +15,6 @@ extension DestinationMachine {
     /// How long after a lease the summaries may not show a free batch as taken.
     private static let summaryLag = Duration.milliseconds(100)
 
-    /// The queue has answered.
     mutating func leased(_ number: UInt64, _ result: LeaseResult, _ gate: Gate, at now: Moment) {
         // Every lease counts, also one that nobody waits for any more: the queue counts it too.
         if case .batch(let header) = result {

@@ -249,8 +249,7 @@ extension DestinationMachine {
         batch.notBefore = batch.holds > 1 ? now.boot + wait : now.boot
         let before = hold
         guard before == nil || isProbe else { return }
-        hold = Hold(
-            failure: failure, since: before?.since ?? now.wall, nextProbe: now.boot + wait)
+        hold = Hold(failure: failure, since: before?.since ?? now.wall, nextProbe: now.boot + wait)
         guard before == nil else { return }
         effects.append(.note(name, .held(failure, probeIn: wait)))
     }

@@ -53,7 +53,6 @@ struct DestinationMachine: Sendable {
         var nextProbe: BootInstant?
     }
 
-    /// No route leads to it.
     enum Offline: Sendable, Equatable {
         /// Until the network says otherwise.
         case noRoute
@@ -169,7 +168,6 @@ struct DestinationMachine: Sendable {
 
     var name: DestinationName { options.name }
 
-    /// Names an attempt among all destinations.
     func attemptID(_ number: UInt64) -> AttemptID { AttemptID(destination: name, number: number) }
 
     // MARK: What changes from outside
@@ -231,7 +229,6 @@ struct DestinationMachine: Sendable {
         for id in tracked.keys { tracked[id]?.reset(at: now.boot) }
     }
 
-    /// Whether a route leads there.
     mutating func setRoute(_ isPresent: Bool, at now: Moment) {
         if !isPresent {
             if offline != .noRoute {

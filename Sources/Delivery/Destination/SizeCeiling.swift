@@ -17,13 +17,11 @@ struct SizeCeiling: Sendable, Equatable {
     /// The largest batch that is formed, in uncompressed bytes.
     var bytes: Int { max(1, Int(min(Double(wireBytes) * bytesPerWireByte, 1e15))) }
 
-    /// Another body was refused.
     mutating func refuse(wireBytes refused: Int, bytes: Int) {
         let candidate = SizeCeiling(refusedWireBytes: refused, bytes: bytes)
         if candidate.wireBytes <= wireBytes { self = candidate }
     }
 
-    /// A batch was acknowledged.
     mutating func acknowledge() {
         acknowledged += 1
         guard acknowledged >= 100 else { return }

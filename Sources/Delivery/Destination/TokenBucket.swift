@@ -25,7 +25,6 @@ struct TokenBucket: Sendable {
         return .nanoseconds(Int64(min(1e18, (1 - level) / perSecond * 1e9)) + 1)
     }
 
-    /// Charges requests.
     mutating func charge(_ requests: Int, at now: BootInstant) {
         fill(at: now)
         level -= Double(requests)

@@ -80,8 +80,7 @@ public actor DeliveryDriver {
         self.summaries = summaries
         self.persist = persist
         self.countLate = countLate
-        machine = DeliveryMachine(
-            options, switches: switches, isEnabled: isEnabled, at: Moment(time), using: &random)
+        machine = DeliveryMachine(options, switches: switches, isEnabled: isEnabled, at: Moment(time), using: &random)
     }
 
     /// How old the snapshot may be while batches come and go.

@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// Which network interfaces work at this moment.
 struct NetworkInterfaces {
     private var running: Set<UInt32> = []
     /// Whether one of them, loopback apart, has an address that is not link-local.
@@ -8,7 +7,6 @@ struct NetworkInterfaces {
     /// The kernel did not say: then nothing counts as broken, and senders find out.
     private var isUnknown = false
 
-    /// Whether an interface is up and has a carrier.
     func isRunning(_ interface: UInt32) -> Bool { isUnknown || running.contains(interface) }
 
     init() {

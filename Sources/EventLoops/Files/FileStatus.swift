@@ -71,7 +71,6 @@ package struct FileStatus: Sendable, Equatable {
     package func belongs(toRootOr user: UInt32) -> Bool { owner == 0 || owner == user }
 }
 
-/// The room in a file system, for this user.
 package struct FileSystemRoom: Sendable {
     package let freeBytes: Int
     /// Nil where the file system counts none.

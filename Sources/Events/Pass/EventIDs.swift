@@ -28,8 +28,7 @@ struct EventIDs: ~Copyable {
         // The highest random bit is left zero: room to count.
         let high = current << 16 | 0x7000 | random.next() & 0x7FF
         let low = 0x8000_0000_0000_0000 | random.next() >> 2
-        UUIDv7(high: high, low: low).write(
-            to: UnsafeMutableRawBufferPointer(start: text, count: EventIDs.length))
+        UUIDv7(high: high, low: low).write(to: UnsafeMutableRawBufferPointer(start: text, count: EventIDs.length))
     }
 
     /// Writes the next id.

@@ -41,7 +41,6 @@ extension EventPass {
     private struct Property {
         /// The text of its name, as far as it is kept.
         var key: Range<Int>
-        /// The value, quotes included.
         var value: Range<Int>
         /// How many bytes of the text of a value are kept; nil for all of it.
         var keptValue: Int?

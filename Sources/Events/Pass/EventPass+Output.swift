@@ -28,7 +28,6 @@ struct Additions: OptionSet {
         MemberName.app.bit | MemberName.country.bit | MemberName.hostName.bit | MemberName.observedAt.bit
         | MemberName.id.bit
 
-    /// The same as members of the scanner.
     static let members =
         MemberName.app.bit | MemberName.sessionID.bit | MemberName.country.bit | MemberName.device.bit
         | MemberName.observedAt.bit | MemberName.id.bit
@@ -197,7 +196,6 @@ extension EventPass {
         return out + front.count
     }
 
-    /// Adds a member to `front`.
     mutating func addFront(_ name: StaticString, _ value: (inout [UInt8]) -> Void) {
         if !front.isEmpty { front.append(.comma) }
         front.append(.quote)

@@ -109,8 +109,7 @@ extension EventPass {
             {
                 return verdict
             }
-            return judgeText(
-                content, next, more: Array(",\"stream\":\"".utf8) + stream + [.quote], isPiece: isPiece)
+            return judgeText(content, next, more: Array(",\"stream\":\"".utf8) + stream + [.quote], isPiece: isPiece)
         }
     }
 

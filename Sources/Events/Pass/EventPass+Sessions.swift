@@ -153,7 +153,6 @@ extension EventPass {
         block.startPlace = -1
     }
 
-    /// Puts a session in the tail.
     private mutating func use(_ found: Sessions.Session?) {
         guard found?.serial ?? 0 != block.serial else { return }
         block.serial = found?.serial ?? 0

@@ -46,8 +46,7 @@ extension EventPass {
         if block.mode != .off, wanted.contains(.sessionID) || type == .startSession, !goesOnWithSession(time, type) {
             startsSession = resolveSession(time, type)
         }
-        return Verdict(
-            kind: .accepted, priority: priority, eventTime: time, startsSession: startsSession, next: next)
+        return Verdict(kind: .accepted, priority: priority, eventTime: time, startsSession: startsSession, next: next)
     }
 
     @inline(__always)
@@ -71,7 +70,6 @@ extension EventPass {
         return verdict(.quarantined, next)
     }
 
-    /// Withholds a text.
     mutating func withhold(_ next: Int) -> Verdict {
         problem = Problem(
             reason: .unredactable, limit: nil, detail: "text that may contain members, some of which containers hide")

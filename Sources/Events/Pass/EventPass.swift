@@ -68,7 +68,6 @@ public struct EventPass: ~Copyable {
     var scratch: [UInt8] = []
     /// The name where it is not in the block as it is.
     var nameText = LineBuffer(capacity: 1024)
-    /// When the last cut was noted with what it was.
     var cutNotedAt: Timestamp?
     /// What happens to the line when a check has failed.
     var failure = Verdict.Kind.quarantined

@@ -77,7 +77,6 @@ struct Sessions: ~Copyable {
     }
     static func key(app: String) -> String { "session/\(app)" }
 
-    /// The place of a producer that is known.
     func known(_ key: String) -> Int? { places[key] }
 
     /// The place of a producer; a new one gets one, and somebody else's if there is none left.

@@ -19,7 +19,6 @@ public struct RawMember {
         self.value = value
     }
 
-    /// Whether it has that name, however that is spelled.
     package func isNamed(_ name: [UInt8], in base: UnsafePointer<UInt8>) -> Bool {
         if isEscaped {
             return JSONString.decoded(UnsafeBufferPointer(start: base + self.name.lowerBound, count: self.name.count))

@@ -36,7 +36,6 @@ struct ScanFailure: Equatable {
     /// Where, in bytes from the beginning of the text that was scanned.
     let byte: Int
 
-    /// One line for a person.
     var message: String {
         code.rawValue.split(separator: "%", omittingEmptySubsequences: false).joined(separator: "\(byte)")
     }

@@ -216,7 +216,6 @@ public actor Backfill {
         throw IntakeError(.tooLarge, "the piece is too large for this queue")
     }
 
-    /// The intake, with the settings in force.
     private func intake(for options: Options) -> Intake {
         guard let intake else {
             let made = Intake(

@@ -67,7 +67,6 @@ public final class IntakeRules: @unchecked Sendable {
     /// Whether containers are in force, as of the last `refresh`.
     var isIdle: Bool { engine.isIdle }
 
-    /// Publishes what the rules have done.
     func publish() { figures?.update { $0.rules = engine.counts } }
 
     // MARK: Events

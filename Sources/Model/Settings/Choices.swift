@@ -1,6 +1,5 @@
 // What settings choose between and modules act on: each is said here once, with its word in the configuration.
 
-/// What the lines of an app are.
 package enum LineKind: String, Sendable, CaseIterable {
     /// An object whose `name` is a text is an event, any other object a record; with `log` each line is a record.
     case event, log

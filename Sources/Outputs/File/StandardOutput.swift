@@ -23,7 +23,6 @@ public actor StandardOutput: MeasuredOutput {
     private let time: any TimeSource
     private let builder: BodyBuilder
     package var measures = OutputMeasures()
-    /// What is left of a batch that was cut.
     private var rest: (batch: BatchID, lines: ArraySlice<UInt8>)?
 
     /// - Parameters:

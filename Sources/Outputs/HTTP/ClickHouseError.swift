@@ -8,7 +8,6 @@ struct ClickHouseError {
     enum Kind: CaseIterable {
         /// A row that the table or the format does not take.
         case row
-        /// Passes by itself.
         case passing
         /// The query in the address is wrong, or does not fit the table.
         case query

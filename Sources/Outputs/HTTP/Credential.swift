@@ -6,7 +6,6 @@ enum Credential: Equatable {
     case argument(String)
 }
 
-/// Where a format has its token.
 package enum TokenPlace: Sendable, Equatable {
     /// In `Authorization`, behind this word: `Bearer`, `Splunk`.
     case authorization(scheme: String)

@@ -74,8 +74,7 @@ public actor DocumentFetcher {
         }
         var headers = ["Accept: application/json, */*"]
         if let etag { headers.append("If-None-Match: \(etag)") }
-        let request = HTTPRequest(
-            method: .get, url: options.url, headers: headers, answerLimit: largest + 1)
+        let request = HTTPRequest(method: .get, url: options.url, headers: headers, answerLimit: largest + 1)
         switch await client.perform(request) {
         case .failed(let failure), .noRoute(let failure): return .failed(failure)
         case .answered(let answer):

@@ -96,8 +96,7 @@ actor HTTPClient {
             await withCheckedContinuation { continuation in
                 transfer.continuation = continuation
                 // A request that is alone closes a connection that others have left idle, until one is left.
-                shim_curl_multi_set_long(
-                    multi, CURLMOPT_MAXCONNECTS, active.isEmpty ? 1 : HTTPClient.mostConnections)
+                shim_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, active.isEmpty ? 1 : HTTPClient.mostConnections)
                 if let failure = begin(transfer) { continuation.resume(returning: .failed(failure)) }
             }
         } onCancel: {

@@ -6,7 +6,6 @@ struct HTTPRequest {
     /// What is asked.
     enum Method {
         case post
-        /// It has no body.
         case get
         case put
         /// Nothing: only a connection is made, plain, for what is to be spoken over it instead of HTTP.
@@ -14,7 +13,6 @@ struct HTTPRequest {
     }
 
     var method = Method.post
-    /// Where it goes.
     var url: String
     /// `Name: value`, one each.
     var headers: [String] = []
@@ -52,7 +50,6 @@ package struct HTTPAnswer: Sendable, Equatable {
     var body: [UInt8] = []
     /// What of the request is not shown where the body is.
     var secrets: [String] = []
-    /// How much of it `body` is.
     var extent = Extent.whole
     var retryAfter: String?
     /// `x-ms-retry-after-ms`.
@@ -71,7 +68,6 @@ package struct HTTPAnswer: Sendable, Equatable {
 
     /// How much of an answer's body was kept.
     package enum Extent: Sendable {
-        /// All of it.
         case whole
         /// As much as the request's limit allows: there was more.
         case cutHere
@@ -98,11 +94,9 @@ package struct HTTPAnswer: Sendable, Equatable {
     }
 }
 
-/// What happened to a request.
 enum HTTPResult: Sendable {
     /// There is an answer, at least its head.
     case answered(HTTPAnswer)
-    /// There is none.
     case failed(Failure)
     /// The kernel knows no way to the address: nothing left this machine.
     case noRoute(Failure)

@@ -2,7 +2,6 @@ internal import CCurl
 internal import EventLoops
 package import Model
 
-/// How a ClickHouse table compares with what is sent to it.
 package enum TableComparison: Sendable, Equatable {
     /// It is no insert into one of ClickHouse's tables.
     case notClickHouse
@@ -33,7 +32,6 @@ extension HTTPOutput {
     }
 }
 
-/// What an address of ClickHouse inserts into, and how.
 private struct ClickHouseInsert {
     let table: String
     /// The address without its query and settings.

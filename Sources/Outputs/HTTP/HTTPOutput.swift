@@ -207,7 +207,6 @@ public actor HTTPOutput: MeasuredOutput {
         }
     }
 
-    /// Where this batch goes.
     private func address(for key: String) -> String {
         var arguments = [encoder.traits.arguments]
         if case .argument(let argument) = credential { arguments.append(argument) }

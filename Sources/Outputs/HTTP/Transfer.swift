@@ -15,7 +15,6 @@ final class Transfer {
     let easy: UnsafeMutableRawPointer
     /// Which settings the handle was made with.
     let generation: Int
-    /// Which request it works on.
     var id: UInt64 = 0
     /// Which request has been given time to end by itself; see `HTTPClient.endEarlyAnswers`.
     var graceFor: UInt64 = 0

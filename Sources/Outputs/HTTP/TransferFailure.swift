@@ -11,7 +11,6 @@ enum TransferFailure {
         return lacksRoute(code, transfer, options) ? .noRoute(failure) : .failed(failure)
     }
 
-    /// The failure of a transfer without an answer.
     static func describe(_ code: CURLcode, _ transfer: Transfer, url: String) -> Failure {
         let host = HTTPAddress(url)?.host ?? "the destination"
         let text = transfer.libraryText

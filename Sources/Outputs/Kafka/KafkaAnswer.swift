@@ -4,7 +4,6 @@ internal import Model
 struct KafkaAnswer: Equatable {
     /// What is done with records that met it.
     enum Action: Equatable {
-        /// They go again.
         case retry
         /// A person must look.
         case hold

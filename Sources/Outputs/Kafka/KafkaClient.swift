@@ -38,7 +38,6 @@ actor KafkaClient {
         self.time = time
     }
 
-    /// Whether a producer exists, with its threads.
     var isAwake: Bool { !producers.isEmpty }
 
     /// Other certificates and passwords: what is on its way ends as it began, everything else goes to a new producer.
@@ -105,8 +104,7 @@ actor KafkaClient {
         if let current { retire(current) }
         lastProducer += 1
         let id = lastProducer
-        let producer = try KafkaProducer(
-            id, properties, generation: generation, token, on: loop, at: time.bootTime)
+        let producer = try KafkaProducer(id, properties, generation: generation, token, on: loop, at: time.bootTime)
         if let failure = producer.watch({ [weak self] in self?.assumeIsolated { $0.take(from: id) } }) {
             producer.close()
             throw OutputError(.library, failure.message)

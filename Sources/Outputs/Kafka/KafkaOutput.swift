@@ -39,8 +39,7 @@ public actor KafkaOutput: MeasuredOutput {
         builder = try BodyBuilder(NDJSONEncoder(), .none)
         let files = try KafkaOutput.rehearse(name, options, log: log, at: time.bootTime)
         self.files = files
-        topics = EventTemplates(
-            [options.settings.kafka.topic], options.settings.templateScope(log: log, time: time))
+        topics = EventTemplates([options.settings.kafka.topic], options.settings.templateScope(log: log, time: time))
         firstCertificates = files.certificates
         measures.certificates = files.certificates
         followsFiles = files.areAny

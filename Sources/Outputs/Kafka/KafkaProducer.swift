@@ -20,7 +20,6 @@ struct KafkaToken {
     let text: Secret
     /// By the wall clock; nil: it does not say.
     let expires: Timestamp?
-    /// Whose it is, for the library.
     let client: String
 
     /// Gives it to a producer that was only just made.
@@ -48,7 +47,6 @@ final class KafkaProducer {
     }
 
     let id: UInt64
-    /// Which settings it was made with.
     let generation: Int
     let openedAt: BootInstant
     /// The access token that its connections show; nil without one. It is the same for the producer's life.
@@ -59,7 +57,6 @@ final class KafkaProducer {
     var isLeaving = false
     /// What went wrong last, for calls that time out.
     var lastError: (code: Int32, words: String)?
-    /// Ends the search for brokers.
     var searchTimer: EventLoop.TimerID?
     /// Ends the wait for another batch.
     var idleTimer: EventLoop.TimerID?

@@ -17,8 +17,7 @@ struct NATSAddress: Hashable, Sendable {
     /// The server of `nats://host:port` or `tls://host:port`; throws with code `invalidSetting`.
     init(url text: String) throws(OutputError) {
         let url = EndpointURL(text)
-        try require(
-            url?.hasCredentials != true, "the url contains a user or password; use user and password_file")
+        try require(url?.hasCredentials != true, "the url contains a user or password; use user and password_file")
         guard let url, ["nats", "tls"].contains(url.scheme), ["", "/"].contains(url.path),
             let address = NATSAddress(
                 authority: String(text.dropFirst("\(url.scheme)://".count).prefix { $0 != "/" }), usualPort: 4222)

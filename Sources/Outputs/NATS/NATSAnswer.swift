@@ -86,7 +86,6 @@ enum NATSAnswer {
 /// What a line `-ERR` of a server means.
 struct NATSComplaint: Equatable {
     enum Scope: Equatable {
-        /// The connection: it ends.
         case connection
         /// Publishing to our subject: it goes on, and no acknowledgement comes.
         case publishing

@@ -30,7 +30,6 @@ actor NATSClient {
     var nextLink: UInt64 = 0
     /// Why the last attempt to connect failed.
     var lastRefusal: Failure?
-    /// Which server is tried first.
     var firstServer: Int
     /// Servers that others told of.
     var learned: [NATSAddress] = []

@@ -6,7 +6,6 @@ struct NATSInfo: Equatable {
     let nonce: String?
     /// Whether it speaks TLS only, after this line.
     let requiresTLS: Bool
-    /// Whether it offers TLS.
     let offersTLS: Bool
     /// Whether it knows headers; without them there is no `Nats-Msg-Id`.
     let hasHeaders: Bool

@@ -19,7 +19,6 @@ final class NATSLink {
 
     let id: UInt64
     let address: NATSAddress
-    /// Which settings it was made with.
     let generation: Int
     let openedAt: BootInstant
     var phase = Phase.greeting
@@ -66,7 +65,6 @@ final class NATSLink {
         }
     }
 
-    /// Whether TLS is spoken, or about to be.
     var isEncrypted: Bool { tls != nil }
     var isOpen: Bool { socket >= 0 }
     /// Whether the kernel did not take all that was said.

@@ -6,7 +6,6 @@ enum NATSOperation: Equatable {
     case message(subject: String, headers: [UInt8], payload: [UInt8])
     /// It wants a sign of life.
     case ping
-    /// Ours, answered.
     case pong
     /// A line that says that all is well.
     case ok

@@ -58,7 +58,6 @@ enum S3Answer {
     ]
     private static let noToken = "the session token is no longer valid; give the agent new credentials"
     private static let elsewhere = "the bucket is in another region; set region and endpoint"
-    /// The codes of what passes by itself.
     private static let passing: Set<String> = [
         "ConditionalRequestConflict", "InternalError", "OperationAborted", "RequestTimeout", "ServiceUnavailable",
         "SlowDown", "TemporaryRedirect",

@@ -70,13 +70,11 @@ struct CredentialService {
                     "no credentials: \(name) answered \(answer.status)\(word) when asked for \(what)")
             }
             if let value = read(answer.body) { return value }
-            throw CredentialFailure(
-                kind: .protocolViolation, "no credentials: the answer of \(name) is not \(what)")
+            throw CredentialFailure(kind: .protocolViolation, "no credentials: the answer of \(name) is not \(what)")
         }
     }
 }
 
-/// Why there are no credentials.
 struct CredentialFailure: Error {
     let failure: Failure
 

@@ -5,7 +5,6 @@ internal import Model
 /// A destination's certificates and its secret, which may be in files: looked at once a second at most, and read again when
 /// they change. What cannot be used leaves the last good one in force.
 struct FollowedFiles {
-    /// What is in use that was not before.
     struct Changes {
         var hasCertificates = false
         var hasSecret = false

@@ -9,7 +9,6 @@ struct WatchedFile {
     let path: String
     /// The most bytes that it may have: what it is read into is memory.
     let limit: Int
-    /// The state that `content` is of.
     private var status: FileStatus?
     /// Its bytes at the last successful reading; empty before.
     private(set) var content: [UInt8] = []

@@ -86,7 +86,6 @@ final class TLSSession {
         try CertificateFile(pem: contents.certificate, path: "certificate_file").present(in: context, key: contents.key)
     }
 
-    /// Takes bytes of the network.
     func receive(_ bytes: ArraySlice<UInt8>) {
         var written = 0
         // A memory BIO takes all, or there is no memory: then the session starves and its connection times out.
@@ -103,7 +102,6 @@ final class TLSSession {
         return Array(bytes[..<read])
     }
 
-    /// Goes on with the handshake.
     func shakeHands() -> Handshake {
         ERR_clear_error()
         let result = SSL_do_handshake(tls)

@@ -172,7 +172,6 @@ struct FilledTemplates {
     /// Which of them each event has; nil: all have the first.
     fileprivate(set) var which: [Int]?
 
-    /// Which of the texts an event has.
     func number(of event: Int) -> Int { which?[event] ?? 0 }
 
     subscript(event: Int) -> [String] { texts[number(of: event)] }

@@ -23,7 +23,6 @@ struct Ballast {
         size = max(Ballast.least, min(most, room / 2))
     }
 
-    /// Whether all of it is there.
     var isWhole: Bool { Ballast.held(path) >= size }
 
     private static func held(_ path: String) -> Int {

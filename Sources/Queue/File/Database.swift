@@ -6,7 +6,6 @@ internal import Glibc
 final class Database {
     /// SQLite's connection; open until `close`.
     private(set) var handle: OpaquePointer?
-    /// The database file.
     let path: String
     /// Pages in the WAL after the last commit.
     fileprivate(set) var walPages = 0

@@ -2,7 +2,6 @@ internal import EventLoops
 internal import Logs
 internal import Model
 
-/// What opening a queue gives.
 struct Opening {
     let file: QueueFile
     let figures: Figures
@@ -89,10 +88,8 @@ extension Figures {
         lanes += Priority.allCases.map { Lane(key: LaneKey(destination: id, priority: $0), name: name) }
     }
 
-    /// Deliveries that have expired, of all lanes.
     var expired: Int { lanes.reduce(0) { $0 + $1.ledger.expired } }
 
-    /// Deliveries that are queued, of all lanes.
     var queued: Int { lanes.reduce(0) { $0 + $1.ledger.queued } }
 
     /// The place of a lane; nil for an unknown destination.
@@ -100,7 +97,6 @@ extension Figures {
         lanes.firstIndex { $0.priority == priority && $0.name == name }
     }
 
-    /// Counts one dead letter less.
     mutating func forgetDeadLetter(_ key: LaneKey?) {
         guard let key, let index = lane(key) else { return }
         lanes[index].deadLetters -= 1

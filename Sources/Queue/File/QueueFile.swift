@@ -12,7 +12,6 @@ final class QueueFile {
     private let chunkFactsStatement: Statement
     private let findDeliveryStatement: Statement
     private let walkStatement: Statement
-    /// For `TableWriter`.
     let writing: WriteStatements
     private var others: [String: Statement] = [:]
 
@@ -246,7 +245,6 @@ final class QueueFile {
         return part
     }
 
-    /// The rows of a chunk in a lane.
     func rows(of chunk: Int64, in lane: LaneKey) throws(QueueError) -> [DeliveryRow] {
         var rows: [DeliveryRow] = []
         try walk(lane, from: chunk) { row in

@@ -16,7 +16,6 @@ enum RowCheck {
 }
 
 extension DeliveryRow {
-    /// What the row comes to in a lane.
     func check(in lane: LaneKey) -> Int64 {
         var names: Int64 = -1
         for byte in deadlines?.text.utf8 ?? "".utf8 { names = RowCheck.of(names, Int64(byte)) }

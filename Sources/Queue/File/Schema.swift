@@ -3,7 +3,6 @@ internal import Model
 
 /// Makes, checks and upgrades the database's tables.
 enum Schema {
-    /// The version that this program writes.
     static let version = 8
     /// "SPOO": the first four bytes of the database say whose it is.
     static let applicationID = 0x5350_4F4F
@@ -72,7 +71,6 @@ enum Schema {
         return try columns == self.columns(of: known)
     }
 
-    /// Tables and columns, in order.
     static func columns(of database: Database) throws(QueueError) -> [String] {
         try database.prepare(
             "SELECT m.type || ' ' || m.name || ' ' || ifnull(p.name, '') FROM sqlite_schema AS m "

@@ -6,7 +6,6 @@ final class StateDirectory {
     let path: String
     private var descriptor: Descriptor?
 
-    /// The database file's path.
     var database: String { "\(path)/queue.sqlite" }
 
     /// A complete replacement of a damaged database, waiting to take its place.
@@ -24,8 +23,7 @@ final class StateDirectory {
         }
         let opened: Descriptor
         do {
-            opened = try Descriptor(
-                checking: open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), "open")
+            opened = try Descriptor(checking: open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), "open")
         } catch {
             throw StateDirectory.error("cannot open \(path)", error)
         }

@@ -3,7 +3,6 @@ internal import Model
 
 /// Makes what was salvaged consistent: chunks and deliveries need each other, figures need both.
 struct SalvageBalance {
-    /// What is missing.
     struct Loss {
         var events = 0
         /// Whether that is all of it: the ledger or its copy was there.

@@ -19,7 +19,6 @@ struct SalvagedRow {
     private static let counts: ClosedRange<Int64> = 0...1 << 53
     private static let times: ClosedRange<Int64> = -(1 << 62)...1 << 62
 
-    /// What the numbers in columns may be.
     private static let bounds: [String: [(columns: ClosedRange<Int>, numbers: ClosedRange<Int64>)]] = [
         "destination": [(0...0, 1...1 << 31), (2...3, counts)],
         "chunk": [

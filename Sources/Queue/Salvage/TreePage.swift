@@ -61,7 +61,6 @@ struct TreePage {
     }
 }
 
-/// A value of a record.
 enum RecordValue: SQLValue {
     case null
     case integer(Int64)

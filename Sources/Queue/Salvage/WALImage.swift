@@ -7,7 +7,6 @@ struct WALImage {
     private(set) var pageSize: Int?
     /// Where the newest version of each page begins in the file.
     private(set) var pages: [Int: Int] = [:]
-    /// The highest page in it.
     private(set) var lastPage = 0
     /// Whether complete transactions follow a damaged place: SQLite would silently drop them.
     private(set) var isDamaged = false

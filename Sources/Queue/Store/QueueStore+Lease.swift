@@ -124,7 +124,6 @@ extension QueueStore {
 extension QueueState {
     /// What a lane gives without a write.
     enum Lease {
-        /// Everything is held.
         case nothing
         /// A full chunk, which is a batch as it is stored.
         case leased(Batch)

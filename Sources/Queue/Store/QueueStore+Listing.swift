@@ -104,7 +104,6 @@ extension QueueState {
         }
     }
 
-    /// The rows that an id names: one row, or all of a batch.
     func rows(_ id: String, _ file: QueueFile) throws(QueueError) -> (lane: Int, rows: [DeliveryRow])? {
         if let batch = BatchID(id) {
             guard let found = try file.lookUp(batch), let lane = figures.lane(found.lane) else { return nil }

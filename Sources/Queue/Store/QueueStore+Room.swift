@@ -151,7 +151,6 @@ extension Transaction {
         return nil
     }
 
-    /// The oldest chunk, from one on, that any of the lanes waits for.
     private func oldestChunk(of lanes: some Sequence<Lane>, from: Int64) throws(QueueError) -> Int64? {
         var oldest: Int64?
         for lane in lanes where lane.ledger.queued > 0 {

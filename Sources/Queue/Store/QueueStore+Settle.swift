@@ -54,7 +54,6 @@ extension QueueStore {
 extension Transaction {
     /// A run of one row's events with one fate.
     private struct Run {
-        /// Places in the chunk.
         let events: Range<Int>
         let disposition: Settlement.Disposition
     }

@@ -97,7 +97,6 @@ extension Transaction {
 
     // MARK: Rows
 
-    /// Takes a chunk into the queue.
     mutating func insert(_ chunk: NewChunk) throws(QueueError) {
         state.figures.totals.lastChunk += 1
         let id = Int64(state.figures.totals.lastChunk)

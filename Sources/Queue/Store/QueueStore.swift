@@ -42,7 +42,6 @@ public actor QueueStore: BatchStore, CommitStore {
     /// The callers that wait for the next sync (`durability = "crash"`), and when the last one was.
     var syncWaiters: [UnsafeContinuation<Result<Void, QueueError>, Never>] = []
     var lastSync: BootInstant?
-    /// Syncs since the start.
     var syncs = 0
     var isPublishing = false
     private var timers: [Timer: EventLoop.TimerID] = [:]

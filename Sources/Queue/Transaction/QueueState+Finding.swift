@@ -7,11 +7,9 @@ extension QueueState {
     enum Candidate {
         /// A full chunk, under the id that was drawn when it was stored.
         case whole(DeliveryRow, BatchID)
-        /// Rows to be joined, in order.
         case join([DeliveryRow])
         /// A row of which some events may be too old to be sent.
         case sift(DeliveryRow)
-        /// Everything is held.
         case nothing
     }
 

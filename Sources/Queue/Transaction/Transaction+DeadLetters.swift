@@ -135,7 +135,6 @@ extension QueueFile {
         ).all { ($0.text(0), UnkeptLines($0.bytes(1))) }.compactMap { name, lines in lines.map { (name, $0) } }
     }
 
-    /// The files that have to stay, with a path each.
     func filesToStay() throws(QueueError) -> [String: String] {
         var files: [String: String] = [:]
         for row in try unkept() { files[UnkeptLines.file(ofRow: row.name)] = row.lines.path }

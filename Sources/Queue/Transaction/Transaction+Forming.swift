@@ -2,7 +2,6 @@ internal import Model
 
 // Making batches of what waits.
 extension Transaction {
-    /// Forms and leases what comes next in a lane.
     mutating func form(_ request: LeaseRequest, _ lane: Int) throws(QueueError) -> Batch? {
         // Each round that gives no batch has taken something out of the lane: lost or expired.
         while true {

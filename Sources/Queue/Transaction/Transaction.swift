@@ -9,7 +9,6 @@ internal import Model
 struct Transaction: ~Copyable {
     /// Reads what the tables hold, changes of this transaction included.
     let file: QueueFile
-    /// Writes them.
     var tables: TableWriter
     /// What takes the place of the store's own state with the COMMIT.
     var state: QueueState

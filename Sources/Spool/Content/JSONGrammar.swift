@@ -2,7 +2,6 @@
 ///
 /// It knows the grammar, and nothing of what a value means: neither what its strings say, nor whether they are UTF-8.
 struct JSONGrammar {
-    /// What a byte is to the value.
     enum Step {
         /// It belongs to the value, which goes on.
         case inside

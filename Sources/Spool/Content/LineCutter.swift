@@ -4,7 +4,6 @@ internal import Model
 /// Cuts blocks into runs of whole lines without looking at every line: a run ends at a line feed, and no line in it is
 /// longer than the limit. A pure core.
 struct LineCutter {
-    /// What is at the beginning of a block.
     enum Piece: Equatable {
         /// So many bytes of whole lines, the last ending in LF.
         case lines(Int)

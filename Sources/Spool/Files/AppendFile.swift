@@ -58,7 +58,6 @@ final class AppendFile {
     enum Stage {
         /// It may be a copy of a file that was read, made by rotation; it is not read before that is known.
         case suspect
-        /// It is read as it grows.
         case reading
         /// It is shorter than what was read of it, and may become what it was: it is not read for a moment.
         case cut
@@ -194,7 +193,6 @@ extension AppendFile {
         var cutTo: Int64 = 0
         /// Of a suspect: how far another file had what it may be a copy of.
         var sharedTo: Int64 = 0
-        /// When it was last seen to change.
         var lastChange = BootInstant(nanoseconds: 0)
         /// Since when it is what it is, if it is not read as it grows.
         var stageSince = BootInstant(nanoseconds: 0)

@@ -163,7 +163,6 @@ struct FileName: Hashable, Comparable {
         return FileName(whole: bytes)
     }
 
-    /// The original name if this is a claim.
     var claimed: FileName? {
         guard bytes.count > FileName.claimLength, bytes.starts(with: FileName.claimPrefix),
             bytes[FileName.claimLength - 1] == UInt8(ascii: "."),

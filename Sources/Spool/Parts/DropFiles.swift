@@ -9,7 +9,6 @@ struct DropFiles {
     var reading: DropReading?
     /// Those that are read in part and go on when it is their turn.
     var asides = FairQueue<DropReading>()
-    /// Whether the next one is one that was set aside.
     var isAsideNext = false
     /// Those that wait for the sink's word, and those that have it.
     var parked: [FileID: DropReading] = [:]
@@ -26,7 +25,6 @@ struct DropFiles {
     /// Those that were unlinked, which is not durable yet.
     var removal = Removal()
 
-    /// Whether none waits or is being read.
     var areAllRead: Bool { waiting.isEmpty && asides.isEmpty && reading == nil }
 
     /// How many are known and not read.

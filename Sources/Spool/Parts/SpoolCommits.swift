@@ -9,7 +9,6 @@ struct SpoolCommits {
     var isWanted = false
     /// Whether the file that was read last waits for the sink's word.
     var isParked = false
-    /// When the last one began.
     var last = BootInstant(nanoseconds: 0)
 }
 

@@ -40,7 +40,6 @@ struct SpoolWatch: ~Copyable {
     var directories: [Int32: SpoolDirectory] = [:]
     /// Those that are looked through from time to time.
     var polled: [SpoolDirectory] = []
-    /// Why all of them are.
     var pollReason: String?
     /// Append files renamed in the watch's last events, by the kernel's cookie, with their old names; of those that had gone before
     /// they were looked at no more is known.

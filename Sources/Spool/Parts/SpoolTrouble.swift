@@ -8,7 +8,6 @@ struct SpoolTrouble {
     var nested: (path: FileName, wasSeen: Bool)?
     /// Directories with append files for which there was no room, by the holders of those files; none while they are listed again.
     var crowded: [Holder: [FileName: SpoolDirectory]] = [:]
-    /// What was refused and logged.
     var refusals: Set<FileName> = []
     var passedOver = PassedOver()
     var secondTries = SecondTries()

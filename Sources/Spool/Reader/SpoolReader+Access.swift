@@ -75,7 +75,6 @@ extension SpoolReader {
         return trouble.refusals.insert(what).inserted
     }
 
-    /// A name could not be looked at.
     func notOpened(_ directory: SpoolDirectory, _ name: FileName, _ error: SystemError) {
         let path = name.bytes.isEmpty ? directory.path : directory.path(of: name)
         switch error.number {
@@ -148,7 +147,6 @@ extension SpoolReader {
 
     // MARK: Descriptors
 
-    /// Opens an append file for reading, unless it is open.
     func open(_ file: AppendFile) throws(SystemError) {
         held.uses += 1
         file.lastUse = held.uses

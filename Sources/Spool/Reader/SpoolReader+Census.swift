@@ -86,7 +86,6 @@ extension SpoolReader {
         clinux_release_memory()
     }
 
-    /// Counts a file. False: all are counted.
     private func count(next census: inout Census) -> Bool {
         guard let (directory, stream, descriptor) = census.stream else {
             guard let directory = census.directories.popLast() else { return false }

@@ -69,7 +69,6 @@ struct ClosedPass {
 struct ClaimedFile {
     var id: FileID
     var directory: SpoolDirectory
-    /// The name of ours.
     var claim: FileName
     /// The app whose it was; for the archive.
     var app: String

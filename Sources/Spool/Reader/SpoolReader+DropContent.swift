@@ -62,8 +62,7 @@ extension SpoolReader {
             drop.isEventWaiting = true
             return handEvent(of: drop)
         case .tooLong(let length):
-            tooLong(
-                "event", length, from: drop.source, at: drop.splitter.eventOffset, content: drop.splitter.event)
+            tooLong("event", length, from: drop.source, at: drop.splitter.eventOffset, content: drop.splitter.event)
         case .fault: return true
         }
         drop.taken = drop.splitter.place

@@ -181,7 +181,6 @@ extension SpoolReader {
         }
     }
 
-    /// Looks at a file in its time of grace.
     func grace(_ file: AppendFile) {
         guard file.stage == .leaving, let descriptor = file.descriptor?.raw else { return }
         guard let status = try? FileStatus(of: descriptor), clinux_holds_lease(descriptor) == 1,

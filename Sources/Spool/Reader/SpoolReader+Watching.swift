@@ -67,7 +67,6 @@ extension SpoolReader {
         _ = inotify_rm_watch(kernel, watch)
     }
 
-    /// Has a directory watched that could not be.
     private func watchAgain(_ directory: SpoolDirectory) {
         guard !directory.isGone, directory.watch == nil, descriptor(of: directory) != nil else { return }
         do {
@@ -125,7 +124,6 @@ extension SpoolReader {
 
     // MARK: Changes
 
-    /// The bytes of a change with the longest name.
     private static let longestChange = MemoryLayout<inotify_event>.size + Int(NAME_MAX) + 1
 
     /// Takes up what the kernel has told, for so long at most: a flood of changes must not keep the loop from everything

@@ -132,8 +132,7 @@ extension SpoolReader {
         let (begin, count) = (file.taken.offset, end - file.taken.offset)
         counters.zeroBytes += ByteCount(count)
         if isNews(FileName(file.path.bytes + [0])) {
-            log.warning(
-                "zeros in a file are skipped", ["path": shown(file.path), "offset": begin, "bytes": count])
+            log.warning("zeros in a file are skipped", ["path": shown(file.path), "offset": begin, "bytes": count])
         }
         if file.size < end { file.endContent(at: end) }
         try took(file, upTo: try mark(at: end, descriptor), descriptor)

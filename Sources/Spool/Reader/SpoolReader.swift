@@ -28,7 +28,6 @@ public actor SpoolReader {
     var watching = SpoolWatch()
     var listing = Listing()
     var held: HeldDescriptors
-    /// The append files that are to be read, by app.
     var ready = FairQueue<AppendFile>()
     var streams: Streams
     var drops = DropFiles()
@@ -36,7 +35,6 @@ public actor SpoolReader {
     var backlog = Backlog()
     var buffer: ReadBuffer
     var owners: [UInt32: String] = [:]
-    /// The number in the name of the last claim.
     var lastClaim: UInt64
 
     // MARK: Its work
@@ -67,8 +65,7 @@ public actor SpoolReader {
     ) throws(SpoolError) {
         self.options = options
         held = HeldDescriptors(mostFiles: options.maxOpenFiles)
-        buffer = ReadBuffer(
-            size: Fingerprint.longest + max(SpoolReader.sliceBytes, options.maxEventSize + 1) + 1)
+        buffer = ReadBuffer(size: Fingerprint.longest + max(SpoolReader.sliceBytes, options.maxEventSize + 1) + 1)
         self.sink = sink
         self.loop = loop
         self.log = log

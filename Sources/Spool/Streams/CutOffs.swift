@@ -27,7 +27,6 @@ struct CutOffs {
     private struct Whole: Held {
         var streams: [Stream]
         var length: Int64
-        /// Whether its content was not known.
         var isNew: Bool
         var at: BootInstant
 

@@ -125,7 +125,6 @@ struct Inquiry {
         return judge(sight)
     }
 
-    /// The places by which a content is known.
     private func places(of content: KnownContent) -> [Int64] {
         let marks = content.marks.map(\.offset).filter { $0 > 0 }
         guard let size else { return marks + [content.place.offset] }

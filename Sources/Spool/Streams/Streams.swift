@@ -21,7 +21,6 @@ struct Streams {
     let settleTime: Duration
     /// How many files are known at most, about.
     private let most: Int
-    /// How many of them each holder has.
     private var counts: [Holder: Int] = [:]
 
     init(_ checkpoints: [Checkpoint], settleTime: Duration, most: Int, time: any TimeSource) {

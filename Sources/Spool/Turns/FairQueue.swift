@@ -12,14 +12,12 @@ struct FairQueue<Element> {
     }
 
     private var lines: [String: FIFO<Element>] = [:]
-    /// The lines that are not empty.
     private var turns = Heap<Turn, String>()
     private var nextNumber: UInt64 = 0
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
 
-    /// How many lines are not empty.
     var lineCount: Int { lines.count }
 
     func count(of line: String) -> Int { lines[line]?.count ?? 0 }

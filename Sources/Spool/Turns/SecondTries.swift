@@ -40,7 +40,6 @@ public enum SpoolObstacle: String, Sendable, CaseIterable {
 
 /// What could not be done because a system call failed, and is done again later: no error but those that mean it is final.
 struct SecondTries {
-    /// What is to be done again.
     enum Kind {
         case open, watch, list, look, read, check, sync
         /// All is to be listed: more waits than is remembered.
@@ -143,7 +142,6 @@ extension SpoolReader {
         wake()
     }
 
-    /// Has a look at what is under a name now.
     func look(at name: FileName, in directory: SpoolDirectory, isComplete: Bool = false) {
         guard !directory.isGone else { return }
         if case .drop = kind(of: name, in: directory) {

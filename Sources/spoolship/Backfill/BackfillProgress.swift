@@ -9,7 +9,6 @@ struct BackfillProgress {
 
     /// The size of all files in bytes, as they are on the disk.
     let total: ByteCount
-    /// How many bytes were taken.
     private(set) var taken: ByteCount = 0
     private(set) var events = 0
     /// Why nothing goes on, if so.

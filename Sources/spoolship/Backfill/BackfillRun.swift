@@ -20,7 +20,6 @@ struct BackfillRun: Sendable {
 
     private let time = SystemTime()
 
-    /// How far it has come.
     private struct Course {
         var progress: BackfillProgress
         var line: ProgressLine
@@ -39,7 +38,6 @@ struct BackfillRun: Sendable {
         }
     }
 
-    /// How asking went on.
     private enum Answer {
         case taken(JSONValue)
         case later(String)

@@ -60,7 +60,6 @@ extension Command {
     }
 }
 
-/// An app's directory, as it is to be.
 struct AppDirectory {
     /// The drop box for users without their own directory.
     static let shared = "incoming"
@@ -167,7 +166,6 @@ struct AppDirectory {
     /// A directory that is there, and what is wrong with it; nil when nothing is.
     typealias Found = (name: String, status: FileStatus, problem: String?)
 
-    /// The directories of the spool, by name.
     static func list(in spool: String) throws(CommandFailure) -> [Found] {
         let names: [String]
         do throws(SystemError) { names = try WholeFile.names(in: spool) } catch {

@@ -60,7 +60,6 @@ extension Invocation {
     var unit: UnitSandbox? { configurationPath == Invocation.defaultConfiguration ? UnitSandbox() : nil }
 }
 
-/// What `check` found, and how it is printed.
 private struct CheckReport {
     let invocation: Invocation
     private var loaded: LoadedSettings?

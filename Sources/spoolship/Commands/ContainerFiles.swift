@@ -6,7 +6,6 @@ internal import Glibc
 internal import Model
 
 extension Command {
-    /// A container in one line.
     static func line(_ container: JSONValue, now: Timestamp) -> String {
         let id = container["id"]?.string ?? "?"
         let version = container["version"]?.integer.map { "version \($0)" } ?? "empty"
@@ -46,7 +45,6 @@ extension Invocation {
     /// A request's body with the id that the first argument is, if there is one.
     var bodyOfID: JSONValue { body(and: ["id": arguments.first.map(JSONValue.string)]) }
 
-    /// What is published, in a file or at an address.
     func published(_ place: String) throws(CommandFailure) -> [UInt8] {
         guard place.hasPrefix("https://") || place.hasPrefix("http://") else {
             return try Invocation.contents(of: place)

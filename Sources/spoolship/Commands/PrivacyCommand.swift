@@ -67,7 +67,6 @@ extension Command {
 }
 
 extension Invocation {
-    /// The documents to try, by id.
     fileprivate func documents(_ settings: Settings) throws(CommandFailure) -> [(id: String, bytes: [UInt8])] {
         var found: [[UInt8]] = []
         for file in values("document") { found.append(SignedDocument.document(in: try Invocation.contents(of: file))) }
@@ -99,7 +98,6 @@ extension Invocation {
         }
     }
 
-    /// The events to plant the marker in.
     fileprivate func sampleEvents() throws(CommandFailure) -> [JSONValue] {
         guard let file = value("events") else { return [["name": "Proof"]] }
         let lines = try Invocation.contents(of: file).split(separator: UInt8(ascii: "\n"))

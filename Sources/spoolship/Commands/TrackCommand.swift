@@ -131,7 +131,6 @@ private struct TrackedEvent {
         return directory
     }
 
-    /// Where the event goes.
     static func directory(in spool: String, app: String?) throws(CommandFailure) -> String {
         if let app {
             let directory = "\(spool)/\(app)"

@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Glibc
 
-/// Programs that a command starts.
 enum ChildProgram {
     /// Starts a program with its output in a file or pipe; below 1 when it cannot be.
     static func start(_ words: [String], _ output: Int32) -> pid_t {

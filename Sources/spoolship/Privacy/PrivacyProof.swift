@@ -9,7 +9,6 @@ internal import Model
 ///
 /// Beside the marker each event carries a control, a text that no path names: where that was found, events have been.
 struct PrivacyProof {
-    /// A place that was searched.
     struct Place {
         let name: String
         /// How often the marker occurs there.

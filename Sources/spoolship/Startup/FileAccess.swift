@@ -18,7 +18,6 @@ struct FileAccess: Sendable {
     let user: String
     let userID: uid_t
 
-    /// The user of this process.
     static var own: FileAccess {
         let own = geteuid()
         return FileAccess(user: FileStatus.name(ofUser: own), userID: own)

@@ -2,7 +2,6 @@ public import Model
 
 /// What a destination's setting is for: declared in the table, beside the setting.
 public struct DestinationUse: Sendable, Equatable {
-    /// Which destinations have it.
     enum Scope: Sendable, Equatable {
         case all
         /// Those that are reached over the network.

@@ -44,8 +44,7 @@ struct ContainerCompiler {
         for rule in document.rules {
             var numbers: [Int] = []
             for (index, condition) in rule.conditions.enumerated() {
-                let place =
-                    rule.expression == nil ? "conditions[\(index)].\(condition.predicate.rawValue)" : "when"
+                let place = rule.expression == nil ? "conditions[\(index)].\(condition.predicate.rawValue)" : "when"
                 numbers.append(try number(of: condition, at: "\(rule.path).\(place)"))
             }
             rules.append(numbers)

@@ -4,7 +4,6 @@
 struct ComparedValue {
     enum Kind: UInt8 {
         case null
-        /// A truth value or a text.
         case text
         case number
         /// An object or an array: holds no condition.
@@ -14,7 +13,6 @@ struct ComparedValue {
     var kind = Kind.null
     /// Whether the bytes are in the evaluation's own storage instead of in the line.
     var isOwn = false
-    /// Whether `number` was looked for.
     var isNumberKnown = false
     /// Whether the text in small letters is known.
     var isFolded = false

@@ -7,11 +7,9 @@ enum MacroValue {
     case bool(Bool)
     /// A string of the line without escapes: its text.
     case text(Range<Int>)
-    /// A number of the line.
     case number(Range<Int>)
     /// An object or an array of the line.
     case nested(Range<Int>)
-    /// A value of its own.
     case value(JSONValue)
 
     init(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) {

@@ -46,8 +46,7 @@ extension RuleEngine {
                     continue
                 }
                 firings.append(Firing(container: place, tag: tag))
-                made.append(
-                    FunctionCall(function: function, parameters: .object(evaluation.parameters(parameters))))
+                made.append(FunctionCall(function: function, parameters: .object(evaluation.parameters(parameters))))
             }
             guard evaluation.neededCalls.isEmpty else { return .needs(evaluation.neededCalls) }
         }

@@ -104,7 +104,6 @@ package struct LokiEncoder: BatchEncoder {
         return text.bytes
     }
 
-    /// What entries have in common that are in one stream.
     private struct Stream: Hashable {
         /// What the templates became, by its number.
         let values: Int
