@@ -227,6 +227,20 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
+    @Test("a move says how much went, and why the rest stays", arguments: [0, 3])
+    func move(kept: Int) async throws {
+        let notes = Notes()
+        var routes = ControlRoutes()
+        route(&routes, notes, "POST", "/v1/queue/move", ["moved": 5, "kept": .integer(kept)])
+        let agent = try await FakeAgent(routes)
+        let (code, text) = KeptConsole.run(
+            "queue", "move", "--destination", "old", "--to", "new", "--config", agent.configuration)
+        let rest = ", 3 stay: in flight, or new gets or got them anyway (purge them if old is gone)"
+        #expect(code == .success && text.output == "5 moved\(kept == 0 ? "" : rest)\n")
+        #expect(notes.list.withLock { $0 } == [#"POST /v1/queue/move {"destination":"old","to":"new"}"#])
+        await agent.stop()
+    }
+
     @Test("of a broken configuration nobody knows the agent, and no other one is asked; --socket asks without any")
     func otherSocket() async throws {
         let notes = Notes()

@@ -101,6 +101,116 @@ struct QueueMoveTests {
         try await expectEmpty(store, fixture)
     }
 
+    @Test("what the other destination was to get anyway stays, whatever became of it there: it gets no event twice")
+    func whatItHasHadStays() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open { $0.destinations = ["old", "new"] }
+        for _ in 0..<3 { _ = try await store.store(maker.commit(50, to: ["old", "new"], full: true)) }
+        let taken = try #require(try await store.leaseNext(request("new")))
+        _ = try await store.settle(.acknowledged(taken.header))
+        let rejected = try #require(try await store.leaseNext(request("new")))
+        let no = Failure(kind: .status, status: 400, message: "no")
+        let part = Settlement.Part(0..<50, .deadLetter(no))
+        _ = try await store.settle(Settlement(batch: rejected.header.id, parts: [part]))
+        #expect(try await store.move("old", to: "new") == MovedEvents(moved: 0, kept: 150))
+        #expect(try await drain(store, "new") == Array(100..<150))
+        #expect(try await store.move("old", to: "new") == MovedEvents(moved: 0, kept: 150))
+        #expect(try await drain(store, "old") == Array(0..<150))
+        try await expectEmpty(store, fixture)
+    }
+
+    @Test("of a batch that is in part for the other destination too, the rest goes in other batches")
+    func batchInPartForBoth() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open { $0.destinations = ["old", "new"] }
+        _ = try await store.store(maker.commit(5, to: ["old", "new"]))
+        _ = try await store.store(maker.commit(7, to: ["old"]))
+        let joined = try #require(try await store.leaseNext(request("old")))
+        #expect(joined.header.events == 12)
+        await store.release(joined.header.id)
+        #expect(try await store.move("old", to: "new") == MovedEvents(moved: 7, kept: 5))
+        #expect(try await drain(store, "new") == Array(0..<12))
+        #expect(try await drain(store, "old") == Array(0..<5))
+        try await expectEmpty(store, fixture)
+    }
+
+    @Test(
+        "whatever is moved where, and whatever is in flight: nobody gets an event twice, and none is lost",
+        arguments: Seeds.list(0..<30))
+    func onceForEach(seed: UInt64) async throws {
+        let fixture = try QueueFixture()
+        var random = SplitMix64(seed: seed)
+        var maker = ChunkMaker()
+        let names: [DestinationName] = ["old", "new", "third"]
+        let store = try fixture.open {
+            $0.destinations = names
+            $0.durability = .crash
+        }
+        /// For how many destinations each event was accepted, and who has got it.
+        var accepted: [Int: Int] = [:]
+        var taken: [DestinationName: [Int]] = [:]
+        var leased: [Batch] = []
+        for _ in 0..<250 {
+            let name = names.randomElement(using: &random) ?? "old"
+            let place = leased.isEmpty ? nil : Int.random(in: leased.indices, using: &random)
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0, 1:
+                let all = names.filter { $0 == name || Int.random(in: 0..<3, using: &random) == 0 }
+                let count = Bool.random(using: &random) ? 50 : Int.random(in: 1...20, using: &random)
+                for number in maker.next..<maker.next + count { accepted[number] = all.count }
+                _ = try await store.store(maker.commit(count, to: all, full: count == 50))
+            case 2, 3, 4:
+                let most = [50, 7].randomElement(using: &random) ?? 50
+                if let batch = try await store.leaseNext(request(name, events: most)) { leased.append(batch) }
+            case 5, 6:
+                if let place { await store.release(leased.remove(at: place).header.id) }
+            case 7:
+                guard let place else { continue }
+                let batch = leased.remove(at: place)
+                taken[batch.header.destination, default: []] += numbers(batch)
+                _ = try await store.settle(.acknowledged(batch.header))
+            default:
+                if let other = names.randomElement(using: &random), other != name {
+                    _ = try await store.move(name, to: other)
+                }
+            }
+        }
+        for batch in leased { await store.release(batch.header.id) }
+        for name in names { taken[name, default: []] += try await drain(store, name) }
+        let again = Seeds.again(seed)
+        for (name, numbers) in taken { #expect(Set(numbers).count == numbers.count, "\(again): \(name)") }
+        var found: [Int: Int] = [:]
+        for number in taken.values.joined() { found[number, default: 0] += 1 }
+        #expect(found == accepted, "\(again)")
+        try await store.flush()
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.queued == 0 && $0.ledger.balances }, "\(again)")
+        await store.close()
+    }
+
+    @Test("what was moved moves back, in part too; what came another way does not move on")
+    func thereAndBack() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open { $0.destinations = ["old", "new", "third"] }
+        _ = try await store.store(maker.commit(50, to: ["old"]))
+        let flying = try #require(try await store.leaseNext(request("old", events: 20)))
+        #expect(try await store.move("old", to: "new") == MovedEvents(moved: 30, kept: 20))
+        _ = try await store.settle(.acknowledged(flying.header))
+        #expect(try await store.move("new", to: "old") == MovedEvents(moved: 30, kept: 0))
+        #expect(try await store.move("old", to: "third") == MovedEvents(moved: 30, kept: 0))
+        #expect(try await store.move("third", to: "new") == MovedEvents(moved: 30, kept: 0))
+        #expect(try await drain(store, "new") == Array(20..<50))
+        _ = try await store.store(maker.commit(5, to: ["old", "new"]))
+        #expect(try await store.move("old", to: "third") == MovedEvents(moved: 5, kept: 0))
+        #expect(try await drain(store, "third") == Array(50..<55))
+        // It has had them in place of the first.
+        #expect(try await store.move("new", to: "third") == MovedEvents(moved: 0, kept: 5))
+        #expect(try await drain(store, "new") == Array(50..<55))
+        try await expectEmpty(store, fixture)
+    }
+
     @Test("what waits for both stays; a destination that is not configured takes nothing")
     func whatIsThereStays() async throws {
         let fixture = try QueueFixture()

@@ -145,6 +145,11 @@ final class QueueFile {
         return (chunkCost(frame: statement.integer(1), destinations: statement.integer(0)), statement.time(2))
     }
 
+    /// By destination that gets events of a chunk, or got them: for whom they were stored. Empty where nobody knows.
+    func origins(of chunk: Int64) throws(QueueError) -> [Int64: Int64] {
+        try statement("SELECT wanted_by FROM chunk WHERE id = ?").take(chunk).first { $0.origins(0) } ?? [:]
+    }
+
     // MARK: Deliveries
 
     /// Whether a destination still waits for any of a chunk.
@@ -308,6 +313,18 @@ extension DeliveryRow {
         batch = BatchID(raw: statement.raw(8))
         isFormed = statement.integer(9) != 0
         deadlines = statement.isNull(10) ? nil : DeadlineNames(text: statement.text(10))
+    }
+}
+
+extension Statement {
+    /// Column `wanted_by`: `1,3`, and `1,3,4/3` once what was stored for 3 has moved to 4. What is damaged of it says nothing.
+    func origins(_ column: Int32) -> [Int64: Int64] {
+        let entries = text(column).split(separator: ",").compactMap { entry -> (Int64, Int64)? in
+            let numbers = entry.split(separator: "/").map { Int64($0) }
+            guard let destination = numbers.first ?? nil, let origin = numbers.last ?? nil else { return nil }
+            return (destination, origin)
+        }
+        return Dictionary(entries) { first, _ in first }
     }
 }
 

@@ -69,12 +69,14 @@ struct TableWriter: ~Copyable {
         try statements.setHolding.run(holding.chunk, holding.priority, holding.cost, holding.holders.text)
     }
 
-    /// A chunk's events are for another destination too; salvage makes rows for nobody else. Where it is not known for whom
-    /// they are, it stays so.
-    func want(_ chunk: Int64, by destination: Int64) throws(QueueError) {
+    /// What a chunk holds for one destination is for another now; salvage makes rows for nobody else. Where it is not known for
+    /// whom its events are, it stays so.
+    func want(_ chunk: Int64, by destination: Int64, insteadOf source: Int64) throws(QueueError) {
+        let origins = try file.origins(of: chunk)
+        guard origins[destination] == nil else { return }
         try run(
-            "UPDATE chunk SET wanted_by = wanted_by || ',' || ?1 "
-                + "WHERE id = ?2 AND instr(',' || wanted_by || ',', ',' || ?1 || ',') = 0", destination, chunk)
+            "UPDATE chunk SET wanted_by = wanted_by || ',' || ? || '/' || ? WHERE id = ?", destination,
+            origins[source] ?? source, chunk)
     }
 
     func deleteChunk(_ id: Int64) throws(QueueError) {

@@ -133,8 +133,8 @@ struct SalvageBalance {
             "SELECT id, destinations, wanted_by FROM chunk WHERE priority = \(lane.priority.rawValue) ORDER BY id DESC")
         while missing > 0, try chunks.step() {
             // To nobody else than whom it was accepted for, whatever is lost.
-            let wanted = chunks.text(2).split(separator: ",").compactMap { Int64($0) }
-            guard wanted.isEmpty ? chunks.integer(1) >= all : wanted.contains(lane.destination) else { continue }
+            let wanted = chunks.origins(2)
+            guard wanted.isEmpty ? chunks.integer(1) >= all : wanted[lane.destination] != nil else { continue }
             missing -= try fill(Int64(chunks.integer(0)), lane, tables)
         }
         chunks.reset()

@@ -5,7 +5,7 @@ public import Model
 public struct MovedEvents: Sendable, Equatable {
     /// They wait for the other destination now.
     public var moved = 0
-    /// They stay: they are in flight, or the other destination has the same events in its queue.
+    /// They stay: they are in flight, or the other destination was to get the same events anyway.
     public var kept = 0
 }
 
@@ -13,8 +13,8 @@ extension QueueStore {
     /// Lets what is queued for one destination, configured or not, wait for another one instead.
     ///
     /// There it counts as accepted, here as discarded with the reason `moved`. A batch that may have been sent keeps its id,
-    /// so that a receiver that knows it takes it once. Events of which the other destination has a part of the same chunk in
-    /// its queue stay: they were accepted for both.
+    /// so that a receiver that knows it takes it once. Events that were accepted for both stay, whatever became of them there:
+    /// acknowledged, waiting, a dead letter. What comes back to where it was before moves.
     /// - Parameter only: of this priority; nil for both.
     /// - Throws: `QueueError` with code `misuse` where the other one is not configured or the same.
     public func move(
@@ -57,27 +57,34 @@ extension Transaction {
                 guard seen.insert(id).inserted, let batch = try file.lookUp(id), batch.lane == key else { continue }
                 members = batch.rows
             }
-            let count = members.reduce(0) { $0 + $1.events }
-            let stays = state.isInFlight(row) ? true : try isQueued(members, other)
-            if stays {
-                events.kept += count
-            } else {
-                try move(members, lane, to: other)
-                events.moved += count
+            var going: [DeliveryRow] = []
+            for member in members where !state.isInFlight(row) {
+                if try !isMeant(member, lane, for: other) { going.append(member) }
             }
+            let moved = going.reduce(0) { $0 + $1.events }
+            events.moved += moved
+            events.kept += members.reduce(-moved) { $0 + $1.events }
+            if !going.isEmpty, going.count < members.count {
+                // Of a batch that cannot go whole, what may go goes in others.
+                try dissolve(members, lane)
+                for index in going.indices { (going[index].batch, going[index].isFormed) = (nil, false) }
+            }
+            try move(going, lane, to: other)
         }
         return events
     }
 
-    /// Whether a lane has some of the same events.
-    private func isQueued(_ rows: [DeliveryRow], _ lane: Int) throws(QueueError) -> Bool {
-        for row in rows {
-            let there = try file.rows(of: row.chunk, in: state.figures.lanes[lane].key)
-            if there.contains(where: { $0.first < row.first + row.events && row.first < $0.first + $0.events }) {
-                return true
-            }
+    /// Whether another lane was to get some of the same events anyway, or has them.
+    ///
+    /// What was stored for one destination is in one place, wherever it moves, and may come together again; what was stored for
+    /// another is the same event a second time.
+    private func isMeant(_ row: DeliveryRow, _ lane: Int, for other: Int) throws(QueueError) -> Bool {
+        let (source, target) = (state.figures.lanes[lane].destination, state.figures.lanes[other].key)
+        let origins = try file.origins(of: row.chunk)
+        if let origin = origins[target.destination], origin != origins[source] ?? source { return true }
+        return try file.rows(of: row.chunk, in: target).contains {
+            $0.first < row.first + row.events && row.first < $0.first + $0.events
         }
-        return false
     }
 
     /// Moves all rows of one batch, or one row that is in none.
@@ -91,7 +98,9 @@ extension Transaction {
             moved.isFormed = mayHaveBeenSent
             try tables.delete(row, from: state.figures.lanes[lane].key)
             try tables.insert(moved, in: state.figures.lanes[other].key)
-            try tables.want(row.chunk, by: state.figures.lanes[other].destination)
+            try tables.want(
+                row.chunk, by: state.figures.lanes[other].destination,
+                insteadOf: state.figures.lanes[lane].destination)
             discard(row.events, row.bytes, lane, "moved")
             state.figures.lanes[other].add(
                 events: row.events, bytes: row.bytes, acceptedAt: row.acceptedAt, firstTime: row.firstTime,

@@ -17,19 +17,19 @@ extension Command {
 
     private static let queueMove = Command(
         name: "queue move", summary: "moves events queued for one destination to another",
-        details: "For events of a destination that was renamed or removed. A batch that may have been sent keeps its "
-            + "id. Batches in flight stay, as do events that are also queued for the other destination. Dead letters stay: "
-            + "`dead-letters retry` queues them first.\n\n" + access,
+        details: "For events of a destination that was renamed. A batch that may have been sent keeps its id. Batches "
+            + "in flight stay, as do events that the other destination gets or got anyway: `queue purge` discards them. "
+            + "Dead letters stay: `dead-letters retry` queues them first.\n\n" + access,
         options: [.destination, Option("to NAME", "the destination to move to"), .priority]
     ) { invocation in
-        guard invocation.has("destination"), let target = invocation.value("to") else {
+        guard let source = invocation.value("destination"), let target = invocation.value("to") else {
             throw CommandFailure(.usage, "queue move needs --destination NAME and --to NAME")
         }
         let answer = try invocation.askForRecords(
             "POST", "/v1/queue/move", body: invocation.body("destination", "to", "priority"), timeout: .seconds(120))
         let kept = answer["kept"]?.integer ?? 0
-        let rest = kept > 0 ? ", \(kept) stay: in flight, or already queued for \(target)" : ""
-        try invocation.console.print("\(answer["moved"]?.integer ?? 0) moved\(rest)")
+        let rest = ", \(kept) stay: in flight, or \(target) gets or got them anyway (purge them if \(source) is gone)"
+        try invocation.console.print("\(answer["moved"]?.integer ?? 0) moved\(kept > 0 ? rest : "")")
     }
 
     private static let access =
