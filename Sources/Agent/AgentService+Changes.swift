@@ -15,7 +15,6 @@ internal import Synchronization
 enum AgentSwitch {
     /// Present with the value `off` while collection is disabled.
     static let collecting = "agent.collecting"
-    /// The country that a person has set.
     static let country = "agent.country"
 }
 

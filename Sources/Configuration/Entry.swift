@@ -77,7 +77,6 @@ public struct SectionPlace: Sendable, Hashable {
         SectionPlace(path: joined(path, name), dotted: joined(dotted, name), isList: false)
     }
 
-    /// One of the sections of that name in this one.
     func element(_ element: String, of name: String) -> SectionPlace {
         SectionPlace(path: joined(path, "\(name).\(element)"), dotted: joined(dotted, name), isList: true)
     }

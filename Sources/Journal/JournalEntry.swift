@@ -150,7 +150,6 @@ struct JournalEntry: ~Copyable {
 
     // MARK: Members
 
-    /// Makes the member of a part that has this value.
     private mutating func makeMember(_ part: Part, _ value: UnsafeBufferPointer<UInt8>) -> Range<Int> {
         let start = bytes.count
         bytes += part.field.map { fields[$0].opening } ?? JournalField.opening(bytes[part.name])

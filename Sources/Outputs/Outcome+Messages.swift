@@ -44,6 +44,5 @@ extension Failure {
 }
 
 extension OutputError {
-    /// The same as a failure of this machine.
     var failure: Failure { Failure(kind: .local, message: message) }
 }

@@ -8,7 +8,6 @@ struct PassedOver {
 
     var count: Int { paths.count }
 
-    /// Some of them, for people.
     var names: [String] { paths.sorted().prefix(PassedOver.mostNamed).map(\.text) }
 
     mutating func add(_ path: FileName) {

@@ -9,7 +9,6 @@ extension ContainerKeeper {
     /// The state of all containers, in configuration order.
     nonisolated func list() -> [JSONValue] { states.map { $0.json(by: time) } }
 
-    /// The state of one, with its values.
     nonisolated func show(_ id: String) throws(ControlRefusal) -> JSONValue {
         let state = try state(id)
         return .object(

@@ -7,7 +7,6 @@ internal import Outputs
 /// Makes what sends to a destination of its settings: for the agent, and for `check`, which tries it and throws it away.
 struct OutputMaker {
     let version: String
-    /// Names this installation, on request.
     let installID: String?
     /// This machine's as events say it; nil when they do not.
     let hostName: String?

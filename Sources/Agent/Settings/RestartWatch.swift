@@ -144,7 +144,6 @@ extension RestartWatch: MetricCollector {
 }
 
 extension DestinationSettings {
-    /// The files that a start reads for it.
     fileprivate var namedFiles: [String] {
         let secrets = secrets.compactMap { secret -> String? in
             if case .file(let file)? = secret.source { file } else { nil }

@@ -95,7 +95,6 @@ extension NetworkNews {
 }
 
 extension DeadlineSettings {
-    /// Whether events for that destination have to meet it.
     fileprivate func applies(to destination: String) -> Bool {
         destinations.isEmpty || destinations.contains(destination)
     }

@@ -10,7 +10,6 @@ internal import Model
 struct WhenExpression {
     /// One of these must hold, each as a whole.
     private(set) var alternatives: [[Condition]] = []
-    /// What its paths read.
     private(set) var macros: [Macro] = []
 
     private let node: DocumentNode

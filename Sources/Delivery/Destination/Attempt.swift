@@ -51,7 +51,6 @@ struct TrackedBatch: Sendable {
         self.notBefore = notBefore
     }
 
-    /// What a piece of this batch is tracked as at first.
     func piece(_ number: Int, notBefore: BootInstant) -> TrackedBatch {
         var piece = TrackedBatch(header, notBefore: notBefore)
         (piece.holds, piece.app, piece.place) = (holds, app, place + [number])

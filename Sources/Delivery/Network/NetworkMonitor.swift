@@ -25,7 +25,6 @@ public actor NetworkMonitor {
     private var sequence: UInt32 = 0
     private var timer: (id: EventLoop.TimerID, at: BootInstant)?
 
-    /// The socket that listens, and the one that asks.
     private final class Sockets {
         let listening: Descriptor
         let asking: Descriptor

@@ -43,7 +43,6 @@ struct NamePlaces: ~Copyable {
         properties.deallocate()
     }
 
-    /// Forgets what names of members mean.
     func forgetMembers() { members.update(repeating: Member(), count: NamePlaces.members) }
 
     /// The row for the properties of an event whose name begins with these bytes. Any row would be right.

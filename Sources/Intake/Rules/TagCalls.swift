@@ -41,7 +41,6 @@ final class TagCalls {
     /// Whether so many calls wait that no event more is to be taken.
     var isFull: Bool { calls.count >= most }
 
-    /// Whether calls wait for a commit.
     var hasNew: Bool { !newCalls.isEmpty }
 
     /// Notes what the tags of an event ask for.

@@ -3,7 +3,6 @@ internal import Model
 
 /// One request, ready to be sent.
 struct HTTPRequest {
-    /// What is asked.
     enum Method {
         case post
         case get

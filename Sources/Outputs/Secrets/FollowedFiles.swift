@@ -33,7 +33,6 @@ struct FollowedFiles {
 
     var tls: TLSMaterial.Contents { material.contents }
     var secret: Secret? { provider?.current }
-    /// Whether anything is in a file.
     var areAny: Bool { material.hasFiles || provider?.hasFile ?? false }
 
     var certificates: OutputCertificates {

@@ -2,7 +2,6 @@ internal import Digests
 internal import EventLoops
 internal import Model
 
-/// A token, as a server gave it.
 struct AccessToken: Expiring, Equatable {
     var text: Secret
     var since: Timestamp
@@ -89,7 +88,6 @@ final class OAuth2Client: RequestAuthorizer {
         renewRefused(request.credential, isOver: isOver, at: now)
     }
 
-    /// As `Temporary.renewRefused`.
     func renewRefused(_ number: Int?, isOver: Bool = false, at now: Timestamp) -> Bool {
         temporary.renewRefused(number, isOver: isOver, at: now)
     }

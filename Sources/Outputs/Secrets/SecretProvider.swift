@@ -4,7 +4,6 @@ internal import Model
 
 /// A secret from wherever it is kept, read again when its file changes; the last good one is kept.
 struct SecretProvider {
-    /// The last good secret.
     private(set) var current: Secret?
     private var file: WatchedFile?
     private let hasLines: Bool

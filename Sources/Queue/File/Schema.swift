@@ -7,7 +7,6 @@ enum Schema {
     /// "SPOO": the first four bytes of the database say whose it is.
     static let applicationID = 0x5350_4F4F
 
-    /// The statements of `schema.sql`, for an empty database.
     static var sql: String { String(decoding: PackageResources.schema_sql, as: UTF8.self) }
 
     /// Sets up a connection; makes the tables in an empty database, upgrades older ones, refuses newer ones.

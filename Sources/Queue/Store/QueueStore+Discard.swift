@@ -113,7 +113,6 @@ extension Transaction {
         return discarded
     }
 
-    /// Discards rows that are not in flight, with the batches that they are in.
     mutating func discard(_ rows: [DeliveryRow], _ lane: Int, _ reason: String) throws(QueueError) -> Int {
         var events = 0
         for row in rows where !state.isInFlight(row) {

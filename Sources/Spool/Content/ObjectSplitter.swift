@@ -40,7 +40,6 @@ struct ObjectSplitter {
 
         static let start = Place(offset: 0, state: .start)
 
-        /// A place in lines.
         static func lines(_ offset: Int64) -> Place { Place(offset: offset, state: .nextLine) }
     }
 

@@ -114,7 +114,6 @@ struct Inquiry {
         contents.append(content)
     }
 
-    /// What is needed next, or the answer.
     var next: Step {
         if let twin = twins.last { return .beginning(of: twin) }
         if let answer { return .answer(answer) }

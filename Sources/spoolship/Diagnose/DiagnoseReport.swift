@@ -131,6 +131,5 @@ struct Redaction {
         secrets = Set(secrets.filter { $0.utf8.count >= 6 }).sorted { $0.utf8.count > $1.utf8.count }
     }
 
-    /// The text without them.
     func redacted(_ text: String) -> String { secrets.reduce(text) { $0.replacingAll($1, with: Secret.mask) } }
 }

@@ -116,7 +116,6 @@ struct PrivacyProof {
         } + [line("\(control)-text\n")]
     }
 
-    /// The value with another one at a path.
     static func plant(_ value: JSONValue, at path: ArraySlice<String>, in object: JSONValue) -> JSONValue {
         guard let first = path.first else { return value }
         let inner = plant(value, at: path.dropFirst(), in: object[first] ?? .object([]))

@@ -25,7 +25,6 @@ public struct DestinationUse: Sendable, Equatable {
     /// into dead letters.
     public internal(set) var changesAnswers = true
 
-    /// The use of a setting in a section of that use.
     func inside(_ section: DestinationUse) -> DestinationUse {
         DestinationUse(
             scope: scope == .all ? section.scope : scope, changesAnswers: changesAnswers && section.changesAnswers)
