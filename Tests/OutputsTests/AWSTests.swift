@@ -89,7 +89,9 @@ struct AWSTests {
         let arn = "arn:aws:iam::123456789012:role/events"
         let output = try output(bench, server, .key, role: (arn, "the-external-id"))
         #expect(await output.send(try Sample.batch(1, number: 1)) == .acknowledged)
-        try await server.fault(#"[{"status": 400, "code": "ExpiredToken"}, {"status": 400, "code": "ExpiredToken"}]"#)
+        // Both are signed before either is answered.
+        let expired = #"{"status": 400, "code": "ExpiredToken", "pair": true}"#
+        try await server.fault("[\(expired), \(expired)]")
         async let first = output.send(try Sample.batch(1, number: 2))
         async let second = output.send(try Sample.batch(1, number: 3))
         for outcome in try await [first, second] { #expect(retried(outcome) != nil, "\(outcome)") }

@@ -6,7 +6,7 @@ Usage: s3_server.py FILE. Writes its port into FILE, and serves until it is kill
 anything that is signed for the service es. Requests to /_test/… steer it:
 
   PUT  /_test/faults      a JSON list; each PUT of an object takes the next: null, "lose-answer", "cut", or
-                          {"status": 503, "code": "SlowDown", "headers": {}}
+                          {"status": 503, "code": "SlowDown", "headers": {}}; "pair": true answers once two of them are here
   PUT  /_test/read-faults the same for each GET of an object; "ignore-range": all of it is sent, whatever part is asked for
   PUT  /_test/metadata    what the metadata service, and the container's service at /container, answer: {"role", "document", "status"}
   GET  /_test/log         each request to the store: method, path, status, headers
@@ -45,6 +45,7 @@ class Gate:
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.faults, self.read_faults, self.log, self.metadata = [], [], [], {}
         self.lock = threading.Lock()
+        self.pair = threading.Barrier(2, timeout=20)
 
     def __call__(self, environ, start_response):
         path = environ.get("REQUEST_URI", environ["PATH_INFO"])
@@ -65,6 +66,8 @@ class Gate:
             if self.read_faults and environ["REQUEST_METHOD"] == "GET":
                 fault = self.read_faults.pop(0)
         if isinstance(fault, dict):
+            if fault.get("pair"):
+                self.pair.wait()
             return self.answer(environ, path, fault["status"], fault.get("code"), start_response, fault.get("headers", {}))
         if fault == "cut":
             return self.hang_up(environ, path)
