@@ -69,10 +69,10 @@ run: ## demonstrate the agent: events in, batches out over TLS, the ledger; ends
 	@$(MAKE) --no-print-directory build
 	@scripts/demo build/spoolship
 
-bench: ## measure events and drop files per CPU-second, memory, bytes, and draw it; about six minutes
+bench: ## measure events and drop files per CPU-second, memory and bytes; about six minutes
 	@scripts/bootstrap bench
 	@$(MAKE) --no-print-directory build
-	@scripts/bench build/spoolship --svg build/performance.svg
+	@scripts/bench build/spoolship
 
 latency: ## measure the time from a written line to the receiver
 	@scripts/bootstrap bench

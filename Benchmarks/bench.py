@@ -5,10 +5,7 @@ The agent reads files that lie in its spool, keeps its queue on disk with power-
 development receiver, which runs beside it and does not count. CPU seconds are user and system time of the agent's
 process, from start to exit. The machine's noise goes into every figure of a run alike: compare ratios.
 
-With --svg it draws what is kept, and the peers' figures if peers.py has kept any; without BINARY it does nothing else.
-
-usage: bench.py [BINARY] [--events 200000] [--files 10] [--runs 3] [--short] [--only WORDS] [--keep FILE] [--svg FILE]
-                [--peers FILE]
+usage: bench.py BINARY [--events 200000] [--files 10] [--runs 3] [--short] [--only WORDS] [--keep FILE]
 """
 import argparse
 import glob
@@ -26,7 +23,6 @@ import urllib.request
 import ssl
 
 sys.dont_write_bytecode = True
-import picture
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "scripts"))
@@ -45,6 +41,7 @@ PROFILES = {
     "critical mix, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "critical"),
     "all additions, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "additions"),
     "a drop file an event, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "drop"),
+    "lines of pino where they lie": ("", 0, "", "gzip", "pino"),
 }
 SHORT = ["cap 1GiB, 3000 a batch, zstd", "the defaults"]
 
@@ -67,15 +64,20 @@ compression = "{compression}"
 ca_file = "{ca}"
 {more}"""
 
-# What the profile "additions" turns on beside the defaults.
-ADDITIONS = """[country]
+# What a profile turns on beside the defaults.
+MORE = {
+    "additions": """[country]
 code = "IT"
 [device]
 overrides = { model = "rack 12", locale = "it-IT" }
 [[priorities.rule]]
 event = "Order placed"
 priority = "critical"
-"""
+""",
+    "pino": """[apps.web]
+read = ["{work}/logs/*.jsonl"]
+""",
+}
 
 
 class Receiver:
@@ -175,14 +177,16 @@ def measure(binary: str, receiver: Receiver, sources: str, events: int, profile:
     cap, batch, size, compression, kind = profile
     with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=os.path.dirname(sources)) as work:
         os.makedirs(f"{work}/state")
-        shutil.copytree(sources, f"{work}/spool")
+        files = f"{work}/{'logs' if kind == 'pino' else 'spool'}"
+        os.makedirs(f"{work}/spool")
+        shutil.copytree(sources, files, dirs_exist_ok=True)
         # These events say no session: each file begins one, whose start is an event more.
-        expected = events + (len(glob.glob(f"{work}/spool/*")) if kind in ("tiny", "additions") else 0)
-        spooled = sum(os.path.getsize(path) for path in glob.glob(f"{work}/spool/*"))
+        expected = events + (len(glob.glob(f"{files}/*")) if kind in ("tiny", "additions") else 0)
+        spooled = sum(os.path.getsize(path) for path in glob.glob(f"{files}/*"))
         before = receiver.stats()
         began = time.monotonic()
         agent = start_agent(binary, work, receiver, cap, batch, size, compression,
-                            ADDITIONS if kind == "additions" else "")
+                            MORE.get(kind, "").replace("{work}", work))
         try:
             wait_for(lambda: agent.poll() is not None or receiver.events() - before["events"] >= expected, 180,
                      "the events to arrive")
@@ -287,7 +291,7 @@ def floor(receiver: Receiver, sources: str, scratch: str, compression: str, batc
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("binary", nargs="?")
+    parser.add_argument("binary")
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--files", type=int, default=10)
     parser.add_argument("--runs", type=int, default=3)
@@ -295,18 +299,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only profiles whose name holds these words")
     parser.add_argument("--scratch", default="/var/tmp", help="a directory on a real disk")
     parser.add_argument("--keep", default="build/bench.json", help="where results are kept and compared with")
-    parser.add_argument("--svg", help="where to draw the results that are kept")
-    parser.add_argument("--peers", default="build/peers.json", help="where peers.py keeps its results")
     options = parser.parse_args()
-    if options.binary:
-        run(options)
-    elif not options.svg:
-        parser.error("say which BINARY to measure, or where to draw with --svg")
-    if options.svg:
-        drawn = picture.draw(load(options.keep), load(options.peers))
-        with open(options.svg, "w") as file:
-            file.write(drawn)
-        print(f"drawn: {options.svg}")
+    run(options)
 
 
 def load(path: str) -> dict:

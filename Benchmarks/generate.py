@@ -3,7 +3,7 @@
 
 The events' times begin at the last full hour, because older ones than `queue.max_age` would expire.
 
-usage: generate.py DIRECTORY [--events 200000] [--files 10] [--profile standard|tiny|large|critical|additions|drop] [--seed 42]
+usage: generate.py DIRECTORY [--events 200000] [--files 10] [--profile standard|tiny|large|critical|additions|drop|pino] [--seed 42]
                    [--start 2026-11-20T10:00:00]
 """
 import argparse
@@ -20,6 +20,11 @@ CITIES = ["Milano", "Torino", "Bari", "Palermo", "Genova", "Verona", "Trieste", 
 def event(number: int, start: datetime.datetime, chance: random.Random, profile: str) -> str:
     time = start + datetime.timedelta(milliseconds=number)
     stamp = f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
+    if profile == "pino":
+        # A line as pino writes it, with its ISO time.
+        return (f'{{"level":{chance.choice([20, 30, 30, 30, 40, 50])},"time":"{stamp}","pid":{chance.randint(300, 32000)},'
+                f'"hostname":"web-17","req":{{"method":"GET","url":"/watch/{chance.randint(1, 9999)}"}},'
+                f'"res":{{"statusCode":200}},"responseTime":{chance.randint(1, 900)},"msg":"request completed"}}')
     value = {"name": chance.choice(NAMES), "timestamp": stamp}
     if profile == "tiny":
         value["n"] = number
@@ -47,7 +52,7 @@ def main() -> None:
     parser.add_argument("directory")
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--files", type=int, default=10)
-    parser.add_argument("--profile", default="standard", choices=["standard", "tiny", "large", "critical", "additions", "drop"])
+    parser.add_argument("--profile", default="standard", choices=["standard", "tiny", "large", "critical", "additions", "drop", "pino"])
     parser.add_argument("--seed", type=int, default=42)
     hour = datetime.datetime.now(datetime.timezone.utc).replace(minute=0, second=0, microsecond=0, tzinfo=None)
     parser.add_argument("--start", type=datetime.datetime.fromisoformat, default=hour - datetime.timedelta(hours=1))

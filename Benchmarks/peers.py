@@ -6,11 +6,12 @@ Debian's packages are unpacked beside the results, not installed: the two exclud
 survives a power cut at this rate. Only the agents' own CPU counts, from start until all events arrived and they ended. An agent that fails or does not come to
 its end in time has a line that says so, and the next one is measured; the exit code is 1 then.
 
-Debian has no Fluent Bit. PEER_FLUENT_BIT=/path/to/fluent-bit measures one: chunks in the file system, gzip and zstd, and
-zstd with large buffers, and lines that come at a steady rate. What is wrong with that path is said before anything is measured.
+Each round runs every agent once, so that what the machine does meanwhile meets them all. Debian has no Fluent Bit:
+PEER_FLUENT_BIT=/path/to/fluent-bit measures one, with chunks in files. What is wrong with that path is said before anything is measured.
+With --svg it draws what is kept, with --page it writes the table; without BINARY it does nothing else.
 
-usage: [PEER_FLUENT_BIT=PATH] peers.py BINARY [--events 200000] [--runs 3] [--deadline 180] [--only WORDS]
-                                              [--scratch /var/tmp] [--keep build/peers.json]
+usage: [PEER_FLUENT_BIT=PATH] peers.py [BINARY] [--events 200000] [--runs 3] [--deadline 180] [--only WORDS]
+                                                [--scratch /var/tmp] [--keep build/peers.json] [--svg FILE] [--page FILE]
 """
 import argparse
 import glob
@@ -24,10 +25,13 @@ import tempfile
 import time
 
 import bench
+import picture
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Events a second of those that come while the agent runs.
-DRIPS = [1000, 20_000]
+# Events a second of those that come while the agent runs, and for how many seconds.
+RATES = {1000: 30, 20_000: 10}
+# Around the table in a page.
+BEGINNING, END = "<!-- written by Benchmarks/peers.py -->\n", "<!-- end of the table -->\n"
 PACKAGES = ["rsyslog", "rsyslog-relp", "libestr0", "libfastjson4", "liblognorm5", "librelp0", "syslog-ng-core",
             "syslog-ng-mod-http", "libivykis0", "libpcre3"]
 
@@ -178,13 +182,13 @@ def own_fluent_bit() -> tuple:
     return os.path.abspath(path), first[0]
 
 
-def fluent_bit(binary: str, compression: str, isLarge: bool, receiver: bench.Receiver, sources: str, events: int,
-               deadline: float, scratch: str, rate: int = 0) -> dict:
-    """Files that are there, or with a rate ten seconds of lines that come."""
+def fluent_bit(binary: str, compression: str, is_large: bool, receiver: bench.Receiver, sources: str, events: int,
+               deadline: float, scratch: str, rate: int = 0, parser: str = "lines") -> dict:
+    """Files that are there, or with a rate lines that come."""
     with tempfile.TemporaryDirectory(prefix="spoolship-peers-", dir=scratch) as work:
         feed = lambda: None
         if rate:
-            lines, file = bench.read_lines(sources)[:10 * rate], f"{work}/spool/app.jsonl"
+            lines, file = bench.read_lines(sources)[:rate * RATES[rate]], f"{work}/spool/app.jsonl"
             events = len(lines)
             os.makedirs(f"{work}/spool")
             # It looks for new files once a minute.
@@ -195,75 +199,142 @@ def fluent_bit(binary: str, compression: str, isLarge: bool, receiver: bench.Rec
         configuration("fluent-bit-parsers.conf", f"{work}/fluent-bit-parsers.conf")
         path = configuration("fluent-bit.conf", f"{work}/fluent-bit.conf", work=work, spool=f"{work}/spool",
                              port=receiver.port, ca=receiver.ca, compression=compression,
-                             buffer="2M" if isLarge else "32k", most="16M" if isLarge else "32k")
+                             parser=parser,
+                             buffer="2M" if is_large else "32k", most="16M" if is_large else "32k")
         before = receiver.events()
         return timed([binary, "-c", path], dict(os.environ), lambda: receiver.events() - before, events, deadline,
                      f"{work}/agent.log", feed)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("binary")
-    parser.add_argument("--events", type=int, default=200_000)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--deadline", type=float, default=180, help="seconds a run may take until all events arrived")
-    parser.add_argument("--only", default="", help="only agents whose name holds these words")
-    parser.add_argument("--scratch", default="/var/tmp", help="a directory on a real disk")
-    parser.add_argument("--keep", default="build/peers.json", help="where results are kept, for the picture")
-    options = parser.parse_args()
-    binary = os.path.abspath(options.binary)
+def cases(options: argparse.Namespace, receiver: bench.Receiver, scratch: str) -> list:
+    """What is measured: a group of the picture, whose bar it is, its label, and what runs it once."""
+    binary, deadline = os.path.abspath(options.binary), options.deadline
     own, version = own_fluent_bit()
     root = unpack(os.path.join(options.scratch, "spoolship-peers"))
-    failed = False
+    sources, records = (os.path.join(scratch, name) for name in ("events", "records"))
+    for directory, profile in [(sources, "standard"), (records, "pino")]:
+        subprocess.run([sys.executable, f"{HERE}/generate.py", directory, "--events", str(options.events), "--profile", profile],
+                       check=True)
+
+    def ours(compression: str, profile: str = "standard"):
+        return lambda: bench.measure(binary, receiver, records if profile == "pino" else sources, options.events,
+                                     ("", 0, "", compression, profile))
+
+    def floor(compression: str):
+        def run() -> dict:
+            result = bench.floor(receiver, sources, scratch, compression, 5000, 1 << 20)
+            return {"events_per_cpu_second": result["events"] / result["total"], "cpu": result["total"]}
+        return run
+
+    def theirs(compression: str, is_large: bool = False, rate: int = 0):
+        return lambda: fluent_bit(own, compression, is_large, receiver, sources, options.events, deadline, scratch, rate)
+
+    all_cases = []
+    for compression in ["gzip", "zstd"]:
+        group = f"a backlog, {compression}" + (" (the default)" if compression == "gzip" else "")
+        all_cases += [(group, "ours", "Spoolship", ours(compression)), (group, "floor", "the floor, bare C++", floor(compression))]
+        if own:
+            all_cases.append((group, "peer", version, theirs(compression)))
+    if own:
+        all_cases.append((group, "peer", f"{version}, buffers of 2 MB", theirs("zstd", is_large=True)))
+    group = "lines of pino, their time and level found, gzip"
+    all_cases.append((group, "ours", "Spoolship", ours("gzip", "pino")))
+    if own:
+        all_cases.append((group, "peer", version, lambda: fluent_bit(
+            own, "gzip", False, receiver, records, options.events, deadline, scratch, parser="pino")))
+    group = "a backlog, not compressed"
+    all_cases += [
+        (group, "ours", "Spoolship", ours("none")),
+        (group, "peer", "rsyslog, RELP over TLS, disk queue", lambda: rsyslog(root, sources, options.events, deadline, scratch)),
+        (group, "peer", "syslog-ng, HTTPS, 3,000 a batch",
+         lambda: syslog_ng(root, receiver, sources, options.events, deadline, scratch)),
+    ]
+    for rate, seconds in RATES.items():
+        group = f"a steady {rate:,} events a second, gzip"
+        all_cases.append((group, "ours", "Spoolship",
+                          lambda rate=rate, seconds=seconds: bench.steady(binary, receiver, sources, scratch, rate, seconds, "gzip")))
+        if own:
+            all_cases.append((group, "peer", version, theirs("gzip", rate=rate)))
+    return [case for case in all_cases if options.only in f"{case[0]}: {case[2]}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary", nargs="?")
+    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--runs", type=int, default=3, help="rounds, in each of which every agent runs once")
+    parser.add_argument("--deadline", type=float, default=180, help="seconds a run may take until all events arrived")
+    parser.add_argument("--only", default="", help="only cases whose title and label hold these words")
+    parser.add_argument("--scratch", default="/var/tmp", help="a directory on a real disk")
+    parser.add_argument("--keep", default="build/peers.json", help="where results are kept, for the picture")
+    parser.add_argument("--svg", help="where to draw what is kept")
+    parser.add_argument("--page", help="the page whose table of figures is written anew from what is kept")
+    options = parser.parse_args()
+    if not options.binary and not options.svg and not options.page:
+        parser.error("say which BINARY to measure, or what to write with --svg or --page")
+    failed = options.binary is not None and not run(options)
+    if options.svg or options.page:
+        with open(options.keep) as file:
+            groups = json.load(file)["groups"]
+    if options.svg:
+        with open(options.svg, "w") as file:
+            file.write(picture.draw(groups))
+    if options.page:
+        with open(options.page) as file:
+            before, rest = file.read().split(BEGINNING)
+        with open(options.page, "w") as file:
+            file.write(before + BEGINNING + table(groups) + END + rest.split(END)[1])
+    sys.exit(1 if failed else 0)
+
+
+def table(groups: dict) -> str:
+    """The figures as rows of a page."""
+    lines = ["| case | | thousand events per CPU-second (lowest and highest) | Spoolship ships | peak RSS MB |",
+             "| --- | --- | --- | --- | --- |"]
+    for group, bars in groups.items():
+        ours = next(bar for bar in bars if bar["kind"] == "ours")["events_per_cpu_second"]
+        for bar in bars:
+            rate, low, high = (round(bar[key] / 1000) for key in ("events_per_cpu_second", "lowest", "highest"))
+            ratio = "" if bar["kind"] == "ours" else f"{ours / bar['events_per_cpu_second']:.1f} times"
+            memory = f"{bar['peak_rss_mb']:.0f}" if "peak_rss_mb" in bar else ""
+            title = group if bar is bars[0] else ""
+            lines.append(f"| {title} | {bar['label']} | {rate} ({low} to {high}) | {ratio} | {memory} |")
+    return "\n".join(lines) + "\n"
+
+
+def run(options: argparse.Namespace) -> bool:
+    """Measures all in turns, and keeps it; whether every run came to its end."""
+    is_whole = True
     with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=options.scratch) as scratch:
-        sources = os.path.join(scratch, "events")
-        subprocess.run([sys.executable, f"{HERE}/generate.py", sources, "--events", str(options.events)], check=True)
-        receiver = bench.Receiver(binary, scratch)
+        receiver = bench.Receiver(os.path.abspath(options.binary), scratch)
         try:
-            agents = {
-                "Spoolship, the defaults (gzip)":
-                    lambda: bench.measure(binary, receiver, sources, options.events, bench.PROFILES["the defaults"]),
-                "Spoolship, zstd, the defaults else":
-                    lambda: bench.measure(binary, receiver, sources, options.events, bench.PROFILES["zstd, the defaults else"]),
-                "Spoolship, not packed, the defaults else":
-                    lambda: bench.measure(binary, receiver, sources, options.events, ("", 0, "", "none", "standard")),
-                "rsyslog, RELP over TLS, disk queue": lambda: rsyslog(root, sources, options.events, options.deadline, scratch),
-                "syslog-ng, HTTPS, 3000 a batch, reliable buffer":
-                    lambda: syslog_ng(root, receiver, sources, options.events, options.deadline, scratch),
-            }
-            for compression, isLarge in [("gzip", False), ("zstd", False), ("zstd", True)] if own else []:
-                agents[f"{version}, HTTPS, files, {compression}{', large buffers' if isLarge else ''}"] = \
-                    lambda compression=compression, isLarge=isLarge: fluent_bit(
-                        own, compression, isLarge, receiver, sources, options.events, options.deadline, scratch)
-            for rate in DRIPS if own else []:
-                agents[f"Spoolship, {rate:,} events a second"] = \
-                    lambda rate=rate: bench.steady(binary, receiver, sources, scratch, rate, 10, "gzip")
-                agents[f"{version}, {rate:,} events a second"] = lambda rate=rate: fluent_bit(
-                    own, "gzip", False, receiver, sources, options.events, options.deadline, scratch, rate)
-            kept: dict = {"events": options.events, "runs": options.runs, "agents": {}}
-            print(f"{options.events} events, median of {options.runs}")
-            print(f"{'':50}{'events/CPU-s':>13}{'CPU s':>8}{'wall s':>8}{'RSS MB':>8}")
-            for name, run in agents.items():
-                if options.only not in name:
-                    continue
-                try:
-                    taken = [run() for _ in range(options.runs)]
-                # What bench.py gives up on ends it, but not the comparison.
-                except (Unfinished, SystemExit, OSError) as failure:
-                    print(f"{name:50}  {failure}", flush=True)
-                    failed = True
-                    continue
-                result = {key: statistics.median(one[key] for one in taken) for key in taken[0]}
-                result["spread"] = [f(one["events_per_cpu_second"] for one in taken) for f in (min, max)]
-                kept["agents"][name] = result
-                print(f"{name:50}{result['events_per_cpu_second']:13,.0f}{result['cpu']:8.2f}{result['wall']:8.2f}"
-                      f"{result['peak_rss_mb']:8.1f}", flush=True)
+            measured = cases(options, receiver, scratch)
+            taken: list = [[] for _ in measured]
+            for _ in range(options.runs):
+                for (group, _, label, once), results in zip(measured, taken):
+                    try:
+                        results.append(once())
+                    # What bench.py gives up on ends it, but not the comparison.
+                    except (Unfinished, SystemExit, OSError) as failure:
+                        print(f"{group}: {label}: {failure}", flush=True)
+                        is_whole = False
         finally:
             receiver.stop()
+    groups: dict = {}
+    print(f"{options.events} events, median of {options.runs} in turns")
+    print(f"{'':72}{'events/CPU-s':>13}{'lowest':>10}{'highest':>10}{'CPU s':>8}{'RSS MB':>8}")
+    for (group, kind, label, _), results in zip(measured, taken):
+        if not results:
+            continue
+        median = {key: statistics.median(one[key] for one in results) for key in results[0]}
+        rates = [one["events_per_cpu_second"] for one in results]
+        groups.setdefault(group, []).append({"kind": kind, "label": label, **median, "lowest": min(rates), "highest": max(rates)})
+        print(f"{group + ': ' + label:72}{median['events_per_cpu_second']:13,.0f}{min(rates):10,.0f}{max(rates):10,.0f}"
+              f"{median['cpu']:8.2f}{median.get('peak_rss_mb', 0):8.1f}", flush=True)
     os.makedirs(os.path.dirname(os.path.abspath(options.keep)), exist_ok=True)
     with open(options.keep, "w") as file:
-        json.dump(kept, file, indent=2)
-    sys.exit(1 if failed else 0)
+        json.dump({"events": options.events, "runs": options.runs, "groups": groups}, file, indent=2)
+    return is_whole
 
 
 if __name__ == "__main__":

@@ -1,16 +1,6 @@
-"""Draws what bench.py and peers.py have kept: events per CPU-second by case, as bars. Readable on light and dark."""
+"""Draws what peers.py has kept: events per CPU-second by case, as bars. Readable on light and dark."""
 from xml.sax.saxutils import escape
 
-# profile of bench.py → what the picture calls it
-CASES = {
-    # Kept on 2026-11-23, when the defaults were so.
-    "cap 10MiB, 50 a batch, gzip (the defaults)": "the defaults then: gzip, 50 a batch",
-    "cap 10MiB, 50 a batch, zstd": "zstd, 50 a batch",
-    "the defaults": "the defaults: gzip",
-    "zstd, the defaults else": "zstd",
-    "cap 1GiB, 3000 a batch, gzip": "gzip, 3,000 a batch",
-    "cap 1GiB, 3000 a batch, zstd": "zstd, 3,000 a batch",
-}
 STYLE = """
 text { font: 14px -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
 .title { font-weight: 600 }
@@ -24,33 +14,15 @@ text { font: 14px -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill:
 WIDTH, LEFT, BAR, ROW = 940, 320, 500, 24
 
 
-def rows(results: dict, peers: dict) -> list:
-    """Groups of bars: a title, and (kind, label, events per CPU-second) each."""
-    groups = []
-    for name, title in CASES.items():
-        result = results["profiles"].get(name)
-        if result:
-            floor = result["floor"]
-            groups.append((title, [("ours", "Spoolship", result["events_per_cpu_second"]),
-                                   ("floor", "the floor, bare C++", floor["events"] / floor["total"])]))
-    if peers.get("agents"):
-        groups.append(("in one run with others",
-                       [("ours" if name.startswith("Spoolship") else "peer", name, result["events_per_cpu_second"])
-                        for name, result in peers["agents"].items()]))
-    if not groups:
-        raise SystemExit("bench: nothing to draw: no results are kept of the cases that the picture shows")
-    return groups
-
-
-def draw(results: dict, peers: dict) -> str:
-    """The picture, as SVG."""
-    groups = rows(results, peers)
-    most = max(value for _, bars in groups for _, _, value in bars)
+def draw(groups: dict) -> str:
+    """The picture, as SVG, of groups of bars by title."""
+    most = max(bar["events_per_cpu_second"] for bars in groups.values() for bar in bars)
     lines, y = [], 46
-    for title, bars in groups:
+    for title, bars in groups.items():
         lines.append(f'<text x="10" y="{y}" class="title">{escape(title)}</text>')
         y += 8
-        for kind, label, value in bars:
+        for bar in bars:
+            kind, label, value = bar["kind"], bar["label"], bar["events_per_cpu_second"]
             lines.append(f'<text x="{LEFT - 10}" y="{y + 15}" text-anchor="end" class="small">{escape(label)}</text>')
             length = max(2, BAR * value / most)
             lines.append(f'<rect x="{LEFT}" y="{y + 2}" width="{length:.0f}" height="{ROW - 6}" rx="3" class="{kind}"/>')
