@@ -33,18 +33,17 @@ public struct DeliveryCounters: Sendable, Equatable {
 
 extension DeliveryCounters.Answer {
     init(_ end: Outcome) {
-        let word =
+        let (word, failure): (String, Failure?) =
             switch end {
-            case .acknowledged: "acknowledged"
-            case .acknowledgedWithLoss, .partial: "partial"
-            case .retry: "retry"
-            case .retryAfter: "retry_after"
-            case .tooLarge: "too_large"
-            case .rejected: "rejected"
-            case .held: "held"
-            case .offline: "offline"
+            case .acknowledged: ("acknowledged", nil)
+            case .acknowledgedWithLoss, .partial: ("partial", nil)
+            case .retry(let failure): ("retry", failure)
+            case .retryAfter(_, let failure): ("retry_after", failure)
+            case .tooLarge(_, let failure): ("too_large", failure)
+            case .rejected(let failure): ("rejected", failure)
+            case .held(let failure): ("held", failure)
+            case .offline: ("offline", nil)
             }
-        let failure = word == "partial" ? nil : end.failure
         outcome = word
         kind = failure?.kind
         status = failure?.status.flatMap { (100...599).contains($0) ? $0 : nil }
