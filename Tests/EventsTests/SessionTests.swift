@@ -27,6 +27,11 @@ private struct SessionReading: ~Copyable {
         now = now + .milliseconds(Int(seconds * 1000))
         pass.begin(
             source, producer: file, wasClosed: wasClosed, at: now, isSynchronised: true, using: &random)
+        return readOn(members)
+    }
+
+    /// The next line of the same block.
+    mutating func readOn(_ members: String = "") -> (session: String?, start: String?) {
         let line = Array((#"{"name":"a"\#(members.isEmpty ? "" : ",")\#(members)}"# + "\n").utf8)
         return line.withUnsafeBufferPointer { block in
             guard let base = block.baseAddress else { return (nil, nil) }
@@ -122,6 +127,101 @@ struct SessionTests {
         #expect(reading.read(#""pid":{"a":1}"#).session == none)
     }
 
+    @Test("ac21: in one block each event has the session of its process, or of the file")
+    func ac21_processesInOneBlock() {
+        var reading = SessionReading(.automatic)
+        let id = reading.read().session
+        let processes = #""process":"p""#
+        #expect(reading.read(processes).start != nil && reading.read(processes, after: 1).start == nil)
+        #expect(reading.read(after: 1) == (id, nil))
+        let other = reading.readOn(processes)
+        #expect(other.session != id && other.start == nil)
+        #expect(reading.readOn() == (id, nil))
+    }
+
+    @Test("ac21: an event between a session's first and last is one of it")
+    func ac21_outOfOrder() {
+        var reading = SessionReading(.automatic)
+        let id = reading.read().session
+        #expect(reading.read(after: 300).session == id)
+        for seconds in [100, 299, 1, 0] {
+            let late = #""timestamp":"\#(Reading.now + .seconds(seconds))""#
+            #expect(reading.read(late, wasClosed: true) == (id, nil))
+        }
+        #expect(reading.pass.counts.sessions == ["automatic": 1])
+    }
+
+    @Test("ac21: of each producer the present session and 32 before are remembered, also after a restart")
+    func ac21_past() {
+        var reading = SessionReading(.manual)
+        for index in 0..<40 {
+            _ = reading.read(#""type":"start_session","session_id":"s\#(index)""#, after: index == 0 ? 0 : 10)
+        }
+        let memory = reading.pass.takeMemory().compactMapValues { $0 }
+        var after = SessionReading(.manual, seed: 2, memory: memory)
+        after.now = reading.now
+        for index in 0..<40 {
+            let time = #""timestamp":"\#(Reading.now + .seconds(10 * index + 5))""#
+            let expected = index < 7 ? nil : "s\(index)"
+            #expect(reading.read(time).session == expected && after.read(time).session == expected)
+        }
+    }
+
+    @Test("ac21: a session's own id must be a plain text of at most 64 bytes")
+    func ac21_ownIDs() {
+        var reading = SessionReading(.manual)
+        let longest = String(repeating: "x", count: 64)
+        for (id, begins) in [
+            ("7", false), (#""a\u0062""#, false), (#""\#(longest)x""#, false), (#""\#(longest)""#, true),
+        ] {
+            let before = reading.pass.counts
+            _ = reading.read(#""type":"start_session","session_id":\#(id)"#, after: 1)
+            #expect(reading.pass.counts.sessions["manual"] ?? 0 == (before.sessions["manual"] ?? 0) + (begins ? 1 : 0))
+            #expect(reading.pass.counts[.ignoredSessionStart] == before[.ignoredSessionStart] + (begins ? 0 : 1))
+        }
+        var automatic = SessionReading(.automatic)
+        #expect(automatic.read(#""type":"start_session","session_id":"mine""#) == ("mine", nil))
+        #expect(automatic.pass.counts.sessions.isEmpty)
+    }
+
+    @Test("ac21: memory that was cut short or is another version's gives back what is whole in it")
+    func ac21_cutMemory() throws {
+        var reading = SessionReading(.manual)
+        for index in 0..<3 {
+            _ = reading.read(#""type":"start_session","session_id":"s\#(index)""#, after: index == 0 ? 0 : 10)
+        }
+        let (key, bytes) = try #require(
+            reading.pass.takeMemory().compactMapValues { $0 }.first { $0.key.hasPrefix("session/") })
+        let time = #""timestamp":"\#(Reading.now + .seconds(25))""#
+        for length in 0...bytes.count {
+            for version: UInt8 in [1, 2] {
+                var cut = Array(bytes.prefix(length))
+                if !cut.isEmpty { cut[0] = version }
+                var after = SessionReading(.manual, memory: [key: cut])
+                after.now = reading.now
+                // The present session comes first.
+                let isWhole = version == 1 && length >= 2 + 17 + 2
+                #expect(after.read(time).session == (isWhole ? "s2" : nil), "\(length)")
+            }
+        }
+        var long = Array(bytes.prefix(19)) + [UInt8](repeating: 0x61, count: 65)
+        long[18] = 65
+        var after = SessionReading(.manual, memory: [key: long])
+        #expect(after.read(after: 30).session == nil)
+    }
+
+    @Test("ac21: a producer that made room within a block has a new session")
+    func ac21_madeRoomInBlock() {
+        var reading = SessionReading(.automatic)
+        let id = reading.read().session
+        #expect(reading.read(after: 1) == (id, nil))
+        let others = (0..<1100).map { reading.readOn(#""pid":\#($0)"#).session }
+        let again = reading.readOn()
+        #expect(Set(others).count == 1100 && !others.contains(again.session))
+        #expect(again.start != nil)
+        #expect(again.session != id && reading.readOn() == (again.session, nil))
+    }
+
     @Test("ac21: an event's own session always wins, and starts none of ours")
     func ac21_ownSession() {
         var reading = SessionReading(.automatic)
@@ -179,6 +279,14 @@ struct SessionTests {
         let line = Array("{\"name\":\"a\"}\n".utf8)
         line.withUnsafeBufferPointer { block in
             for _ in 0..<2 { #expect(reading.pass.read(block.baseAddress!, from: 0, to: block.count).startsSession) }
+        }
+        // Of an event that belongs to none it is not the session.
+        let late = Array("{\"name\":\"a\",\"timestamp\":\"2026-11-18T10:00:00Z\"}\n".utf8)
+        late.withUnsafeBufferPointer { block in
+            #expect(!reading.pass.read(block.baseAddress!, from: 0, to: block.count).startsSession)
+        }
+        line.withUnsafeBufferPointer { block in
+            #expect(reading.pass.read(block.baseAddress!, from: 0, to: block.count).startsSession)
             var buffer = LineBuffer()
             reading.pass.writeSessionStart(into: &buffer)
             #expect(!reading.pass.read(block.baseAddress!, from: 0, to: block.count).startsSession)

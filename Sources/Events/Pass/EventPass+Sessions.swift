@@ -119,11 +119,11 @@ extension EventPass {
                 return false
             }
             let member = scanner.member(.sessionID)
-            let text = member.text
-            guard base[member.value] == .quote, !member.isEscaped, text.count <= Sessions.maxIDLength else {
+            guard base[member.value] == .quote, !member.isEscaped, member.text.count <= Sessions.maxIDLength else {
                 counts[.ignoredSessionStart] += 1
                 return false
             }
+            let text = member.text
             beginManualSession(key, at: time, id: (0..<text.count).map { base[text.lowerBound + $0] })
             announceSession()
         }
@@ -181,13 +181,11 @@ extension EventPass {
                 processText.removeAll()
                 processText.append(text)
                 processPlace = sessions.place(of: key, app: state.name)
-                block.evictions = sessions.evictions
                 return processPlace
             }
         }
         if block.place < 0, let state {
             block.place = sessions.place(of: block.key, app: state.name)
-            block.evictions = sessions.evictions
         }
         return block.place
     }
