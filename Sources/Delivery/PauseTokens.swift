@@ -39,8 +39,7 @@ struct PauseTokens: Sendable {
 
     /// Those whose time is over.
     func expired(at now: BootInstant) -> [Key] {
-        guard !holds.isEmpty else { return [] }
-        return holds.filter { $0.value.map { $0 <= now } ?? false }.map(\.key)
+        holds.filter { $0.value.map { $0 <= now } ?? false }.map(\.key)
     }
 
     // MARK: Beyond a restart

@@ -16,7 +16,7 @@ public struct CountryCode: Sendable, Hashable, CustomStringConvertible {
     init?(_ first: UInt8, _ second: UInt8) {
         let row = (first & 0xDF) &- UInt8(ascii: "A")
         let column = (second & 0xDF) &- UInt8(ascii: "A")
-        guard row < 26, column < 26, CountryCode.assigned[Int(row)] >> UInt32(column) & 1 == 1 else { return nil }
+        guard row < 26, CountryCode.assigned[Int(row)] >> UInt32(column) & 1 == 1 else { return nil }
         self.first = first & 0xDF
         self.second = second & 0xDF
     }

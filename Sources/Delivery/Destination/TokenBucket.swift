@@ -31,7 +31,6 @@ struct TokenBucket: Sendable {
     }
 
     private mutating func fill(at now: BootInstant) {
-        guard now > filledAt else { return }
         let seconds = Double((now - filledAt).nanosecondsClamped) / 1e9
         level = min(max(1, perSecond), level + seconds * perSecond)
         filledAt = now

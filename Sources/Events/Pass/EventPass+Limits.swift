@@ -50,7 +50,6 @@ extension EventPass {
     /// anything of it has changed.
     @inline(never)
     private mutating func exactProperties() -> Bool {
-        guard scanner.has(.properties) else { return true }
         let member = scanner.member(.properties)
         guard base[member.value] == .openBrace else { return true }
         var kept: [Property] = []

@@ -75,7 +75,7 @@ struct Tail: ~Copyable {
     ///
     /// - Returns: false when the members must be set again.
     mutating func replaceSession(_ id: [UInt8]) -> Bool {
-        guard !id.isEmpty, ends.1 - ends.0 == id.count + 16 else { return false }
+        guard ends.1 - ends.0 == id.count + 16 else { return false }
         memcpy(start + ends.1 - 1 - id.count, id, id.count)
         return true
     }
@@ -129,7 +129,6 @@ extension EventPass {
         while base[to] <= .blank { to += 1 }
         if base[to] == .comma {
             to += 1
-            while base[to] <= .blank { to += 1 }
         }
         edits.append(Edit(from: member.key, to: to))
     }

@@ -95,7 +95,6 @@ extension EventPass {
         if kind == .event, scanner.has(.name), !isNull(member) { counts[.unusableName] += 1 }
         if !scanner.has(.name) || isNull(member) {
             if scanner.has(.name) { remove(member) }
-            if !front.isEmpty { front.append(.comma) }
             front += state.defaultNameMember
         }
         // Without `"name":` and its quotes.

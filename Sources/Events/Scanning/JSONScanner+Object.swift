@@ -97,8 +97,6 @@ extension JSONScanner {
         // Of a member that is only looked at the last one counts, and all of them stay.
         guard slot < MemberName.hostName.rawValue || slot == MemberName.address.rawValue else { return }
         replaced.append(members[slot])
-        // The figures of properties are those of both objects now: let the exact path look.
-        if slot == MemberName.properties.rawValue { mayRepeat = true }
     }
 
     /// Reads the properties, whose opening bracket is at `start`; returns where they end, nil where something is wrong.

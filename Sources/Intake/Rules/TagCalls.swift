@@ -73,7 +73,6 @@ final class TagCalls {
 
     /// Makes calls that an earlier process has left, on the loop.
     func start(_ left: [Int], on loop: EventLoop) {
-        guard !left.isEmpty else { return }
         let own = LoopBound(self, to: loop)
         loop.post { own.assumeOnLoop { $0.start(left) } }
     }
@@ -94,7 +93,7 @@ final class TagCalls {
     /// Forgets calls: they were made, or their events were not stored.
     func forget(_ numbers: [Int]) {
         for number in numbers where calls.removeValue(forKey: number) != nil { isChanged = true }
-        guard !isFull, !roomWaiters.isEmpty else { return }
+        guard !isFull else { return }
         let waiters = roomWaiters
         roomWaiters = []
         for waiter in waiters { waiter() }

@@ -9,7 +9,6 @@ internal import Model
 struct TableWriter: ~Copyable {
     private let file: QueueFile
     private let statements: WriteStatements
-    private var isCommitted = false
 
     /// Begins a transaction. One that has only read until now becomes part of it.
     init(_ file: QueueFile) throws(QueueError) {
@@ -18,14 +17,12 @@ struct TableWriter: ~Copyable {
         statements = file.writing
     }
 
-    deinit {
-        if !isCommitted { file.database.rollback() }
-    }
+    // After a commit there is nothing to roll back.
+    deinit { file.database.rollback() }
 
     /// Makes everything durable, or throws and rolls back.
     consuming func commit() throws(QueueError) {
         try file.database.commit()
-        isCommitted = true
     }
 
     // MARK: Tables in general

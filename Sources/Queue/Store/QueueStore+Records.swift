@@ -65,8 +65,6 @@ extension QueueStore {
 
     /// An event as JSON; as text should it be none.
     static func readable(_ line: ArraySlice<UInt8>) -> JSONValue {
-        var line = line
-        if line.last == UInt8(ascii: "\n") { line.removeLast() }
         do {
             return try JSONValue(parsing: Array(line))
         } catch {

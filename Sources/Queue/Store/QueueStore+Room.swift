@@ -62,7 +62,6 @@ extension Transaction {
     ///
     /// A chunk goes when each destination that still waits for it gives way: the lowest priority first, the oldest first, none in flight.
     private mutating func giveWay(to needs: Int) throws(QueueError) {
-        guard state.anyYields else { return }
         var looked = 0
         for priority in Priority.allCases {
             var from: Int64 = 0

@@ -11,7 +11,7 @@ extension QueueStore {
     /// - Throws: `QueueError` with code `misuse` if the parts are not all of the batch's events in their order.
     public func settle(_ settlement: Settlement) async throws(QueueError) -> [BatchHeader] {
         _ = try opened()
-        guard let batch = state.held[settlement.batch], batch.status == .leased else { return [] }
+        guard let batch = state.held[settlement.batch] else { return [] }
         var next = 0
         for part in settlement.parts {
             guard part.events.lowerBound == next, !part.events.isEmpty else { break }
