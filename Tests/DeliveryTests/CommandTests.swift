@@ -249,6 +249,8 @@ struct CommandTests {
         slow.input(.stop(grace: .seconds(10)))
         slow.run(.seconds(9))
         #expect(!slow.isStopped && slow.sent.count == 1)
+        // The first deadline counts.
+        slow.input(.stop(grace: .seconds(10)))
         slow.run(.seconds(2))
         #expect(slow.isStopped && slow.store.queued == 30 && slow.store.leased.isEmpty)
 

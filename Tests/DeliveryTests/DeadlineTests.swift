@@ -69,6 +69,8 @@ struct DeadlineTests {
             let now = Timestamp(nanoseconds: Int64.random(in: span, using: &random) * 1_000_000_000)
             let event = now - .seconds(Int.random(in: -86_400...(4 * 86_400), using: &random))
             #expect((event < deadline.lateBefore(at: now)) == (deadline.due(for: event) <= now))
+            let due = deadline.due(for: event)
+            #expect(event < deadline.lateBefore(at: due) && event >= deadline.lateBefore(at: due - .nanoseconds(1)))
             let end = deadline.end(ofDayOf: event)
             #expect(end > event)
             #expect(deadline.due(for: end) > deadline.due(for: event))

@@ -39,6 +39,8 @@ struct FailureTests {
         #expect(world.switches["delivery.retry_after/main"] != nil)
         world.restart(down: .milliseconds(500))
         #expect(world.main.retryAfterUntil != nil)
+        // That is kept beside pauses, and is none.
+        #expect(world.machine.snapshot(at: world.now).heldTokens == 0)
         world.runUntilQuiet()
         // Twenty refusals: more than a schedule has retries, and the breaker never opened.
         #expect(world.store.queued == 0)

@@ -12,6 +12,7 @@ struct RejectionWindowTests {
         // The same, event by event.
         var fates = Array(repeating: false, count: Int.random(in: 0...1200, using: &random)).suffix(1000)
         var window = RejectionWindow(trusted: fates.count)
+        var row = 0
         for _ in 0..<200 {
             let rejected = fates.count { $0 }
             let more = Int.random(in: 0...120, using: &random)
@@ -19,8 +20,10 @@ struct RejectionWindowTests {
             #expect(window.tolerates(more) == expected, "seed \(seed)")
             #expect(window.rejected == rejected, "seed \(seed)")
             let isRejected = Int.random(in: 0..<4, using: &random) == 0
-            let count = Int.random(in: 1...60, using: &random)
+            let count = Int.random(in: 0...60, using: &random)
             window.note(rejected: isRejected, events: count, of: count)
+            if count > 0 { row = isRejected ? row + count : 0 }
+            #expect(window.toleratesAlone == (row < 10), "seed \(seed)")
             fates = (fates + Array(repeating: isRejected, count: count)).suffix(1000)
         }
     }

@@ -37,6 +37,7 @@ struct AdditionTests {
         let summer = Timestamp(milliseconds: 1_792_922_400_000)
         for (time, offset) in [
             ("2026-10-25T00:59:59.9Z", 120), ("2026-10-25T01:00:00Z", 60), ("2026-10-24T10:00:00Z", 120),
+            ("2026-10-25T01:00:00Z", 60),
         ] {
             let output = try #require(reading.read(#"{"name":"a","timestamp":"\#(time)"}"#, at: summer).output)
             #expect(output.contains(#""time_zone_offset":\#(offset)}"#), "\(time): \(output)")
@@ -68,12 +69,25 @@ struct AdditionTests {
         #expect(
             try start(#"{"name":"a","properties":{"ip_address":"2001:db8::1"}}"#)
                 == #"{"name":"a","properties":{"ip_address":"2001:db8::1"},"country":"JP","app":"shop""#)
-        #expect(try start(#"{"name":"a","country":"de","ip_address":"192.0.2.1"}"#).contains(#""country":"DE""#))
+        #expect(
+            try start(#"{"name":"a","country":"de","ip_address":"192.0.2.1"}"#)
+                == #"{"name":"a","country":"DE","ip_address":"192.0.2.1","app":"shop""#)
         #expect(
             try start(#"{"name":"a","ip_address":"127.0.0.1"}"#)
                 == #"{"name":"a","ip_address":"127.0.0.1","app":"shop""#)
         #expect(try start(#"{"name":"a","ip_address":7}"#) == #"{"name":"a","ip_address":7,"app":"shop""#)
         #expect(try start(#"{"name":"a"}"#) == #"{"name":"a","app":"shop""#)
+        // What is no property of that name is no address, nor is that of the line before.
+        for properties in [
+            #"{"ip_address":"2001:db8::1","other":"192.0.2.1"}"#, #"{"other":"192.0.2.1","ip_address":"2001:db8::1"}"#,
+        ] {
+            #expect(try start(#"{"name":"a","properties":\#(properties)}"#).contains(#""country":"JP""#))
+            for other in [
+                #""x":"abcdefghijklmnopqrstuvwxyz abcdefghijkl""#, #""properties":["ip_address","192.0.2.1"]"#,
+            ] {
+                #expect(!(try start(#"{"name":"a",\#(other)}"#).contains("country")))
+            }
+        }
         #expect(reading.pass.counts[.unknownAddress] == 1)
 
         options.removesAddress = true

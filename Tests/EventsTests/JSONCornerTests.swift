@@ -74,7 +74,10 @@ struct JSONCornerTests {
             (#"{"a":"\uDC00"}"#, .loneSurrogate, 6),
             (#"{"a":"\uD800x"}"#, .loneSurrogate, 6), (#"{"a":"\uD800\n"}"#, .loneSurrogate, 6),
             (#"{"a":"\uD800\uD800"}"#, .loneSurrogate, 6), (#"{"a":"\uD800\u0041"}"#, .loneSurrogate, 6),
-            (#"{"a":"\uDC00\uD800"}"#, .loneSurrogate, 6), (#"{"a":'b'}"#, .expectedValue, 5),
+            (#"{"a":"\uDC00\uD800"}"#, .loneSurrogate, 6), (#"{"a":"\uDC00\uDC00"}"#, .loneSurrogate, 6),
+            (#"{"a":'b'}"#, .expectedValue, 5),
+            // Properties.
+            (#"{"properties":{x":1}}"#, .expectedName, 15), (#"{"properties":{"x":1,y":1}}"#, .expectedName, 21),
         ] as [(String, ScanFailure.Code, Int)])
     func n_refused(line: String, code: ScanFailure.Code, byte: Int) {
         #expect(failure(line) == ScanFailure(code: code, byte: byte), "\(line.debugDescription)")

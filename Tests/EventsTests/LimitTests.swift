@@ -12,7 +12,7 @@ struct LimitTests {
     static func texts(_ units: Int) -> [String] {
         [
             String(repeating: "x", count: units), String(repeating: "é", count: units),
-            String(repeating: "漢", count: units),
+            String(repeating: "漢", count: units), String(repeating: "\u{800}", count: units),
             String(repeating: "x", count: units % 2) + String(repeating: "😀", count: units / 2),
             String(repeating: "x", count: units % 2) + String(repeating: "e\u{301}", count: units / 2),
             String(repeating: "\\u00e9", count: units), String(repeating: "\\n", count: units),
@@ -130,6 +130,29 @@ struct LimitTests {
         #expect(
             try kept(reading.read(eight).output)
                 == #"{"name":"a","properties":{"abcdefgh1":3,"abcdefgh2":2}}"#)
+    }
+
+    @Test("ac19: what is at a limit is not counted, what is allowed is counted once an event, and a list is no object")
+    func ac19_exactly() throws {
+        var reading = Reading(
+            options {
+                $0.properties = Limit(2, .allow)
+                $0.propertyValueLength = Limit(3, .allow)
+            })
+        for (properties, expected) in [
+            (#"{"x":1,"y":2,"x":3}"#, #"{"x":3,"y":2}"#), (#"{"x":"abcd","y":"efgh"}"#, #"{"x":"abcd","y":"efgh"}"#),
+        ] {
+            let output = try kept(reading.read(#"{"name":"a","properties":\#(properties)}"#).output)
+            #expect(output == #"{"name":"a","properties":\#(expected)}"#)
+        }
+        #expect(reading.pass.counts[.allow, .properties] == 0)
+        #expect(reading.pass.counts[.allow, .propertyValueLength] == 1)
+        var unlimited = Reading(options { $0.properties = Limit(0, .allow) })
+        #expect(try kept(unlimited.read(#"{"name":"a","properties":{"x":1,"x":2}}"#).output).contains(#"{"x":2}"#))
+        #expect(unlimited.pass.counts[.allow, .properties] == 0)
+        // The object before was long; what counts is a list.
+        let list = #"{"name":"a","properties":{"k":"abcd"},"properties":["abcd","abcd"]}"#
+        #expect(try kept(reading.read(list).output) == #"{"name":"a","properties":["abcd","abcd"]}"#)
     }
 
     @Test("ac19: cuts against a plain model, on documents made by chance")

@@ -63,6 +63,42 @@ struct NameTests {
         }
     }
 
+    @Test("the names of a day survive a restart; what is cut short gives back its whole names; no names are nothing")
+    func savedNames() {
+        var names = DistinctNames(seed: 7)
+        let none = names.saved()
+        #expect(none == nil)
+        names.turn(to: 20_777)
+        let texts = ["a", "checkout", "a longer name of an event"].map { Array($0.utf8) }
+        for text in texts { _ = text.withUnsafeBufferPointer { names.admit($0, limit: 3) } }
+        let saved = names.saved() ?? []
+        #expect(!saved.isEmpty)
+        for length in 0...saved.count {
+            var restored = DistinctNames(seed: 8)
+            restored.restore(Array(saved.prefix(length)))
+            let (day, count, isChanged) = (restored.day, restored.count, restored.isChanged)
+            #expect(day == (length < 8 ? .min : 20_777) && !isChanged)
+            var known = 0
+            for text in texts where text.withUnsafeBufferPointer({ restored.admit($0, limit: 0) }) { known += 1 }
+            #expect(known == count && (length < saved.count || known == 3))
+        }
+    }
+
+    @Test("of all pairs of bytes those are countries that are two letters, assigned to one")
+    func countries() {
+        var found = 0
+        for first in UInt8.min...UInt8.max {
+            for second in UInt8.min...UInt8.max {
+                guard let country = CountryCode(first, second) else { continue }
+                found += 1
+                let isLetters = (0x41...0x5A).contains(first & 0xDF) && (0x41...0x5A).contains(second & 0xDF)
+                #expect(isLetters && CountryCode(country.description) == country)
+            }
+        }
+        // Each in capitals, small letters, and both mixtures.
+        #expect(found == 249 * 4)
+    }
+
     @Test("properties whose names begin alike, or are of eight bytes and more, are told apart; equal ones are found")
     func repeatedProperties() {
         for length in 0...20 {

@@ -29,6 +29,10 @@ struct EventPriorityTests {
             #expect(reading.read(line).verdict.priority == expected, "\(line)")
         }
         #expect(reading.pass.counts[.unknownPriority] == 3)
+        // Of several forcing rules the first counts.
+        options.priorityRules.append(PriorityRule(event: "Quiet", priority: .critical, force: true))
+        var twice = Reading(options)
+        #expect(twice.read(#"{"name":"Quiet","priority":"critical"}"#).verdict.priority == .normal)
         var bank = Reading(options, app: "bank")
         #expect(bank.read(#"{"name":"x","priority":"critical"}"#).verdict.priority == .normal)
     }
@@ -42,6 +46,7 @@ struct EventPriorityTests {
         var shared = Reading(isShared: true)
         #expect(shared.read(#"{"name":"x","type":"crash"}"#).verdict.priority == .normal)
         #expect(shared.read(#"{"name":"x","priority":"critical"}"#).verdict.priority == .normal)
+        #expect(shared.read(#"{"name":"x","priority":"normal"}"#).verdict.priority == .normal)
         #expect(shared.pass.counts[.criticalDenied] == 2)
         // What a receiver reads is what the agent decided, of events and of records; nothing else is touched.
         for (line, expected) in [

@@ -111,6 +111,21 @@ struct WrappedLineTests {
         }
     }
 
+    @Test("docker: two objects in one entry are a text, so that neither is lost")
+    func twoObjects() {
+        let line = #"{"log":"{\"a\":1}\n{\"b\":2}\n","stream":"stdout","time":"2026-11-20T10:00:00Z"}"#
+        let expected = #"{"message":"{\"a\":1}\u000a{\"b\":2}","stream":"stdout""#
+        #expect(read(line, .docker).map(\.line) == [expected])
+    }
+
+    @Test("cri: a path that is not one of Kubernetes names no pod")
+    func otherPaths() {
+        for path in ["0.log", "web/0.log", "shop_cart/web/0.log", "a_b_c_d/web/0.log", "/"] {
+            #expect(WrappedLine.pod(ofFile: path).isEmpty, "\(path)")
+        }
+        #expect(!WrappedLine.pod(ofFile: "shop_cart-7d9_0a1b/web/0.log").isEmpty)
+    }
+
     @Test("blocks: lines of text that follow each other are one message, up to a JSON line or 64 KiB")
     func blocks() {
         let trace = "Traceback (most recent call last):\n  File \"a.py\", line 1\n\n\tboom()\nKeyError: 'x'"

@@ -104,7 +104,9 @@ private struct MixedFile {
                 switch kind {
                 case 0: String(repeating: "x", count: MixedFile.longest + 500)
                 case 1..<15: "bad \(number)"
-                default: #"{"name":"e\#(number)"}"#
+                default:
+                    // Of many lengths: chunks end at their bytes as well as at their events.
+                    #"{"name":"e\#(number)","x":"\#(String(repeating: "x", count: .random(in: 0..<600, using: &random)))"}"#
                 }
             lines.append((Int64(text.utf8.count), Int64(line.utf8.count), kind < 15 ? nil : "e\(number)"))
             text += line + "\n"

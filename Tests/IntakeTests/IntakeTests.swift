@@ -31,6 +31,7 @@ private actor Host {
     private var intake: Intake?
     nonisolated let figures = IntakeFigures()
     nonisolated let tap = EventTap()
+    nonisolated let log = KeptLog()
     private let relay = Relay()
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -61,7 +62,7 @@ private actor Host {
         intake = Intake(
             settings, store: store, memory: [:], figures: figures, clock: ClockTrust { true },
             tap: Audience(tap),
-            on: loop, time: time, log: Log(KeptLog()))
+            on: loop, time: time, log: Log(log))
     }
 
     func start() {
@@ -263,6 +264,46 @@ struct IntakeTests {
             let figures = host.store.snapshot.intake
             #expect(figures.read == 4 && figures.accepted == 2 && figures.quarantined == 2 && figures.balances)
             #expect(try await host.lines(of: .normal).joined().count == 2)
+        }
+    }
+
+    @Test("a chunk is as old as its first event; a session's start is an event more, and what is refused is read")
+    func counts() async throws {
+        try await withHost { host in
+            let first = time.wallTime
+            #expect(await host.take([#"{"name":"a"}"#]) > 0)
+            time.advance(by: .seconds(5))
+            #expect(await host.take([#"{"name":"b"}"#]) > 0)
+            try await host.commit()
+            #expect(host.store.snapshot.lane("main", .normal)?.summary.oldestAcceptedAt == first)
+            await host.configure {
+                $0.events.session.mode = .automatic
+                $0.events.defaults.limits.nameLength = Limit(3, .refuse)
+            }
+            #expect(await host.take([#"{"name":"refused"}"#, #"{"name":"c"}"#]) > 0)
+            try await host.commit()
+            let ledger = host.store.snapshot.intake
+            #expect(ledger.read == 5 && ledger.accepted == 4 && ledger.refused == 1 && ledger.balances)
+            let lines = Array(try await host.lines(of: .normal).joined())
+            #expect(lines.count == 4 && lines[2].contains(#""name":"start_session""#))
+        }
+    }
+
+    @Test("the log says what is quarantined once in ten seconds, and what limits cut once an hour, if anything")
+    func reports() async throws {
+        try await withHost { host in
+            await host.configure { $0.events.defaults.limits.nameLength = Limit(3, .cut) }
+            func said(_ text: String) -> Int { host.log.messages.count { $0.text == text } }
+            for (wait, quarantined, cut) in [(0, 1, 1), (1, 1, 1), (9, 2, 1), (3_590, 3, 2)] {
+                time.advance(by: .seconds(wait))
+                #expect(await host.take(["bad", #"{"name":"long"}"#]) > 0)
+                try await host.commit()
+                #expect(said("quarantined") == quarantined && said("limits cut events") == cut, "after \(wait) s")
+            }
+            time.advance(by: .seconds(3_600))
+            #expect(await host.take([#"{"name":"a"}"#]) > 0)
+            try await host.commit()
+            #expect(said("quarantined") == 3 && said("limits cut events") == 2)
         }
     }
 

@@ -55,6 +55,43 @@ struct ObjectSplitterTests {
         split(Array(text.utf8), longest: longest, step: step)
     }
 
+    @Test("of an event that is too long just so much of the beginning is kept, however it comes")
+    func excerpts() {
+        let excerpt = ObjectSplitter.excerpt
+        for length in [101, excerpt - 1, excerpt, excerpt + 1, 2 * excerpt] {
+            for longest in [100, excerpt - 10, excerpt + 100] where length > longest {
+                for step in [1, 3, 1000, excerpt, 1 << 20] {
+                    let text = Array(("\"" + String(repeating: "x", count: length - 2) + "\"").utf8)
+                    var splitter = ObjectSplitter(longest: longest)
+                    var found: [ObjectSplitter.Find] = []
+                    for start in stride(from: 0, to: text.count, by: step) {
+                        let block = Array(text[start..<min(text.count, start + step)])
+                        block.withUnsafeBytes { block in
+                            var used = 0
+                            found.append(splitter.next(block, used: &used))
+                        }
+                    }
+                    #expect(found.filter { $0 != .more } == [.tooLong(Int64(length))])
+                    #expect(Array(splitter.event.prefix(excerpt)) == Array(text.prefix(excerpt)), "\(length), \(step)")
+                    #expect(splitter.event.count <= max(excerpt, longest))
+                }
+            }
+        }
+    }
+
+    @Test("a part of a byte order mark is no beginning")
+    func partOfAMark() {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        for count in 1...3 {
+            for step in [1, 100] {
+                let result = split(mark.prefix(count) + Array("{\"a\":1}".utf8), step: step)
+                #expect(result.events == (count == 3 ? [#"{"a":1}"#] : []))
+                #expect((result.fault == nil) == (count == 3))
+            }
+        }
+        #expect(!split(mark).isWhole)
+    }
+
     @Test(
         "an event is byte for byte what the file holds, but for line breaks, wherever blocks end",
         arguments: [
