@@ -3,16 +3,16 @@ internal import Model
 extension ValueType where Value == EndpointURL {
     static func url(_ schemes: String..., credentials: Bool = false) -> ValueType {
         let shown = schemes.map { $0 + "://" }.joined(separator: ", ")
-        return ValueType("URL", range: shown) { node throws(ValueMistake) in
+        return ValueType("URL", range: shown) { node throws(Problem) in
             guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
             guard let url = EndpointURL(text) else {
-                throw ValueMistake(.outOfRange, "is not a URL; write one such as \"\(schemes[0])://host/path\"")
+                throw Problem(.outOfRange, "is not a URL; write one such as \"\(schemes[0])://host/path\"")
             }
             guard schemes.contains(url.scheme) else {
-                throw ValueMistake(.outOfRange, "begins with \(url.scheme)://; must begin with \(shown)")
+                throw Problem(.outOfRange, "begins with \(url.scheme)://; must begin with \(shown)")
             }
             guard credentials || !url.hasCredentials else {
-                throw ValueMistake(.outOfRange, "contains a user or password; use user and password_file instead")
+                throw Problem(.outOfRange, "contains a user or password; use user and password_file instead")
             }
             return url
         } print: { url in

@@ -10,7 +10,7 @@ extension Entry {
         return Entry(description: .setting(description)) { node, path, owner, context in
             // A value that is refused counts as set: nothing more is said of it.
             context.note(path, at: node.position)
-            do throws(ValueMistake) { owner[keyPath: place] = try type.parse(node) } catch {
+            do throws(Problem) { owner[keyPath: place] = try type.parse(node) } catch {
                 // What a variable holds may be a secret that was put in the wrong place.
                 let message =
                     node.isFromEnvironment

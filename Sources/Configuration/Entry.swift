@@ -59,6 +59,15 @@ package struct SectionDescription: Sendable {
     package let kind: Kind
     package let why: String
     package let entries: [EntryDescription]
+
+    /// How the section is begun: `[queue]`, `[[destination]]`, `[apps.NAME]`.
+    func heading(prefix: String = "") -> String {
+        switch kind {
+        case .once: "[\(prefix)\(name)]"
+        case .list: "[[\(prefix)\(name)]]"
+        case .named: "[\(prefix)\(name).NAME]"
+        }
+    }
 }
 
 /// A section as it is in a configuration.
@@ -200,15 +209,4 @@ private func unknownKey(_ key: String, path: String, known: [String]) -> String 
     }
     if path.isEmpty { return "\(message)sections are \(known.joined(separator: ", "))" }
     return "\(message)`spoolship help configuration` lists all"
-}
-
-extension SectionDescription {
-    /// How the section is begun: `[queue]`, `[[destination]]`, `[apps.NAME]`.
-    func heading(prefix: String = "") -> String {
-        switch kind {
-        case .once: "[\(prefix)\(name)]"
-        case .list: "[[\(prefix)\(name)]]"
-        case .named: "[\(prefix)\(name).NAME]"
-        }
-    }
 }

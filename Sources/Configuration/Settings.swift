@@ -1,7 +1,7 @@
 package import Model
 
 /// All settings of the agent, with defaults for those that are not set.
-public struct Settings: Sendable, Equatable {
+public struct Settings: SettingsSection {
     package var agent = AgentSettings()
     package var spool = SpoolSettings()
     package var deadLetters = DeadLetterSettings()
@@ -39,9 +39,7 @@ public struct Settings: Sendable, Equatable {
             return section
         }
     }
-}
 
-extension Settings: SettingsSection {
     static let entries: [Entry<Settings>] = [
         .section("agent", \.agent, "The process: state directory, log, shutdown."),
         .section("spool", \.spool, "Reading the spool, the directory where apps write their events."),

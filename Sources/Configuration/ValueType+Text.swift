@@ -7,13 +7,13 @@ extension ValueType where Value: CaseIterable & RawRepresentable, Value.RawValue
 extension ValueType where Value: CaseIterable {
     static func choice(by word: any KeyPath<Value, String> & Sendable) -> ValueType {
         let words = Value.allCases.map { $0[keyPath: word] }
-        return ValueType("choice", range: words.joined(separator: ", ")) { node throws(ValueMistake) in
+        return ValueType("choice", range: words.joined(separator: ", ")) { node throws(Problem) in
             guard case .string(let text) = node.value else {
                 throw .wrongType("one of " + words.map { "\"\($0)\"" }.joined(separator: ", "), node)
             }
             guard let value = Value.allCases.first(where: { $0[keyPath: word] == text }) else {
                 let meant = nearestName(to: text.lowercased(), among: words).map { "; did you mean \"\($0)\"?" } ?? ""
-                throw ValueMistake(
+                throw Problem(
                     .outOfRange,
                     "is \(SettingValue.quote(text)); must be one of \(words.joined(separator: ", "))\(meant)")
             }
@@ -26,20 +26,20 @@ extension ValueType where Value: CaseIterable {
 
 extension ValueType where Value == String {
     /// Text, which is written as it is.
-    init(_ name: String, range: String, parse: @escaping @Sendable (TOMLNode) throws(ValueMistake) -> String) {
+    init(_ name: String, range: String, parse: @escaping @Sendable (TOMLNode) throws(Problem) -> String) {
         self.init(name, range: range, parse: parse) { .string($0) }
     }
 
     /// Text of at most so many bytes, without control characters.
     static func text(_ name: String = "string", range: String = "", maxLength: Int = 1024) -> ValueType {
-        ValueType(name, range: range) { node throws(ValueMistake) in
+        ValueType(name, range: range) { node throws(Problem) in
             guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
-            guard !text.isEmpty else { throw ValueMistake(.outOfRange, "is empty") }
+            guard !text.isEmpty else { throw Problem(.outOfRange, "is empty") }
             guard text.utf8.count <= maxLength else {
-                throw ValueMistake(.outOfRange, "is \(text.utf8.count) bytes long; must be at most \(maxLength)")
+                throw Problem(.outOfRange, "is \(text.utf8.count) bytes long; must be at most \(maxLength)")
             }
             guard text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
-                throw ValueMistake(.outOfRange, "contains a control character")
+                throw Problem(.outOfRange, "contains a control character")
             }
             return text
         }
@@ -57,10 +57,10 @@ extension ValueType where Value == String {
         _ accepts: @escaping @Sendable (String) -> Bool
     ) -> ValueType {
         let text = text(name, range: range, maxLength: maxLength)
-        return ValueType(name, range: range) { node throws(ValueMistake) in
+        return ValueType(name, range: range) { node throws(Problem) in
             let value = try text.parse(node)
             guard accepts(value) else {
-                throw ValueMistake(.outOfRange, "is \(SettingValue.quote(value)); must be \(wanted)")
+                throw Problem(.outOfRange, "is \(SettingValue.quote(value)); must be \(wanted)")
             }
             return value
         }
@@ -79,7 +79,7 @@ extension ValueType where Value == String {
         let code = checked("country code", range: "ISO 3166-1 alpha-2", mustBe: wanted) {
             CountryCodes.all.contains($0.uppercased())
         }
-        return ValueType(code.name, range: code.range) { node throws(ValueMistake) in
+        return ValueType(code.name, range: code.range) { node throws(Problem) in
             try code.parse(node).uppercased()
         }
     }
@@ -89,12 +89,12 @@ extension ValueType where Value == Template {
     /// Text with placeholders for what events say, as its place takes it.
     static func template(_ place: Template.Place) -> ValueType {
         let text = ValueType<String>.text()
-        return ValueType("template") { node throws(ValueMistake) in
+        return ValueType("template") { node throws(Problem) in
             // An empty label leaves out the usual one.
             if place == .label, case .string("") = node.value { return "" }
             let value = try text.parse(node)
             return try relaying(try Template(value, for: place)) { (mistake: Template.Mistake) in
-                ValueMistake(.outOfRange, "is \(SettingValue.quote(value)); \(mistake.message)")
+                Problem(.outOfRange, "is \(SettingValue.quote(value)); \(mistake.message)")
             }
         } print: {
             .string($0.text)
@@ -104,11 +104,11 @@ extension ValueType where Value == Template {
 
 extension ValueType where Value == Secret {
     static var secret: ValueType {
-        ValueType("secret") { node throws(ValueMistake) in
+        ValueType("secret") { node throws(Problem) in
             guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
-            guard !text.isEmpty else { throw ValueMistake(.outOfRange, "is empty") }
+            guard !text.isEmpty else { throw Problem(.outOfRange, "is empty") }
             guard text.utf8.count <= 8192, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-                throw ValueMistake(.outOfRange, "is too long or contains a control character")
+                throw Problem(.outOfRange, "is too long or contains a control character")
             }
             return Secret(text)
         } print: {
@@ -122,19 +122,19 @@ extension ValueType {
     static func list<Element>(
         of element: ValueType<Element>, count: ClosedRange<Int> = 0...1000, unique: Bool = false
     ) -> ValueType where Value == [Element] {
-        ValueType("list of \(element.name)", range: element.range) { node throws(ValueMistake) in
+        ValueType("list of \(element.name)", range: element.range) { node throws(Problem) in
             guard case .array(let nodes) = node.value else { throw .wrongType("a list, as [\"…\"]", node) }
             guard count.contains(nodes.count) else {
-                throw ValueMistake(
+                throw Problem(
                     .outOfRange, "has \(nodes.count) values; must have \(count.lowerBound) to \(count.upperBound)")
             }
             var values: [Element] = []
             for node in nodes {
-                let value = try relaying(try element.parse(node)) { (error: ValueMistake) in
-                    ValueMistake(error.code, "has a value that " + error.message, at: error.position ?? node.position)
+                let value = try relaying(try element.parse(node)) { (error: Problem) in
+                    Problem(error.code, "has a value that " + error.message, at: error.position ?? node.position)
                 }
                 if unique && values.contains(value) {
-                    throw ValueMistake(.conflict, "has a value twice", at: node.position)
+                    throw Problem(.conflict, "has a value twice", at: node.position)
                 }
                 values.append(value)
             }
@@ -148,20 +148,20 @@ extension ValueType {
         of element: ValueType<Element>, names: String = "any name",
         accepts: @escaping @Sendable (String) -> Bool = { !$0.isEmpty }
     ) -> ValueType where Value == [String: Element] {
-        ValueType("table of \(element.name)", range: element.range) { node throws(ValueMistake) in
+        ValueType("table of \(element.name)", range: element.range) { node throws(Problem) in
             guard case .table(let members) = node.value else { throw .wrongType("a table, such as { name = … }", node) }
-            guard members.count <= 1000 else { throw ValueMistake(.outOfRange, "has more than 1000 members") }
+            guard members.count <= 1000 else { throw Problem(.outOfRange, "has more than 1000 members") }
             var values: [String: Element] = [:]
             for member in members {
                 guard accepts(member.key) else {
-                    throw ValueMistake(
+                    throw Problem(
                         .unknownKey, "has the name \(SettingValue.quote(member.key)); names are \(names)",
                         at: member.keyPosition)
                 }
-                do throws(ValueMistake) {
+                do throws(Problem) {
                     values[member.key] = try element.parse(member.node)
                 } catch {
-                    throw ValueMistake(
+                    throw Problem(
                         error.code, "has \(SettingValue.quote(member.key)), which " + error.message,
                         at: error.position ?? member.node.position)
                 }

@@ -4,13 +4,14 @@ struct ValueType<Value: Sendable & Equatable>: Sendable {
     let name: String
     /// What is allowed, for a person: `1s to 1d`; empty when the name says it all.
     let range: String
-    /// Reads a node, or says what to write instead.
-    let parse: @Sendable (TOMLNode) throws(ValueMistake) -> Value
+    /// Reads a node, or says what to write instead: a message that follows the setting's name (`must be …`), and where, when it is
+    /// not the whole value.
+    let parse: @Sendable (TOMLNode) throws(Problem) -> Value
     /// The value as it is written; nil when it is not set.
     let print: @Sendable (Value) -> SettingValue?
 
     init(
-        _ name: String, range: String = "", parse: @escaping @Sendable (TOMLNode) throws(ValueMistake) -> Value,
+        _ name: String, range: String = "", parse: @escaping @Sendable (TOMLNode) throws(Problem) -> Value,
         print: @escaping @Sendable (Value) -> SettingValue?
     ) {
         self.name = name
@@ -20,35 +21,23 @@ struct ValueType<Value: Sendable & Equatable>: Sendable {
     }
 }
 
-struct ValueMistake: Error, Sendable {
-    let code: Problem.Code
-    /// Follows the setting's name: `must be …`.
-    let message: String
-    /// Where, when it is not the whole value.
-    let position: Position?
-
-    init(_ code: Problem.Code, _ message: String, at position: Position? = nil) {
-        self.code = code
-        self.message = message
-        self.position = position
-    }
-
-    static func wrongType(_ wanted: String, _ node: TOMLNode) -> ValueMistake {
-        ValueMistake(.wrongType, "must be \(wanted), not \(node.kind)", at: node.position)
+extension Problem {
+    static func wrongType(_ wanted: String, _ node: TOMLNode) -> Problem {
+        Problem(.wrongType, "must be \(wanted), not \(node.kind)", at: node.position)
     }
 }
 
 extension ValueType {
     func optional() -> ValueType<Value?> {
         ValueType<Value?>(
-            name, range: range, parse: { node throws(ValueMistake) in try parse(node) },
+            name, range: range, parse: { node throws(Problem) in try parse(node) },
             print: { value in value.flatMap { print($0) } })
     }
 }
 
 extension ValueType where Value == Bool {
     static var boolean: ValueType {
-        ValueType("true or false") { node throws(ValueMistake) in
+        ValueType("true or false") { node throws(Problem) in
             guard case .boolean(let value) = node.value else { throw .wrongType("true or false", node) }
             return value
         } print: {
@@ -61,14 +50,14 @@ extension ValueType where Value: Comparable & AdditiveArithmetic {
     /// A value within a range, or 0 where that means something of its own, which `zero` says.
     fileprivate static func bounded(
         _ name: String, _ range: ClosedRange<Value>, zero: String? = nil, text: @escaping @Sendable (Value) -> String,
-        read: @escaping @Sendable (TOMLNode) throws(ValueMistake) -> Value,
+        read: @escaping @Sendable (TOMLNode) throws(Problem) -> Value,
         print: @escaping @Sendable (Value) -> SettingValue
     ) -> ValueType {
         let shown = "\(text(range.lowerBound)) to \(text(range.upperBound))"
-        return ValueType(name, range: shown + (zero.map { "; 0: \($0)" } ?? "")) { node throws(ValueMistake) in
+        return ValueType(name, range: shown + (zero.map { "; 0: \($0)" } ?? "")) { node throws(Problem) in
             let value = try read(node)
             guard range.contains(value) || (zero != nil && value == .zero) else {
-                throw ValueMistake(.outOfRange, "is \(text(value)); must be \(shown)\(zero == nil ? "" : " or 0")")
+                throw Problem(.outOfRange, "is \(text(value)); must be \(shown)\(zero == nil ? "" : " or 0")")
             }
             return value
         } print: {
@@ -79,7 +68,7 @@ extension ValueType where Value: Comparable & AdditiveArithmetic {
 
 extension ValueType where Value == Int {
     static func count(_ range: ClosedRange<Int>, zero: String? = nil) -> ValueType {
-        bounded("whole number", range, zero: zero, text: { "\($0)" }) { node throws(ValueMistake) in
+        bounded("whole number", range, zero: zero, text: { "\($0)" }) { node throws(Problem) in
             guard case .integer(let value) = node.value else { throw .wrongType("a whole number", node) }
             return Int(value)
         } print: {
@@ -89,11 +78,11 @@ extension ValueType where Value == Int {
 
     /// A number of bytes; `zero` says what 0 means where it means something of its own.
     static func size(_ range: ClosedRange<Int>, zero: String? = nil) -> ValueType {
-        bounded("size", range, zero: zero, text: SizeText.print) { node throws(ValueMistake) in
+        bounded("size", range, zero: zero, text: SizeText.print) { node throws(Problem) in
             switch node.value {
             case .integer(0): return 0
             case .integer(let number):
-                throw ValueMistake(
+                throw Problem(
                     .wrongType,
                     number < 0
                         ? "is \(number); a size cannot be negative"
@@ -109,7 +98,7 @@ extension ValueType where Value == Int {
                 let hint =
                     close.map { "write \"\(digits)\($0)\"" }
                     ?? "write a number and a unit, such as \"64KiB\" or \"10MB\""
-                throw ValueMistake(.wrongType, "is \(SettingValue.quote(text)), which is not a size; \(hint)")
+                throw Problem(.wrongType, "is \(SettingValue.quote(text)), which is not a size; \(hint)")
             default: throw .wrongType("a size such as \"10MB\" or \"64KiB\"", node)
             }
         } print: {
@@ -120,7 +109,7 @@ extension ValueType where Value == Int {
 
 extension ValueType where Value == Double {
     static func number(_ range: ClosedRange<Double>) -> ValueType {
-        bounded("number", range, text: { whole($0).map { "\($0)" } ?? "\($0)" }) { node throws(ValueMistake) in
+        bounded("number", range, text: { whole($0).map { "\($0)" } ?? "\($0)" }) { node throws(Problem) in
             switch node.value {
             case .integer(let number): return Double(number)
             case .double(let number): return number
@@ -137,7 +126,7 @@ extension ValueType where Value == Double {
 
 extension ValueType where Value == Duration {
     static func duration(_ range: ClosedRange<Duration>, zero: String? = nil) -> ValueType {
-        bounded("duration", range, zero: zero, text: DurationText.print) { node throws(ValueMistake) in
+        bounded("duration", range, zero: zero, text: DurationText.print) { node throws(Problem) in
             try node.duration()
         } print: {
             .string(DurationText.print($0))
@@ -146,26 +135,26 @@ extension ValueType where Value == Duration {
 }
 
 extension TOMLNode {
-    func duration() throws(ValueMistake) -> Duration {
+    func duration() throws(Problem) -> Duration {
         switch value {
         case .integer(0): return .zero
         case .integer(let number):
-            throw ValueMistake(
+            throw Problem(
                 .wrongType,
                 number < 0
                     ? "is \(number); a duration cannot be negative"
                     : "needs a unit; write \"\(number)s\" for seconds or \"\(number)ms\" for milliseconds")
         case .double(let number):
-            throw ValueMistake(
+            throw Problem(
                 .wrongType,
                 number.isFinite
                     ? "needs a unit; write \"\(number)s\" for seconds" : "must be a duration such as \"10s\"")
         case .string(let text):
             if let duration = DurationText.parse(text) { return duration }
             if !text.isEmpty, text.allSatisfy({ "0123456789.".contains($0) }) {
-                throw ValueMistake(.wrongType, "needs a unit; write \"\(text)s\" for seconds")
+                throw Problem(.wrongType, "needs a unit; write \"\(text)s\" for seconds")
             }
-            throw ValueMistake(
+            throw Problem(
                 .wrongType,
                 "is \(SettingValue.quote(text)), which is not a duration; write a number and a unit (ms, s, m, h, d),"
                     + " as \"90s\" or \"1h30m\"")

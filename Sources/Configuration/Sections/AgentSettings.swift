@@ -1,15 +1,13 @@
 package import Logs
 
 /// `[agent]`: the process: its state directory, its log, how it stops.
-public struct AgentSettings: Sendable, Equatable {
+public struct AgentSettings: SettingsSection {
     package var stateDirectory = "/var/lib/spoolship"
     package var runtimeDirectory = "/run/spoolship"
     package var logLevel = LogLevel.warning
     package var logFormat = LogFormat.text
     package var shutdownDrainTimeout = Duration.seconds(10)
-}
 
-extension AgentSettings: SettingsSection {
     static let entries: [Entry<AgentSettings>] = [
         .setting(
             "state_directory", \.stateDirectory, .path,

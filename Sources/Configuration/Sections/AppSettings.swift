@@ -1,7 +1,7 @@
 package import Model
 
 /// `[apps.NAME]`: settings for one app. Those that are nil follow the general settings.
-public struct AppSettings: Sendable, Equatable {
+public struct AppSettings: SettingsSection {
     package var read: [String]?
     package var journal: Bool?
     package var journalUnits: [String]?
@@ -38,21 +38,7 @@ public struct AppSettings: Sendable, Equatable {
         if journalDirectory != nil { return "journal_directory" }
         return journalFields == nil ? nil : "journal_fields"
     }
-}
 
-/// How severe an entry of the journal is, in journalctl's words, the most severe first.
-package enum JournalPriority: String, Sendable, CaseIterable {
-    case emerg, alert, crit, err, warning, notice, info, debug
-}
-
-/// What becomes of lines with bytes that are not UTF-8.
-package enum BytesHandling: String, Sendable, CaseIterable {
-    case quarantine
-    /// Each such byte becomes U+FFFD.
-    case replace
-}
-
-extension AppSettings: SettingsSection {
     static let entries: [Entry<AppSettings>] = [
         .setting(
             "read", \.read,
@@ -140,4 +126,16 @@ extension AppSettings: SettingsSection {
             "The destinations of its events; by default all with by_default.", example: "[\"main\"]"),
         .section("limits", \.limits, "Limits of its events, as in [limits]."),
     ]
+}
+
+/// How severe an entry of the journal is, in journalctl's words, the most severe first.
+package enum JournalPriority: String, Sendable, CaseIterable {
+    case emerg, alert, crit, err, warning, notice, info, debug
+}
+
+/// What becomes of lines with bytes that are not UTF-8.
+package enum BytesHandling: String, Sendable, CaseIterable {
+    case quarantine
+    /// Each such byte becomes U+FFFD.
+    case replace
 }

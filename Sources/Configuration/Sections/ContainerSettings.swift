@@ -1,7 +1,7 @@
 package import Model
 
 /// `[[container]]`: a remotely managed container.
-public struct ContainerSettings: Sendable, Equatable {
+public struct ContainerSettings: SettingsSection {
     /// What must be in force before events are read.
     package enum Requirement: String, Sendable, CaseIterable {
         /// Any document that is published or a default; or one that redacts or hashes.
@@ -30,9 +30,7 @@ public struct ContainerSettings: Sendable, Equatable {
     public func hashKeyPath(credentials directory: String?) -> String? {
         hashKeyFile ?? hashKeyCredential.map { "\(directory ?? "$CREDENTIALS_DIRECTORY")/\($0)" }
     }
-}
 
-extension ContainerSettings: SettingsSection {
     static let entries: [Entry<ContainerSettings>] = [
         .setting(
             "id", \.id, .containerID.standingForNothing(""), "Its id, as in the document.", example: "\"GTM-1234\""),
@@ -105,7 +103,7 @@ extension ValueType where Value == [ContainerSettings.Requirement] {
     /// A list, or true for redaction.
     static var requirements: ValueType {
         let list = ValueType.list(of: .choice, unique: true)
-        return ValueType("boolean or list of choice", range: list.range) { node throws(ValueMistake) in
+        return ValueType("boolean or list of choice", range: list.range) { node throws(Problem) in
             if case .boolean(let isRequired) = node.value { return isRequired ? [.redaction] : [] }
             return try list.parse(node)
         } print: { value in
@@ -117,7 +115,7 @@ extension ValueType where Value == [ContainerSettings.Requirement] {
 extension ValueType where Value == [String] {
     static func oneOrMore(of element: ValueType<String>) -> ValueType {
         let list = ValueType.list(of: element, count: 1...16, unique: true)
-        return ValueType("\(element.name) or list of them", range: element.range) { node throws(ValueMistake) in
+        return ValueType("\(element.name) or list of them", range: element.range) { node throws(Problem) in
             if case .string = node.value { return [try element.parse(node)] }
             return try list.parse(node)
         } print: { values in

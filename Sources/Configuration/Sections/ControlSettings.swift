@@ -1,19 +1,9 @@
 /// `[stats]`: the port for monitoring.
-public struct StatsSettings: Sendable, Equatable {
+public struct StatsSettings: SettingsSection {
     package var listen: ListenAddress? = ListenAddress(host: "127.0.0.1", port: 9464)
     package var statusPage = true
     package var hosts: [String] = []
-}
 
-/// `[control]`: the Unix socket that the commands use.
-public struct ControlSettings: Sendable, Equatable {
-    package var socket = "/run/spoolship/control.sock"
-    package var group = "spoolship"
-
-    package init() {}
-}
-
-extension StatsSettings: SettingsSection {
     static let entries: [Entry<StatsSettings>] = [
         .setting(
             "listen", \.listen, .listenAddress,
@@ -26,7 +16,13 @@ extension StatsSettings: SettingsSection {
     ]
 }
 
-extension ControlSettings: SettingsSection {
+/// `[control]`: the Unix socket that the commands use.
+public struct ControlSettings: SettingsSection {
+    package var socket = "/run/spoolship/control.sock"
+    package var group = "spoolship"
+
+    package init() {}
+
     static let entries: [Entry<ControlSettings>] = [
         .setting(
             "socket", \.socket, .socketPath, "The socket on which commands reach the agent.", restart: true),
@@ -38,11 +34,11 @@ extension ControlSettings: SettingsSection {
 
 extension ValueType where Value == ListenAddress? {
     static var listenAddress: ValueType {
-        ValueType("address", range: "ADDRESS:PORT, or \"off\"") { node throws(ValueMistake) in
+        ValueType("address", range: "ADDRESS:PORT, or \"off\"") { node throws(Problem) in
             guard case .string(let text) = node.value else { throw .wrongType("a string, as \"127.0.0.1:9464\"", node) }
             if text == "off" { return nil }
             guard let address = ListenAddress(text) else {
-                throw ValueMistake(
+                throw Problem(
                     .outOfRange,
                     "is \(SettingValue.quote(text)); must be an IP address and a port, such as \"127.0.0.1:9464\" or \"[::1]:9464\","
                         + " or \"off\"")
@@ -57,10 +53,10 @@ extension ValueType where Value == ListenAddress? {
 extension ValueType where Value == String {
     /// The path of a Unix socket; the kernel keeps 107 bytes.
     static var socketPath: ValueType {
-        ValueType("path", range: "absolute, at most 107 bytes") { node throws(ValueMistake) in
+        ValueType("path", range: "absolute, at most 107 bytes") { node throws(Problem) in
             let path = try ValueType.path.parse(node)
             guard path.utf8.count <= 107 else {
-                throw ValueMistake(.outOfRange, "is \(path.utf8.count) bytes long; a socket's path has at most 107")
+                throw Problem(.outOfRange, "is \(path.utf8.count) bytes long; a socket's path has at most 107")
             }
             return path
         }

@@ -1,27 +1,11 @@
 /// `[country]`: the country that events carry.
-public struct CountrySettings: Sendable, Equatable {
+public struct CountrySettings: SettingsSection {
     package var code: String?
     package var rules: [CountryRule] = []
     package var database: String?
     package var addressMember = "ip_address"
     package var removeAddress = false
-}
 
-/// `[[country.rule]]`: the country of an app or a host.
-public struct CountryRule: Sendable, Equatable {
-    package var app: String?
-    package var host: String?
-    package var code = ""
-
-    /// Whether the rule is for such events.
-    public func fits(app: String, host: String) -> Bool {
-        if let wanted = self.app, wanted != app { return false }
-        guard let wanted = self.host else { return true }
-        return wanted.hasSuffix("*") ? host.hasPrefix(wanted.dropLast()) : host == wanted
-    }
-}
-
-extension CountrySettings: SettingsSection {
     static let entries: [Entry<CountrySettings>] = [
         .setting("code", \.code, optional: .country, "The country of all events of this host.", example: "\"IT\""),
         .setting(
@@ -39,7 +23,19 @@ extension CountrySettings: SettingsSection {
     ]
 }
 
-extension CountryRule: SettingsSection {
+/// `[[country.rule]]`: the country of an app or a host.
+public struct CountryRule: SettingsSection {
+    package var app: String?
+    package var host: String?
+    package var code = ""
+
+    /// Whether the rule is for such events.
+    public func fits(app: String, host: String) -> Bool {
+        if let wanted = self.app, wanted != app { return false }
+        guard let wanted = self.host else { return true }
+        return wanted.hasSuffix("*") ? host.hasPrefix(wanted.dropLast()) : host == wanted
+    }
+
     static let entries: [Entry<CountryRule>] = [
         .setting("app", \.app, optional: .text(), "The app; all if not set.", example: "\"shop\""),
         .setting(

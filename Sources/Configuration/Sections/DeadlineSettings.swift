@@ -2,13 +2,31 @@ internal import EventLoops
 internal import Model
 
 /// `[[deadline]]`: when events must have arrived: those of a local date, before a time of the next one.
-public struct DeadlineSettings: Sendable, Equatable {
+public struct DeadlineSettings: SettingsSection {
     package var name = ""
     package var time = TimeOfDay(hour: 4, minute: 0)
     package var timeZone = ""
     package var margin = Duration.seconds(1800)
     package var apps: [String] = []
     package var destinations: [String] = []
+
+    static let entries: [Entry<DeadlineSettings>] = [
+        .setting(
+            "name", \.name, .destinationName.standingForNothing(""), "Its name, in metrics and `queue list`.",
+            example: "\"reports\""),
+        .setting(
+            "time", \.time, .timeOfDay, "Events of a local date must have arrived before this time of the next one."),
+        .setting(
+            "time_zone", \.timeZone, .timeZone.standingForNothing(""), "The zone of these dates.",
+            example: "\"Europe/Rome\""),
+        .setting(
+            "margin", \.margin, .duration(.zero ... .seconds(86_400)),
+            "How long before that time events go first within their priority, without waiting for the interval."),
+        .setting("apps", \.apps, .list(of: .text(), unique: true), "The apps; [] for all."),
+        .setting(
+            "destinations", \.destinations, .list(of: .destinationName, unique: true),
+            "The destinations; [] for all."),
+    ]
 }
 
 /// A time of day, to the minute.
@@ -33,32 +51,12 @@ extension TimeOfDay {
     }
 }
 
-extension DeadlineSettings: SettingsSection {
-    static let entries: [Entry<DeadlineSettings>] = [
-        .setting(
-            "name", \.name, .destinationName.standingForNothing(""), "Its name, in metrics and `queue list`.",
-            example: "\"reports\""),
-        .setting(
-            "time", \.time, .timeOfDay, "Events of a local date must have arrived before this time of the next one."),
-        .setting(
-            "time_zone", \.timeZone, .timeZone.standingForNothing(""), "The zone of these dates.",
-            example: "\"Europe/Rome\""),
-        .setting(
-            "margin", \.margin, .duration(.zero ... .seconds(86_400)),
-            "How long before that time events go first within their priority, without waiting for the interval."),
-        .setting("apps", \.apps, .list(of: .text(), unique: true), "The apps; [] for all."),
-        .setting(
-            "destinations", \.destinations, .list(of: .destinationName, unique: true),
-            "The destinations; [] for all."),
-    ]
-}
-
 extension ValueType where Value == TimeOfDay {
     static var timeOfDay: ValueType {
-        ValueType("time", range: "\"00:00\" to \"23:59\"") { node throws(ValueMistake) in
+        ValueType("time", range: "\"00:00\" to \"23:59\"") { node throws(Problem) in
             guard case .string(let text) = node.value else { throw .wrongType("a string, as \"04:00\"", node) }
             guard let time = TimeOfDay(text) else {
-                throw ValueMistake(
+                throw Problem(
                     .outOfRange, "is \(SettingValue.quote(text)); must be hours and minutes, such as \"04:00\"")
             }
             return time

@@ -21,12 +21,10 @@ package enum DeviceProperty: String, Sendable, CaseIterable {
 }
 
 /// `[device]`: host properties that travel with events.
-public struct DeviceSettings: Sendable, Equatable {
+public struct DeviceSettings: SettingsSection {
     package var properties = DeviceProperty.allCases
     package var overrides: [String: String] = [:]
-}
 
-extension DeviceSettings: SettingsSection {
     static let entries: [Entry<DeviceSettings>] = [
         .setting(
             "properties", \.properties, .list(of: .choice, unique: true),

@@ -1,7 +1,7 @@
 public import Model
 
 /// `[dispatch]`: when batches are sent, and how large they are.
-public struct DispatchSettings: Sendable, Equatable {
+public struct DispatchSettings: SettingsSection {
     package var interval = DispatchInterval.standard
     package var batchEvents = 50
     package var batchMostEvents = 5_000
@@ -11,18 +11,7 @@ public struct DispatchSettings: Sendable, Equatable {
     package var criticalDelay = Duration.seconds(3)
     package var allowZeroDelay = false
     package var batchOnSize = true
-}
 
-extension DispatchSettings {
-    // A destination may set these for itself, within the same bounds.
-    static let batchEventsType = ValueType<Int>.count(1...100_000)
-    static let batchSizeType = ValueType<Int>.size(1 << 10...64 << 20)
-    static let parallelBatchesType = ValueType<Int>.count(1...64)
-    static let criticalDelayType = ValueType<Duration>.duration(
-        .milliseconds(100) ... .seconds(86_400), zero: "at once")
-}
-
-extension DispatchSettings: SettingsSection {
     static let entries: [Entry<DispatchSettings>] = [
         .setting(
             "interval", \.interval, .dispatchInterval,
@@ -53,6 +42,13 @@ extension DispatchSettings: SettingsSection {
             "batch_on_size", \.batchOnSize, .boolean,
             "false: only the interval decides. Requests come at known times, however much waits."),
     ]
+
+    // A destination may set these for itself, within the same bounds.
+    static let batchEventsType = ValueType<Int>.count(1...100_000)
+    static let batchSizeType = ValueType<Int>.size(1 << 10...64 << 20)
+    static let parallelBatchesType = ValueType<Int>.count(1...64)
+    static let criticalDelayType = ValueType<Duration>.duration(
+        .milliseconds(100) ... .seconds(86_400), zero: "at once")
 }
 
 extension DispatchInterval {
@@ -61,7 +57,7 @@ extension DispatchInterval {
     /// - Throws: `Problem` that says what to write instead.
     public init(text: String) throws(Problem) {
         let value = Int64(text).map { TOMLNode.Value.integer($0) } ?? .string(text)
-        self = try relaying(try ValueType.dispatchInterval.parse(TOMLNode(value: value))) { (error: ValueMistake) in
+        self = try relaying(try ValueType.dispatchInterval.parse(TOMLNode(value: value))) { (error: Problem) in
             Problem(error.code, "interval \(error.message)")
         }
     }
@@ -77,7 +73,7 @@ extension DispatchInterval {
 
 extension ValueType where Value == DispatchInterval {
     static var dispatchInterval: ValueType {
-        ValueType("duration", range: "1s to 1d, or \"off\"") { node throws(ValueMistake) in
+        ValueType("duration", range: "1s to 1d, or \"off\"") { node throws(Problem) in
             switch node.value {
             case .string("off"): return .off
             case .string(let text) where Int64(text).map { $0 <= 0 } ?? false: return .off
@@ -88,7 +84,7 @@ extension ValueType where Value == DispatchInterval {
             let duration = try node.duration()
             if duration <= .zero { return .off }
             guard DispatchInterval.range.contains(duration) else {
-                throw ValueMistake(.outOfRange, "is \(DurationText.print(duration)); must be 1s to 1d, or \"off\"")
+                throw Problem(.outOfRange, "is \(DurationText.print(duration)); must be 1s to 1d, or \"off\"")
             }
             return .every(duration)
         } print: {

@@ -1,11 +1,9 @@
 package import Model
 
 /// `[dead_letters]`: what a destination rejected for good.
-public struct DeadLetterSettings: Sendable, Equatable {
+public struct DeadLetterSettings: SettingsSection {
     package var maxSize = 1 << 20
-}
 
-extension DeadLetterSettings: SettingsSection {
     static let entries: [Entry<DeadLetterSettings>] = [
         .setting(
             "max_size", \.maxSize, .size(64 << 10...1 << 40),
@@ -21,7 +19,7 @@ public enum LimitPreset: String, Sendable, CaseIterable {
 }
 
 /// `[limits]` and `[apps.NAME.limits]`, where nil follows `[limits]`. There are none by default, and 0 turns one off.
-public struct LimitSettings: Sendable, Equatable {
+public struct LimitSettings: SettingsSection {
     package var like: LimitPreset?
     package var eventNames = LimitSetting()
     package var nameLength = LimitSetting()
@@ -40,19 +38,7 @@ public struct LimitSettings: Sendable, Equatable {
             propertyValueLength: propertyValueLength.overridden(by: own.propertyValueLength),
             maxTimeAhead: own.maxTimeAhead ?? maxTimeAhead)
     }
-}
 
-/// A limit, and what happens beyond it; nil where it is not set.
-public struct LimitSetting: Sendable, Equatable {
-    package var value: Int?
-    package var beyond: LimitConsequence?
-
-    fileprivate func overridden(by own: LimitSetting) -> LimitSetting {
-        LimitSetting(value: own.value ?? value, beyond: own.beyond ?? beyond)
-    }
-}
-
-extension LimitSettings: SettingsSection {
     static let entries: [Entry<LimitSettings>] = [
         .setting(
             "like", \.like, optional: .choice,
@@ -97,13 +83,23 @@ extension LimitSettings: SettingsSection {
     ]
 }
 
+/// A limit, and what happens beyond it; nil where it is not set.
+public struct LimitSetting: Sendable, Equatable {
+    package var value: Int?
+    package var beyond: LimitConsequence?
+
+    fileprivate func overridden(by own: LimitSetting) -> LimitSetting {
+        LimitSetting(value: own.value ?? value, beyond: own.beyond ?? beyond)
+    }
+}
+
 extension ValueType where Value == LimitConsequence {
     static func consequence(_ allowed: LimitConsequence...) -> ValueType {
         let names = allowed.map(\.rawValue).joined(separator: ", ")
-        return ValueType("choice", range: names) { node throws(ValueMistake) in
+        return ValueType("choice", range: names) { node throws(Problem) in
             let value = try ValueType.choice.parse(node)
             guard allowed.contains(value) else {
-                throw ValueMistake(
+                throw Problem(
                     .outOfRange, "is \"\(value.rawValue)\", which is not possible here; must be one of \(names)")
             }
             return value

@@ -1,13 +1,11 @@
 public import Model
 
 /// `[priorities]`: which events are critical.
-public struct PrioritySettings: Sendable, Equatable {
+public struct PrioritySettings: SettingsSection {
     /// The priority of events for which nothing else decides.
     public var standard = Priority.normal
     package var rules: [PriorityRule] = []
-}
 
-extension PrioritySettings: SettingsSection {
     static let entries: [Entry<PrioritySettings>] = [
         .setting(
             "default", \.standard, .choice(by: \.name), "The priority of events for which nothing else decides."),

@@ -1,7 +1,7 @@
 package import Model
 
 /// `[queue]`: the queue on disk, between the spool and the destinations.
-public struct QueueSettings: Sendable, Equatable {
+public struct QueueSettings: SettingsSection {
     package enum ChunkCompression: String, Sendable, CaseIterable {
         /// As the destinations take it, so that a chunk is sent as it is stored.
         case auto
@@ -13,9 +13,7 @@ public struct QueueSettings: Sendable, Equatable {
     package var maxAge = Duration.seconds(25 * 86_400)
     package var compression = ChunkCompression.auto
     package var durability = Durability.powerLoss
-}
 
-extension QueueSettings: SettingsSection {
     /// A destination may set it for itself, within the same bounds.
     static let maxAgeType = ValueType<Duration>.duration(.seconds(60) ... .seconds(3650 * 86_400))
 

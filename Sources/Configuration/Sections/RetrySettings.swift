@@ -1,14 +1,12 @@
 package import Model
 
 /// `[retry]`: what happens after a failed attempt.
-public struct RetrySettings: Sendable, Equatable {
+public struct RetrySettings: SettingsSection {
     package var intervals: [Duration] = [.seconds(10), .seconds(300), .seconds(1200)]
     package var jitter = 0.5
     package var whenExhausted = WhenExhausted.probe
     package var probeInterval = Duration.seconds(1200)
-}
 
-extension RetrySettings: SettingsSection {
     static let entries: [Entry<RetrySettings>] = [
         .setting(
             "intervals", \.intervals, .list(of: .duration(.milliseconds(100) ... .seconds(86_400)), count: 0...20),

@@ -1,7 +1,7 @@
 package import Model
 
 /// `[spool]`: reading the spool, the directory where apps write their events.
-public struct SpoolSettings: Sendable, Equatable {
+public struct SpoolSettings: SettingsSection {
     /// What happens to a file that has been read.
     package enum AfterRead: String, Sendable, CaseIterable {
         case delete, keep
@@ -23,9 +23,7 @@ public struct SpoolSettings: Sendable, Equatable {
     package var quarantineMaxSize = 10 << 20
 
     package init() {}
-}
 
-extension SpoolSettings: SettingsSection {
     static let entries: [Entry<SpoolSettings>] = [
         .setting("directory", \.directory, .path, "Where apps write their events.", restart: true),
         .setting(

@@ -24,7 +24,10 @@ extension AWSSettings: SettingsSection {
                 "access_key_id", \.accessKeyID, .text().standingForNothing(""), "The id of the agent's key.",
                 example: "\"AKIA…\""),
             .setting(
-                "assume_role", \.assumeRole, optional: .roleName,
+                "assume_role", \.assumeRole,
+                optional: .checked("role", mustBe: "a role's name: arn:aws:iam::ACCOUNT:role/NAME") { name in
+                    name.hasPrefix("arn:") && name.utf8.count <= 2048 && name.hasOnlyLettersDigits(and: ":/+=,.@_-")
+                },
                 "A role to assume with these credentials, for example for another account's bucket.",
                 example: "\"arn:aws:iam::123456789012:role/events\""),
             .setting(
@@ -43,12 +46,6 @@ extension ValueType where Value == String {
         checked(what, mustBe: "a \(what)'s name: small letters, digits and -") { name in
             (1...64).contains(name.utf8.count)
                 && name.allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber) || $0 == "-" }
-        }
-    }
-
-    fileprivate static var roleName: ValueType {
-        checked("role", mustBe: "a role's name: arn:aws:iam::ACCOUNT:role/NAME") { name in
-            name.hasPrefix("arn:") && name.utf8.count <= 2048 && name.hasOnlyLettersDigits(and: ":/+=,.@_-")
         }
     }
 }

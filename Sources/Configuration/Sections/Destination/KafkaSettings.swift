@@ -3,7 +3,11 @@ internal import Model
 extension KafkaSettings: SettingsSection {
     static let entries: [Entry<KafkaSettings>] = [
         .setting(
-            "brokers", \.brokers, .list(of: .kafkaBroker, count: 0...64, unique: true),
+            "brokers", \.brokers,
+            .list(
+                of: .checked("broker", mustBe: "a broker, such as \"kafka-1.example.com:9092\"") { text in
+                    !text.contains { "/?#@,".contains($0) } && EndpointURL("kafka://\(text)") != nil
+                }, count: 0...64, unique: true),
             "Brokers to begin with; they announce the others.",
             example: "[\"kafka-1.example.com:9093\", \"kafka-2.example.com:9093\"]"),
         .setting(
@@ -46,15 +50,6 @@ extension ValueType where Value == [String: String] {
                     SettingValue.Member(
                         name: name, value: isKafkaSecret(name) ? .secret(Secret(value)) : .string(value))
                 })
-        }
-    }
-}
-
-extension ValueType where Value == String {
-    /// A broker: a name or number, and a port.
-    static var kafkaBroker: ValueType {
-        checked("broker", mustBe: "a broker, such as \"kafka-1.example.com:9092\"") { text in
-            !text.contains { "/?#@,".contains($0) } && EndpointURL("kafka://\(text)") != nil
         }
     }
 }

@@ -17,7 +17,10 @@ extension NATSSettings: SettingsSection {
             "Servers that the cluster announces are tried after those named here. false if those cannot be reached."
         ),
         .setting(
-            "stream", \.stream, optional: .natsStream,
+            "stream", \.stream,
+            optional: .checked("stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes") {
+                $0.isNATSStream
+            },
             "The stream that must take the messages; if another one would, the destination is held.",
             example: "\"EVENTS\""),
         .setting(
@@ -43,22 +46,13 @@ extension NATSSettings: SettingsSection {
                 "tls_first", \.tlsFirst, .boolean,
                 "TLS begins before the server sends anything, if it is configured so (handshake_first)."),
             .setting(
-                "inbox_prefix", \.inboxPrefix, .natsSubject,
+                "inbox_prefix", \.inboxPrefix,
+                .checked("subject", mustBe: "words separated by dots, without blanks, * and >, at most 255 bytes") {
+                    $0.isNATSSubject
+                },
                 "The prefix of subjects for acknowledgements, if the agent's user may subscribe only to certain ones."
             ),
         ]
-}
-
-extension ValueType where Value == String {
-    static var natsSubject: ValueType {
-        checked("subject", mustBe: "words separated by dots, without blanks, * and >, at most 255 bytes") {
-            $0.isNATSSubject
-        }
-    }
-
-    static var natsStream: ValueType {
-        checked("stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes") { $0.isNATSStream }
-    }
 }
 
 extension ReadContext {

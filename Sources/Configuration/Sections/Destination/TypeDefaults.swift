@@ -4,16 +4,13 @@ internal import Model
 struct TypeDefault: Sendable {
     private let kind: DestinationSettings.Kind
     /// Nil for all formats.
-    private let format: DestinationSettings.Format?
+    fileprivate let format: DestinationSettings.Format?
     let key: String
     /// Sets it, or what holds for all.
     fileprivate let set: @Sendable (inout DestinationSettings, _ isForAll: Bool) -> Void
 
     /// Whose it is: `type s3`.
     var name: String { format.map { "format \($0.rawValue)" } ?? "type \(kind.rawValue)" }
-
-    /// Whether `[dispatch]` leaves it alone: what a service takes is no matter of taste.
-    var isLimit: Bool { format != nil }
 
     fileprivate func holds(_ destination: DestinationSettings) -> Bool {
         destination.kind == kind && (format == nil || destination.format == format)
@@ -52,7 +49,8 @@ extension Settings {
         for index in destinations.indices {
             for row in TypeDefault.all where row.holds(destinations[index]) {
                 let path = "destination.\(SettingValue.key(destinations[index].name)).\(row.key)"
-                let isSetForAll = !row.isLimit && origins["dispatch.\(row.key)"] != nil
+                // What a service takes is no matter of taste: `[dispatch]` leaves the defaults of formats alone.
+                let isSetForAll = row.format == nil && origins["dispatch.\(row.key)"] != nil
                 switch origins[path] {
                 case nil, .type:
                     row.set(&destinations[index], isSetForAll)
