@@ -19,11 +19,9 @@ internal import Synchronization
 ///
 /// *reader*: spool, events, compression. *store*: the database, so that a sync does not stop the others. *main*:
 /// delivery, the stats port, the control socket, signals.
-public actor AgentService {
+public actor AgentService: LoopActor {
     /// The main loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
-    nonisolated let loop: EventLoop
+    public nonisolated let loop: EventLoop
     nonisolated let program: ProgramIdentity
     nonisolated let sink: StandardErrorLog
     nonisolated let time = SystemTime()

@@ -10,9 +10,8 @@ internal import Synchronization
 ///
 /// The intakes live on the reader's loop; the journals are read on their own loop, because the library waits for the disk. The
 /// place in a journal is committed with the events of the entries before it.
-actor JournalReaders {
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-    private let loop: EventLoop
+actor JournalReaders: LoopActor {
+    nonisolated let loop: EventLoop
     private let log: Log
     private let sources: [Source]
     private let started = Mutex<[JournalReader]>([])

@@ -2,7 +2,7 @@ public import EventLoops
 package import Model
 
 /// What every kind of destination does and reports besides sending a batch.
-package protocol MeasuredOutput: BatchSender, Actor {
+package protocol MeasuredOutput: BatchSender, LoopActor {
     /// What was told of since the last attempt, and what is known of certificates.
     var measures: OutputMeasures { get set }
 

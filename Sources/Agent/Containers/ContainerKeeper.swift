@@ -11,10 +11,8 @@ internal import Synchronization
 ///
 /// It lives on the main loop. What is in force it publishes to the intake, which looks between two events, and tells the
 /// agent, which lets values set settings. What went wrong with a document changes nothing but the status.
-actor ContainerKeeper {
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
-    let loop: EventLoop
+actor ContainerKeeper: LoopActor {
+    nonisolated let loop: EventLoop
     let time: any TimeSource
     let log: Log
     let store: QueueStore

@@ -8,13 +8,11 @@ internal import Synchronization
 ///
 /// Asked by whoever wants to know: `/readyz`, `status`, the watchdog's round. Nothing wakes up for it. It lives on the main
 /// loop.
-actor PortWatch {
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+actor PortWatch: LoopActor {
     /// How long an answer is valid: many callers at a time make one question.
     private static let freshness = Duration.seconds(1)
 
-    private let loop: EventLoop
+    nonisolated let loop: EventLoop
     private let time: any TimeSource
     private let log: Log
     private var ports: [any SelfAnswering] = []

@@ -5,12 +5,10 @@ internal import Synchronization
 /// Whether the agent makes progress, for `/readyz`, `status` and scrapes, by the same facts as the watchdog.
 ///
 /// The other loops are asked to answer, and what is stuck is looked at. Nothing wakes up for it. It lives on the main loop.
-actor Pulse {
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+actor Pulse: LoopActor {
     /// How long a loop may be at one piece of work, such as a commit to a slow disk, before it counts as hanging.
     private let patience: Duration
-    private let loop: EventLoop
+    nonisolated let loop: EventLoop
     /// The loops that must answer, each with what may keep it.
     private let others: [(loop: EventLoop, hint: String)]
     private let time: any TimeSource

@@ -9,13 +9,11 @@ internal import Synchronization
 /// where they would fill the disk. It wakes nobody while there is room.
 ///
 /// It lives on the main loop.
-actor UnreadGuard {
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+actor UnreadGuard: MetricCollector, LoopActor {
     /// How often it looks while the queue is full.
     private static let interval = Duration.seconds(1)
 
-    private let loop: EventLoop
+    nonisolated let loop: EventLoop
     private let queue: QueueStore
     private let unread: @Sendable () -> Int64
     private let time: any TimeSource
@@ -89,9 +87,7 @@ actor UnreadGuard {
         }
         queueChanged()
     }
-}
 
-extension UnreadGuard: MetricCollector {
     nonisolated func collect(into exposition: inout Exposition) {
         exposition.set(\.spoolUnreadBoundPassed, to: !behind.isEmpty)
     }

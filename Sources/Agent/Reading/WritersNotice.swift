@@ -9,7 +9,7 @@ internal import Synchronization
 /// Tells writers what the agent accepts now (ac08), whenever that changes.
 ///
 /// Asked from any thread; it writes on the reader's loop, because a slow disk of the spool must not delay a commit.
-final class WritersNotice: Sendable {
+final class WritersNotice: MetricCollector, Sendable {
     private struct State {
         var accepting: QueueSnapshot.Accepting?
         var isCollecting: Bool
@@ -70,9 +70,7 @@ final class WritersNotice: Sendable {
             if isFirst { log.warning("writers not informed", ["hint": error.message]) }
         }
     }
-}
 
-extension WritersNotice: MetricCollector {
     func collect(into exposition: inout Exposition) {
         exposition.set(\.persistenceFailures, ["state_file"], to: state.withLock { $0.failures })
     }

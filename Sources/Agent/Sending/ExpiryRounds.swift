@@ -6,12 +6,10 @@ internal import Queue
 /// wakes nobody.
 ///
 /// What is sent is looked at by itself before it is sent. It lives on the main loop.
-actor ExpiryRounds {
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+actor ExpiryRounds: LoopActor {
     private static let interval = Duration.seconds(3600)
 
-    private let loop: EventLoop
+    nonisolated let loop: EventLoop
     private let queue: QueueStore
     private var timer: EventLoop.TimerID?
 

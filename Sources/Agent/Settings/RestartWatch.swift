@@ -22,13 +22,11 @@ struct Reloads: Sendable {
 ///
 /// The files are looked at when somebody asks (`status`, a scrape), and read again where one has changed, or once an hour. It lives on
 /// the main loop; the disk is asked by a thread that ends with it.
-actor RestartWatch {
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+actor RestartWatch: MetricCollector, LoopActor {
     static let lookEvery = Duration.seconds(10)
     private static let readEvery = Duration.seconds(3600)
 
-    private let loop: EventLoop
+    nonisolated let loop: EventLoop
     private let path: String
     private let version: String
     private let time: any TimeSource
@@ -134,9 +132,7 @@ actor RestartWatch {
         guard let status = FileStatus(path) else { return "\(errno)" }
         return "\(status.inode) \(status.changed.nanoseconds) \(status.size)"
     }
-}
 
-extension RestartWatch: MetricCollector {
     nonisolated func collect(into exposition: inout Exposition) {
         exposition.set(\.restartWouldFail, to: problem != nil)
         Task(executorPreference: loop) { await self.check() }

@@ -42,7 +42,7 @@ struct ServerFigures: Sendable {
 /// has the most connections, the one that has said nothing for longest, else the one whose request is longest under way.
 /// So clients that are slow, silent or many do not delay one that sends its request at once. Each request, each answer and each silence
 /// has a bound in time; one timer serves all of them, and there is none while there is no connection.
-actor HTTPServer {
+actor HTTPServer: LoopActor {
     typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
 
     nonisolated let loop: EventLoop
@@ -60,8 +60,6 @@ actor HTTPServer {
     /// How much is read at a time, and how many connections are accepted before others have their turn.
     static let block = 65_536
     static let acceptedAtOnce = 64
-
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// - Parameters:
     ///   - judge: whether a request is allowed at all, by its headers and its sender; called before its body is read.

@@ -10,10 +10,8 @@ public import Model
 /// acknowledging, a batch is written twice: a file remembers no keys. Lives on the loop that it is given, and blocks it
 /// while the disk writes: nothing else should run there.
 public actor FileOutput: MeasuredOutput {
-    /// The executor is the loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
-    private let loop: EventLoop
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     private let path: String
     private let builder: BodyBuilder
     private var file: OpenFile?
@@ -30,13 +28,8 @@ public actor FileOutput: MeasuredOutput {
     }
 
     private struct WriteError: Error {
-        let number: Int32
         let step: String
-
-        init(_ step: String, number: Int32 = errno) {
-            self.step = step
-            self.number = number
-        }
+        var number = errno
     }
 
     /// Opens nothing yet.
@@ -79,10 +72,10 @@ public actor FileOutput: MeasuredOutput {
     private func append(_ lines: [UInt8]) throws(WriteError) {
         let file = try current()
         let size = lseek(file.descriptor.raw, 0, SEEK_END)
-        guard size >= 0 else { throw WriteError("look at") }
+        guard size >= 0 else { throw WriteError(step: "look at") }
         do throws(WriteError) {
             try write(lines, to: file.descriptor.raw)
-            guard fdatasync(file.descriptor.raw) == 0 else { throw WriteError("sync") }
+            guard fdatasync(file.descriptor.raw) == 0 else { throw WriteError(step: "sync") }
         } catch {
             // Nothing of it may stay: the batch goes again as a whole. Should even that fail, the line that was cut is ended when
             // the file is opened again.
@@ -93,7 +86,7 @@ public actor FileOutput: MeasuredOutput {
 
     private func write(_ bytes: [UInt8], to raw: Int32) throws(WriteError) {
         try relaying(try WholeFile.write(bytes, to: raw)) { (error: SystemError) in
-            WriteError("write to", number: error.number)
+            WriteError(step: "write to", number: error.number)
         }
     }
 
@@ -102,13 +95,13 @@ public actor FileOutput: MeasuredOutput {
         let there = FileStatus(path)
         if let file, let there, (there.device, there.inode) == (file.status.device, file.status.inode) { return file }
         let raw = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o640)
-        guard raw >= 0 else { throw WriteError("open") }
+        guard raw >= 0 else { throw WriteError(step: "open") }
         let descriptor = Descriptor(raw)
         let status = try relaying(try FileStatus(of: raw)) { (error: SystemError) in
-            WriteError("look at", number: error.number)
+            WriteError(step: "look at", number: error.number)
         }
         // A pipe or a device keeps nothing that could be acknowledged.
-        guard status.isRegular else { throw WriteError("use", number: EINVAL) }
+        guard status.isRegular else { throw WriteError(step: "use", number: EINVAL) }
         if there == nil { try syncDirectory() }
         // What a crash has cut must not spoil the line after it.
         var last: UInt8 = 0
@@ -125,8 +118,8 @@ public actor FileOutput: MeasuredOutput {
     private func syncDirectory() throws(WriteError) {
         let parent = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
         let raw = open(parent.isEmpty ? "/" : parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard raw >= 0 else { throw WriteError("open the directory of") }
+        guard raw >= 0 else { throw WriteError(step: "open the directory of") }
         let directory = Descriptor(raw)
-        guard fsync(directory.raw) == 0 else { throw WriteError("sync the directory of") }
+        guard fsync(directory.raw) == 0 else { throw WriteError(step: "sync the directory of") }
     }
 }

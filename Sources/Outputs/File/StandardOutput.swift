@@ -9,15 +9,13 @@ public import Model
 /// a batch that was cut by that continues where it was cut, before anything else is written, so that no line is ever
 /// torn. Lives on the loop that it is given, and blocks it while nobody reads: nothing else should run there.
 public actor StandardOutput: MeasuredOutput {
-    /// The executor is the loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
     /// A pipe that says that it is writable takes so much without blocking (pipe(7): PIPE_BUF).
     private static let piece = 4096
     /// How soon a batch that was given up notices.
     private static let patience: Int32 = 200
 
-    private let loop: EventLoop
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     private let descriptor: Int32
     private let timeout: Duration
     private let time: any TimeSource

@@ -7,12 +7,7 @@ internal import Model
 /// time in proportion to their length and no stack. It finds members; it does not validate what it steps over.
 struct JSONSlice {
     enum Kind {
-        case object
-        case array
-        case string
-        case number
-        case boolean
-        case null
+        case object, array, string, number, boolean, null
     }
 
     /// The value's own bytes, without blanks around.

@@ -17,10 +17,7 @@ struct AnswerReader: Sendable {
         if override == nil {
             if (200...299).contains(status), AnswerReader.isWebPage(answer.body) {
                 return .held(
-                    Failure(
-                        kind: .status, status: status,
-                        message: "this is a web page: a login page, portal or proxy answers instead of the receiver",
-                        excerpt: answer.excerpt))
+                    answer.failure("this is a web page: a login page, portal or proxy answers instead of the receiver"))
             }
             // A format whose answers say what happened to the events has been told nothing by half an answer.
             if encoder.traits.readsAnswers, (200...299).contains(status), answer.extent != .whole {
@@ -30,11 +27,9 @@ struct AnswerReader: Sendable {
         }
         // Made only for bad answers: most are good.
         func failure() -> Failure {
-            Failure(
-                kind: .status, status: status,
-                message: engine?.message(for: status)
-                    ?? AnswerTable.message(for: status) + hint(for: status) + code(in: answer.body),
-                excerpt: answer.excerpt)
+            answer.failure(
+                engine?.message(for: status)
+                    ?? AnswerTable.message(for: status) + hint(for: status) + code(in: answer.body))
         }
         let meaning = table.meaning(of: status)
         switch override ?? engine?.meaning(beside: meaning) ?? meaning {
@@ -56,10 +51,8 @@ struct AnswerReader: Sendable {
                     kind: .connection, status: answer.status,
                     message: "the answer broke off or did not end: the result is unknown"))
         }
-        let failure = Failure(
-            kind: .protocolViolation, status: answer.status,
-            message: "its answer was longer than \(answer.body.count) bytes: the agent stopped reading",
-            excerpt: answer.excerpt)
+        let failure = answer.failure(
+            "its answer was longer than \(answer.body.count) bytes: the agent stopped reading", .protocolViolation)
         return encoder.traits.answerBytes.each > 0 ? .rejected(failure) : .retry(failure)
     }
 

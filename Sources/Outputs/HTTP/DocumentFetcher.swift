@@ -1,5 +1,4 @@
 public import EventLoops
-internal import Glibc
 public import Model
 
 /// The result of a fetch.
@@ -19,11 +18,9 @@ public enum FetchResult: Sendable, Equatable {
 /// Fetches one document repeatedly: over TLS, without redirects, bounded in size and time.
 ///
 /// Lives on the loop that it is given; between fetches nothing runs, and the connection is left to time out.
-public actor DocumentFetcher {
-    /// The executor is the loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
-    private let loop: EventLoop
+public actor DocumentFetcher: LoopActor {
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     private let options: HTTPOptions
     private let largest: Int
     private let client: HTTPClient

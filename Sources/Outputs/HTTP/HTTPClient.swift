@@ -8,8 +8,8 @@ internal import Synchronization
 ///
 /// libcurl's sockets and timer are the loop's; its callbacks only set watches and note when it wants to be called. All
 /// calls into `curl_multi_*` are made outside of them.
-actor HTTPClient {
-    private let loop: EventLoop
+actor HTTPClient: LoopActor {
+    nonisolated let loop: EventLoop
     private let time = SystemTime()
     private var settings: TransferSettings
     private var generation = 0
@@ -36,8 +36,6 @@ actor HTTPClient {
         let nanoseconds = expiry.load(ordering: .relaxed)
         return nanoseconds == .min ? nil : Timestamp(nanoseconds: nanoseconds)
     }
-
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// - Throws: `OutputError` with code `library` for want of memory.
     init(on loop: EventLoop, settings: TransferSettings) throws(OutputError) {
@@ -91,17 +89,14 @@ actor HTTPClient {
         lastID += 1
         let id = lastID
         transfer.id = id
-        let loop = loop
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                transfer.continuation = continuation
-                // A request that is alone closes a connection that others have left idle, until one is left.
-                shim_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, active.isEmpty ? 1 : HTTPClient.mostConnections)
-                if let failure = begin(transfer) { continuation.resume(returning: .failed(failure)) }
-            }
+        return await cancellable { client, continuation in
+            transfer.continuation = continuation
+            // A request that is alone closes a connection that others have left idle, until one is left.
+            let isAlone = client.active.isEmpty
+            shim_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, isAlone ? 1 : HTTPClient.mostConnections)
+            if let failure = client.begin(transfer) { continuation.resume(returning: .failed(failure)) }
         } onCancel: {
-            // Runs after `begin`, which does not leave the loop before the request is under way.
-            loop.post { self.assumeIsolated { $0.cancel(id) } }
+            $0.cancel(id)
         }
     }
 
@@ -217,7 +212,7 @@ actor HTTPClient {
             } else if transfer.graceFor != transfer.id {
                 let id = transfer.id
                 transfer.graceFor = id
-                loop.after(.seconds(2)) { [weak self] in self?.assumeIsolated { $0.endEarlyAnswer(id) } }
+                after(.seconds(2)) { $0.endEarlyAnswer(id) }
             }
         }
     }

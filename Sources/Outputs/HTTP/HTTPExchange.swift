@@ -4,9 +4,7 @@ internal import Model
 /// One request, ready to be sent.
 struct HTTPRequest {
     enum Method {
-        case post
-        case get
-        case put
+        case post, get, put
         /// Nothing: only a connection is made, plain, for what is to be spoken over it instead of HTTP.
         case connect
     }
@@ -86,6 +84,11 @@ package struct HTTPAnswer: Sendable, Equatable {
 
     /// The beginning of the body as text, at most 1 KiB, without control characters and secrets.
     var excerpt: String { secrets.reduce(AnswerReader.excerpt(body)) { $0.replacingAll($1, with: "****") } }
+
+    /// What it means that the answer is such a one.
+    func failure(_ message: String, _ kind: Failure.Kind = .status) -> Failure {
+        Failure(kind: kind, status: status, message: message, excerpt: excerpt)
+    }
 
     /// How long the server wants to be left alone; nil where it does not say.
     func wait(at now: Timestamp) -> Duration? {

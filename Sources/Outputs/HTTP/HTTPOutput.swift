@@ -1,6 +1,5 @@
 internal import Digests
-package import EventLoops
-internal import Glibc
+public import EventLoops
 package import Logs
 public import Model
 
@@ -13,7 +12,8 @@ public import Model
 public actor HTTPOutput: MeasuredOutput {
     package var measures = OutputMeasures()
 
-    private let loop: EventLoop
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     let options: HTTPOptions
     private let time: any TimeSource
     private let encoder: any BatchEncoder
@@ -31,9 +31,6 @@ public actor HTTPOutput: MeasuredOutput {
     public nonisolated let followsFiles: Bool
     private var pauses: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var lastPause: UInt64 = 0
-
-    /// The executor is the loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
     ///
@@ -252,14 +249,11 @@ public actor HTTPOutput: MeasuredOutput {
     private func pause(_ wait: Duration) async -> Bool {
         lastPause += 1
         let id = lastPause
-        let loop = loop
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                pauses[id] = continuation
-                loop.after(wait) { [weak self] in self?.assumeIsolated { $0.endPause(id) } }
-            }
+        await cancellable { output, continuation in
+            output.pauses[id] = continuation
+            output.after(wait) { $0.endPause(id) }
         } onCancel: {
-            loop.post { self.assumeIsolated { $0.endPause(id) } }
+            $0.endPause(id)
         }
         return !Task.isCancelled
     }

@@ -6,8 +6,8 @@ internal import Model
 /// The producer is made when the first records come, and ended some seconds after the last report: an idle agent has no
 /// thread of librdkafka's. One that is old, has failed or kept somebody waiting for too long is given nothing more.
 /// Lives on the loop that it is given.
-actor KafkaClient {
-    let loop: EventLoop
+actor KafkaClient: LoopActor {
+    nonisolated let loop: EventLoop
     let options: KafkaOptions
     let time: any TimeSource
     private var properties: KafkaProperties
@@ -23,8 +23,6 @@ actor KafkaClient {
     private var lastProducer: UInt64 = 0
     private var tickets: [UInt64: KafkaTicket] = [:]
     private var lastID: UInt64 = 0
-
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// - Throws: `OutputError`: the token endpoint has no address, or its certificates cannot be read.
     init(
@@ -57,16 +55,12 @@ actor KafkaClient {
         }
         lastID += 1
         let id = lastID
-        let loop = loop
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let ticket = KafkaTicket(id, records, continuation)
-                ticket.headers = headers
-                begin(ticket, token)
-            }
+        return await cancellable { client, continuation in
+            let ticket = KafkaTicket(id, records, continuation)
+            ticket.headers = headers
+            client.begin(ticket, token)
         } onCancel: {
-            // Runs after `begin`, which does not leave the loop.
-            loop.post { self.assumeIsolated { $0.finish(id, nil) } }
+            $0.finish(id, nil)
         }
     }
 
@@ -79,12 +73,8 @@ actor KafkaClient {
     private func begin(_ ticket: KafkaTicket, _ token: KafkaToken?) {
         tickets[ticket.id] = ticket
         let id = ticket.id
-        ticket.timer = loop.after(options.settings.requestTimeout) { [weak self] in
-            self?.assumeIsolated { $0.timeOut(id) }
-        }
-        ticket.questionTimer = loop.after(min(.seconds(10), options.settings.requestTimeout / 2)) { [weak self] in
-            self?.assumeIsolated { $0.question(id) }
-        }
+        ticket.timer = after(options.settings.requestTimeout) { $0.timeOut(id) }
+        ticket.questionTimer = after(min(.seconds(10), options.settings.requestTimeout / 2)) { $0.question(id) }
         let producer: KafkaProducer
         do throws(OutputError) { producer = try usableProducer(token) } catch {
             finish(id, .retry(error.failure))
@@ -207,9 +197,7 @@ actor KafkaClient {
         // A name may have several addresses, and a broker may be starting: the library goes on trying.
         guard producer.searchTimer == nil else { return }
         let id = producer.id
-        producer.searchTimer = loop.after(options.searchTime) { [weak self] in
-            self?.assumeIsolated { $0.giveUp(id) }
-        }
+        producer.searchTimer = after(options.searchTime) { $0.giveUp(id) }
     }
 
     /// Whether an error only follows from the one before: connections break when TLS fails, a name is not known, or a person must
@@ -286,9 +274,7 @@ actor KafkaClient {
         guard producer.tickets.isEmpty, producer.isOpen else { return }
         guard !producer.isLeaving else { return close(producer) }
         let idle = producer.id
-        producer.idleTimer = loop.after(options.idleTime) { [weak self] in
-            self?.assumeIsolated { $0.retire(idle) }
-        }
+        producer.idleTimer = after(options.idleTime) { $0.retire(idle) }
     }
 
     /// Makes a producer that asks for the topic. Like a call to `publish` it gives up when no broker was found for `searchTime`.

@@ -14,16 +14,14 @@ public actor KafkaOutput: MeasuredOutput {
     /// Whether a secret or certificate is in a file.
     public nonisolated let followsFiles: Bool
 
-    private let loop: EventLoop
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     private let options: KafkaOptions
     private let time: any TimeSource
     private let builder: BodyBuilder
     private let topics: EventTemplates
     private let client: KafkaClient
     private var files: FollowedFiles
-
-    /// The executor is the loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Sets up a destination; loads librdkafka, reads certificates and secrets for the first time. Connects to nothing.
     ///

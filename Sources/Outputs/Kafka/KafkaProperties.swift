@@ -39,7 +39,7 @@ struct KafkaProperties {
             ("message.timeout.ms", milliseconds(settings.requestTimeout)),
             // The least that the library takes is a second.
             ("socket.connection.setup.timeout.ms", milliseconds(settings.connectTimeout, least: 1000)),
-            ("security.protocol", KafkaProperties.protocolName(settings)),
+            ("security.protocol", (settings.login == nil ? "" : "sasl_") + (settings.kafka.tls ? "ssl" : "plaintext")),
         ]
         switch settings.login {
         case .password(let user, _):
@@ -62,15 +62,6 @@ struct KafkaProperties {
         }
         if connects { pairs.append(("bootstrap.servers", kafka.brokers.joined(separator: ","))) }
         self.pairs = pairs
-    }
-
-    private static func protocolName(_ settings: DestinationSettings) -> String {
-        switch (settings.login != nil, settings.kafka.tls) {
-        case (false, false): "plaintext"
-        case (false, true): "ssl"
-        case (true, false): "sasl_plaintext"
-        case (true, true): "sasl_ssl"
-        }
     }
 
     /// Makes a producer; throws code `invalidSetting` with the library's words.

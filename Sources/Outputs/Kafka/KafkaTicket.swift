@@ -1,5 +1,4 @@
 internal import EventLoops
-internal import Model
 
 final class KafkaTicket: Ticket<KafkaRecord> {
     /// Those that every record has.

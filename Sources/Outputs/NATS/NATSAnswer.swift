@@ -41,25 +41,17 @@ enum NATSAnswer {
                 excerpt: AnswerReader.excerpt(payload))
         }
         switch code {
-        case 10054:
-            return .tooLarge(wireBytes: wireBytes, failure("the stream's max_msg_size is smaller"))
+        case 10054: return .tooLarge(wireBytes: wireBytes, failure("the stream's max_msg_size is smaller"))
         case 10077:
             let reason = full.first { $0 == error["description"]?.string } ?? "it could not store the message"
             return .retry(failure("\(reason): raise the stream's limits, or let it discard old messages"))
-        case 10060:
-            return .held(failure("another stream takes this subject; check nats.stream and nats.subject"))
-        case 10109:
-            return .held(failure("the stream is sealed"))
-        case 10039:
-            return .held(failure("the account has no JetStream"))
-        case 10002, 10023, 10028, 10047:
-            return .retry(failure("the server or the account has no room left"))
-        case 10004, 10008, 10009, 10076:
-            return .retry(failure("JetStream is not available at the moment"))
-        case 10158, 10167:
-            return .retry(failure("the stream is busy"))
-        case 10059:
-            return .retry(failure("the stream was removed"))
+        case 10060: return .held(failure("another stream takes this subject; check nats.stream and nats.subject"))
+        case 10109: return .held(failure("the stream is sealed"))
+        case 10039: return .held(failure("the account has no JetStream"))
+        case 10002, 10023, 10028, 10047: return .retry(failure("the server or the account has no room left"))
+        case 10004, 10008, 10009, 10076: return .retry(failure("JetStream is not available at the moment"))
+        case 10158, 10167: return .retry(failure("the stream is busy"))
+        case 10059: return .retry(failure("the stream was removed"))
         default:
             guard let status, status < 500, status != 408, status != 429 else {
                 return .retry(failure("see the server's log"))

@@ -67,9 +67,7 @@ extension NATSClient {
         await withCheckedContinuation { continuation in
             link.opening = continuation
             let id = link.id
-            link.openingTimer = loop.after(settings.connectTimeout) { [weak self] in
-                self?.assumeIsolated { $0.giveUpOpening(id) }
-            }
+            link.openingTimer = after(settings.connectTimeout) { $0.giveUpOpening(id) }
             if settings.nats.tlsFirst { beginTLS(link) }
             flush(link)
         }
@@ -219,7 +217,7 @@ extension NATSClient {
         for (name, value) in own { json.member(name, value) }
         json.close("}")
         link.phase = .welcoming
-        say("CONNECT \(String(decoding: json.bytes, as: UTF8.self))\r\nSUB \(inboxSubject) 1\r\nPING\r\n", over: link)
+        say("CONNECT \(String(decoding: json.bytes, as: UTF8.self))\r\nSUB \(inbox).* 1\r\nPING\r\n", over: link)
     }
 
     private func endOpening(of link: NATSLink, _ refusal: Outcome?) {

@@ -1,5 +1,4 @@
 internal import EventLoops
-internal import Glibc
 internal import Model
 
 /// Publishes messages to a JetStream subject over one connection, and waits for their acknowledgements.
@@ -7,11 +6,11 @@ internal import Model
 /// The connection is made when the first message wants it, to one server after the other until one takes us; it is kept,
 /// and costs nothing while nobody says anything. There are no timers but those of calls that wait: the server asks whether
 /// we live, and is answered. Lives on the loop that it is given.
-actor NATSClient {
+actor NATSClient: LoopActor {
     /// How many messages of one call are on their way at once: more than fill the wire, fewer than fill a server's queue.
     static let window = 512
 
-    let loop: EventLoop
+    nonisolated let loop: EventLoop
     let settings: DestinationSettings
     let version: String
     let time: any TimeSource
@@ -41,9 +40,8 @@ actor NATSClient {
     private var waiting: [UInt64] = []
     private var lastID: UInt64 = 0
     private var lastToken: UInt64 = 0
-    private let inbox: String
-
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    /// Acknowledgements come to the subjects below it.
+    let inbox: String
 
     /// - Throws: `OutputError` with code `library` for want of memory.
     init(
@@ -75,23 +73,17 @@ actor NATSClient {
     func publish(_ messages: [NATSMessage]) async -> TicketReport {
         lastID += 1
         let id = lastID
-        let loop = loop
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                begin(NATSTicket(id, messages, continuation))
-            }
+        return await cancellable {
+            $0.begin(NATSTicket(id, messages, $1))
         } onCancel: {
-            // Runs after `begin`, which does not leave the loop.
-            loop.post { self.assumeIsolated { $0.finish(id, nil) } }
+            $0.finish(id, nil)
         }
     }
 
     private func begin(_ ticket: NATSTicket) {
         tickets[ticket.id] = ticket
         let id = ticket.id
-        ticket.timer = loop.after(settings.requestTimeout) { [weak self] in
-            self?.assumeIsolated { $0.timeOut(id) }
-        }
+        ticket.timer = after(settings.requestTimeout) { $0.timeOut(id) }
         if let link = usableLink() {
             start(ticket, over: link)
         } else {
@@ -221,7 +213,4 @@ actor NATSClient {
         ticket.finish(rest)
         if let link = ticket.link, link.isLeaving, link.awaited.isEmpty { drop(link) }
     }
-
-    /// The subject that acknowledgements come to.
-    var inboxSubject: String { "\(inbox).*" }
 }

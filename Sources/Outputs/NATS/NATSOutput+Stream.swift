@@ -1,4 +1,3 @@
-internal import EventLoops
 internal import Model
 
 extension Template {

@@ -14,7 +14,8 @@ public actor NATSOutput: MeasuredOutput {
     /// Whether a secret or certificate is in a file.
     public nonisolated let followsFiles: Bool
 
-    private let loop: EventLoop
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     let settings: DestinationSettings
     private let name: DestinationName
     private let log: Log
@@ -30,9 +31,6 @@ public actor NATSOutput: MeasuredOutput {
     private let started: Timestamp
 
     private static let mostUncertain = 1000
-
-    /// The executor is the loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
     ///

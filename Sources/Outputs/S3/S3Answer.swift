@@ -9,9 +9,7 @@ enum S3Answer {
         let code = errorCode(in: answer.body)
         func failure(_ hint: String? = nil) -> Failure {
             let said = code.map { "answered \(answer.status) \($0)" } ?? "answered \(answer.status)"
-            return Failure(
-                kind: .status, status: answer.status, message: hint.map { "\(said): \($0)" } ?? said,
-                excerpt: answer.excerpt)
+            return answer.failure(hint.map { "\(said): \($0)" } ?? said)
         }
         func retry(_ hint: String? = nil) -> Outcome {
             answer.wait(at: now).map { .retryAfter($0, failure(hint)) } ?? .retry(failure(hint))

@@ -12,7 +12,8 @@ public actor S3Output: MeasuredOutput {
 
     private let name: DestinationName
     private let log: Log
-    private let loop: EventLoop
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     private let options: HTTPOptions
     private let key: EventTemplates
     private let time: any TimeSource
@@ -25,9 +26,6 @@ public actor S3Output: MeasuredOutput {
     package nonisolated let firstCertificates: OutputCertificates?
     /// Whether a key or certificate is in a file.
     public nonisolated let followsFiles: Bool
-
-    /// The executor is the loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
     ///

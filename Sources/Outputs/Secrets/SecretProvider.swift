@@ -10,11 +10,13 @@ struct SecretProvider {
 
     /// Reads it for the first time.
     ///
-    /// - Parameter hasLines: whether the secret is a text of several lines.
+    /// - Parameters:
+    ///   - hasLines: whether the secret is a text of several lines.
+    ///   - credentialsDirectory: where systemd puts a service's credentials; nil when it runs otherwise.
     /// - Throws: `OutputError` when there is no credentials directory, a credential's name is a path, or as `refresh`.
     init(
         _ source: SecretSource, hasLines: Bool = false,
-        credentialsDirectory: String? = SecretProvider.systemdDirectory
+        credentialsDirectory: String? = getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) }
     ) throws(OutputError) {
         self.hasLines = hasLines
         switch source {
@@ -34,11 +36,6 @@ struct SecretProvider {
             file = WatchedFile(path: "\(credentialsDirectory)/\(name)", limit: 65_536)
         }
         try refresh()
-    }
-
-    /// Where systemd puts a service's credentials; nil when it runs otherwise.
-    static var systemdDirectory: String? {
-        getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) }
     }
 
     var hasFile: Bool { file != nil }

@@ -1,5 +1,4 @@
 internal import EventLoops
-internal import Model
 
 /// What a service gives for a time.
 protocol Expiring: Sendable {

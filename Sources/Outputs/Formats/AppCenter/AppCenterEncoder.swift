@@ -1,5 +1,4 @@
 internal import Digests
-internal import EventLoops
 internal import Events
 package import Model
 

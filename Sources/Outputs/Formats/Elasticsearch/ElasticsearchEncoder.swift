@@ -1,4 +1,3 @@
-internal import EventLoops
 internal import Events
 package import Model
 
@@ -98,9 +97,8 @@ package struct ElasticsearchEncoder: BatchEncoder {
 
     private func unreadable(_ answer: HTTPAnswer) -> Outcome {
         .retry(
-            Failure(
-                kind: .protocolViolation, status: answer.status,
-                message: "the answer does not report the result of each event: is this the address of _bulk?",
-                excerpt: answer.excerpt))
+            answer.failure(
+                "the answer does not report the result of each event: is this the address of _bulk?", .protocolViolation
+            ))
     }
 }

@@ -113,7 +113,7 @@ package struct GA4Encoder: PiecewiseEncoder {
         var seen: Set<String> = ["engagement_time_msec", "session_id"]
         for property in event.values where property.key != "client_id" && property.key != "user_id" {
             if property.key == "engagement_time_msec", engagement.map({ $0 > 0 }) == true { continue }
-            let name = GA4Encoder.parameterName(property.key)
+            let name = GA4Encoder.name(property.key, reserved: ReservedNames.parameters)
             guard room > 0, let (value, isWhole) = GA4Encoder.value(property.value), seen.insert(name).inserted else {
                 changed += 1
                 continue
@@ -129,8 +129,6 @@ package struct GA4Encoder: PiecewiseEncoder {
     }
 
     static func eventName(_ text: String) -> String { name(text, reserved: ReservedNames.events) }
-
-    static func parameterName(_ text: String) -> String { name(text, reserved: ReservedNames.parameters) }
 
     private static func name(_ text: String, reserved: Set<String>) -> String {
         let kept = text.unicodeScalars.map { scalar -> Character in

@@ -56,10 +56,8 @@ package struct LokiEncoder: BatchEncoder {
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
         guard LokiEncoder.isAboutOrder(answer) else { return nil }
-        let failure = Failure(
-            kind: .status, status: answer.status,
-            message: "Loki accepts no entry this far behind its stream's newest, nor by hour; see max_chunk_age",
-            excerpt: answer.excerpt)
+        let failure = answer.failure(
+            "Loki accepts no entry this far behind its stream's newest, nor by hour; see max_chunk_age")
         return .partial(
             rejected: (0..<header.events).map { RejectedEvent(index: $0, failure: failure, isFinal: true) }, retry: [])
     }

@@ -1,4 +1,3 @@
-internal import EventLoops
 package import Model
 
 /// OpenTelemetry logs over HTTP, in protocol buffers or JSON.
@@ -38,11 +37,9 @@ package struct OTLPEncoder: BatchEncoder {
         guard (200...299).contains(answer.status) else { return nil }
         guard let partial = partialSuccess(answer.body) else {
             return .retry(
-                Failure(
-                    kind: .protocolViolation, status: answer.status,
-                    message: "the answer is not an OTLP response: is this the address of /v1/logs?"
-                        + (ErrorWords.found(in: answer.body).map { " Its error is \($0)" } ?? ""),
-                    excerpt: answer.excerpt))
+                answer.failure(
+                    "the answer is not an OTLP response: is this the address of /v1/logs?"
+                        + (ErrorWords.found(in: answer.body).map { " Its error is \($0)" } ?? ""), .protocolViolation))
         }
         guard partial.rejected > 0 else { return .acknowledged }
         let failure = Failure(

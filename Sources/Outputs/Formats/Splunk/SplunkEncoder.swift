@@ -99,8 +99,7 @@ package struct SplunkEncoder: BatchEncoder {
         }
         if channel != nil, isSuccess, ackID(in: answer) == nil {
             let message = "the answer has no ackId: is indexer acknowledgement on for this token?"
-            return .held(
-                Failure(kind: .protocolViolation, status: answer.status, message: message, excerpt: answer.excerpt))
+            return .held(answer.failure(message, .protocolViolation))
         }
         guard answer.status == 400, let body else { return nil }
         return refusal(body, answer, of: header)
@@ -113,11 +112,9 @@ package struct SplunkEncoder: BatchEncoder {
     private func denied(_ answer: HTTPAnswer, _ body: JSONSlice, code: Int64?, of header: BatchHeader) -> Outcome {
         let status = code.flatMap { SplunkEncoder.statuses[$0] } ?? 503
         if status == 400, let known = refusal(body, answer, of: header) { return known }
-        let failure = Failure(
-            kind: .status, status: answer.status,
-            message:
-                "answered \(answer.status), but the collector's code is \(code.map { "\($0)" } ?? "not a number"): "
-                + AnswerTable.message(for: status), excerpt: answer.excerpt)
+        let failure = answer.failure(
+            "answered \(answer.status), but the collector's code is \(code.map { "\($0)" } ?? "not a number"): "
+                + AnswerTable.message(for: status))
         return switch AnswerTable().meaning(of: status) {
         case .hold: .held(failure)
         case .bisect: .rejected(failure)
@@ -128,15 +125,14 @@ package struct SplunkEncoder: BatchEncoder {
     /// What the collector says of the settings or of an event; nil where it names neither.
     private func refusal(_ body: JSONSlice, _ answer: HTTPAnswer, of header: BatchHeader) -> Outcome? {
         if let code = body["code"]?.integer, SplunkEncoder.settingCodes.contains(code) {
-            let message =
-                "the collector refuses the settings (its code \(code)): check index and acknowledgement of the token"
-            return .held(Failure(kind: .status, status: answer.status, message: message, excerpt: answer.excerpt))
+            return .held(
+                answer.failure(
+                    "the collector refuses the settings (its code \(code)): check index and acknowledgement of the token"
+                ))
         }
         guard let number = body["invalid-event-number"]?.integer, (0..<Int64(header.events)).contains(number)
         else { return nil }
-        let failure = Failure(
-            kind: .status, status: answer.status, message: "the collector answered 400 for an event",
-            excerpt: answer.excerpt)
+        let failure = answer.failure("the collector answered 400 for an event")
         let place = Int(number)
         return .partial(
             rejected: [RejectedEvent(index: place, failure: failure)], retry: Array((place + 1)..<header.events))
