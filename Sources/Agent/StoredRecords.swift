@@ -29,12 +29,8 @@ public struct StoredRecords: Sendable {
         let begun = { (error: SystemError) in AgentError(.io, "cannot begin: \(error)") }
         return try EventLoop.runProgram(name: "records", failure: begun) { [options] loop throws(AgentError) in
             sink.attach(to: loop)
-            let queue: QueueStore
-            do throws(QueueError) {
-                queue = try QueueStore(options, on: loop, time: SystemTime(), log: Log(sink))
-            } catch {
-                throw AgentError(error)
-            }
+            let queue = try relaying(
+                try QueueStore(options, on: loop, time: SystemTime(), log: Log(sink)), AgentError.init(_:))
             let value = await body(StoredRecords(queue: queue))
             await queue.close()
             return value

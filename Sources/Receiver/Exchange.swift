@@ -1,9 +1,7 @@
 /// One request while it is being read and answered. Touched by one thread at a time: the server's, for its connection.
 final class Exchange {
     enum Kind {
-        case events
-        case stats
-        case other
+        case events, stats, other
     }
 
     let kind: Kind

@@ -31,7 +31,7 @@ struct CommandLineTool: Sendable {
     }
 
     private func fail(_ message: String) {
-        console.printError(console.styledError("spoolship:", .red) + " " + message)
+        console.printError(console.styled("spoolship:", .red, isError: true) + " " + message)
     }
 
     private func dispatch(_ words: [String]) throws {

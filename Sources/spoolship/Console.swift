@@ -89,13 +89,9 @@ struct Console: Sendable {
     /// Writes over the line that the cursor is on.
     func draw(line: String) throws(CommandFailure) { try send(Array("\r\u{1B}[K\(Console.harmless(line))".utf8)) }
 
-    /// The text in a style, where standard output shows styles.
-    func styled(_ text: String, _ style: Style) -> String {
-        hasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
-    }
-
-    func styledError(_ text: String, _ style: Style) -> String {
-        errorHasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+    /// The text in a style, where standard output (or standard error) shows styles.
+    func styled(_ text: String, _ style: Style, isError: Bool = false) -> String {
+        (isError ? errorHasColour : hasColour) ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }
 
     static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }

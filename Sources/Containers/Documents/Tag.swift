@@ -98,9 +98,7 @@ extension Tag {
         }
         blockingRules = try members.optional("blocking_rules")?.names() ?? []
     }
-}
 
-extension Tag {
     /// An event without its name would be none, and its id is what receivers know it by when it comes twice.
     private static func check(_ action: Action, _ node: DocumentNode) throws(ContainerError) {
         let changed: [MemberPath]

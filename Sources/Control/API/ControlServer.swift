@@ -64,13 +64,11 @@ public final class ControlServer: Sendable {
 }
 
 extension ControlServer: SelfAnswering {
-    /// `control`.
-    public var label: String { "control" }
-    /// How people call it.
-    public var name: String { "control socket" }
+    package var label: String { "control" }
+    package var name: String { "control socket" }
 
     /// Whether the path leads to this process, and it answers.
-    public func isAnswering() async -> Bool {
+    package func isAnswering() async -> Bool {
         let socket = socket
         return await server.answers {
             guard let connection = UnixSocket.connect(to: socket, waits: false),
@@ -80,8 +78,7 @@ extension ControlServer: SelfAnswering {
         }
     }
 
-    /// Makes the socket again.
-    public func openAgain() async throws(ControlError) {
+    package func openAgain() async throws(ControlError) {
         // Only ours goes: one that another process answers at stays.
         if let other = UnixSocket.connect(to: socket, waits: false) {
             if UnixSocket.peer(of: other.raw)?.processID == getpid() { unlink(socket) }

@@ -1,8 +1,8 @@
-public import EventLoops
+internal import EventLoops
 internal import Glibc
 
 /// A server that can be asked whether it answers: the agent is not ready while one of its ports is dead.
-public protocol SelfAnswering: Sendable {
+package protocol SelfAnswering: Sendable {
     var label: String { get }
     /// How people call it.
     var name: String { get }

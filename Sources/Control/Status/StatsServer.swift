@@ -104,16 +104,12 @@ public final class StatsServer: Sendable {
 }
 
 extension StatsServer: SelfAnswering {
-    /// `stats`.
-    public var label: String { "stats" }
-    /// How people call it.
-    public var name: String { "stats port" }
+    package var label: String { "stats" }
+    package var name: String { "stats port" }
 
-    /// Whether the port answers.
-    public func isAnswering() async -> Bool { await server.isAnsweringItself() }
+    package func isAnswering() async -> Bool { await server.isAnsweringItself() }
 
-    /// Listens at the same port again.
-    public func openAgain() async throws(ControlError) {
+    package func openAgain() async throws(ControlError) {
         await server.closeListener()
         try await start()
     }

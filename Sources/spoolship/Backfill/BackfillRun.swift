@@ -203,11 +203,10 @@ struct BackfillRun: Sendable {
         let left = deadline.map { max(.zero, $0 - time.bootTime) } ?? .seconds(86_400)
         var patient = client
         patient.timeout = left + .seconds(10)
-        let answer: ControlClient.Answer
-        do throws(ControlError) {
-            answer = try patient.request("POST", "/v1/drain", body: ["timeout_ms": .integer(left.wholeMilliseconds)])
-        } catch {
-            throw CommandFailure(.temporaryFailure, "the agent has ended; the next one sends the queued events")
+        let answer = try relaying(
+            try patient.request("POST", "/v1/drain", body: ["timeout_ms": .integer(left.wholeMilliseconds)])
+        ) { (_: ControlError) in
+            CommandFailure(.temporaryFailure, "the agent has ended; the next one sends the queued events")
         }
         let last = answer.body.split(separator: UInt8(ascii: "\n")).last.map { Array($0) } ?? []
         guard let result = try? JSONValue(parsing: last), let number = result["exit_code"]?.integer else {

@@ -125,7 +125,7 @@ private struct CheckReport {
         let count = problems.count { $0.severity == .error }
         guard count == 0 else {
             console.printError(
-                "\(console.styledError("spoolship:", .red)) \(count) \(count == 1 ? "mistake" : "mistakes")")
+                "\(console.styled("spoolship:", .red, isError: true)) \(count) \(count == 1 ? "mistake" : "mistakes")")
             return
         }
         if let loaded, !invocation.has("print") {

@@ -27,7 +27,9 @@ struct StartupCheck {
         of loaded: LoadedSettings, sandbox: UnitSandbox? = nil, clock: String? = StartupRehearsal.clockComplaint
     ) -> [Problem] {
         var check = StartupCheck(loaded: loaded, sandbox: sandbox)
-        check.checkSupported()
+        for refusal in StartupRehearsal(check.settings, version: Build.version).refusals {
+            check.add(refusal.setting, refusal.message, severity: refusal.endsStart ? .error : .warning)
+        }
         check.checkStateDirectory()
         check.checkRuntimeDirectory()
         check.checkOwner()
@@ -48,13 +50,6 @@ struct StartupCheck {
 
     mutating func add(_ path: String, _ message: String, severity: Problem.Severity = .error) {
         problems.append(loaded.problem(.environment, message, about: path, severity: severity))
-    }
-
-    /// What a start refuses of the settings themselves, or does not take up.
-    private mutating func checkSupported() {
-        for refusal in StartupRehearsal(settings, version: Build.version).refusals {
-            add(refusal.setting, refusal.message, severity: refusal.endsStart ? .error : .warning)
-        }
     }
 
     /// What waits in the queue for destinations that the configuration does not name.

@@ -15,9 +15,7 @@ enum CompiledMacro {
     case event
     /// The app that the agent knows, whatever the event says.
     case app
-    case language
-    case level
-    case random
+    case language, level, random
 
     /// Whether it has no value without an event. What other macros need is looked at where they are.
     var needsEvent: Bool {

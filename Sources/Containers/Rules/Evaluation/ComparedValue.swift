@@ -3,9 +3,7 @@
 /// Worked out once for each event and macro, whatever the number of conditions. Without references.
 struct ComparedValue {
     enum Kind: UInt8 {
-        case null
-        case text
-        case number
+        case null, text, number
         /// An object or an array: holds no condition.
         case nested
     }
