@@ -1,7 +1,6 @@
 internal import Containers
 internal import Control
 internal import EventLoops
-internal import Glibc
 internal import Model
 
 /// Commands about remotely managed containers; `container test` stands by itself.

@@ -2,7 +2,6 @@ internal import Configuration
 internal import Agent
 internal import Containers
 internal import EventLoops
-internal import Glibc
 internal import Model
 
 extension Command {

@@ -2,7 +2,6 @@ internal import Configuration
 internal import Containers
 internal import Control
 internal import EventLoops
-internal import Glibc
 internal import Model
 
 extension Command {

@@ -1,7 +1,5 @@
-internal import COpenSSL
 internal import Digests
 internal import EventLoops
-internal import Glibc
 
 /// The files of a directory and those below it: mode, owner, size, time and name, never what is in them.
 struct FileListing {
