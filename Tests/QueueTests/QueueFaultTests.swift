@@ -259,6 +259,37 @@ struct QueueFaultTests {
         try damage(path, at: (page - 1) * 4_096 + cell, 1)
     }
 
+    @Test(
+        "the WAL is removed, or another file is in its place: what was stored before and after is there after a kill",
+        arguments: [true, false])
+    func removedWAL(isReplaced: Bool) async throws {
+        let (fixture, after) = (try QueueFixture(), try QueueFixture())
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        let leased = try #require(try await store.leaseNext(request()))
+        _ = try await store.store(maker.commit(50, full: true))
+        #expect(unlink(path + "-wal") == 0)
+        if isReplaced { try WholeFile.replace(path + "-wal", with: [1, 2, 3], mode: 0o600) }
+        for _ in 0..<3 { _ = try await store.store(maker.commit(50, full: true)) }
+        #expect(fixture.log.messages.count { $0.text.contains("WAL was removed or replaced") } == 1)
+        #expect(store.snapshot.recoveries == 0 && store.snapshot.failures.isEmpty)
+        // What a kill leaves.
+        #expect(mkdir(after.options.stateDirectory, 0o700) == 0)
+        for name in ["", "-wal"] {
+            let bytes = try WholeFile.bytes(of: path + name, atMost: 64 << 20) ?? []
+            try WholeFile.replace("\(after.options.stateDirectory)/queue.sqlite\(name)", with: bytes, mode: 0o600)
+        }
+        _ = try await store.settle(.acknowledged(leased.header))
+        await store.close()
+        let again = try after.open()
+        #expect(again.snapshot.recoveries == 0)
+        #expect(again.snapshot.lane("main", .normal)?.ledger.queued == 250)
+        #expect(try await again.lease(leased.header.id, for: "main").map(numbers) == Array(0..<50))
+        await again.close()
+    }
+
     @Test("a database of a newer version is refused, and one that is not ours; neither is touched")
     func unknownDatabasesAreRefused() async throws {
         let fixture = try QueueFixture()

@@ -9,6 +9,9 @@ final class Database {
     let path: String
     /// Pages in the WAL after the last commit.
     fileprivate(set) var walPages = 0
+    private let walPath: String
+    /// The WAL that is written to, as it was first seen.
+    private var walInode: UInt64?
     private var begun: Statement?
     private var committed: Statement?
     private var isEnding = false
@@ -16,6 +19,7 @@ final class Database {
     /// Opens a file, makes it if it is missing.
     init(path: String, vfs: String?, readOnly: Bool = false, isScratch: Bool = false) throws(QueueError) {
         self.path = path
+        walPath = "\(path)-wal"
         // Events are nobody else's, whatever the mask and the directory; SQLite gives its other files the same mode.
         if !readOnly, !isScratch, vfs == nil {
             let made = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -59,6 +63,17 @@ final class Database {
     /// Whether somebody has removed the file, or put another one in its place. What is written goes nowhere then, as soon as
     /// it is closed.
     var hasMoved: Bool { csqlite_has_moved(handle) != 0 }
+
+    /// Whether somebody has removed the WAL, or put another file in its place: the next process would not find what it holds.
+    var hasLostWAL: Bool {
+        var status = stat()
+        let inode = stat(walPath, &status) == 0 ? UInt64(status.st_ino) : nil
+        guard let walInode else {
+            walInode = inode
+            return false
+        }
+        return inode != walInode
+    }
 
     /// How many rows the last statement that writes has changed.
     var changes: Int { Int(sqlite3_changes(handle)) }

@@ -60,6 +60,25 @@ extension QueueStore {
                 + " restart it")
     }
 
+    /// Opens the database anew where its WAL was removed: this connection still has what the WAL holds, and writes it back first.
+    func replaceLostWAL() {
+        guard let database = file?.database, database.hasLostWAL else { return }
+        do throws(QueueError) {
+            try database.checkpointWAL(empties: true)
+            guard database.walPages == 0 else {
+                throw QueueError(
+                    .io, "\(database.path)-wal was removed, and another program reads it: stop that program")
+            }
+            database.close()
+            file = nil
+            goOn(with: try Opening.open(state.options, directory, now: time.wallTime, log))
+            log.warning(
+                "the queue's WAL was removed or replaced: nothing of it is lost", ["path": "\(database.path)-wal"])
+        } catch {
+            failed(error, [])
+        }
+    }
+
     /// Tries to write, and restores the ballast before reading resumes.
     func tryWriting(_ file: QueueFile) {
         do throws(QueueError) {

@@ -70,6 +70,7 @@ extension QueueStore {
 
     /// One transaction: the acknowledgements, then the calls that wait, in their order. No `await` in it.
     func transact() {
+        replaceLostWAL()
         guard let file else { return }
         let operations = takeWaiting()
         guard !operations.isEmpty || !state.acknowledged.isEmpty else { return }
