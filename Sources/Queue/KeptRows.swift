@@ -106,7 +106,7 @@ struct KeptRows {
 struct DeadLetter: KeptRecord {
     static let columns =
         "id, destination, priority, batch, accepted_at, first_time, last_time, rejected_at, kind, status, message, "
-        + "excerpt, event, app"
+        + "excerpt, event, app, also_for"
 
     var shelf: Shelf { .deadLetters }
     let id: Int64
@@ -121,6 +121,8 @@ struct DeadLetter: KeptRecord {
     let excerpt: String
     let event: [UInt8]
     let app: String
+    /// Who else was to get it, by number: `,-1,-3`.
+    let others: String
 
     init(_ row: Statement) {
         id = Int64(row.integer(0))
@@ -135,6 +137,7 @@ struct DeadLetter: KeptRecord {
         excerpt = row.text(11)
         event = row.bytes(12)
         app = row.text(13)
+        others = row.text(14)
     }
 
     var cost: Int { keptCost(event.count + message.utf8.count + excerpt.utf8.count) }

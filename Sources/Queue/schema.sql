@@ -5,7 +5,7 @@
 -- A change here needs a new user_version and a migration (Migrations.swift).
 
 PRAGMA application_id = 0x53504f4f; -- "SPOO"
-PRAGMA user_version = 8;
+PRAGMA user_version = 9;
 
 -- Where events go. A destination that is no longer configured keeps its row while anything of it is stored or counted.
 CREATE TABLE destination (
@@ -31,7 +31,7 @@ CREATE TABLE chunk (
     compression INTEGER NOT NULL,
     checksum INTEGER NOT NULL,     -- CRC-32 of the frame
     frame BLOB NOT NULL,           -- behind it, so that the other columns are read without it:
-    wanted_by TEXT,                -- the destinations that it was accepted for, by number: 1,3
+    wanted_by TEXT,                -- the destinations that it was accepted for, by number: 1,3; -4 got its events otherwise
     row_check INTEGER              -- what id and checksum come to (RowCheck.swift); null: an older version's row
 ) STRICT;
 
@@ -169,7 +169,8 @@ CREATE TABLE dead_letter (
     message TEXT NOT NULL,
     excerpt TEXT NOT NULL,        -- the beginning of the destination's answer
     event BLOB NOT NULL,          -- the line, with its line feed
-    app TEXT NOT NULL DEFAULT ''  -- whose it is; empty: nobody knows
+    app TEXT NOT NULL DEFAULT '', -- whose it is; empty: nobody knows
+    also_for TEXT NOT NULL DEFAULT '' -- who else was to get it, as in chunk.wanted_by: ,-1,-3
 ) STRICT;
 
 -- The oldest of an app.

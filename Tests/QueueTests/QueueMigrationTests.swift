@@ -36,7 +36,7 @@ struct QueueMigrationTests {
         }
     }
 
-    @Test("a database of an older schema is upgraded, with all that it holds", arguments: [1, 2, 3, 4, 5, 6, 7])
+    @Test("a database of an older schema is upgraded, with all that it holds", arguments: [1, 2, 3, 4, 5, 6, 7, 8])
     func olderSchema(_ version: Int) async throws {
         let fixture = try QueueFixture()
         #expect(mkdir(fixture.options.stateDirectory, 0o700) == 0)
@@ -70,7 +70,7 @@ struct QueueMigrationTests {
         #expect(store.snapshot.storedBytes == 0)
     }
 
-    @Test("an upgraded database has the tables of a new one", arguments: [1, 2, 3, 4, 5, 6, 7])
+    @Test("an upgraded database has the tables of a new one", arguments: [1, 2, 3, 4, 5, 6, 7, 8])
     func upgradedIsLikeNew(_ version: Int) async throws {
         let old = try QueueFixture()
         #expect(mkdir(old.options.stateDirectory, 0o700) == 0)

@@ -80,6 +80,10 @@ enum Migrations {
             CREATE INDEX dead_letter_app ON dead_letter (app)
             """
         ),
+        (
+            // Who else was to get a rejected event: what is retried and then moved must not reach anybody twice.
+            from: 8, sql: "ALTER TABLE dead_letter ADD COLUMN also_for TEXT NOT NULL DEFAULT ''"
+        ),
     ]
 
     /// How many columns a table has got since the first schema, behind those that it had.

@@ -3,7 +3,7 @@ internal import Model
 
 /// Makes, checks and upgrades the database's tables.
 enum Schema {
-    static let version = 8
+    static let version = 9
     /// "SPOO": the first four bytes of the database say whose it is.
     static let applicationID = 0x5350_4F4F
 

@@ -5,7 +5,8 @@ public import Model
 public struct MovedEvents: Sendable, Equatable {
     /// They wait for the other destination now.
     public var moved = 0
-    /// They stay: they are in flight, or the other destination was to get the same events anyway.
+    /// They stay: they are in flight, the other destination was to get the same events anyway, or their batch has such events, may have
+    /// been sent, and is sent on.
     public var kept = 0
 }
 
@@ -61,14 +62,21 @@ extension Transaction {
             for member in members where !state.isInFlight(row) {
                 if try !isMeant(member, lane, for: other) { going.append(member) }
             }
+            if !going.isEmpty, going.count < members.count {
+                if state.options.destinations.contains(state.figures.lanes[lane].name),
+                    state.mayHaveBeenSent(row, in: state.figures.lanes[lane])
+                {
+                    // A destination that may have it gets it again as it was.
+                    going = []
+                } else {
+                    // Of a batch that cannot go whole, what may go goes in others.
+                    try dissolve(members, lane)
+                    for index in going.indices { (going[index].batch, going[index].isFormed) = (nil, false) }
+                }
+            }
             let moved = going.reduce(0) { $0 + $1.events }
             events.moved += moved
             events.kept += members.reduce(-moved) { $0 + $1.events }
-            if !going.isEmpty, going.count < members.count {
-                // Of a batch that cannot go whole, what may go goes in others.
-                try dissolve(members, lane)
-                for index in going.indices { (going[index].batch, going[index].isFormed) = (nil, false) }
-            }
             try move(going, lane, to: other)
         }
         return events
@@ -81,7 +89,8 @@ extension Transaction {
     private func isMeant(_ row: DeliveryRow, _ lane: Int, for other: Int) throws(QueueError) -> Bool {
         let (source, target) = (state.figures.lanes[lane].destination, state.figures.lanes[other].key)
         let origins = try file.origins(of: row.chunk)
-        if let origin = origins[target.destination], origin != origins[source] ?? source { return true }
+        let origin = origins[target.destination] ?? origins[-target.destination]
+        if let origin, origin != origins[source] ?? source { return true }
         return try file.rows(of: row.chunk, in: target).contains {
             $0.first < row.first + row.events && row.first < $0.first + $0.events
         }

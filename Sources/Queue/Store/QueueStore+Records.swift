@@ -140,7 +140,8 @@ extension Transaction {
             .read(limit: 500, in: file).compactMap { $0 as? DeadLetter }
         var rest = letters[...]
         while let first = rest.first {
-            let run = rest.prefix { $0.lane == first.lane }.prefix(max(1, state.options.batchEvents))
+            let run = rest.prefix { $0.lane == first.lane && $0.others == first.others }.prefix(
+                max(1, state.options.batchEvents))
             rest.removeFirst(run.count)
             guard let lane = state.figures.lane(first.lane) else { continue }
             try requeue(Array(run), lane)
@@ -161,7 +162,7 @@ extension Transaction {
         guard state.figures.totals.stored + chunk.cost <= state.effectiveCap else {
             throw QueueError(.full, "the queue has no room for dead letters; send or purge first")
         }
-        try insert(chunk)
+        try insert(chunk, others: first.others)
         // They were accepted before: once is enough.
         state.figures.totals.intake.accepted -= letters.count
         state.figures.lanes[lane].ledger.accepted -= letters.count

@@ -97,13 +97,14 @@ extension Transaction {
 
     // MARK: Rows
 
-    mutating func insert(_ chunk: NewChunk) throws(QueueError) {
+    /// - Parameter others: who got its events otherwise, as `DeadLetter.others`.
+    mutating func insert(_ chunk: NewChunk, others: String = "") throws(QueueError) {
         state.figures.totals.lastChunk += 1
         let id = Int64(state.figures.totals.lastChunk)
         var lanes: [Int] = []
         for name in chunk.destinations { lanes.append(try place(name, chunk.priority)) }
-        try tables.insert(
-            chunk, id: id, wantedBy: lanes.map { "\(state.figures.lanes[$0].destination)" }.joined(separator: ","))
+        let wanted = lanes.map { "\(state.figures.lanes[$0].destination)" }.joined(separator: ",")
+        try tables.insert(chunk, id: id, wantedBy: wanted + others)
         state.figures.totals.stored += chunk.cost
         state.figures.totals.intake.accepted += chunk.events
         state.figures.holdings?.add(

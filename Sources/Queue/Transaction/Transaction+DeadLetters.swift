@@ -10,7 +10,11 @@ extension Transaction {
     ) throws(QueueError) {
         let insert = try tables.statement(
             "INSERT INTO dead_letter (destination, priority, batch, accepted_at, first_time, last_time, rejected_at, "
-                + "kind, status, message, excerpt, event, app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+                + "kind, status, message, excerpt, event, app, also_for) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        let (destination, origins) = (state.figures.lanes[lane].destination, try file.origins(of: row.chunk))
+        let others = origins.filter { $0.value != origins[destination] ?? destination }.map { ",\(-abs($0.key))" }
+            .sorted().joined()
         let holders = try file.holding(of: row.chunk)?.holders ?? ChunkHolders()
         let apps = holders.names(of: events)
         let text = failure.message.utf8.count + failure.excerpt.utf8.count
@@ -23,10 +27,10 @@ extension Transaction {
             }
             try trim(.deadLetters, to: bound)
             insert.take(
-                state.figures.lanes[lane].destination, state.figures.lanes[lane].priority, batch.bytes, row.acceptedAt,
-                chunk.firstTime, chunk.lastTime, time.wallTime, failure.kind.rawValue, failure.status, failure.message,
-                failure.excerpt)
+                destination, state.figures.lanes[lane].priority, batch.bytes, row.acceptedAt, chunk.firstTime,
+                chunk.lastTime, time.wallTime, failure.kind.rawValue, failure.status, failure.message, failure.excerpt)
             insert.bind(13, app)
+            insert.bind(14, others)
             try insert.run(line, at: 12)
             state.figures.deadLettersHeld?[app, default: 0] += keptCost(line.count + text)
             state.figures.totals.deadLetters.add(keptCost(line.count + text))

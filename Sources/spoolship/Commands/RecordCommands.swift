@@ -19,6 +19,7 @@ extension Command {
         name: "queue move", summary: "moves events queued for one destination to another",
         details: "For events of a destination that was renamed. A batch that may have been sent keeps its id. Batches "
             + "in flight stay, as do events that the other destination gets or got anyway: `queue purge` discards them. "
+            + "A batch that may have been sent stays whole if some of it stays and its destination is configured. "
             + "Dead letters stay: `dead-letters retry` queues them first.\n\n" + access,
         options: [.destination, Option("to NAME", "the destination to move to"), .priority]
     ) { invocation in
