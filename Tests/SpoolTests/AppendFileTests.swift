@@ -198,4 +198,28 @@ struct AppendFileTests {
         #expect(spool.queue.lines == lines)
         await reader.stop()
     }
+
+    @Test(
+        "a file that was emptied and holds other lines with equal ends is new, however long they are, while it runs and at a start",
+        arguments: [300, 1000], [true, false])
+    func equalEnds(length: Int, stops: Bool) async throws {
+        let spool = try SpoolHarness()
+        var reader = try await spool.start()
+        func line(_ number: Int) -> String { "\(number) \(String(repeating: "x", count: length))" }
+        let old = (100..<140).map(line)
+        for part in 0..<8 {
+            spool.append(old[part * 5..<part * 5 + 5].map { $0 + "\n" }.joined(), to: "x.jsonl")
+            await spool.untilLines(Array(old[..<(part * 5 + 5)]))
+        }
+        for (round, count) in [10, 4, 1].enumerated() {
+            if stops { await reader.stop() }
+            let new = (0..<count).map { line(200 + 100 * round + $0) }
+            truncate("\(spool.path)/x.jsonl", 0)
+            spool.append(new.map { $0 + "\n" }.joined(), to: "x.jsonl")
+            if stops { reader = try await spool.start() }
+            await spool.untilLines(
+                old + (0...round).flatMap { done in (0..<[10, 4, 1][done]).map { line(200 + 100 * done + $0) } })
+        }
+        await reader.stop()
+    }
 }

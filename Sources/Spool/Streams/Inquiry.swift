@@ -101,7 +101,12 @@ struct Inquiry {
 
     /// What a content says at first sight.
     private mutating func consider(_ content: KnownContent) {
-        if isChanged { return contents.append(content) }
+        if isChanged {
+            // Lines may end alike: what begins otherwise is something else.
+            guard content.fingerprint.length == 0 || content.fingerprint.length > head.count || content.begins(head)
+            else { return }
+            return contents.append(content)
+        }
         guard content.fingerprint.length <= head.count else {
             // It may still grow to be the same.
             if rest == .moving { answer = .later(first: nil) }
@@ -138,9 +143,8 @@ struct Inquiry {
         for content in contents {
             var (place, proven) = (content.place, content.place.offset)
             if isChanged {
-                guard let mark = content.marks.last(where: { $0.offset < place.offset && sight.holds($0) }) else {
-                    continue
-                }
+                let marks = content.marks.filter { $0.offset < place.offset && sight.holds($0) }
+                guard let mark = marks.last(where: { isProof($0, of: content, marks) }) else { continue }
                 // It may become what it was: what is cut off and put back is not read again.
                 guard rest != .moving else { return .answer(.later(first: nil)) }
                 (place, proven) = (mark, mark.offset)
@@ -167,6 +171,16 @@ struct Inquiry {
         }
         guard let content = best.content else { return .answer(.new) }
         return .answer(.goOn(at: best.place, content.fingerprint, content.origin))
+    }
+
+    /// Whether a mark of a changed file shows that all before it was read: the beginning is the same, or where there is not enough of
+    /// it, every byte before the mark is one that a mark covers.
+    private func isProof(_ mark: Mark, of content: KnownContent, _ held: [Mark]) -> Bool {
+        guard content.fingerprint.length > head.count else { return true }
+        let compared = held.reduce(Int64(0)) { end, next in
+            next.offset <= mark.offset && next.offset - Int64(next.covered) <= end ? next.offset : end
+        }
+        return compared == mark.offset
     }
 
     // MARK: What was seen
