@@ -33,7 +33,7 @@ public struct ReadPlace: Sendable, Hashable {
         return places
     }
 
-    /// A pattern that names only files that are never read, packed ones; nil where each may name others.
+    /// A pattern that names only files that are never read, packed joinedTops; nil where each may name others.
     public var neverRead: String? {
         patterns.first { pattern in ReadPlace.packed.contains { pattern.last?.hasSuffix($0) == true } }.map {
             "\(root)/\($0.joined(separator: "/"))"
@@ -126,6 +126,11 @@ public struct ReadPlace: Sendable, Hashable {
 
     private var whole: [[String]] { patterns.map { root.split(separator: "/").map { String($0) } + $0 } }
 
+    /// The directories that patterns name in its own: rotation moves files there, and a copy is known wherever it is.
+    var joinedTops: Set<[UInt8]> {
+        Set(patterns.filter { $0.count > 1 && !$0[0].contains("*") }.map { Array($0[0].utf8) })
+    }
+
     func mayHold(below path: FileName) -> Bool {
         let parts = path.bytes.split(separator: UInt8(ascii: "/"))
         return patterns.contains { pattern in
@@ -177,8 +182,15 @@ extension SpoolReader {
     /// What the queue has kept of this reader's files, with their paths as they are used here.
     static func own(_ checkpoints: [Checkpoint], _ options: SpoolOptions) -> [Checkpoint] {
         guard let place = options.place else { return checkpoints.filter { !$0.path.hasPrefix("/") } }
+        let places = Array(options.places.keys) + [place]
         return checkpoints.compactMap { checkpoint in
-            guard place.holds(checkpoint.path, root: place.root),
+            // A name that is nobody's is one on the way between two: the one that the file was written under says whose it is.
+            var name = checkpoint.path
+            if !places.contains(where: { $0.holds(name, root: $0.root) }) {
+                let origin = FileTrace(checkpoint.state)?.origin ?? checkpoint.name.stem
+                name = FileName(name).parent.text + "/" + origin.text
+            }
+            guard place.holds(name, root: place.root),
                 let path = ReadPlace.part(of: checkpoint.path, below: place.root)
             else { return nil }
             var own = checkpoint

@@ -135,6 +135,62 @@ struct ReadPlaceTests {
         #expect(Set(spool.queue.lines).count == spool.queue.lines.count)
     }
 
+    @Test("what is copied to a directory that a pattern names, and truncated, is sent once, at once and after restarts")
+    func copiedToAnotherDirectory() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("old")
+        let patterns = ["*.log", "old/*"]
+        var reader = try await start(spool, patterns)
+        var expected: [String] = []
+        for round in 0..<6 {
+            for line in 0..<100 {
+                spool.append("\(round) \(line)\n", to: "app.log")
+                expected.append("\(round) \(line)")
+            }
+            await spool.untilLines(expected)
+            let stops = round % 3 == 2
+            if stops { await reader.stop() }
+            spool.write(
+                try String(contentsOfFile: "\(spool.path)/app.log", encoding: .utf8), to: "old/app.log-2026112\(round)")
+            truncate("\(spool.path)/app.log", 0)
+            if stops { reader = try await start(spool, patterns) }
+        }
+        spool.append("end\n", to: "old/other.log")
+        await spool.untilLines(expected + ["end"])
+        await spool.pause(.milliseconds(1500))
+        await reader.stop()
+        #expect(Set(spool.queue.lines).count == spool.queue.lines.count)
+    }
+
+    @Test(
+        "a file that the agent left under a name on the way to another, as multilog and logrotate's renamecopy give, is known at the start",
+        arguments: [
+            ("current", "previous", "@4000000068e0f1a20b3c4d5e.s"), ("app.log", "app.log.tmp", "app.log.1"),
+        ], [true, false])
+    func leftOnItsWay(_ names: (first: String, next: String, last: String), isCopied: Bool) async throws {
+        let spool = try SpoolHarness()
+        var reader = try await start(spool, ["current", "*.log"])
+        spool.append("1\n", to: names.first)
+        await spool.untilLines(["1"])
+        spool.rename(names.first, to: names.next)
+        // So that it is committed under this name.
+        spool.append("2\n", to: names.next)
+        await spool.untilLines(["1", "2"])
+        await reader.stop()
+        if isCopied {
+            spool.write("1\n2\n", to: names.last)
+            spool.remove(names.next)
+        } else {
+            spool.rename(names.next, to: names.last)
+        }
+        reader = try await start(spool, ["current", "*.log"])
+        spool.append("3\n", to: names.first)
+        await spool.untilLines(["1", "2", "3"])
+        await spool.pause(.milliseconds(1500))
+        await reader.stop()
+        #expect(spool.queue.lines.count == 3)
+    }
+
     @Test("blocks of text are handed over whole, half a second after their last line or when a JSON line comes")
     func text() async throws {
         let spool = try SpoolHarness()

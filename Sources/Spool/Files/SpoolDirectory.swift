@@ -40,16 +40,16 @@ final class SpoolDirectory {
     /// Whether it was removed or moved away.
     var isGone = false
 
-    /// - Parameter app: whose files are in it, where its path does not say it.
-    init(path: FileName, depth: Int, id: FileID, _ inode: UInt64, app: String? = nil) {
+    /// - Parameter place: whose files are in it, where its path does not say it.
+    init(path: FileName, depth: Int, id: FileID, _ inode: UInt64, of place: ReadPlace? = nil) {
         self.path = path
         self.depth = depth
         self.id = id
         self.inode = inode
         let first = path.bytes.prefix { $0 != UInt8(ascii: "/") }
-        self.app = app ?? (first.isEmpty ? "default" : FileName(first).text)
-        top = Array(first)
-        isIncoming = app == nil && self.app == "incoming"
+        app = place?.app ?? (first.isEmpty ? "default" : FileName(first).text)
+        top = place?.joinedTops.contains(Array(first)) == true ? [] : Array(first)
+        isIncoming = place == nil && app == "incoming"
     }
 
     /// Whose a file of a user in it is.

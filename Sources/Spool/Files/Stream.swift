@@ -2,15 +2,17 @@ internal import Model
 
 /// One whose files are judged separately: an app, or in `incoming/`, which all users share, one of them.
 struct Holder: Hashable {
-    /// The top directory of the spool; empty for the spool itself.
+    /// The top directory of the spool; empty for the spool itself, and what is one with it.
     let top: [UInt8]
     /// The user; nil where a directory is an app's.
     let owner: UInt32?
 }
 
 extension Holder {
-    init(of path: some Collection<UInt8>, owner: UInt32?) {
-        self.init(top: path.firstIndex(of: UInt8(ascii: "/")).map { Array(path[..<$0]) } ?? [], owner: owner)
+    /// - Parameter joinedTops: the top directories that count as the directory above them: rotation moves its files there.
+    init(of path: some Collection<UInt8>, owner: UInt32?, joinedTops: Set<[UInt8]>) {
+        let top = path.firstIndex(of: UInt8(ascii: "/")).map { Array(path[..<$0]) } ?? []
+        self.init(top: joinedTops.contains(top) ? [] : top, owner: owner)
     }
 
     /// Who counts as one where the holder with the most gives way: beyond the first 65,536 users so many at a time, which is what a
@@ -32,9 +34,10 @@ struct Stream: Hashable {
     }
 
     /// The streams of a content that was kept.
-    static func of(_ checkpoint: Checkpoint, _ trace: FileTrace) -> [Stream] {
+    static func of(_ checkpoint: Checkpoint, _ trace: FileTrace, joinedTops: Set<[UInt8]>) -> [Stream] {
         let name = checkpoint.name
-        return of(Holder(of: checkpoint.path.utf8, owner: trace.owner), trace.origin ?? name, name)
+        return of(
+            Holder(of: checkpoint.path.utf8, owner: trace.owner, joinedTops: joinedTops), trace.origin ?? name, name)
     }
 
     /// The streams that a file under a name may belong to.

@@ -31,7 +31,7 @@ struct Complaints {
 
     /// False: there are as many as are remembered, and its holder has as many as others.
     mutating func add(_ complaint: SpoolComplaint, at path: FileName) -> Bool {
-        let holder = Holder(of: path.bytes, owner: complaint.owner).pooled
+        let holder = Holder(of: path.bytes, owner: complaint.owner, joinedTops: []).pooled
         if all.count >= Complaints.most {
             guard let largest = held.max(by: { $0.value.count < $1.value.count }),
                 largest.value.count > 1 + (held[holder]?.count ?? 0), let victim = largest.value.first

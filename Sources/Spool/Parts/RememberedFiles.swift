@@ -39,13 +39,17 @@ struct RememberedFiles {
         var isOlder: Bool
     }
 
-    init(_ checkpoints: [Checkpoint]) {
+    private let joinedTops: Set<[UInt8]>
+
+    /// - Parameter joinedTops: as `Holder` takes them.
+    init(_ checkpoints: [Checkpoint], joinedTops: Set<[UInt8]> = []) {
+        self.joinedTops = joinedTops
         kept = Dictionary(checkpoints.map { (FileID(bytes: $0.key), $0) }) { _, last in last }
         inodes = []
         for (id, checkpoint) in kept {
             guard let trace = FileTrace(checkpoint.state) else { continue }
             inodes.insert(trace.inode)
-            if trace.hasContent { streams.add(id, to: Stream.of(checkpoint, trace)) }
+            if trace.hasContent { streams.add(id, to: Stream.of(checkpoint, trace, joinedTops: joinedTops)) }
         }
     }
 
@@ -54,7 +58,7 @@ struct RememberedFiles {
         remove(id)
         kept[id] = checkpoint
         if let trace = FileTrace(checkpoint.state), trace.hasContent {
-            streams.add(id, to: Stream.of(checkpoint, trace))
+            streams.add(id, to: Stream.of(checkpoint, trace, joinedTops: joinedTops))
         }
     }
 
@@ -62,7 +66,7 @@ struct RememberedFiles {
     mutating func remove(_ id: FileID) -> Checkpoint? {
         guard let checkpoint = kept.removeValue(forKey: id) else { return nil }
         if let trace = FileTrace(checkpoint.state), trace.hasContent {
-            streams.remove(id, from: Stream.of(checkpoint, trace))
+            streams.remove(id, from: Stream.of(checkpoint, trace, joinedTops: joinedTops))
         }
         return checkpoint
     }
@@ -70,7 +74,7 @@ struct RememberedFiles {
     func contents(of streams: [Stream]) -> [(streams: [Stream], trace: FileTrace)] {
         Set(streams.flatMap { self.streams[$0] }).compactMap { id in
             guard let checkpoint = kept[id], let trace = FileTrace(checkpoint.state) else { return nil }
-            let own = Stream.of(checkpoint, trace)
+            let own = Stream.of(checkpoint, trace, joinedTops: joinedTops)
             return own.contains(where: streams.contains) ? (own, trace) : nil
         }
     }
@@ -110,7 +114,7 @@ struct RememberedFiles {
             pass.keep(checkpoint, of: id)
         }
         let missed = Missed(id: id, since: since, noted: time.bootTime, isOlder: isOlder)
-        let holder = isAway ? nil : Holder(of: checkpoint.path.utf8, owner: trace?.owner).pooled
+        let holder = isAway ? nil : Holder(of: checkpoint.path.utf8, owner: trace?.owner, joinedTops: joinedTops).pooled
         missing[holder, default: FIFO()].append(missed)
         if !isAway { missingCount += 1 }
         forget(of: holder, at: time, in: &pass)

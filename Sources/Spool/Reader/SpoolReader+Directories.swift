@@ -23,7 +23,7 @@ extension SpoolReader {
             // What was read and put away is not read again, whatever name the archive was given.
             if let archive = tree.archive, (status.device, status.inode) == archive.identity { return }
             let directory = SpoolDirectory(
-                path: path, depth: depth, id: try FileID(descriptor, status), status.inode, app: options.place?.app)
+                path: path, depth: depth, id: try FileID(descriptor, status), status.inode, of: options.place)
             guard known?.id != directory.id else { return }
             if let known { close(known) }
             guard tree.count(of: directory.app) < options.mostDirectories else {

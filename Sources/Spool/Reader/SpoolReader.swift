@@ -73,7 +73,8 @@ public actor SpoolReader {
         self.random = random
         lastClaim = self.random.next()
         streams = Streams(
-            SpoolReader.own(start.checkpoints, options), settleTime: options.settleTime,
+            SpoolReader.own(start.checkpoints, options), joinedTops: options.place?.joinedTops ?? [],
+            settleTime: options.settleTime,
             most: options.afterRead == .keep ? 4 * options.mostAppendFiles : options.mostAppendFiles, time: time)
         for record in start.done where options.place == nil {
             drops.doneBefore[FileID(bytes: record.handle), default: []].append(record)

@@ -23,8 +23,11 @@ struct Streams {
     private let most: Int
     private var counts: [Holder: Int] = [:]
 
-    init(_ checkpoints: [Checkpoint], settleTime: Duration, most: Int, time: any TimeSource) {
-        remembered = RememberedFiles(checkpoints)
+    init(
+        _ checkpoints: [Checkpoint], joinedTops: Set<[UInt8]> = [], settleTime: Duration, most: Int,
+        time: any TimeSource
+    ) {
+        remembered = RememberedFiles(checkpoints, joinedTops: joinedTops)
         cutOffs = CutOffs(settleTime)
         (self.settleTime, self.most, self.time) = (settleTime, most, time)
     }
