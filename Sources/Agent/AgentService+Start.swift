@@ -56,13 +56,14 @@ extension AgentService {
             ) { await self.backfillOptions(queue, reader) },
             containers: keeper, functions: functions, recorder: StatusRecorder(),
             ports: PortWatch(on: loop, time: time, log: log),
-            pulse: Pulse(
-                on: loop,
-                others: [
-                    (readerLoop, "does the disk of the spool hang?"),
-                    (storeLoop, "does the disk of the state directory hang?"),
-                ], time: time, log: log
-            ) { (queue.snapshot, DeliverySnapshot(), reader.figures) },
+            pulse: Pulse(on: loop, time: time, log: log) {
+                [
+                    (self.readerLoop, "does the disk of the spool, or of a directory in `read`, hang?"),
+                    (self.storeLoop, "does the disk of the state directory hang?"),
+                ] + self.assumeIsolated { $0.writingLoops.values.map { ($0, "does its disk hang?") } }
+            } state: {
+                (queue.snapshot, DeliverySnapshot(), reader.figures)
+            },
             restart: RestartWatch(configurationPath, version: program.version, on: loop, time: time, log: log),
             started: time.bootTime)
         try await openPorts(parts, restored, rules, tap)
@@ -161,7 +162,8 @@ extension AgentService {
         var watch = ProgressWatch()
         let (time, loop) = (self.time, self.loop)
         let watchdog = Watchdog(
-            limit: limit, manager: manager, on: loop, others: [readerLoop, storeLoop], log: log
+            limit: limit, manager: manager, on: loop, others: [readerLoop, storeLoop],
+            alarm: HangAlarm(for: loop, on: storeLoop, log: log), log: log
         ) {
             watch.requestTimeouts = self.assumeIsolated { $0.requestTimeouts }
             // A dead port is opened again; that is no reason to end what ships.

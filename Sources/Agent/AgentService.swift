@@ -167,7 +167,10 @@ public actor AgentService: LoopActor {
             storeLoop.stop()
             for loop in writingLoops.values { loop.stop() }
         }
+        let alarm = HangAlarm(for: loop, on: storeLoop, log: log)
+        alarm.expect(within: .seconds(10))
         let parts = try await start()
+        alarm.expect(within: nil)
         manager?.notify("READY=1")
         await AgentStatus(agent: self, parts: parts).notify()
         watchdog = startWatchdog(parts)

@@ -1,6 +1,7 @@
 @testable import Configuration
 import Delivery
 import EventLoops
+import Glibc
 import Logs
 import Model
 import Queue
@@ -25,9 +26,12 @@ struct PulseTests {
         }
         let log = KeptLog()
         let pulse = Pulse(
-            on: main, others: [(store, "does the disk hang?")], time: SystemTime(), log: Log(log),
-            patience: .milliseconds(200)
-        ) { (QueueSnapshot(), DeliverySnapshot(), SpoolFigures()) }
+            on: main, time: SystemTime(), log: Log(log), patience: .milliseconds(200)
+        ) {
+            [(store, "does the disk hang?")]
+        } state: {
+            (QueueSnapshot(), DeliverySnapshot(), SpoolFigures())
+        }
         await pulse.check()
         #expect(pulse.obstacles == [])
         let (hangs, ends) = (WatchdogTests.Gate(), WatchdogTests.Gate())
@@ -42,11 +46,30 @@ struct PulseTests {
         #expect(SystemTime().bootTime - before < .seconds(10))
         ends.open()
         #expect(await eventually { pulse.obstacles == [] })
+        // One that waits for a file says for which.
+        let directory = try TemporaryDirectory()
+        let path = "\(directory.path)/hangs"
+        try #require(mkfifo(path, 0o600) == 0)
+        let pipe = try Descriptor(checking: open(path, O_RDWR | O_CLOEXEC), "open").release()
+        defer { close(pipe) }
+        store.post {
+            var byte: UInt8 = 0
+            _ = read(pipe, &byte, 1)
+        }
+        await pulse.check()
+        #expect(
+            pulse.obstacles.count == 1
+                && pulse.obstacles[0].hasSuffix(": it waits for \(path): does that file system hang?"))
+        try WholeFile.write([0], to: pipe)
+        #expect(await eventually { pulse.obstacles == [] })
         #expect(
             await eventually {
-                log.messages.map(\.text) == [
-                    "not ready: the agent makes no progress", "the agent makes progress again",
-                ]
+                log.messages.map(\.text)
+                    == Array(
+                        repeating: ["not ready: the agent makes no progress", "the agent makes progress again"],
+                        count: 2
+                    )
+                    .flatMap(\.self)
             })
     }
 
@@ -56,7 +79,9 @@ struct PulseTests {
         try main.start()
         defer { main.stop() }
         let time = ManualTime()
-        let pulse = Pulse(on: main, others: [], time: time, log: Log(KeptLog())) {
+        let pulse = Pulse(on: main, time: time, log: Log(KeptLog())) {
+            []
+        } state: {
             ProgressWatchTests.heldBack
         }
         await pulse.check()

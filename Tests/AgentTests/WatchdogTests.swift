@@ -77,6 +77,37 @@ struct WatchdogTests {
     }
 
     @Test(
+        "a main loop that waits for a file is reported with the file's name by another loop; one that comes back in time is not"
+    )
+    func hangingMainLoop() async throws {
+        let (main, other) = (try EventLoop(name: "main"), try EventLoop(name: "store"))
+        try main.start()
+        try other.start()
+        defer {
+            main.stop()
+            other.stop()
+        }
+        let directory = try TemporaryDirectory()
+        let path = "\(directory.path)/token"
+        try #require(mkfifo(path, 0o600) == 0)
+        let log = KeptLog()
+        let alarm = HangAlarm(for: main, on: other, log: Log(log))
+        // By its path, as secrets are opened, until somebody writes.
+        main.post {
+            alarm.expect(within: .milliseconds(300))
+            close(open(path, O_RDONLY | O_CLOEXEC))
+            alarm.expect(within: nil)
+        }
+        #expect(await eventually { !log.messages.isEmpty })
+        #expect(log.texts.allSatisfy { $0.contains("it waits for \(path): does that file system hang?") })
+        close(open(path, O_WRONLY | O_CLOEXEC))
+        main.post { alarm.expect(within: .milliseconds(1)) }
+        // Time itself: a loop that sleeps waits for no file.
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(log.messages.count == 1)
+    }
+
+    @Test(
         "fault10: systemd is fed while the loops answer and nothing stands still, and not otherwise; it is told why once"
     )
     func fault10_progressFeeds() async throws {
@@ -94,7 +125,8 @@ struct WatchdogTests {
         }
         let stalls = Mutex<[String]>([])
         nonisolated(unsafe) let watchdog = Watchdog(
-            limit: .milliseconds(400), manager: manager, on: main, others: [reader], log: Log(log)
+            limit: .milliseconds(400), manager: manager, on: main, others: [reader],
+            alarm: HangAlarm(for: main, on: reader, log: Log(log)), log: Log(log)
         ) { stalls.withLock { $0 } }
         main.post { watchdog.start() }
         #expect(listener.next() == "WATCHDOG=1")

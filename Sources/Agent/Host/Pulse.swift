@@ -9,21 +9,22 @@ actor Pulse: LoopActor {
     /// How long a loop may be at one piece of work, such as a commit to a slow disk, before it counts as hanging.
     private let patience: Duration
     nonisolated let loop: EventLoop
-    /// The loops that must answer, each with what may keep it.
-    private let others: [(loop: EventLoop, hint: String)]
+    /// The loops that must answer, each with what may keep it where the kernel does not say.
+    private let others: () -> [(loop: EventLoop, hint: String)]
     private let time: any TimeSource
     private let log: Log
     private let state: @Sendable () -> ProgressWatch.State
     private var isTold = false
     private var watch = ProgressWatch(readingPatience: .seconds(10))
-    /// Since when loops owe an answer, by their place.
-    private var owing: [Int: BootInstant] = [:]
+    /// Since when loops owe an answer, by their names.
+    private var owing: [String: BootInstant] = [:]
     private var waiters: [CheckedContinuation<Void, Never>] = []
     private nonisolated let found = Mutex<[String]>([])
 
     init(
-        on loop: EventLoop, others: [(loop: EventLoop, hint: String)], time: any TimeSource, log: Log,
-        patience: Duration = .seconds(5), state: @escaping @Sendable () -> ProgressWatch.State
+        on loop: EventLoop, time: any TimeSource, log: Log, patience: Duration = .seconds(5),
+        others: @escaping @Sendable () -> [(loop: EventLoop, hint: String)],
+        state: @escaping @Sendable () -> ProgressWatch.State
     ) {
         self.loop = loop
         self.others = others
@@ -38,9 +39,9 @@ actor Pulse: LoopActor {
 
     /// Asks all loops; returns when each has answered, or has had its time.
     func check() async {
-        for place in others.indices where owing[place] == nil {
-            owing[place] = time.bootTime
-            others[place].loop.post { self.loop.post { self.assumeIsolated { $0.answered(place) } } }
+        for (other, _) in others() where owing[other.name] == nil {
+            owing[other.name] = time.bootTime
+            other.post { self.loop.post { self.assumeIsolated { $0.answered(other.name) } } }
         }
         if isAnyInTime {
             let timer = loop.after(patience) { self.assumeIsolated { $0.endWaits() } }
@@ -52,8 +53,8 @@ actor Pulse: LoopActor {
 
     private var isAnyInTime: Bool { owing.values.contains { time.bootTime - $0 < patience } }
 
-    private func answered(_ place: Int) {
-        owing[place] = nil
+    private func answered(_ name: String) {
+        owing[name] = nil
         if !isAnyInTime { endWaits() }
         judge()
     }
@@ -66,12 +67,11 @@ actor Pulse: LoopActor {
     private func judge() {
         let now = time.bootTime
         var obstacles: [String] = []
-        for place in owing.keys.sorted() {
-            let silence: Duration = now - (owing[place] ?? now)
+        for (loop, hint) in others() {
+            let silence: Duration = now - (owing[loop.name] ?? now)
             guard silence >= patience else { continue }
-            let seconds = silence.components.seconds
-            obstacles.append(
-                "the \(others[place].loop.name) loop has not answered for \(seconds) s: \(others[place].hint)")
+            let cause = loop.awaitedFile.map { "it waits for \($0): does that file system hang?" } ?? hint
+            obstacles.append("the \(loop.name) loop has not answered for \(silence.components.seconds) s: \(cause)")
         }
         // A loop that hangs publishes nothing: what it did last is no second complaint.
         if obstacles.isEmpty { obstacles = watch.stalls(state(), at: now, wall: time.wallTime) }

@@ -13,6 +13,7 @@ final class Watchdog {
     private let loop: EventLoop
     private let others: [(loop: EventLoop, answers: Answers)]
     private let log: Log
+    private let alarm: HangAlarm
     private let stalls: () -> [String]
     private var round: UInt64 = 0
     private var timer: EventLoop.TimerID?
@@ -28,15 +29,17 @@ final class Watchdog {
     /// - Parameters:
     ///   - limit: how long systemd waits for a ping (`WatchdogSec=`).
     ///   - others: the loops that must answer.
+    ///   - alarm: says what this loop waits for.
     ///   - stalls: what of the pipeline is stuck; asked on the main loop, once a round.
     init(
-        limit: Duration, manager: ServiceManager, on loop: EventLoop, others: [EventLoop], log: Log,
+        limit: Duration, manager: ServiceManager, on loop: EventLoop, others: [EventLoop], alarm: HangAlarm, log: Log,
         stalls: @escaping () -> [String]
     ) {
         interval = limit * 3 / 5
         self.manager = manager
         self.loop = loop
         self.others = others.map { ($0, Answers()) }
+        self.alarm = alarm
         self.log = log
         self.stalls = stalls
     }
@@ -46,10 +49,12 @@ final class Watchdog {
     func stop() {
         if let timer { loop.cancel(timer) }
         timer = nil
+        alarm.expect(within: nil)
     }
 
     private func beginRound() {
         round += 1
+        alarm.expect(within: interval + .seconds(10))
         for (other, answers) in others {
             other.post { [round] in answers.round.store(round, ordering: .relaxed) }
         }

@@ -29,6 +29,25 @@ extension EventLoop {
         pthread_detach(thread)
     }
 
+    /// The file that its thread waits for in a system call, as far as the kernel says. From any thread.
+    public var awaitedFile: String? {
+        // `257 0xffffff9c 0x7f…`: the call's number and its arguments; for files the first is a descriptor, or a path follows.
+        let call = (try? WholeFile.bytes(of: "/proc/self/task/\(threadID)/syscall", atMost: 1 << 10)) ?? []
+        let words = String(decoding: call, as: UTF8.self).split(separator: " ")
+        let arguments = words.dropFirst().prefix(2).compactMap { UInt64($0.dropFirst(2), radix: 16) }
+        guard words.first != "-1", arguments.count == 2 else { return nil }
+        guard Int32(truncatingIfNeeded: arguments[0]) == AT_FDCWD else {
+            // What begins otherwise is no file: a loop that sleeps waits for its epoll.
+            return RealPath.target(of: "/proc/self/fd/\(arguments[0])").flatMap { $0.hasPrefix("/") ? $0 : nil }
+        }
+        // The thread may go on meanwhile: read as a file, its memory may be gone.
+        var path = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        let memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
+        defer { close(memory) }
+        guard pread(memory, &path, path.count, Int(bitPattern: UInt(arguments[1]))) > 0 else { return nil }
+        return String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
+    }
+
     /// Runs an asynchronous program on the calling thread and returns its result: what `main` does.
     ///
     /// The calling thread becomes a loop of that name; the body runs on it, as do the actors that are given the loop.

@@ -106,7 +106,10 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     }
 
     /// Whether the caller runs on this loop's thread.
-    public var isCurrent: Bool { thread.load(ordering: .relaxed) == clinux_thread_id() }
+    public var isCurrent: Bool { threadID == clinux_thread_id() }
+
+    /// As the kernel has it; 0 where nothing runs.
+    var threadID: UInt64 { thread.load(ordering: .relaxed) }
 
     // MARK: Executor
 
