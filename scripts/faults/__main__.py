@@ -1,5 +1,5 @@
 """Brings the faults about and writes the table; started by scripts/fault-table."""
-import argparse, glob, os, re, sys, time
+import argparse, glob, os, random, re, subprocess, sys, time
 from faults import FAULTS
 from booted import BootedMachine
 from machine import Machine, STATS
@@ -8,6 +8,7 @@ parser = argparse.ArgumentParser(prog="scripts/fault-table")
 parser.add_argument("--package")
 parser.add_argument("--binary")
 parser.add_argument("--short", action="store_true")
+parser.add_argument("--seed")
 parser.add_argument("--systemd", action="store_true")
 parser.add_argument("--only")
 parser.add_argument("--write", action="store_true")
@@ -102,23 +103,31 @@ def table(rows):
 
 
 def main():
-    chosen = [f for f in FAULTS if (not options.short or f.short) and (not options.only or re.search(options.only, f.name))]
+    chosen = [f for f in FAULTS if not options.only or re.search(options.only, f.name)]
+    if options.short:
+        seed = options.seed or subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip() or str(time.time())
+        print(f"drawn with --seed {seed}", flush=True)
+        chosen = random.Random(seed).sample(chosen, min(10, len(chosen)))
     machine = (BootedMachine if options.systemd else Machine)(options.package or newest("build/spoolship_*-1_*.deb"), options.binary)
     rows, bad = [], []
     try:
         for number, fault in enumerate(chosen, 1):
-            begun = time.monotonic()
-            try:
-                row = bring_about(machine, fault)
-            except Exception as error:
-                row = {"name": fault.name, "status": "", "ready": "", "alerts": [], "log": f"{error}", "leads": False, "missing": [],
-                       "quiet": "", "news": [], "text": machine.log()[-2000:]}
-            good = row["leads"] and not row["missing"]
+            # A machine that is busy with other things may be too slow once.
+            for _ in range(2):
+                begun = time.monotonic()
+                try:
+                    row = bring_about(machine, fault)
+                except Exception as error:
+                    row = {"name": fault.name, "status": "", "ready": "", "alerts": [], "log": f"{error}", "leads": False, "missing": [],
+                           "quiet": "", "news": [], "text": machine.log()[-2000:]}
+                good = row["leads"] and not row["missing"]
+                print(f"{number}/{len(chosen)} {'good' if good else 'BAD '} {fault.name} ({time.monotonic() - begun:.0f} s)", flush=True)
+                if not good or os.environ.get("FAULTS_VERBOSE"):
+                    for key in ("status", "ready", "alerts", "missing", "log", "news", "text"):
+                        print(f"    {key}: {row[key]}", flush=True)
+                if good:
+                    break
             rows.append(row)
-            print(f"{number}/{len(chosen)} {'good' if good else 'BAD '} {fault.name} ({time.monotonic() - begun:.0f} s)", flush=True)
-            if not good or os.environ.get("FAULTS_VERBOSE"):
-                for key in ("status", "ready", "alerts", "missing", "log", "news", "text"):
-                    print(f"    {key}: {row[key]}", flush=True)
             if not good:
                 bad.append(fault.name)
     finally:

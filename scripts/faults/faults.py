@@ -13,15 +13,14 @@ class Fault:
     alerts: tuple = ()
     # Why no alert is to be expected, where there is none.
     quiet: str = ""
-    short: bool = False
 
 
 FAULTS = []
 
 
-def fault(name, cause, *alerts, quiet="", short=False):
+def fault(name, cause, *alerts, quiet=""):
     def add(do):
-        FAULTS.append(Fault(name, do, cause, alerts, quiet, short))
+        FAULTS.append(Fault(name, do, cause, alerts, quiet))
         return do
     return add
 
@@ -53,7 +52,7 @@ def restart_with(machine, text):
     machine.exit = machine.exits()
 
 
-@fault("a mistake in the configuration, at the start", r"main\.toml:2:12: dispatch\.interval needs a unit", "SpoolshipDown", short=True)
+@fault("a mistake in the configuration, at the start", r"main\.toml:2:12: dispatch\.interval needs a unit", "SpoolshipDown")
 def _(m):
     restart_with(m, BASE.replace('interval = "1s"', "interval = 10", 1))
 
@@ -66,7 +65,7 @@ def _(m):
     m.exit = m.exits()
 
 
-@fault("a mistake in the configuration, at a reload", r"main\.toml:2:12: dispatch\.interval needs a unit", "SpoolshipReloadFailed", short=True)
+@fault("a mistake in the configuration, at a reload", r"main\.toml:2:12: dispatch\.interval needs a unit", "SpoolshipReloadFailed")
 def _(m):
     configured(m, lambda base: base.replace('interval = "1s"', "interval = 10", 1))
 
@@ -87,7 +86,7 @@ def _(m):
     configured(m, lambda base: base.replace("/etc/spoolship/ca.pem", "/etc/spoolship/gone.pem"))
 
 
-@fault("no destination", r"no destination is configured", "SpoolshipNoDestination", "SpoolshipNotReady", short=True)
+@fault("no destination", r"no destination is configured", "SpoolshipNoDestination", "SpoolshipNotReady")
 def _(m):
     m.stop()
     m.configure("")
@@ -101,8 +100,7 @@ def _(m):
     m.sell()
 
 
-@fault("a destination that was renamed while events wait for it", r"queue move --destination main --to other", "SpoolshipOrphanedEvents",
-       short=True)
+@fault("a destination that was renamed while events wait for it", r"queue move --destination main --to other", "SpoolshipOrphanedEvents")
 def _(m):
     m.spoolship("pause")
     m.sell()
@@ -112,7 +110,7 @@ def _(m):
 
 # --- The agent -----------------------------------------------------------------------------------------------------------
 
-@fault("a second agent for the same state directory", r"lock|another agent|owns", quiet="the first one works on", short=True)
+@fault("a second agent for the same state directory", r"lock|another agent|owns", quiet="the first one works on")
 def _(m):
     first = m.processes.pop("agent")
     m.exit = m.exits()
@@ -160,7 +158,7 @@ def _(m):
 # --- Destinations --------------------------------------------------------------------------------------------------------
 
 @fault("the destination does not listen", r"[Cc]onnection refused|[Cc]ould not connect|[Ff]ailed to connect", "SpoolshipDestinationFailing",
-       "SpoolshipNothingAcknowledged", short=True)
+       "SpoolshipNothingAcknowledged")
 def _(m):
     m.end("receiver")
     m.sell()
@@ -178,7 +176,7 @@ def _(m):
     m.sell()
 
 
-@fault("401: the token is wrong", r"401.*token|credentials are missing or wrong", "SpoolshipDestinationHeld", "SpoolshipNotReady", short=True)
+@fault("401: the token is wrong", r"401.*token|credentials are missing or wrong", "SpoolshipDestinationHeld", "SpoolshipNotReady")
 def _(m):
     m.receive("--fail", "401")
     m.sell()
@@ -220,7 +218,7 @@ def _(m):
     m.sell()
 
 
-@fault("400 to one event of many", r"dead letter", "SpoolshipDeadLetters", short=True)
+@fault("400 to one event of many", r"dead letter", "SpoolshipDeadLetters")
 def _(m):
     m.sell(200)
     m.until(20, "the first events", lambda: "nothing waits" in m.spoolship("status"))
@@ -278,8 +276,7 @@ def serve(machine, *, names="IP:127.0.0.1", days=90, wants=False, port=8444, pag
     machine.configure(BASE.replace(":8443", f":{port}"))
 
 
-@fault("the server's certificate is of an unknown authority", r"unknown CA|certificate.*(verif|trust|issuer)", "SpoolshipDestinationFailing",
-       short=True)
+@fault("the server's certificate is of an unknown authority", r"unknown CA|certificate.*(verif|trust|issuer)", "SpoolshipDestinationFailing")
 def _(m):
     serve(m)
     m.sh("install -m 644 /root/receiver/ca.pem /etc/spoolship/ca.pem")
@@ -320,7 +317,7 @@ def _(m):
     m.sh("echo garbage >/etc/spoolship/ca.pem")
 
 
-@fault("a login page answers instead of the receiver", r"web page", "SpoolshipDestinationHeld", "SpoolshipNotReady", short=True)
+@fault("a login page answers instead of the receiver", r"web page", "SpoolshipDestinationHeld", "SpoolshipNotReady")
 def _(m):
     serve(m, page=b"<!DOCTYPE html><html><body>Please log in</body></html>")
     m.reload()
@@ -356,7 +353,7 @@ def _(m):
 
 # --- Switched off --------------------------------------------------------------------------------------------------------
 
-@fault("a pause that was forgotten", r"paused by deploy", "SpoolshipSwitchedOff", "SpoolshipNothingAcknowledged", short=True)
+@fault("a pause that was forgotten", r"paused by deploy", "SpoolshipSwitchedOff", "SpoolshipNothingAcknowledged")
 def _(m):
     m.spoolship("pause", "--token", "deploy")
     m.sell()
@@ -387,7 +384,7 @@ def drop(machine, name, mode="640", text='{"name":"Hidden"}', app="shop"):
         setfacl -b .x.tmp 2>/dev/null || true; chown shop:shop .x.tmp; chmod {mode} .x.tmp; mv .x.tmp {name}""")
 
 
-@fault("a file that the agent may not read", r"hidden\.json", "SpoolshipFilesRefused", short=True)
+@fault("a file that the agent may not read", r"hidden\.json", "SpoolshipFilesRefused")
 def _(m):
     drop(m, "hidden.json", "600")
 
@@ -424,7 +421,7 @@ def elsewhere(machine):
     machine.after = lambda: machine.sh("umount /srv/spool 2>/dev/null; rm -rf /srv/spool /srv/old")
 
 
-@fault("the spool's directory was removed", r"spool.*(is gone|is not the directory that is read)", "SpoolshipNotReady", short=True)
+@fault("the spool's directory was removed", r"spool.*(is gone|is not the directory that is read)", "SpoolshipNotReady")
 def _(m):
     elsewhere(m)
     m.sh("rm -rf /srv/spool")
@@ -471,7 +468,7 @@ def _(m):
     m.write("this is not JSON: " + os.urandom(100).hex() for _ in range(3000))
 
 
-@fault("lines that are no events", r"quarantine", "SpoolshipQuarantine", short=True)
+@fault("lines that are no events", r"quarantine", "SpoolshipQuarantine")
 def _(m):
     m.write(["this is not JSON", "nor this"])
 
@@ -513,8 +510,7 @@ def _(m):
 SMALL = '[queue]\nmax_size = "64KiB"\ncompression = "none"\n'
 
 
-@fault("the queue is at its cap, and reading waits", r"reading waits", "SpoolshipReadingWaits", "SpoolshipQueueNearlyFull", "SpoolshipSpoolLag",
-       short=True)
+@fault("the queue is at its cap, and reading waits", r"reading waits", "SpoolshipReadingWaits", "SpoolshipQueueNearlyFull", "SpoolshipSpoolLag")
 def _(m):
     m.spoolship("pause")
     with_more(m, SMALL)
@@ -528,8 +524,7 @@ def _(m):
     m.sell(4000)
 
 
-@fault("the disk of the state directory is full", r"(disk|database).*full|No space|no room", "SpoolshipPersistenceFailing", "SpoolshipNotReady",
-       short=True)
+@fault("the disk of the state directory is full", r"(disk|database).*full|No space|no room", "SpoolshipPersistenceFailing", "SpoolshipNotReady")
 def _(m):
     m.spoolship("pause")
     free = os.statvfs(m.path("/var/lib/spoolship"))
@@ -546,7 +541,7 @@ def _(m):
     m.exit = m.exits()
 
 
-@fault("the disk of the state directory hangs", r"does the disk of the state directory hang", "SpoolshipNotReady")
+@fault("the disk of the state directory hangs", r"does (the disk of the state directory|that file system) hang", "SpoolshipNotReady")
 def _(m):
     m.stop()
     # A file system of its own, which can be frozen. A booted machine's /dev has no loop devices.
@@ -575,7 +570,7 @@ def _(m):
     m.exit = m.exits()
 
 
-@fault("the queue's file is damaged", r"damaged|corrupt|salvage", "SpoolshipEventsLost", short=True)
+@fault("the queue's file is damaged", r"damaged|corrupt|salvage", "SpoolshipEventsLost")
 def _(m):
     m.spoolship("pause")
     m.sell(500)
@@ -659,7 +654,7 @@ def _(m):
     container(m)
 
 
-@fault("a required container without a document", r"required container|GTM-1", "SpoolshipContainerAwaited", "SpoolshipNotReady", short=True)
+@fault("a required container without a document", r"required container|GTM-1", "SpoolshipContainerAwaited", "SpoolshipNotReady")
 def _(m):
     container(m, "required = true\n")
     m.sell()

@@ -33,7 +33,7 @@ extension Invocation {
         let query = words.map { [("text", $0), ("colours", "\(console.hasColour)")] } ?? []
         let status = try ask("GET", "/v1/status", query: query)
         guard status["ready"] != nil, words == nil || status["text"] != nil else {
-            throw CommandFailure(.software, "the agent's answer is not a status report; is it another version?")
+            throw CommandFailure(.unreachable, "the agent's answer is not a status report; is it another version?")
         }
         return status
     }
