@@ -78,7 +78,8 @@ actor JournalReaders: LoopActor {
                 // The agent stops, or cannot persist: what was not committed is read again after the next start.
                 return log.info("reading ends", ["app": source.app, "reason": "\(error)"])
             }
-            if !piece.isFull { await pause(linger) }
+            guard !piece.isFull, !isStopping else { continue }
+            await withCheckedContinuation { continuation in _ = loop.after(linger) { continuation.resume() } }
         }
     }
 
@@ -88,8 +89,11 @@ actor JournalReaders: LoopActor {
         var (taken, committed) = (0, 0)
         while taken < piece.lines.count {
             guard !isStopping else { throw CancellationError() }
-            let count = offer(piece, taken, to: source)
-            taken += count
+            taken += piece.lines[taken...].withUnsafeBytes { lines in
+                source.intake.assumeOnLoop {
+                    $0.take(lines, from: SpoolSource(app: source.app, path: "journal", producer: nil), at: 0)
+                }
+            }
             guard taken < piece.lines.count, !(await waitWhileParked(source)) else { continue }
             guard taken > committed else { throw CancellationError() }
             let entries = piece.lines[..<taken].count { $0 == 0x0A }
@@ -98,14 +102,6 @@ actor JournalReaders: LoopActor {
             committed = taken
         }
         try await commit(piece.place, of: source)
-    }
-
-    private func offer(_ piece: JournalPiece, _ taken: Int, to source: Source) -> Int {
-        piece.lines[taken...].withUnsafeBytes { lines in
-            source.intake.assumeOnLoop {
-                $0.take(lines, from: SpoolSource(app: source.app, path: "journal", producer: nil), at: 0)
-            }
-        }
     }
 
     /// Waits for what the intake waits for beside a commit. False: a commit comes first.
@@ -128,10 +124,5 @@ actor JournalReaders: LoopActor {
         nonisolated(unsafe) let intake = source.intake.assumeOnLoop { $0 }
         let memory = place.memory(under: JournalReaders.memoryName(of: source.app))
         try await intake.commit(SpoolProgress(), remembering: memory)
-    }
-
-    private func pause(_ wait: Duration) async {
-        guard !isStopping else { return }
-        await withCheckedContinuation { continuation in _ = loop.after(wait) { continuation.resume() } }
     }
 }

@@ -10,17 +10,10 @@ internal import Model
 struct JournalEntry: ~Copyable {
     /// A field, `NAME=value`. Where its parts are in `bytes`.
     private struct Part {
-        /// What of a line that journald has split a field tells.
-        enum Seam {
-            /// Whose line it is.
-            case stream
-            /// That more of it follows.
-            case goesOn
-        }
-
         /// Which of `fields`; nil: one that nobody named.
         var field: Int?
-        var seam: Seam?
+        /// Whether it names the stream that the line is of.
+        var isStream = false
         /// Whether it becomes a member: nobody may have asked for it but the filter.
         var isTaken = false
         var name = 0..<0
@@ -46,9 +39,8 @@ struct JournalEntry: ~Copyable {
     /// again and again. Whatever is there, it is compared.
     private var known = [Part](repeating: Part(), count: JournalEntry.mostKnown)
     private var parts: [Part] = []
-    /// Where the stream of this entry is in `bytes`, and whether it is a piece of a line that goes on.
+    /// Where the stream of this entry is in `bytes`.
     private var stream = 0..<0
-    private var goesOn = false
     /// The streams whose last entry was such a piece.
     private var unfinished: Set<[UInt8]> = []
     private var findings: JournalFilter.Findings = []
@@ -83,7 +75,6 @@ struct JournalEntry: ~Copyable {
         number += 1
         findings = []
         stream = 0..<0
-        goesOn = false
     }
 
     var passes: Bool { filter.passes(findings) }
@@ -113,11 +104,7 @@ struct JournalEntry: ~Copyable {
             lastTaken[field] = number
         }
         findings.formUnion(part.findings)
-        switch part.seam {
-        case .stream: stream = part.value
-        case .goesOn: goesOn = true
-        case nil: break
-        }
+        if part.isStream { stream = part.value }
         if part.isTaken, part.field != nil || !parts.contains(where: { bytes[$0.name] == bytes[part.name] }) {
             parts.append(part)
         }
@@ -136,8 +123,8 @@ struct JournalEntry: ~Copyable {
         // What journald would take in a name: capital letters, digits, underscores.
         part.isTaken =
             field != nil || takesAll && name.allSatisfy { 0x41...0x5A ~= $0 || 0x30...0x39 ~= $0 || $0 == 0x5F }
-        if name.elementsEqual("_STREAM_ID".utf8) { part.seam = .stream }
-        if text.elementsEqual("_LINE_BREAK=line-max".utf8) { part.seam = .goesOn }
+        part.isStream = name.elementsEqual("_STREAM_ID".utf8)
+        if text.elementsEqual("_LINE_BREAK=line-max".utf8) { part.findings.insert(.goesOn) }
         guard part.isTaken || text.count <= JournalEntry.longestKnown else { return part }
         let start = bytes.count
         bytes.append(contentsOf: text)
@@ -210,6 +197,7 @@ struct JournalEntry: ~Copyable {
 
     /// Marks the rest of a line that journald has split: the entry itself does not say that it is one.
     private mutating func noteSeam() {
+        let goesOn = findings.contains(.goesOn)
         guard goesOn || !unfinished.isEmpty else { return }
         guard goesOn else {
             guard unfinished.remove(Array(bytes[stream])) != nil else { return }

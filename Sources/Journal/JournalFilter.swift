@@ -32,7 +32,7 @@ struct JournalFilter: Sendable {
         }
     }
 
-    /// What a field of an entry says to the filter; those of all its fields together decide.
+    /// What a field of an entry says of it; to the filter those of all its fields together.
     struct Findings: OptionSet {
         let rawValue: UInt8
 
@@ -44,6 +44,8 @@ struct JournalFilter: Sendable {
         static let objectUnit = Findings(rawValue: 16)
         static let isManager = Findings(rawValue: 32)
         static let isRoot = Findings(rawValue: 64)
+        /// More of the line follows, which journald has split.
+        static let goesOn = Findings(rawValue: 128)
     }
 
     func findings(

@@ -54,6 +54,20 @@ struct JournalHandle: ~Copyable {
     func seekHead() throws(JournalError) { _ = try checked(cjournal_seek_head(raw)) }
     func seek(_ cursor: String) throws(JournalError) { _ = try checked(cjournal_seek_cursor(raw, cursor)) }
 
+    /// Goes to an entry; false: it is not there, and the one that would follow it is the next.
+    func find(_ position: JournalPosition) throws(JournalError) -> Bool {
+        try seek(position.cursor)
+        if try next(), self.position?.entry == position.entry { return true }
+        try seek(position.cursor)
+        return false
+    }
+
+    /// Goes to the first entry; false where there is none.
+    func goToFirst() throws(JournalError) -> Bool {
+        try seekHead()
+        return try next()
+    }
+
     /// Goes to the last entry; false where there is none.
     func goToLast() throws(JournalError) -> Bool {
         _ = try checked(cjournal_seek_tail(raw))
@@ -65,9 +79,6 @@ struct JournalHandle: ~Copyable {
 
     /// Goes to the entry before; false at the beginning.
     func previous() throws(JournalError) -> Bool { try checked(cjournal_previous(raw)) > 0 }
-
-    /// Whether the entry is the one at a position, or its copy.
-    func isAt(_ other: JournalPosition) -> Bool { position?.isSame(other) ?? false }
 
     // MARK: The entry
 

@@ -4,7 +4,7 @@ public import EventLoops
 public struct JournalPlace: Sendable, Equatable {
     /// The entry that was read last, of any sequence: all that older versions know.
     var last: JournalPosition
-    /// The last one that was read of each sequence; nil: only `last` is known, and all that is later is unread.
+    /// The last one that was read of each `JournalSequence`; nil: only `last` is known, and all that is later is unread.
     var sequences: [String: JournalPosition]?
 }
 
@@ -13,17 +13,21 @@ extension JournalPlace {
     package init?(_ memory: [String: [UInt8]], under name: String) {
         guard let last = memory[name].flatMap(JournalPosition.init(bytes:)) else { return nil }
         self.last = last
-        let lines = (memory["\(name)/"] ?? []).split(separator: 0x0A).map { Array($0) }
+        let lines = (memory["\(name)/"] ?? []).split(separator: 0).map { Array($0) }
         // An older version that has read since has left them as they were.
         guard lines.first == last.bytes else { return }
-        let positions = lines.dropFirst().compactMap(JournalPosition.init(bytes:))
-        sequences = Dictionary(positions.map { ($0.sequence, $0) }) { _, new in new }
+        sequences = [:]
+        for line in lines.dropFirst() {
+            guard let position = JournalPosition(bytes: line) else { continue }
+            let owner = String(decoding: line.dropFirst(position.bytes.count), as: UTF8.self)
+            sequences?[position.sequence + owner] = position
+        }
     }
 
     /// What the queue is to keep under a name.
     package func memory(under name: String) -> [String: [UInt8]] {
-        let lines = [last.bytes] + (sequences ?? [:]).values.map(\.bytes)
-        return [name: last.bytes, "\(name)/": Array(lines.joined(separator: [0x0A]))]
+        let lines = (sequences ?? [:]).map { id, last in last.bytes + id.utf8.dropFirst(last.sequence.utf8.count) }
+        return [name: last.bytes, "\(name)/": Array(([last.bytes] + lines).joined(separator: [0]))]
     }
 
     /// Forgets sequences whose files are gone, those read longest ago first, until no more than `most` of them are left. Where there is none
@@ -49,6 +53,9 @@ struct JournalPosition: Sendable, Equatable {
     let uptime: UInt64
     /// By the other clock, as the cursor has it.
     let time: String
+    /// The cursor without sequence and number: the entry in whichever file, by its boot, its times and its content. A journal that moves from
+    /// memory to the disk is copied, and counted again.
+    let entry: String
 
     init(_ cursor: String, seenUntil: Timestamp) {
         self.cursor = cursor
@@ -60,27 +67,18 @@ struct JournalPosition: Sendable, Equatable {
         boot = part("b=")
         uptime = UInt64(part("m="), radix: 16) ?? 0
         time = part("t=")
+        entry = parts.filter { !$0.hasPrefix("s=") && !$0.hasPrefix("i=") }.joined(separator: ";")
     }
 
     /// The position that `bytes` says; nil for anything else.
     init?(bytes: [UInt8]) {
-        let text = String(decoding: bytes, as: UTF8.self)
-        guard let space = text.firstIndex(of: " "), let microseconds = Int64(text[..<space]) else { return nil }
-        let seenUntil = Timestamp(nanoseconds: microseconds.multipliedSaturating(by: 1000))
-        self.init(String(text[text.index(after: space)...]), seenUntil: seenUntil)
+        let words = String(decoding: bytes, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: false)
+        guard words.count > 1, let microseconds = Int64(words[0]) else { return nil }
+        self.init(String(words[1]), seenUntil: Timestamp(nanoseconds: microseconds.multipliedSaturating(by: 1000)))
     }
 
     /// The position as the queue keeps it.
     var bytes: [UInt8] { Array("\(seenUntil.nanoseconds / 1000) \(cursor)".utf8) }
-
-    /// Whether both are the same entry, in whichever file: of the same boot, times and content. A journal that moves from memory to the disk is
-    /// copied, and counted again.
-    func isSame(_ other: JournalPosition) -> Bool {
-        func parts(_ cursor: String) -> [Substring] {
-            cursor.split(separator: ";").filter { !$0.hasPrefix("s=") && !$0.hasPrefix("i=") }
-        }
-        return parts(cursor) == parts(other.cursor)
-    }
 }
 
 /// Entries turned into lines, and how far the journal is read with them.

@@ -1,6 +1,7 @@
 public import EventLoops
 internal import Glibc
 internal import Logs
+internal import Model
 internal import Synchronization
 
 /// How the reader waits, and what it says.
@@ -19,14 +20,10 @@ extension JournalReader {
             hasReadLeft = true
             return close()
         }
-        let timer = loop.after(min(open.handle.patience ?? look, look)) { self.assumeIsolated { $0.wake() } }
-        do throws(SystemError) {
-            try loop.watch(open.descriptor, for: .readable) { _ in self.assumeIsolated { $0.wake() } }
-        } catch {
-            throw JournalError(.failed, "changes of the journal cannot be watched: \(error)")
+        try relaying(try loop.watch(open.descriptor, for: .readable) { _ in self.assumeIsolated { $0.wake() } }) {
+            JournalError(.failed, "changes of the journal cannot be watched: \($0 as SystemError)")
         }
-        await withCheckedContinuation { wakeUp = $0 }
-        loop.cancel(timer)
+        await wait(min(open.handle.patience ?? look, look))
         guard let open = self.open else { return }
         loop.forget(open.descriptor)
         guard !isStopping else { return }
@@ -38,17 +35,11 @@ extension JournalReader {
         open.isLeft = open.directories != directoryIDs
     }
 
-    /// Lets time pass, or less where the paths lead elsewhere by then.
-    func pause(_ wait: Duration) async {
-        let directories = directoryIDs
-        var left = wait
-        while left > .zero, !isStopping, directories == directoryIDs {
-            let part = min(left, look)
-            left -= part
-            let timer = loop.after(part) { self.assumeIsolated { $0.wake() } }
-            await withCheckedContinuation { wakeUp = $0 }
-            loop.cancel(timer)
-        }
+    /// Returns when it is woken, or after so long.
+    func wait(_ most: Duration) async {
+        let timer = loop.after(most) { self.assumeIsolated { $0.wake() } }
+        await withCheckedContinuation { wakeUp = $0 }
+        loop.cancel(timer)
     }
 
     func wake() {

@@ -16,17 +16,12 @@ public actor JournalReader {
     private static let pieceEntries = 8192
     /// Of how many sequences whose files are gone the positions are kept: they may come again, or a copy of them.
     private static let mostGone = 256
-    /// How long a journal that cannot be read is left alone, at first and at most.
-    private static let patience = (first: Duration.seconds(1), most: Duration.seconds(300))
 
-    /// How often is looked whether the paths of the directories still lead to them: of a link that is turned, a parent that is replaced
-    /// or a mount, no watch would tell.
+    /// How often is looked whether the paths of the directories still lead to them, of which no watch would tell: a link may be turned, a parent
+    /// replaced, something mounted. A journal that cannot be read is tried again as often.
     let look: Duration
     let loop: EventLoop
     let options: JournalOptions
-    private let matches: [[String]]
-    /// One byte more than fits shows that a field was longer.
-    private var longest: Int { options.maxEventSize + 64 }
     let log: Log
     /// What is read of an entry. Nobody else has it: that is not checked at each field.
     @exclusivity(unchecked) private var entry: JournalEntry
@@ -38,7 +33,6 @@ public actor JournalReader {
     var hasReadLeft = false
     var wakeUp: CheckedContinuation<Void, Never>?
     var isStopping = false
-    private var patience = JournalReader.patience.first
     nonisolated let published = Mutex(JournalFigures())
 
     /// What a journal is while it is open.
@@ -81,7 +75,6 @@ public actor JournalReader {
         self.options = options
         self.log = log
         self.place = place
-        matches = JournalFilter(options).matches
         entry = JournalEntry(options)
     }
 
@@ -103,8 +96,7 @@ public actor JournalReader {
             } catch {
                 close()
                 report(error)
-                await pause(patience)
-                patience = min(patience * 2, JournalReader.patience.most)
+                await wait(look)
             }
         }
         return nil
@@ -128,7 +120,7 @@ public actor JournalReader {
     private func position(after entries: Int, of id: String, from start: JournalPosition?) -> JournalPosition? {
         do throws(JournalError) {
             guard let files = open?.sequences.first(where: { $0.id == id })?.files else { return nil }
-            let sequence = try JournalSequence(id, files, matches: matches, longest: longest)
+            let sequence = try JournalSequence(id, files, options)
             try sequence.go(to: start)
             var entry = JournalEntry(options)
             var left = entries
@@ -167,7 +159,7 @@ public actor JournalReader {
         }
         for sequence in open.sequences where !piece.isFull {
             try passCopies(sequence, open, &piece.place)
-            try read(sequence, &piece)
+            try read(sequence, open, &piece)
             // The others come first then.
             if piece.isFull, let index = open.sequences.firstIndex(where: { $0 === sequence }) {
                 open.sequences.append(open.sequences.remove(at: index))
@@ -179,8 +171,12 @@ public actor JournalReader {
     }
 
     /// Reads what is new in a sequence, until the piece is full.
-    private func read(_ sequence: JournalSequence, _ piece: inout JournalPiece) throws(JournalError) {
+    private func read(
+        _ sequence: JournalSequence, _ open: Open, _ piece: inout JournalPiece
+    ) throws(JournalError) {
         let before = piece.place.sequences?[sequence.id]
+        // All files of this machine have one clock: what is the newest anywhere now is seen here, too.
+        let until = options.directory == nil ? open.handle.times?.until : sequence.handle.times?.until
         let (looked, entries) = (piece.looked, piece.entries)
         var last = before?.seenUntil ?? Timestamp(nanoseconds: 0)
         while !piece.isFull, try sequence.handle.next() {
@@ -198,9 +194,8 @@ public actor JournalReader {
             piece.runs.append((sequence.id, piece.entries - entries, before, reached))
             piece.place.sequences?[sequence.id] = reached
             piece.place.last = reached
-        } else if let times = sequence.handle.times, times.until > last {
-            piece.place.sequences?[sequence.id]?.seenUntil = times.until
         }
+        if !piece.isFull, let until, until > last { piece.place.sequences?[sequence.id]?.seenUntil = until }
     }
 
     /// Passes over entries that were read as those of another sequence: a journal that moves from memory to the disk is copied, and numbered
@@ -215,13 +210,13 @@ public actor JournalReader {
             for (id, other) in known
             where end == nil && other.boot == next.boot && other.uptime >= next.uptime && id != sequence.id {
                 let original = open.sequences.first { $0.id == id }
-                if let copy = try sequence.last(until: other), copy.isSame(other), copy.number >= next.number {
+                if let copy = try sequence.last(until: other), copy.entry == other.entry, copy.number >= next.number {
                     // All that was read there; if its files are gone, it is this one from now on.
                     end = copy
                     if original == nil { place.sequences?[id] = nil }
                 } else if let original {
                     let same = try original.last(until: next)
-                    if let same, same.isSame(next), same.number <= other.number { end = next }
+                    if let same, same.entry == next.entry, same.number <= other.number { end = next }
                     try original.go(to: other)
                 }
             }
@@ -243,7 +238,7 @@ public actor JournalReader {
         made.empty = files.empty
         for (id, paths) in files.sequences {
             do throws(JournalError) {
-                let sequence = try JournalSequence(id, paths, matches: matches, longest: longest)
+                let sequence = try JournalSequence(id, paths, options)
                 try sequence.go(to: place?.sequences?[id])
                 made.sequences.append(sequence)
             } catch {
@@ -251,18 +246,12 @@ public actor JournalReader {
                 guard error.code == .missing else { throw error }
             }
         }
-        // In the order of time, what goes on before what is new.
-        let ends = place?.sequences ?? [:]
-        func start(_ sequence: JournalSequence) -> (Int, Timestamp) {
-            if let end = ends[sequence.id] { return (0, end.seenUntil) }
-            return (1, sequence.handle.times?.from ?? Timestamp(nanoseconds: 0))
-        }
-        made.sequences.sort { start($0) < start($1) }
+        let begin = Timestamp(nanoseconds: 0)
+        made.sequences.sort { ($0.handle.times?.from ?? begin) < ($1.handle.times?.from ?? begin) }
         place?.forget(allBut: files.sequences.keys, most: JournalReader.mostGone)
         made.hasOtherFiles = !hasReadLeft
-        hasReadLeft = false
+        hasReadLeft = hasReadLeft && files.sequences.isEmpty
         open = made
-        patience = JournalReader.patience.first
         published.withLock { $0.problem = nil }
         return made
     }
@@ -273,8 +262,7 @@ public actor JournalReader {
     /// - Returns: nil where none begins so.
     private func begin(_ open: Open) throws(JournalError) -> JournalPlace? {
         if place == nil { place = JournalPlace(last: try placeBefore(options.since)) }
-        var isElsewhere = directories.map { $0 != open.directories } ?? false
-        if options.since == .beginning { isElsewhere = false }
+        let isElsewhere = options.since != .beginning && directories != nil && directories != open.directories
         guard var begun = place, begun.sequences == nil || isElsewhere else { return nil }
         let last = begun.last
         let isKnown = !last.cursor.isEmpty
@@ -296,12 +284,9 @@ public actor JournalReader {
         let all = try JournalHandle(directory: options.directory)
         guard start != .beginning, try all.goToLast(), let last = all.position else { return beginning }
         if start == .now { return last }
-        var boot: [UInt8] = []
-        all.forEachField { if $0.starts(with: "_BOOT_ID=".utf8) { boot = Array($0) } }
         let ofBoot = try JournalHandle(directory: options.directory)
-        try ofBoot.match([[String(decoding: boot, as: UTF8.self)]])
-        try ofBoot.seekHead()
-        guard !boot.isEmpty, try ofBoot.next(), let first = ofBoot.position else { return beginning }
+        try ofBoot.match([["_BOOT_ID=\(last.boot)"]])
+        guard try ofBoot.goToFirst(), let first = ofBoot.position else { return beginning }
         try all.seek(first.cursor)
         guard try all.next(), try all.previous() else { return beginning }
         return all.position ?? beginning
@@ -315,15 +300,32 @@ public actor JournalReader {
             let all = try? JournalHandle(files, directory: options.directory)
         else { return nil }
         // The clock was set back: the entry is there, and the journal's first times are later than its own.
-        if (try? all.seek(position.cursor)) != nil, (try? all.next()) == true, all.isAt(position) { return nil }
+        if (try? all.find(position)) == true { return nil }
         var atMost: UInt64?
-        if (try? all.seekHead()) != nil, (try? all.next()) == true, let first = all.position,
-            first.sequence == position.sequence, first.number > position.number
-        {
-            atMost = first.number - position.number - 1
+        if (try? all.goToFirst()) == true, let first = all.position, first.sequence == position.sequence {
+            atMost = missing(after: position, before: first)
             // Nothing is between two neighbours, however long it was silent.
             if atMost == 0 { return nil }
         }
         return JournalGap(from: position.seenUntil, until: times.from, atMost: atMost)
+    }
+
+    /// How many numbers between a position and an entry of the same files are in no file, nor were read in others until then; 0 as well where
+    /// numbers are used again.
+    private func missing(after position: JournalPosition, before entry: JournalPosition) -> UInt64 {
+        // A machine has one counter for all its files.
+        func isNumberedAlike(_ id: String) -> Bool { options.directory == nil || id.hasPrefix(entry.sequence) }
+        let read = (place?.sequences ?? [:]).filter { id, other in
+            isNumberedAlike(id) && other.number < entry.number && other.seenUntil <= position.seenUntil
+        }
+        let last = read.values.map(\.number).max() ?? position.number
+        var count = entry.number - min(last + 1, entry.number)
+        let files = (open?.sequences ?? []).filter { isNumberedAlike($0.id) }.flatMap(\.files)
+        guard let all = try? JournalHandle(files) else { return count }
+        try? all.seek("t=\(String(position.seenUntil.nanoseconds / 1000, radix: 16))")
+        while count > 0, (try? all.next()) == true, let next = all.position, next.entry != entry.entry {
+            if last < next.number, next.number < entry.number { count -= 1 }
+        }
+        return count
     }
 }

@@ -1,36 +1,51 @@
 internal import EventLoops
 
-/// The files of one sequence: journald numbers their entries one after the other, whatever the clock says.
+/// The files of one sequence that have one name: journald appends to the last of them, and numbers its entries upwards, whatever the clock says.
 ///
-/// Of several sequences in one handle the library reads on by the clock: what has an earlier time than the last entry is passed over.
+/// Of several sequences in one handle the library reads on by the clock: what has an earlier time than the last entry is passed over. Of
+/// one sequence it reads on by number. But since systemd 255 the files of the system, of users and of memory share a sequence, and what is
+/// copied from memory gets the next numbers of the system's file, which others may have had.
 final class JournalSequence {
+    /// Its sequence, and whose its entries are.
     let id: String
     let files: [String]
     let handle: JournalHandle
 
-    init(_ id: String, _ files: [String], matches: [[String]], longest: Int) throws(JournalError) {
+    init(_ id: String, _ files: [String], _ options: JournalOptions) throws(JournalError) {
         self.id = id
         self.files = files
-        handle = try JournalHandle(files, longest: longest)
-        try handle.match(matches)
+        // One byte more than fits shows that a field was longer.
+        handle = try JournalHandle(files, longest: options.maxEventSize + 64)
+        try handle.match(JournalFilter(options).matches)
     }
 
     /// Makes the entry after a position the next one; nil: the first.
     func go(to position: JournalPosition?) throws(JournalError) {
         guard let position else { return try handle.seekHead() }
-        try handle.seek(position.cursor)
-        // Without that entry the search ends at the first one after it, which is to be read.
-        guard try handle.next(), !handle.isAt(position) else { return }
-        try handle.seek(position.cursor)
+        guard try !handle.find(position) else { return }
+        let all = try JournalHandle(files)
+        // Only the matches hide it, or what is left has higher numbers.
+        guard try !all.find(position), try all.goToFirst(), let first = all.position, first.number <= position.number
+        else { return }
+        // A power cut has taken it from the disk, and the next boot uses its number again: what is left of its boot was read, whatever
+        // the clock says by now. If nothing is, the clock tells.
+        let ofBoot = try JournalHandle(files)
+        try ofBoot.match([["_BOOT_ID=\(position.boot)"]])
+        try ofBoot.seek(position.entry)
+        try all.seek("t=\(position.time)")
+        var left = try ofBoot.previous() ? ofBoot.position : nil
+        if left == nil, try all.previous() { left = all.position }
+        guard let left else { return try handle.seekHead() }
+        _ = try handle.find(left)
     }
 
     /// The last entry that is not later than one of another sequence; nil: there is none. After it, `go` is to be called.
     func last(until other: JournalPosition) throws(JournalError) -> JournalPosition? {
         // After the end of a boot the library finds nothing that is later in that boot; what is of later boots the clock tells.
-        for cursor in [other.cursor, "t=\(other.time)"] {
+        for cursor in [other.entry, "t=\(other.time)"] {
             try handle.seek(cursor)
             guard try handle.next() else { continue }
-            guard !handle.isAt(other) else { return handle.position }
+            if handle.position?.entry == other.entry { return handle.position }
             return try handle.previous() ? handle.position : nil
         }
         return try handle.goToLast() ? handle.position : nil
@@ -39,7 +54,7 @@ final class JournalSequence {
 
 /// The files of a journal, as the library reads them.
 struct JournalFiles {
-    /// By the sequence of their entries.
+    /// By the id of their `JournalSequence`.
     var sequences: [String: [String]] = [:]
     /// Those without entries, and what the kernel said of each before: a file gets its sequence with the first one.
     var empty: [(path: String, status: FileStatus?)] = []
@@ -54,7 +69,7 @@ struct JournalFiles {
             do throws(JournalError) {
                 let file = try JournalHandle([path])
                 if try file.goToLast(), let last = file.position {
-                    sequences[last.sequence, default: []].append(path)
+                    sequences[last.sequence + JournalFiles.owner(path), default: []].append(path)
                 } else {
                     empty.append((path, status))
                 }
@@ -69,6 +84,14 @@ struct JournalFiles {
             .noPermission,
             "the agent's user may not read the journal; run `systemctl edit spoolship`, add [Service] and"
                 + " SupplementaryGroups=systemd-journal, and restart")
+    }
+
+    /// Whose entries a file has, behind a blank: `system`, `user-1000`, or another machine's; before and after it is set aside. What is in
+    /// memory has the same names.
+    private static func owner(_ path: String) -> String {
+        let name = path[(path.lastIndex(of: "/") ?? path.startIndex)...]
+        let end = name.firstIndex(of: "@") ?? name.lastIndex(of: ".") ?? name.endIndex
+        return (path.hasPrefix("/run/") ? " /run" : " ") + name[..<end]
     }
 
     /// Where the journals are: of this machine, in memory and on the disk, unless a directory is given.

@@ -1,3 +1,4 @@
+import EventLoops
 import Glibc
 import TestKit
 import Testing
@@ -52,7 +53,7 @@ struct GeneratedFilesTests {
         guard posix_spawnp(&process, words[0], &actions, nil, &arguments, environ) == 0 else { return nil }
         var status: Int32 = 0
         waitpid(process, &status, 0)
-        let bytes = StartupCheck.bytes(of: out, atMost: 1 << 20) ?? []
+        let bytes = (try? WholeFile.bytes(of: out, atMost: 1 << 20)) ?? []
         return (status, String(decoding: bytes, as: UTF8.self))
     }
 

@@ -176,6 +176,64 @@ struct JournalSequenceTests {
         await last.stop()
     }
 
+    @Test("of files that share a sequence, as since systemd 255, lower numbers than the last are read too")
+    func sharedSequence() async throws {
+        let (system, memory) = (path("system.journal"), path("memory.journal"))
+        try JournalDaemon.makeFile(system, [(10, "0")])
+        try JournalDaemon.makeFile(path("user-1000@1.journal"), (0..<5).map { (11 + $0, "u\($0)") }, uptime: 10)
+        try share(system, path("user-1000@1.journal"))
+        let first = reader()
+        #expect(try await read(6, first).messages == ["0", "u0", "u1", "u2", "u3", "u4"])
+        // Numbers 2 to 4: what the next boot had in memory, after a power cut or a kill.
+        try JournalDaemon.makeFile(system, [(20, "1"), (21, "2"), (22, "3")], boot: "3c")
+        var (found, place) = try await read(3, first)
+        #expect(found == ["1", "2", "3"])
+        // --relinquish-var: memory goes on in the same sequence, and is then copied with the next numbers of the system's file.
+        try JournalDaemon.makeFile(memory, (0..<6).map { (30 + $0, "m\($0)") }, boot: "3c", uptime: 30)
+        try share(system, memory)
+        (found, place) = try await read(6, first)
+        await first.stop()
+        try JournalDaemon.makeFile(system, (3..<7).map { (30 + $0, "m\($0)") }, boot: "3c", uptime: 33)
+        #expect(unlink(memory) == 0)
+        let next = reader(from: try kept(place))
+        #expect(try await read(1, next).messages == ["m6"])
+        try JournalDaemon.makeFile(system, [(50, "end")], boot: "3c", uptime: 50)
+        #expect(try await read(1, next).messages == ["end"])
+        #expect(first.figures.gaps == 0 && next.figures.gaps == 0)
+        await next.stop()
+    }
+
+    @Test(
+        "what a power cut takes from the disk was read: the next boot uses the numbers again, and is read from its first entry",
+        arguments: [1, 9])
+    func numbersUsedAgain(count: Int) async throws {
+        let (file, saved) = (path("system.journal"), path("saved"))
+        try JournalDaemon.makeFile(file, (0..<3).map { (43_200 + $0, "\($0)") })
+        try WholeFile.replace(saved, with: #require(try WholeFile.bytes(of: file, atMost: 16 << 20)), mode: 0o644)
+        try JournalDaemon.makeFile(file, (3..<8).map { (43_200 + $0, "\($0)") }, uptime: 3)
+        let first = reader()
+        let (found, place) = try await read(8, first)
+        #expect(found == (0..<8).map { "\($0)" })
+        await first.stop()
+        #expect(rename(saved, file) == 0)
+        // Its clock is behind as well.
+        try JournalDaemon.makeFile(file, (0..<count).map { (39_600 + $0, "new \($0)") }, boot: "3c")
+        let next = reader(from: try kept(place))
+        #expect(try await read(count, next).messages == (0..<count).map { "new \($0)" })
+        try JournalDaemon.makeFile(file, [(43_300, "end")], boot: "3c", uptime: 100)
+        #expect(try await read(1, next).messages == ["end"])
+        await next.stop()
+    }
+
+    /// Gives a file the sequence of another.
+    private func share(_ file: String, _ other: String) throws {
+        let from = try Descriptor(checking: open(file, O_RDONLY | O_CLOEXEC), "open")
+        let to = try Descriptor(checking: open(other, O_WRONLY | O_CLOEXEC), "open")
+        // Source: https://systemd.io/JOURNAL_FILE_FORMAT, "Header".
+        var id = [UInt8](repeating: 0, count: 16)
+        #expect(pread(from.raw, &id, id.count, 72) == id.count && pwrite(to.raw, id, id.count, 72) == id.count)
+    }
+
     @Test("what is removed unread of one machine is a gap, though another's entries are older")
     func gapOfOne() async throws {
         let daemon = try JournalDaemon()

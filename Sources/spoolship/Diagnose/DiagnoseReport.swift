@@ -49,7 +49,7 @@ struct DiagnoseReport {
         }
         let kernel = withUnsafeBytes(of: &names.release) { text($0) }
         let machine = withUnsafeBytes(of: &names.machine) { text($0) }
-        let release = StartupCheck.bytes(of: "/etc/os-release", atMost: 65_536) ?? []
+        let release = (try? WholeFile.bytes(of: "/etc/os-release", atMost: 65_536)) ?? []
         let pretty = String(decoding: release, as: UTF8.self).split(separator: "\n").first {
             $0.hasPrefix("PRETTY_NAME=")
         }
@@ -102,7 +102,7 @@ struct DiagnoseReport {
 
     private var log: String {
         if let file = invocation.value("log") {
-            guard let bytes = StartupCheck.bytes(of: file, atMost: 1 << 30) else { return "\(file) cannot be read" }
+            guard let bytes = try? WholeFile.bytes(of: file, atMost: 1 << 30) else { return "\(file) cannot be read" }
             let lines = bytes.split(separator: UInt8(ascii: "\n")).suffix(DiagnoseReport.logLines)
             return lines.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "\n")
         }
@@ -121,10 +121,8 @@ struct Redaction {
     init(_ settings: Settings?) {
         // Those of the configuration itself are whatever it shows masked.
         secrets = (settings?.effective ?? []).flatMap { $0.value?.secrets ?? [] }.map(\.revealed)
-        for secret in (settings?.destinations ?? []).flatMap(\.secrets) {
-            guard case .file(let path) = secret.source, let bytes = StartupCheck.bytes(of: path, atMost: 65_536) else {
-                continue
-            }
+        for case .file(let path) in (settings?.destinations ?? []).flatMap(\.secrets).map(\.source) {
+            let bytes = (try? WholeFile.bytes(of: path, atMost: 65_536)) ?? []
             secrets += String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
         }
         // Short ones would take half the text with them.

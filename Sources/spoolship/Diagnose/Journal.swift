@@ -12,12 +12,11 @@ enum Journal {
         var ends: [Int32] = [0, 0]
         guard clinux_pipe(&ends) == 0 else { return "no pipe: \(SystemError.message(errno).lowercased())" }
         let reading = Descriptor(ends[0])
-        let process: pid_t
-        do {
-            let writing = Descriptor(ends[1])
-            process = ChildProgram.start(
-                ["journalctl", "--unit=\(unit)", "--lines=\(lines)", "--no-pager", "--output=short-iso"], writing.raw)
-        }
+        let writing = Descriptor(ends[1])
+        let process = ChildProgram.start(
+            ["journalctl", "--unit=\(unit)", "--lines=\(lines)", "--no-pager", "--output=short-iso"], writing.raw)
+        // Else the end would never come.
+        _ = consume writing
         guard process > 0 else { return "journalctl cannot be run; name the log with --log FILE" }
         let bytes = try? WholeFile.bytes(of: reading.raw, atMost: mostBytes)
         var status: Int32 = 0

@@ -251,7 +251,7 @@ struct PrivacyProof {
     // MARK: Searching
 
     private func contents(_ file: String) -> [UInt8] {
-        StartupCheck.bytes(of: "\(directory)/\(file)", atMost: 1 << 28) ?? []
+        (try? WholeFile.bytes(of: "\(directory)/\(file)", atMost: 1 << 28)) ?? []
     }
 
     private func searched(_ bytes: [UInt8], _ name: String) -> Place {

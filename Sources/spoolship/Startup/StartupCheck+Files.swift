@@ -142,7 +142,7 @@ extension StartupCheck {
         }
         for deadline in settings.deadlines {
             let file = "/usr/share/zoneinfo/\(deadline.timeZone)"
-            guard let bytes = StartupCheck.bytes(of: file, atMost: 1 << 20), bytes.starts(with: "TZif".utf8) else {
+            guard let bytes = try? WholeFile.bytes(of: file, atMost: 1 << 20), bytes.starts(with: "TZif".utf8) else {
                 add(
                     "deadline.\(deadline.name).time_zone",
                     "\"\(deadline.timeZone)\" is not known to this system; see timedatectl list-timezones, or install tzdata"
@@ -208,7 +208,7 @@ extension StartupCheck {
             add(setting, "\(file) \(refusal)")
             return nil
         }
-        guard let bytes = StartupCheck.bytes(of: file, atMost: 8 << 20) else {
+        guard let bytes = try? WholeFile.bytes(of: file, atMost: 8 << 20) else {
             add(setting, "\(file) cannot be read, or is larger than 8 MiB")
             return nil
         }
@@ -229,10 +229,5 @@ extension StartupCheck {
             return "is in \(door), which user \(access.user) may not search"
         }
         return SystemError.message(number).lowercased()
-    }
-
-    /// A regular file's bytes; nil when it cannot be read or has more than so many.
-    static func bytes(of path: String, atMost limit: Int) -> [UInt8]? {
-        (try? WholeFile.bytes(of: path, atMost: limit)) ?? nil
     }
 }

@@ -127,7 +127,7 @@ struct StartupCheck {
     private mutating func checkOwner() {
         let path = settings.agent.stateDirectory
         guard let status = FileStatus(path), !StartupCheck.answers(settings.control.socket),
-            let locks = StartupCheck.bytes(of: "/proc/locks", atMost: 1 << 20)
+            let locks = try? WholeFile.bytes(of: "/proc/locks", atMost: 1 << 20)
         else { return }
         // `1: FLOCK  ADVISORY  WRITE 4711 fe:00:262146 0 EOF`
         for line in locks.split(separator: UInt8(ascii: "\n")) {

@@ -62,7 +62,7 @@ struct UnitSandbox: Equatable {
 
     /// The lines of the form `KEY=VALUE` of a unit or a file with variables.
     private static func lines(of path: String) -> [(key: String, value: String)] {
-        guard let bytes = StartupCheck.bytes(of: path, atMost: 1 << 20) else { return [] }
+        guard let bytes = try? WholeFile.bytes(of: path, atMost: 1 << 20) else { return [] }
         return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap { line in
             let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2, !line.hasPrefix("#"), !line.hasPrefix(";") else { return nil }
