@@ -25,6 +25,35 @@ struct HandshakeTests {
         #expect(receiver.stats.requests == 0)
     }
 
+    @Test("mTLS: a server that refuses the agent's certificate after the handshake is not called connected")
+    func refusedAfterTheHandshake() throws {
+        let bench = try Bench()
+        let now = SystemTime().wallTime
+        let certificate = "\(bench.directory.path)/client.pem"
+        let key = "\(bench.directory.path)/client.key"
+        func use(_ identity: CertificateAuthority.Identity) throws {
+            try PrivateFile.replace(certificate, with: identity.certificate)
+            try PrivateFile.replace(key, with: identity.key)
+        }
+        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) { $0.hang() }
+        defer { peer.stop() }
+        var options = options(bench, peer.url)
+        let none = try #require(try HTTPHandshake.attempt(options))
+        #expect(none.kind == .tls && none.message.contains("requires a client certificate and got none"), "\(none)")
+        let stranger = try CertificateAuthority(now: now)
+        try use(
+            stranger.issue(.init(notBefore: now - .seconds(60), notAfter: now + .seconds(3600), isClient: true)))
+        (options.settings.tls.certificateFile, options.settings.tls.keyFile) = (certificate, key)
+        let foreign = try #require(try HTTPHandshake.attempt(options))
+        #expect(foreign.kind == .tls && foreign.message.contains("unknown ca"), "\(foreign)")
+        try use(bench.identity(names: [], isClient: true))
+        #expect(try HTTPHandshake.attempt(options) == nil)
+        let rude = try ScriptedPeer(bench.identity()) { _ in }
+        defer { rude.stop() }
+        let ended = try #require(try HTTPHandshake.attempt(self.options(bench, rude.url)))
+        #expect(ended.message.contains("closed the connection right after the TLS handshake"), "\(ended)")
+    }
+
     @Test("fault22: what keeps a connection from coming about is told: port, name, certificate, authority, pin")
     func fault22_notReached() throws {
         let bench = try Bench()

@@ -58,6 +58,18 @@ struct TLSTests {
         #expect(systems.kind == .tls && systems.message.contains("tls.ca_file"))
     }
 
+    @Test("a chain that lacks a certificate, and one with an expired one, name each way in which that comes about")
+    func chains() {
+        func words(_ result: Int32) -> String { TransferFailure.verification(result, "example.com", "") }
+        for result in [X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE] {
+            #expect(
+                words(result) == "the certificate of example.com is from an unknown CA: name the CA in tls.ca_file;"
+                    + " if it is there, the server does not send its intermediate certificate")
+        }
+        #expect(!words(X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT).contains("intermediate"))
+        #expect(words(X509_V_ERR_CERT_HAS_EXPIRED).contains("or one that it depends on (an intermediate, tls.ca_file)"))
+    }
+
     @Test("plain HTTP where TLS is expected is a TLS failure")
     func noTLSThere() async throws {
         let bench = try Bench()

@@ -1,5 +1,6 @@
 internal import CCurl
 public import EventLoops
+internal import Glibc
 public import Model
 
 /// Opens a connection to a destination as a request would, and closes it again: name, route, proxy, TLS with its
@@ -7,8 +8,7 @@ public import Model
 public enum HTTPHandshake {
     /// One attempt. Blocks, for `connectTimeout` at most.
     ///
-    /// A server of TLS 1.3 looks at the agent's own certificate after the handshake: that it does not want it is told by the
-    /// first request only.
+    /// A server that judges the agent's certificate with the first request only, as nginx does, is not seen to refuse it.
     /// - Returns: what failed, in words that say what to do; nil when it came about.
     /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
     public static func attempt(_ options: HTTPOptions) throws(OutputError) -> Failure? {
@@ -20,6 +20,28 @@ public enum HTTPHandshake {
         shim_curl_set_long(transfer.easy, CURLOPT_CONNECT_ONLY, 1)
         shim_curl_set_string(transfer.easy, CURLOPT_URL, options.url)
         let code = curl_easy_perform(transfer.easy)
-        return code == CURLE_OK ? nil : TransferFailure.describe(code, transfer, url: options.url)
+        guard code == CURLE_OK else { return TransferFailure.describe(code, transfer, url: options.url) }
+        return options.url.hasPrefix("https:") ? lateRefusal(transfer, url: options.url) : nil
+    }
+
+    /// What the server says against the agent's certificate after the handshake: with TLS 1.3 our side is done first.
+    ///
+    /// Blocks for 300 ms, or for as long as the handshake took, which an answer from far away may need as well.
+    private static func lateRefusal(_ transfer: Transfer, url: String) -> Failure? {
+        let handshake = Int64(shim_curl_info_offset(transfer.easy, CURLINFO_APPCONNECT_TIME_T))
+        let end = SystemTime().monotonicMicroseconds + max(300_000, handshake)
+        var socket = pollfd(fd: shim_curl_active_socket(transfer.easy), events: Int16(POLLIN), revents: 0)
+        while true {
+            var (byte, count): (UInt8, Int) = (0, 0)
+            let code = curl_easy_recv(transfer.easy, &byte, 1, &count)
+            guard code == CURLE_AGAIN else {
+                guard code == CURLE_OK else { return TransferFailure.describe(code, transfer, url: url) }
+                let host = HTTPAddress(url)?.host ?? "the destination"
+                return count > 0 ? nil : Failure(kind: .tls, message: TransferFailure.hungUp(host))
+            }
+            // What comes now and is no answer is a ticket for the next session: a refusal may still follow.
+            let left = (end - SystemTime().monotonicMicroseconds) / 1000
+            guard left > 0, poll(&socket, 1, Int32(clamping: left)) > 0 else { return nil }
+        }
     }
 }

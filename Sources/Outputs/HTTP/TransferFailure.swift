@@ -92,8 +92,12 @@ enum TransferFailure {
         ]
         if let alert = alerts.first(where: { strstr(said, $0.key) != nil }) { return alert.value }
         // The library looks who is at the other end and finds that nobody is: its words hide why.
-        guard strstr(said, "getpeername() failed") != nil else { return nil }
-        return "\(host) closed the connection right after the TLS handshake: it may require a client certificate,"
+        return strstr(said, "getpeername() failed") != nil ? hungUp(host) : nil
+    }
+
+    /// A server that ends the connection when it has seen the agent's certificate, or none.
+    static func hungUp(_ host: String) -> String {
+        "\(host) closed the connection right after the TLS handshake: it may require a client certificate,"
             + " or not accept the agent's (tls.certificate_file)"
     }
 
@@ -134,14 +138,18 @@ enum TransferFailure {
 
     /// What is wrong with the other side's certificate, by OpenSSL's number.
     static func verification(_ result: Int32, _ host: String, _ said: String) -> String {
+        let unknown = "is from an unknown CA: name the CA in tls.ca_file"
         let about =
             switch result {
-            case X509_V_ERR_CERT_HAS_EXPIRED: "has expired: renew it, or correct this machine's clock"
+            case X509_V_ERR_CERT_HAS_EXPIRED:
+                // The number does not say whose.
+                "or one that it depends on (an intermediate, tls.ca_file) has expired: renew it, or correct this machine's clock"
             case X509_V_ERR_CERT_NOT_YET_VALID: "is not valid yet: check the clocks of both machines"
+            case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+                "\(unknown); if it is there, the server does not send its intermediate certificate"
             case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
-                X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
-                X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, X509_V_ERR_CERT_UNTRUSTED:
-                "is from an unknown CA: name the CA in tls.ca_file"
+                X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_CERT_UNTRUSTED:
+                unknown
             case X509_V_ERR_CERT_REVOKED: "was revoked"
             // The library compares names before it asks how the chain was verified.
             case X509_V_OK, X509_V_ERR_UNSPECIFIED, X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
