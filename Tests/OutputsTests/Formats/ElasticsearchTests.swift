@@ -50,6 +50,23 @@ struct ElasticsearchTests {
         #expect(rejected.first?.failure.message == "the answer for an event was 400: document_parsing_exception")
     }
 
+    @Test("an answer without errors, whose items name some, is judged by its items")
+    func itemsAgainstTheWord() {
+        let answer = """
+            {"took":1,"errors":false,"items":[{"create":{"_id":"a","status":201}},
+            {"create":{"_id":"b","status":429,"error":{"type":"es_rejected_execution_exception","reason":"y"}}},
+            {"create":{"_id":"c","status":400,"error":{"type":"document_parsing_exception","reason":"x"}}},
+            {"create":{"_id":"d"}},{"create":{"_id":"error","status":201,"error":null}}]}
+            """
+        guard case .partial(let rejected, let retry) = outcome(encoder, events: 5, answer) else {
+            Issue.record("not partial")
+            return
+        }
+        #expect(retry == [1] && rejected.map(\.index) == [2] && rejected.first?.failure.status == 400)
+        let quiet = #"[{"create":{"_id":"error"}},{"create":{}}]"#
+        #expect(outcome(encoder, events: 2, #"{"errors":false,"items":\#(quiet)}"#) == .acknowledged)
+    }
+
     @Test("the server's word for an error is shown only when it is a known one: another may be an event's text")
     func knownErrorWords() {
         let answer =

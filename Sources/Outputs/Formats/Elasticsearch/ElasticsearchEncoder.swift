@@ -1,4 +1,5 @@
 internal import Events
+internal import Glibc
 package import Model
 
 /// `_bulk`, for Elasticsearch, OpenSearch, Quickwit and ZincSearch.
@@ -64,8 +65,9 @@ package struct ElasticsearchEncoder: BatchEncoder {
         // Items may be left out of an answer on request (`filter_path`); where they are given, they are all of them.
         guard let given = body["items"] else { return hasErrors ? unreadable(answer) : .acknowledged }
         guard let items = given.elements, items.count == header.events else { return unreadable(answer) }
-        guard hasErrors else { return .acknowledged }
-        let outcomes = items.map(outcome)
+        // The word of what imitates `_bulk` may be "no errors" whatever became of the events: it counts only where no item names one.
+        guard hasErrors || namesError(given) else { return .acknowledged }
+        let outcomes = items.map { outcome(of: $0, hasErrors: hasErrors) }
         // Nothing of it was settled, and a person must look: at an index that is missing, read-only, or not allowed.
         let isOpen = outcomes.allSatisfy {
             if case .held = $0 { true } else if case .retry = $0 { true } else { false }
@@ -74,13 +76,21 @@ package struct ElasticsearchEncoder: BatchEncoder {
         return isOpen ? held ?? Outcome(of: outcomes) : Outcome(of: outcomes)
     }
 
+    /// Whether there may be a member `error`, without a look at each item.
+    private func namesError(_ items: JSONSlice) -> Bool {
+        (items.bytes + [0]).withUnsafeBytes { text in
+            text.assumingMemoryBound(to: CChar.self).baseAddress.map { strstr($0, #""error""#) != nil } ?? false
+        }
+    }
+
     /// What happened to one event, by the table of statuses: `{"create": {"status": 400, "error": {"type": …, "reason": …}}}`.
-    private func outcome(of item: JSONSlice) -> Outcome {
+    private func outcome(of item: JSONSlice, hasErrors: Bool) -> Outcome {
         let result = item.members?.first?.value
-        let status = result?["status"]?.integer.map { Int(clamping: $0) } ?? 500
+        let error = result?["error"].flatMap { $0.kind == .null ? nil : $0 }
+        let unsaid = hasErrors || error != nil ? 500 : 200
+        let status = result?["status"]?.integer.map { Int(clamping: $0) } ?? unsaid
         let meaning = AnswerTable().meaning(of: status)
         guard status != 409, meaning != .acknowledge else { return .acknowledged }
-        let error = result?["error"]
         let word = error?["type"]?.scalar.map { ": \(ErrorWords.known($0))" } ?? ""
         let failure = Failure(
             kind: .status, status: status, message: "the answer for an event was \(status)\(word)",
