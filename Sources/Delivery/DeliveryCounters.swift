@@ -20,6 +20,8 @@ public struct DeliveryCounters: Sendable, Equatable {
     public var retries = 0
     /// Events that a destination said to have rejected without saying which: acknowledged, and in no dead letter.
     public var unnamedRejections = 0
+    /// What it said with the last of them.
+    public var lastUnnamedRejection: Failure?
     /// Events that were acknowledged after their deadline, by its name.
     public var late: [String: Int] = [:]
     /// Calls that the queue could not answer.

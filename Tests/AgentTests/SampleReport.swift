@@ -85,6 +85,7 @@ enum SampleReport {
         report.destinations[0].lanes[1].ledger.evicted = 4
         report.destinations[0].lanes[1].ledger.deadLettered = 12
         report.destinations[0].lanes[1].ledger.accepted += 16
+        report.destinations[0].unnamedRejections = (1_207, "too old")
         var audit = StatusReport.Destination(name: "audit", state: .held)
         audit.since = now - .seconds(60)
         audit.nextAttempt = now + .seconds(900)

@@ -130,6 +130,7 @@ struct TrustTests {
         world.run(.seconds(3600))
         #expect(world.sent.count == 2 && world.store.acknowledged.count == 100)
         #expect(world.main.counters.unnamedRejections == 10)
+        #expect(world.main.counters.lastUnnamedRejection == .badRequest)
         #expect(world.main.lastFailure?.failure == .badRequest)
         #expect(world.notes.count { if case .rejectedUnnamed = $0 { true } else { false } } == 2)
     }

@@ -137,6 +137,9 @@ struct AgentStatus: Sendable {
                 destination.inFlight = known.inFlight
                 destination.retryWaiting = known.waitingForRetry
                 destination.setAside = known.setAside
+                destination.unnamedRejections = known.counters.lastUnnamedRejection.map {
+                    (known.counters.unnamedRejections, $0.words)
+                }
             }
             destination.lanes = [Priority.critical, .normal].compactMap { state.lane(name, $0) }
             return destination

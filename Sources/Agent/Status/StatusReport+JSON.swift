@@ -70,6 +70,8 @@ extension StatusReport.Destination {
             "retry_waiting": .integer(retryWaiting),
             "set_aside": .object(
                 setAside.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .integer($0.value)) }),
+            "unnamed_rejections": JSONValue(
+                unnamedRejections.map { ["events": .integer($0.events), "answer": JSONValue($0.words)] as JSONValue }),
             "lanes": .array(lanes.map(\.json)),
         ]
     }

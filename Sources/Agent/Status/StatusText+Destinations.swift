@@ -22,6 +22,13 @@ extension StatusText {
         return failure?.failure.words.map { ["  it says: \($0)"] } ?? []
     }
 
+    /// What it rejected without saying which: a loss that nothing else names.
+    func rejectionLines(_ destination: StatusReport.Destination) -> [String] {
+        guard let (count, words) = destination.unnamedRejections else { return [] }
+        let lost = "\(HumanText.plural(count, "event")) rejected without being named, and lost since the start"
+        return ["  " + styled(lost, .bad) + (words.map { "; it says: \($0)" } ?? "")]
+    }
+
     /// What is kept beside the other events, the app with most first.
     func setAsideLines(_ destination: StatusReport.Destination) -> [String] {
         guard !destination.setAside.isEmpty else { return [] }

@@ -24,6 +24,7 @@ extension DestinationMachine {
             return acknowledge(batch, answer)
         case .acknowledgedWithLoss(let rejected, let failure):
             counters.unnamedRejections += rejected
+            counters.lastUnnamedRejection = failure
             effects.append(.note(name, .rejectedUnnamed(batch.header.id, events: rejected, failure)))
             return acknowledge(batch, answer)
         case .partial(let rejected, let retry):

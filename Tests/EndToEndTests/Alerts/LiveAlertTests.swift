@@ -234,6 +234,28 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipFilesStay")
         }
 
+        @Test("OTLP: some events of a batch are rejected and not named: an alert and status report the loss")
+        func unnamedRejections() throws {
+            let bench = try Workbench()
+            let certificates = try Certificates(in: bench.path)
+            try certificates.issue("\(bench.path)/server")
+            let receiver = try FaultyReceiver(
+                in: bench.path, certificate: "\(bench.path)/server", store: bench.events, faults: ["partial-success"])
+            bench.settings["destination.url"] = "\"https://127.0.0.1:\(receiver.port)/v1/logs\""
+            bench.settings["destination.format"] = "\"otlp\""
+            bench.settings["destination.tls.ca_file"] = "\"\(certificates.caFile)\""
+            try bench.startAgent()
+            let prometheus = try LivePrometheus(bench)
+            try bench.append(keyed(0..<20), to: "app.jsonl")
+            try prometheus.expect(fires: "SpoolshipUnnamedRejections")
+            let status = try bench.command("status").text
+            #expect(
+                status.contains("  3 events rejected without being named, and lost since the start; it says: too old"),
+                "\(status)")
+            #expect(!bench.agentLog.contains("too old"))
+            try prometheus.expect(resolves: "SpoolshipUnnamedRejections")
+        }
+
         /// Runs a program as the unit does, where `ProtectClock=` forbids to ask the kernel for its clock: then the agent judges
         /// by itself, and a machine without a time service, such as this one, can be trusted.
         private static let protectClock = """

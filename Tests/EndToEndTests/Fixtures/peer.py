@@ -5,7 +5,7 @@ Events are stored once for each Idempotency-Key, a line each. Certificate and ke
 
 usage: peer.py ADDRESS PORT CERTIFICATE KEY STORE FAULT…
 A fault: a status and headers ("429 Retry-After: 2"), retry-after-date, hang, drip, reset-in-body, cut-after-body,
-cut-after-storing, too-large:N (always), marker:TEXT (always).
+cut-after-storing, partial-success (OTLP: three rejected), too-large:N (always), marker:TEXT (always).
 """
 import email.utils
 import gzip
@@ -89,6 +89,10 @@ def serve(raw) -> None:
                 now = time.time()
                 answer(connection, 503, [f"Date: {email.utils.formatdate(now, usegmt=True)}",
                                          f"Retry-After: {email.utils.formatdate(now + 2, usegmt=True)}"])
+            elif fault == "partial-success":
+                text = b'{"partialSuccess":{"rejectedLogRecords":"3","errorMessage":"too old"}}'
+                head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
+                connection.sendall(head.encode() + text)
             elif fault:
                 status, _, header = fault.partition(" ")
                 answer(connection, int(status), [header] if header else [])
