@@ -92,7 +92,7 @@ struct DataLayer: Sendable {
         case .scalar: break
         case .map(var members):
             for (name, inner) in members {
-                let next = PathSteps.next(states, names) { RawJSON.isName(name, $0) }
+                let next = PathSteps.next(states, names, after: name)
                 var inner = inner
                 let isEnd = PathSteps.isAtEnd(next, names)
                 guard isEnd || next != 0 && remove(names, next, from: &inner) else { continue }

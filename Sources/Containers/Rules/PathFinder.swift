@@ -20,7 +20,11 @@ enum PathSteps {
     }
 
     /// Where the path stands after one more name.
-    static func next(_ states: UInt64, _ names: [[UInt8]], _ isName: ([UInt8]) -> Bool) -> UInt64 {
+    ///
+    /// - Parameter hasDots: whether the name itself has dots: then it may be several of the path's, as loggers write `user.email`.
+    static func next(
+        _ states: UInt64, _ names: [[UInt8]], hasDots: Bool, _ isName: ([UInt8]) -> Bool
+    ) -> UInt64 {
         var next: UInt64 = 0
         for place in names.indices where states >> UInt64(place) & 1 == 1 {
             if names[place] == anyDepth {
@@ -28,15 +32,33 @@ enum PathSteps {
             } else if isName(names[place]) {
                 next |= 1 << UInt64(place + 1)
             }
+            if hasDots { next |= joined(place, names, isName) }
         }
         return open(next, names)
+    }
+
+    /// Where the path stands after a name that is several of the path's names, from a place on, with dots between them.
+    private static func joined(_ place: Int, _ names: [[UInt8]], _ isName: ([UInt8]) -> Bool) -> UInt64 {
+        var next: UInt64 = 0
+        var name: [UInt8] = []
+        for end in place..<names.count {
+            guard names[end] != anyDepth, names[end] != anyName else { break }
+            name += end == place ? names[end] : [UInt8(ascii: ".")] + names[end]
+            if end > place, isName(name) { next |= 1 << UInt64(end + 1) }
+        }
+        return next
+    }
+
+    /// As above, for a name that is at hand.
+    static func next(_ states: UInt64, _ names: [[UInt8]], after name: [UInt8]) -> UInt64 {
+        next(states, names, hasDots: name.contains(UInt8(ascii: "."))) { RawJSON.isName(name, $0) }
     }
 
     static func isAtEnd(_ states: UInt64, _ names: [[UInt8]]) -> Bool { states >> UInt64(names.count) & 1 == 1 }
 
     /// The rests of a path after these names, however it leads through them.
     static func rests(of names: [[UInt8]], after prefix: [[UInt8]]) -> [[[UInt8]]] {
-        let states = prefix.reduce(start(names)) { states, name in next(states, names) { RawJSON.isName(name, $0) } }
+        let states = prefix.reduce(start(names)) { next($0, names, after: $1) }
         return (0...names.count).filter { states >> UInt64($0) & 1 == 1 }.map { Array(names[$0...]) }
     }
 
@@ -51,7 +73,7 @@ enum PathSteps {
         var states = start(names)
         for name in other {
             if isAtEnd(states, names) { return true }
-            states = next(states, names) { RawJSON.isName(name, $0) }
+            states = next(states, names, after: name)
         }
         return states != 0
     }
@@ -110,8 +132,7 @@ struct PathFinder {
             let isID = isTop && !isNested(member.value.lowerBound) && RawJSON.hasName(member, PathFinder.id, in: base)
             let isKept =
                 isID && !isSearching || isTop && !takesName && RawJSON.hasName(member, PathFinder.name, in: base)
-            let next =
-                isInside || isKept ? states : PathSteps.next(states, names) { RawJSON.hasName(member, $0, in: base) }
+            let next = isInside || isKept ? states : self.next(states, member)
             var isCut = false
             if let renaming, RawJSON.hasName(member, renaming.name, in: base) {
                 walk.skipValue()
@@ -131,6 +152,14 @@ struct PathFinder {
             last = walk.offset
         }
         return walk.objectEnd
+    }
+
+    /// Where the path stands after a member's name. A member is renamed by exactly its name.
+    private func next(_ states: UInt64, _ member: RawMember) -> UInt64 {
+        var hasDots = names.count > 1 && states != 0
+        if case .rename = change { hasDots = false }
+        hasDots = hasDots && (member.isEscaped || RawJSON.bytes(base, member.name).contains(UInt8(ascii: ".")))
+        return PathSteps.next(states, names, hasDots: hasDots) { RawJSON.hasName(member, $0, in: base) }
     }
 
     /// Does what is to be done with a member that the path leads to, and goes over it; gives whether it goes.

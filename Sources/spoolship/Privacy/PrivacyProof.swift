@@ -84,9 +84,11 @@ struct PrivacyProof {
                 shape("large", with(pad)), shape("late", with(pad, before: true)),
                 shape("push", with(.init("type", "data_layer"), before: true)),
                 PrivacyProof.plant(
-                    .string(marker), at: path.dropFirst(path.count > 1 ? 1 : 0), in: ["type": "data_layer"]
+                    .string(marker), at: path.dropFirst(path.count > 1 && path[0] == "properties" ? 1 : 0),
+                    in: ["type": "data_layer"]
                 )
                 .description,
+                PrivacyProof.plant(.string(marker), at: [path.joined(separator: ".")], in: event).description,
                 shape("timeless", with(.init("timestamp", "no time"))), String(plain.dropLast(2)),
                 "\(last)=\(marker) and not JSON at all",
             ]
