@@ -49,7 +49,8 @@ extension AgentService {
                 read: Dictionary(restored.checkpoints.map { ($0.path, $0.offset) }, uniquingKeysWith: max)),
             unread: UnreadGuard(on: loop, queue: queue, time: time, log: log) { reader.figures.unreadBytes.value },
             network: makeNetworkMonitor(driver, keeper),
-            notice: WritersNotice(in: settings.spool.directory, isCollecting: isCollecting, on: readerLoop, log: log),
+            notice: WritersNotice(
+                in: settings.spool.directory, isCollecting: isCollecting, lock: spoolLock, on: readerLoop, log: log),
             backfill: Backfill(
                 on: readerLoop, store: queue, memory: restored.memory, rules: rules, figures: intakes.backfill,
                 time: time, log: log

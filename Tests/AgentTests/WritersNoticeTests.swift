@@ -1,4 +1,5 @@
 import EventLoops
+import Glibc
 import Logs
 import Model
 import Queue
@@ -42,6 +43,41 @@ struct WritersNoticeTests {
             notice.setCollecting(true)
             await settle(loop)
             #expect(SpoolState.read(in: spool.path) == SpoolState(.all))
+        }
+    }
+
+    @Test("one agent: .spoolship is made and locked again when it was removed; an agent that was quicker is reported")
+    func lockAgain() async throws {
+        let spool = try TemporaryDirectory()
+        let log = KeptLog()
+        try await withLoop { loop in
+            let lock = try #require(try SpoolLock.take(spool.path))
+            let notice = WritersNotice(in: spool.path, isCollecting: true, lock: lock, on: loop, log: Log(log))
+            notice.queueAccepts(.critical)
+            await settle(loop)
+            #expect(notice.checkLock() == nil && log.messages.isEmpty)
+            func remove() throws {
+                for name in ["state", "lock"] { try #require(unlink("\(spool.path)/.spoolship/\(name)") == 0) }
+                try #require(rmdir("\(spool.path)/.spoolship") == 0)
+            }
+            func look() async -> String? {
+                _ = notice.checkLock()
+                await settle(loop)
+                return notice.checkLock()
+            }
+            try remove()
+            #expect(await look() == nil)
+            #expect(SpoolState.read(in: spool.path).accepting == .critical)
+            #expect(throws: SpoolError.self) { try SpoolLock.take(spool.path) }
+            #expect(log.messages.count == 1)
+            try remove()
+            var other = try SpoolLock.take(spool.path)
+            #expect(other != nil)
+            #expect(await look()?.contains("another agent reads the spool") == true)
+            #expect(await look() != nil && log.messages.count == 2)
+            other = nil
+            #expect(await look() == nil)
+            #expect(throws: SpoolError.self) { try SpoolLock.take(spool.path) }
         }
     }
 

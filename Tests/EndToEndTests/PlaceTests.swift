@@ -293,7 +293,7 @@ extension EndToEnd {
             try bench.startReceiver()
             try bench.configure()
             let check = try run(spoolship, ["check", "--config", bench.configuration])
-            #expect(check.code == 78 && check.text.contains("was never a spool"), "\(check)")
+            #expect(check.code == 78 && check.text.contains("and no .spoolship directory"), "\(check)")
             let start = try run(spoolship, ["run", "--config", bench.configuration])
             #expect(start.code == 78 && access("\(bench.spool)/container-json.log", F_OK) == 0, "\(start)")
             bench.settings["spool.after_read"] = "\"delete\""

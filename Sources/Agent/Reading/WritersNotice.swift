@@ -6,7 +6,7 @@ internal import Queue
 internal import Spool
 internal import Synchronization
 
-/// Tells writers what the agent accepts now (ac08), whenever that changes.
+/// Tells writers what the agent accepts now (ac08), whenever that changes, and keeps the lock that is beside it.
 ///
 /// Asked from any thread; it writes on the reader's loop, because a slow disk of the spool must not delay a commit.
 final class WritersNotice: MetricCollector, Sendable {
@@ -16,6 +16,9 @@ final class WritersNotice: MetricCollector, Sendable {
         var told: SpoolState?
         var failures = 0
         var hasFailed = false
+        var lock: SpoolLock?
+        /// Why the lock cannot be had again.
+        var problem: String?
     }
 
     private let spool: String
@@ -28,12 +31,13 @@ final class WritersNotice: MetricCollector, Sendable {
     /// - Parameters:
     ///   - spool: the spool's directory.
     ///   - isCollecting: whether events are collected at all.
+    ///   - lock: the one that was taken at the start, where it could be.
     ///   - loop: the reader's.
-    init(in spool: String, isCollecting: Bool, on loop: EventLoop, log: Log) {
+    init(in spool: String, isCollecting: Bool, lock: SpoolLock? = nil, on loop: EventLoop, log: Log) {
         self.spool = spool
         self.loop = loop
         self.log = log
-        state = Mutex(State(isCollecting: isCollecting))
+        state = Mutex(State(isCollecting: isCollecting, lock: lock))
     }
 
     func queueAccepts(_ accepting: QueueSnapshot.Accepting) {
@@ -53,6 +57,31 @@ final class WritersNotice: MetricCollector, Sendable {
             return true
         }
         if hasChanged { loop.post { self.publish() } }
+    }
+
+    /// Makes `.spoolship` again where it was removed, with its lock, while the agent reads the spool; whenever somebody asks how it is.
+    ///
+    /// - Returns: why the spool is not this agent's alone, as of the last look.
+    func checkLock() -> String? {
+        let (lock, problem) = state.withLock { ($0.lock, $0.problem) }
+        if let lock, !lock.isInPlace(in: spool) { loop.post { self.lockAgain() } }
+        return problem
+    }
+
+    private func lockAgain() {
+        guard let lock = state.withLock({ $0.lock }), !lock.isInPlace(in: spool) else { return }
+        do throws(SpoolError) {
+            guard let new = try SpoolLock.take(spool) else { return }
+            state.withLock { ($0.lock, $0.problem) = (new, nil) }
+            log.warning(".spoolship was removed from the spool: it is made again, and locked", ["directory": spool])
+            publish()
+        } catch {
+            let isNews = state.withLock { state in
+                defer { state.problem = error.message }
+                return state.problem == nil
+            }
+            if isNews { log.error("another agent has taken the spool", ["reason": error.message]) }
+        }
     }
 
     /// Writes the newest state; what failed is tried again at the next change.

@@ -111,8 +111,9 @@ extension Settings {
         guard found > 0 else { return nil }
         return (
             "spool.directory",
-            "has \(found) files in it and was never a spool: they would be read and removed. To read logs in place, write "
-                + "[apps.NAME] read = [\"\(spool.directory)/*.log\"]; if it is to be the spool, write spool.after_read = \"delete\""
+            "has \(found) files in it and no .spoolship directory, as a spool has: they would be read and removed. To read logs in place,"
+                + " write [apps.NAME] read = [\"\(spool.directory)/*.log\"]; if it is the spool, mkdir \(spool.directory)/.spoolship,"
+                + " or write spool.after_read = \"delete\""
         )
     }
 

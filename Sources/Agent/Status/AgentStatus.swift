@@ -154,7 +154,7 @@ struct AgentStatus: Sendable {
                 "the spool: \(root.path) cannot be read: \(SystemError.message(errno)); `spoolship check` says what to do"
             ]
         }
-        guard !root.hasItsName else { return [] }
+        guard !root.hasItsName else { return parts.notice.checkLock().map { ["the spool: \($0)"] } ?? [] }
         return [
             "the spool: \(root.path) is not the directory that is read; was it removed, moved, replaced or mounted over? "
                 + "Bring it back, or restart the agent"

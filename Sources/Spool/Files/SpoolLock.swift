@@ -31,4 +31,12 @@ public final class SpoolLock: Sendable {
     }
 
     private init(_ file: consuming Descriptor) { self.file = file }
+
+    /// Whether what another agent would lock is what is locked: `.spoolship` may have been removed, or exchanged.
+    public func isInPlace(in spool: String) -> Bool {
+        guard let folder = try? SpoolState.folder(in: spool), let own = try? FileSystem.status(file),
+            let found = try? FileSystem.status(folder.raw, FileName("lock"))
+        else { return false }
+        return (own.device, own.inode) == (found.device, found.inode)
+    }
 }
