@@ -128,6 +128,37 @@ struct PlacePathTests {
         await reader.stop()
     }
 
+    @Test("a directory behind a closed one is reported and counted as not allowed, until it may be entered")
+    func closedWay() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("closed")
+        spool.makeDirectory("closed/log")
+        spool.write("1\n", to: "closed/log/x.log")
+        for (path, mode) in [("", 0o755), ("/closed", 0o700), ("/closed/log", 0o755), ("/closed/log/x.log", 0o644)] {
+            chmod(spool.path + path, mode_t(mode))
+        }
+        spool.loop.post { #expect(ThreadRights.giveUp()) }
+        let reader = try await start(spool, place("\(spool.path)/closed/log/*.log"))
+        await spool.until("it is reported") {
+            reader.figures.complaints.first?.advice.contains("the agent may not enter it") == true
+        }
+        #expect(reader.figures.inaccessible == 1)
+        #expect(spool.log.messages.count { $0.text == "cannot access" } == 1)
+        chmod("\(spool.path)/closed", 0o755)
+        await spool.untilLines(["1"])
+        await spool.until("it is not reported any more") { reader.figures.inaccessible == 0 }
+        await reader.stop()
+    }
+
+    @Test("nobody is advised to put the agent into a group that may read, or become, much more than logs")
+    func adviceOfGroups() {
+        #expect(SpoolReader.advice(group: "adm").hasPrefix("usermod -aG adm spoolship, or setfacl"))
+        for group in ["root", "shadow", "docker"] {
+            let advice = SpoolReader.advice(group: group)
+            #expect(!advice.contains("usermod") && advice.hasPrefix("setfacl"), "\(advice)")
+        }
+    }
+
     @Test("a place that comes later does not cost what was read of its files before", arguments: [true, false])
     func late(isThere: Bool) async throws {
         let spool = try SpoolHarness()

@@ -119,9 +119,18 @@ extension SpoolReader {
     private func advice(for status: FileStatus?) -> String {
         guard let status, status.mode & 0o040 == 0 else {
             let group = status.flatMap { getgrgid($0.group) }.map { String(cString: $0.pointee.gr_name) } ?? "adm"
-            return "usermod -aG \(group) spoolship, or setfacl -m u:spoolship:r, and restart it"
+            return SpoolReader.advice(group: group)
         }
         return "let its writer make it 0640 (it is \(status.shownMode)), or setfacl -m u:spoolship:r"
+    }
+
+    /// How to let the agent read what a group may read; its members must not become able to read all else, or to be root.
+    static func advice(group: String) -> String {
+        let powerful: Set = ["root", "shadow", "disk", "docker", "sudo", "wheel", "kmem", "lxd", "libvirt"]
+        guard powerful.contains(group) else {
+            return "usermod -aG \(group) spoolship, or setfacl -m u:spoolship:r, and restart it"
+        }
+        return "setfacl -m u:spoolship:r, and setfacl -d -m u:spoolship:r for its directory; not by its group, \(group)"
     }
 
     /// Tells a person once what to fix; remembered until it is fixed.

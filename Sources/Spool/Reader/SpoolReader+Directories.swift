@@ -184,6 +184,8 @@ extension SpoolReader {
     }
 
     private static let silence = "its file system does not answer; all else is read"
+    private static let closedWay =
+        "the agent may not enter it, or a directory above it: `spoolship check` says which (setfacl -m u:spoolship:rx)"
 
     /// - Parameter mounts: those on the way that may never answer.
     private func take(_ found: Result<Int32?, any Error>, of place: ReadPlace, through mounts: [String]) {
@@ -212,10 +214,12 @@ extension SpoolReader {
             if let error = error as? SystemError, [.descriptors, .memory].contains(SpoolObstacle(error)) { return }
             if let known { close(known) }
             let refusal = error as? ReadPlace.Refusal
-            if trouble.complaints[FileName("")]?.advice != refusal?.advice { trouble.complaints.remove(FileName("")) }
-            guard let refusal else { return }
-            refuse(refusal.reason, FileName(""))
-            complain(FileName(""), refusal.owner, refusal.advice)
+            let isClosed = (error as? SystemError)?.number == EACCES
+            let advice = refusal?.advice ?? (isClosed ? SpoolReader.closedWay : nil)
+            if trouble.complaints[FileName("")]?.advice != advice { trouble.complaints.remove(FileName("")) }
+            guard let advice else { return }
+            if let refusal { refuse(refusal.reason, FileName("")) }
+            complain(FileName(""), refusal?.owner, advice)
         }
     }
 
