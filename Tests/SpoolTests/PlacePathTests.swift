@@ -1,5 +1,6 @@
 import EventLoops
 import Glibc
+import Logs
 import Model
 import TestKit
 import Testing

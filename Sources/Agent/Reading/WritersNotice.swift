@@ -17,8 +17,6 @@ final class WritersNotice: MetricCollector, Sendable {
         var failures = 0
         var hasFailed = false
         var lock: SpoolLock?
-        /// Why the lock cannot be had again.
-        var problem: String?
     }
 
     private let spool: String
@@ -59,29 +57,18 @@ final class WritersNotice: MetricCollector, Sendable {
         if hasChanged { loop.post { self.publish() } }
     }
 
-    /// Makes `.spoolship` again where it was removed, with its lock, while the agent reads the spool; whenever somebody asks how it is.
+    /// Makes `.spoolship` again, with the lock against a second agent, where it was removed; whenever somebody asks how the spool is.
     ///
-    /// - Returns: why the spool is not this agent's alone, as of the last look.
+    /// - Returns: what is wrong with it, until it has been made.
     func checkLock() -> String? {
-        let (lock, problem) = state.withLock { ($0.lock, $0.problem) }
-        if let lock, !lock.isInPlace(in: spool) { loop.post { self.lockAgain() } }
-        return problem
-    }
-
-    private func lockAgain() {
-        guard let lock = state.withLock({ $0.lock }), !lock.isInPlace(in: spool) else { return }
-        do throws(SpoolError) {
-            guard let new = try SpoolLock.take(spool) else { return }
-            state.withLock { ($0.lock, $0.problem) = (new, nil) }
-            log.warning(".spoolship was removed from the spool: it is made again, and locked", ["directory": spool])
-            publish()
-        } catch {
-            let isNews = state.withLock { state in
-                defer { state.problem = error.message }
-                return state.problem == nil
-            }
-            if isNews { log.error("another agent has taken the spool", ["reason": error.message]) }
+        guard let lock = state.withLock({ $0.lock }), !lock.isInPlace(in: spool) else { return nil }
+        loop.post {
+            guard let new = try? SpoolLock.take(self.spool) else { return }
+            self.state.withLock { $0.lock = new }
+            self.log.warning(".spoolship was removed from the spool: it is made again", ["directory": self.spool])
+            self.publish()
         }
+        return ".spoolship was removed from it; if this does not pass, it cannot be made again, or another agent has it"
     }
 
     /// Writes the newest state; what failed is tried again at the next change.

@@ -154,7 +154,12 @@ struct AgentStatus: Sendable {
                 "the spool: \(root.path) cannot be read: \(SystemError.message(errno)); `spoolship check` says what to do"
             ]
         }
-        guard !root.hasItsName else { return parts.notice.checkLock().map { ["the spool: \($0)"] } ?? [] }
+        if root.hasItsName {
+            let room = FileSystemRoom(root.path)
+            let isFull = room?.freeBytes == 0 || room?.freeInodes == 0
+            let full = isFull ? "its disk is full (df, df -i \(root.path)): apps cannot write" : nil
+            return [full, parts.notice.checkLock()].compactMap { $0.map { "the spool: \($0)" } }
+        }
         return [
             "the spool: \(root.path) is not the directory that is read; was it removed, moved, replaced or mounted over? "
                 + "Bring it back, or restart the agent"

@@ -15,18 +15,15 @@ extension StatusText {
         return "\(styled(destination.name, .heading)): \(styled(reason(destination), style)); \(waits)"
     }
 
-    /// What the receiver itself said, while its last word was a refusal. Only for those who may use the control socket.
+    /// What the receiver itself said, while its last word was a refusal, and of events that are lost because it rejected them without
+    /// saying which. Only for those who may use the control socket.
     func answerLines(_ destination: StatusReport.Destination) -> [String] {
         let isFailing = [.held, .breakerOpen, .waitingForRetry, .retryAfter].contains(destination.state)
         let failure = isFailing ? destination.lastFailure : destination.standingFailure
-        return failure?.failure.words.map { ["  it says: \($0)"] } ?? []
-    }
-
-    /// What it rejected without saying which: a loss that nothing else names.
-    func rejectionLines(_ destination: StatusReport.Destination) -> [String] {
-        guard let (count, words) = destination.unnamedRejections else { return [] }
+        let said = failure?.failure.words.map { ["  it says: \($0)"] } ?? []
+        guard let (count, words) = destination.unnamedRejections else { return said }
         let lost = "\(HumanText.plural(count, "event")) rejected without being named, and lost since the start"
-        return ["  " + styled(lost, .bad) + (words.map { "; it says: \($0)" } ?? "")]
+        return said + ["  " + styled(lost, .bad) + (words.map { "; it says: \($0)" } ?? "")]
     }
 
     /// What is kept beside the other events, the app with most first.

@@ -34,11 +34,7 @@ struct StatusText: Sendable {
     /// The whole screen, each line ended.
     var screen: String {
         var lines = [head] + report.obstacles.map { "  " + styled($0, .bad) }
-        lines += [""]
-        for destination in report.destinations {
-            lines.append(destinationLine(destination))
-            lines += answerLines(destination) + rejectionLines(destination) + setAsideLines(destination)
-        }
+        lines += [""] + report.destinations.flatMap { [destinationLine($0)] + answerLines($0) + setAsideLines($0) }
         if report.destinations.isEmpty { lines.append("no destination is configured: events wait in the spool") }
         lines += [""] + ledger
         lines += ["", intakeLine, spoolLine]

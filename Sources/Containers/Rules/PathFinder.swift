@@ -22,9 +22,7 @@ enum PathSteps {
     /// Where the path stands after one more name.
     ///
     /// - Parameter hasDots: whether the name itself has dots: then it may be several of the path's, as loggers write `user.email`.
-    static func next(
-        _ states: UInt64, _ names: [[UInt8]], hasDots: Bool, _ isName: ([UInt8]) -> Bool
-    ) -> UInt64 {
+    static func next(_ states: UInt64, _ names: [[UInt8]], hasDots: Bool, _ isName: ([UInt8]) -> Bool) -> UInt64 {
         var next: UInt64 = 0
         for place in names.indices where states >> UInt64(place) & 1 == 1 {
             if names[place] == anyDepth {
@@ -32,21 +30,12 @@ enum PathSteps {
             } else if isName(names[place]) {
                 next |= 1 << UInt64(place + 1)
             }
-            if hasDots { next |= joined(place, names, isName) }
+            for end in names.indices where hasDots && end > place {
+                let name = Array(names[place...end].joined(separator: ".".utf8))
+                if isName(name) { next |= 1 << UInt64(end + 1) }
+            }
         }
         return open(next, names)
-    }
-
-    /// Where the path stands after a name that is several of the path's names, from a place on, with dots between them.
-    private static func joined(_ place: Int, _ names: [[UInt8]], _ isName: ([UInt8]) -> Bool) -> UInt64 {
-        var next: UInt64 = 0
-        var name: [UInt8] = []
-        for end in place..<names.count {
-            guard names[end] != anyDepth, names[end] != anyName else { break }
-            name += end == place ? names[end] : [UInt8(ascii: ".")] + names[end]
-            if end > place, isName(name) { next |= 1 << UInt64(end + 1) }
-        }
-        return next
     }
 
     /// As above, for a name that is at hand.
@@ -156,9 +145,9 @@ struct PathFinder {
 
     /// Where the path stands after a member's name. A member is renamed by exactly its name.
     private func next(_ states: UInt64, _ member: RawMember) -> UInt64 {
-        var hasDots = names.count > 1 && states != 0
-        if case .rename = change { hasDots = false }
-        hasDots = hasDots && (member.isEscaped || RawJSON.bytes(base, member.name).contains(UInt8(ascii: ".")))
+        let isExact = if case .rename = change { true } else { names.count < 2 || states == 0 }
+        let hasDots =
+            !isExact && (member.isEscaped || RawJSON.bytes(base, member.name).contains(UInt8(ascii: ".")))
         return PathSteps.next(states, names, hasDots: hasDots) { RawJSON.hasName(member, $0, in: base) }
     }
 

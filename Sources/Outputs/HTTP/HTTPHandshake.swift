@@ -34,11 +34,11 @@ public enum HTTPHandshake {
         while true {
             var (byte, count): (UInt8, Int) = (0, 0)
             let code = curl_easy_recv(transfer.easy, &byte, 1, &count)
-            guard code == CURLE_AGAIN else {
-                guard code == CURLE_OK else { return TransferFailure.describe(code, transfer, url: url) }
-                let host = HTTPAddress(url)?.host ?? "the destination"
-                return count > 0 ? nil : Failure(kind: .tls, message: TransferFailure.hungUp(host))
+            if code == CURLE_OK, count > 0 { return nil }
+            if code == CURLE_OK {
+                return Failure(kind: .tls, message: TransferFailure.hungUp(HTTPAddress(url)?.host ?? "the destination"))
             }
+            guard code == CURLE_AGAIN else { return TransferFailure.describe(code, transfer, url: url) }
             // What comes now and is no answer is a ticket for the next session: a refusal may still follow.
             let left = (end - SystemTime().monotonicMicroseconds) / 1000
             guard left > 0, poll(&socket, 1, Int32(clamping: left)) > 0 else { return nil }

@@ -118,8 +118,7 @@ extension SpoolReader {
     /// How the agent may read a file where it lies.
     private func advice(for status: FileStatus?) -> String {
         guard let status, status.mode & 0o040 == 0 else {
-            let group = status.flatMap { getgrgid($0.group) }.map { String(cString: $0.pointee.gr_name) } ?? "adm"
-            return SpoolReader.advice(group: group)
+            return SpoolReader.advice(group: status?.groupName ?? "adm")
         }
         return "let its writer make it 0640 (it is \(status.shownMode)), or setfacl -m u:spoolship:r"
     }

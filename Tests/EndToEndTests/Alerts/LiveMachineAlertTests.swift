@@ -18,6 +18,9 @@ extension EndToEnd {
             try bench.startAgent()
             let prometheus = try LivePrometheus(bench)
             try prometheus.expect(fires: "SpoolshipDiskFullSoon")
+            _ = try run("dd", ["if=/dev/zero", "of=\(bench.spool)/other.bin", "bs=1M"])
+            let page = try fetch("http://127.0.0.1:\(bench.statsPort)/readyz")
+            #expect(page.status == 503 && page.body.contains("the spool: its disk is full"), "\(page)")
             #expect(try run("mount", ["-o", "remount,size=256m", bench.spool]).code == 0)
             // The state directory's file system is the machine's, which may be busy with other tests.
             try prometheus.expect(resolves: "SpoolshipDiskFullSoon")

@@ -66,7 +66,8 @@ package struct ElasticsearchEncoder: BatchEncoder {
         guard let given = body["items"] else { return hasErrors ? unreadable(answer) : .acknowledged }
         guard let items = given.elements, items.count == header.events else { return unreadable(answer) }
         // The word of what imitates `_bulk` may be "no errors" whatever became of the events: it counts only where no item names one.
-        guard hasErrors || namesError(given) else { return .acknowledged }
+        let namesError = given.text.withCString { strstr($0, #""error""#) != nil }
+        guard hasErrors || namesError else { return .acknowledged }
         let outcomes = items.map { outcome(of: $0, hasErrors: hasErrors) }
         // Nothing of it was settled, and a person must look: at an index that is missing, read-only, or not allowed.
         let isOpen = outcomes.allSatisfy {
@@ -74,13 +75,6 @@ package struct ElasticsearchEncoder: BatchEncoder {
         }
         let held = outcomes.first { if case .held = $0 { true } else { false } }
         return isOpen ? held ?? Outcome(of: outcomes) : Outcome(of: outcomes)
-    }
-
-    /// Whether there may be a member `error`, without a look at each item.
-    private func namesError(_ items: JSONSlice) -> Bool {
-        (items.bytes + [0]).withUnsafeBytes { text in
-            text.assumingMemoryBound(to: CChar.self).baseAddress.map { strstr($0, #""error""#) != nil } ?? false
-        }
     }
 
     /// What happened to one event, by the table of statuses: `{"create": {"status": 400, "error": {"type": …, "reason": …}}}`.
