@@ -357,18 +357,6 @@ struct StartupCheckTests {
         try expect(container(file), says: "rules of \"t\" read from the data layer what tags hide")
     }
 
-    @Test("a pattern of `read` that matches no file, misspelt or of another language, is warned of")
-    func patternsWithoutFiles() throws {
-        mkdir("\(root)/logs", 0o755)
-        _ = try write("logs/app1.log", "x\n", mode: 0o644)
-        for pattern in ["logs/app?.log", "logs/{app1,app2}.log", "logs/**/*.log", "lgos/*.log"] {
-            try expect(
-                "[apps.web]\nread = [\"\(root)/\(pattern)\"]\n",
-                says: "apps.web.read \(root)/\(pattern) matches no file now (only * is special", warning: true)
-        }
-        #expect(try problems("[apps.web]\nread = [\"\(root)/logs/app*.log\"]\n").isEmpty)
-    }
-
     @Test("33: text beside a default file that hides members by path is warned of: what looks like JSON is not sent")
     func textBesideRedaction() throws {
         func hides(_ text: String, _ tag: String) throws -> [String] {

@@ -159,11 +159,6 @@ struct StartupCheck {
                         ?? files.flatMap({ _ in access.refusal(directory, [.read, .execute]) })
                 {
                     add("apps.\(name).read", "\(directory) \(refusal)", severity: .warning)
-                } else if files?.isEmpty == true {
-                    add(
-                        "apps.\(name).read",
-                        "\(pattern) matches no file now (only * is special, and stands for a part of one name)",
-                        severity: .warning)
                 }
                 let refused = (files ?? []).filter { access.refusal($0, .read) != nil }
                 guard let first = refused.first, let refusal = access.refusal(first, .read) else { continue }
