@@ -46,14 +46,18 @@ struct QueueDamageTests {
     private static let frameSize = pageSize + 24
     private static let events = 4_000
 
-    private func original(_ target: Target) async throws -> Original {
+    /// - Parameter padding: by how many bytes the schema's text is longer: whatever else the first pages hold is elsewhere then.
+    private func original(_ target: Target, padding: Int = 0) async throws -> Original {
         let fixture = try QueueFixture(in: "/dev/shm")
+        if padding > 0 { try makeTables(fixture, padding) }
         var maker = ChunkMaker()
         let store = try fixture.open { $0.destinations = ["main", "other"] }
         var chunks: [Int] = []
         for _ in 0..<QueueDamageTests.events / 50 {
             chunks.append(maker.next)
-            var commit = maker.commit(50, to: ["main", "other"], size: 40, full: true)
+            var commit = Commit()
+            commit.chunks = [maker.chunk(of: [("shop", 50)], to: ["main", "other"], size: 40, full: true)]
+            commit.read = 50
             commit.progress.checkpoints = [Checkpoint(key: [7], path: "a", offset: Int64(maker.next), state: [1])]
             _ = try await store.store(commit)
         }
@@ -75,13 +79,16 @@ struct QueueDamageTests {
 
     @Test("each start succeeds, and every event on a sound page survives", arguments: Target.allCases, Damage.allCases)
     func survives(_ target: Target, _ damage: Damage) async throws {
-        let original = try await original(target)
+        // Another layout for each kind of damage, and for each first seed.
+        let kind = Damage.allCases.firstIndex(of: damage) ?? 0
+        let padding = [0, 37, 120, 400][(kind + Int(QueueDamageTests.seed % 4)) % 4]
+        let original = try await original(target, padding: padding)
         for round in 0..<QueueDamageTests.rounds {
             let seed = QueueDamageTests.seed &+ UInt64(round)
             var random = SplitMix64(seed: seed)
             var copy = original
             let bad = apply(damage, to: target, of: &copy, using: &random)
-            try await check(copy, original, target, bad, "\(target), \(damage), seed \(seed)")
+            try await check(copy, original, target, bad, "\(target), \(damage), padded by \(padding), seed \(seed)")
         }
     }
 
@@ -158,8 +165,10 @@ struct QueueDamageTests {
         "a bit of the head's version or owner is damage, for the start and for check; other versions and owners are refused",
         arguments: [
             ("user_version = \(Schema.version ^ 1)", true), ("user_version = \(Schema.version | 64)", true),
-            ("application_id = \(Schema.applicationID ^ 4096)", true), ("user_version = 99", false),
-            ("application_id = 7", false),
+            ("user_version = 0", true), ("user_version = \(Schema.version - 1 << 31)", true),
+            ("application_id = \(Schema.applicationID ^ 4096)", true),
+            ("application_id = \(Schema.applicationID - 1 << 31)", true), ("user_version = 99", false),
+            ("user_version = -1", false), ("application_id = 7", false),
             ("user_version = \(Schema.version + 1); ALTER TABLE total ADD COLUMN more TEXT", false),
         ])
     func damagedHead(_ change: String, isDamage: Bool) async throws {
@@ -356,10 +365,11 @@ struct QueueDamageTests {
         let missingOther = expected.subtracting(original.acknowledged).subtracting(other)
         #expect(missingOther.isEmpty, "\(name): \(missingOther.count) are missing at the second, bad \(bad.sorted())")
         for lane in store.snapshot.lanes { #expect(lane.ledger.balances && lane.ledger.lost >= 0, "\(name)") }
-        if target == .database, store.snapshot.unknownLosses == 0, store.snapshot.recoveries > 0,
-            let ledger = store.snapshot.lane("main", .normal)?.ledger
-        {
-            #expect(ledger.lost == QueueDamageTests.events - main.count, "\(name): lost \(ledger.lost)")
+        if target == .database, store.snapshot.unknownLosses == 0 {
+            #expect(original.acknowledged.isDisjoint(with: other), "\(name): what was acknowledged comes again")
+            let all = (main: QueueDamageTests.events, other: QueueDamageTests.events - original.acknowledged.count)
+            let lost = try ["main", "other"].map { try #require(store.snapshot.lane($0, .normal)?.ledger).lost }
+            #expect(lost == [all.main - main.count, all.other - other.count], "\(name)")
         }
         #expect(store.snapshot.failure == nil, "\(name)")
         var maker = ChunkMaker(next: 100_000)
@@ -408,6 +418,17 @@ struct QueueDamageTests {
     }
 
     // MARK: Files
+
+    /// Makes the tables before the store does.
+    private func makeTables(_ fixture: QueueFixture, _ padding: Int) throws {
+        mkdir(fixture.options.stateDirectory, 0o700)
+        let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
+        try database.execute("PRAGMA page_size = \(QueueDamageTests.pageSize); PRAGMA auto_vacuum = INCREMENTAL")
+        try database.execute(
+            Schema.sql.replacing(
+                "frame BLOB NOT NULL,", with: "frame BLOB NOT NULL, --\(String(repeating: "x", count: padding))\n"))
+        database.close()
+    }
 
     private func put(_ image: Original, _ fixture: QueueFixture) throws {
         let state = fixture.options.stateDirectory

@@ -178,6 +178,9 @@ final class Database {
             QueueError(.readOnly, "\(path) is on a read-only file system; remount it writable")
         case EACCES, EPERM:
             QueueError(.noPermission, "\(path) may not be opened; run this as the agent's user or root")
+        case _ where code == SQLITE_READONLY && access(path, W_OK) == 0:
+            // The system lets us write: a wrong number in the head does not let SQLite.
+            damage(cause)
         case _ where code & 0xFF == SQLITE_READONLY:
             QueueError(.readOnly, "\(path) cannot be written (\(cause)); check the file system and the owner")
         default:

@@ -27,7 +27,7 @@ final class QueueFile {
                 "SELECT destinations, events, bytes, first_time, last_time, compression, checksum, frame, row_check "
                     + "FROM chunk WHERE id = ?")
             chunkFactsStatement = try database.prepare(
-                "SELECT destinations, length(frame), last_time, priority FROM chunk WHERE id = ?")
+                "SELECT destinations, length(frame), max(first_time, last_time) FROM chunk WHERE id = ?")
             findDeliveryStatement = try database.prepare(
                 "SELECT 1 FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? LIMIT 1")
             walkStatement = try database.prepare(
@@ -128,7 +128,8 @@ final class QueueFile {
         else { return nil }
         let chunk = StoredChunk(
             destinations: statement.integer(0), events: statement.integer(1), bytes: statement.integer(2),
-            firstTime: statement.time(3), lastTime: statement.time(4), compression: compression, frame: Array(raw))
+            firstTime: statement.time(3), lastTime: max(statement.time(3), statement.time(4)),
+            compression: compression, frame: Array(raw))
         let isPlausible =
             (1...1 << 20).contains(chunk.destinations) && (0...1 << 32).contains(chunk.events)
             && (0...1 << 32).contains(chunk.bytes)

@@ -19,7 +19,8 @@ enum Schema {
             guard try !isDamaged(version: version, application: application, columns(of: database)) else {
                 throw database.damage("its header does not match its tables")
             }
-            throw QueueError(application == applicationID ? .newerSchema : .foreign, refusal)
+            let isNewer = application == applicationID && version > Schema.version
+            throw QueueError(isNewer ? .newerSchema : .foreign, refusal)
         }
         if isEmpty {
             try database.execute("PRAGMA page_size = \(FileBounds(options).pageSize)")
@@ -50,6 +51,7 @@ enum Schema {
         guard application == applicationID else {
             return "\(path) is not Spoolship's queue; move it away or name another state_directory"
         }
+        guard version >= 1 else { return "\(path) has an unknown schema \(version); move it away" }
         guard version > Schema.version else { return nil }
         return "\(path) was written by a newer version (schema \(version), this program knows \(Schema.version)); "
             + "install that version again"
@@ -60,9 +62,11 @@ enum Schema {
     ///
     /// A newer version's file, or another program's, differs in its tables.
     static func isDamaged(version: Int, application: Int, _ columns: [String]) throws(QueueError) -> Bool {
-        let bits =
-            (application ^ applicationID).nonzeroBitCount
-            + (version > Schema.version ? version ^ Schema.version : 0).nonzeroBitCount
+        let versionBits = (1...Schema.version).contains(version) ? 0 : version ^ Schema.version
+        // Numbers of 32 bits, which SQLite gives with their sign.
+        let bits = [application ^ applicationID, versionBits].reduce(0) {
+            $0 + UInt32(truncatingIfNeeded: $1).nonzeroBitCount
+        }
         guard bits <= 2 else { return false }
         let known = try Database(path: ":memory:", vfs: nil, isScratch: true)
         defer { known.close() }

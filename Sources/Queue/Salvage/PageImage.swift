@@ -48,25 +48,17 @@ final class PageImage {
 
     // MARK: What nothing uses
 
-    /// What the map of pages says of one.
-    enum Use: UInt8 {
-        case root = 1
-        case free
-        case firstOverflow
-        case laterOverflow
-        case tree
-
-        var isOverflow: Bool { self == .firstOverflow || self == .laterOverflow }
-    }
-
-    /// What a page is used for, as its map says; nil where the map is damaged or says nothing.
-    func use(of number: Int) -> Use? {
-        guard number > 2 else { return number == 1 ? .root : nil }
+    /// Whether nothing uses a page, so that rows on it are old ones; as the list of free pages says where the map is damaged.
+    ///
+    /// By the map, what is neither free nor a root has a parent: a bit that is wrong in its kind hides no rows and brings none back.
+    func isFree(_ number: Int) -> Bool {
+        guard number > 2 else { return false }
         let span = pageSize / 5 + 1
         let mapped = (number - 2) / span * span + 2
-        guard mapped != number else { return nil }
-        guard let map = map(mapped) else { return freed.contains(number) ? .free : nil }
-        return Use(rawValue: map[5 * (number - mapped - 1)])
+        guard mapped != number else { return false }
+        guard let map = map(mapped) else { return freed.contains(number) }
+        let entry = 5 * (number - mapped - 1)
+        return map[entry] == 2 || map[entry] > 2 && map.integer32(at: entry + 1) == 0
     }
 
     /// A page that says of each of the next ones what it is; nil if it cannot be one.

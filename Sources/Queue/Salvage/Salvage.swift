@@ -94,9 +94,8 @@ private struct SalvageCopy {
         try target.database.begin()
         try target.database.execute("DELETE FROM total")
         for number in stride(from: 1, through: image.count, by: 1) {
-            guard let page = image.page(number), let tree = TreePage(page, isFirst: number == 1), isUsed(number) else {
-                continue
-            }
+            guard let page = image.page(number), let tree = TreePage(page, isFirst: number == 1), !image.isFree(number)
+            else { continue }
             for cell in tree.cells {
                 guard let record = tree.record(cell, page, image),
                     let row = SalvagedRow(record.row, record.values, in: tree.kind, of: tables)
@@ -105,11 +104,6 @@ private struct SalvageCopy {
             }
         }
         try target.database.commit()
-    }
-
-    /// Whether a page that looks like rows is none that was given back with old ones on it.
-    private func isUsed(_ number: Int) -> Bool {
-        image.use(of: number).map { $0 != .free && !$0.isOverflow } ?? true
     }
 
     private mutating func insert(_ found: SalvagedRow, isDoubtful: Bool) throws(QueueError) {

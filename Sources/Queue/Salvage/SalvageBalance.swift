@@ -48,8 +48,8 @@ struct SalvageBalance {
         // With those whose chunks are gone: no others are to be made in their place.
         let found = try figuresByLane("SELECT destination, priority, sum(events) FROM delivery GROUP BY 1, 2")
         try database.execute(
-            "DELETE FROM delivery WHERE NOT EXISTS (SELECT 1 FROM chunk WHERE id = chunk AND chunk.priority = "
-                + "delivery.priority AND delivery.first + delivery.events <= chunk.events)")
+            "DELETE FROM delivery WHERE EXISTS (SELECT 1 FROM chunk WHERE id = chunk AND (chunk.priority <> "
+                + "delivery.priority OR delivery.first + delivery.events > chunk.events))")
         var figures = try target.load()
         try takeTotalsFromCopy(&figures.totals)
         var loss = Loss()
@@ -123,27 +123,35 @@ struct SalvageBalance {
 
     /// Makes rows again for chunks whose rows were lost, the newest first: those before them have most likely been sent.
     ///
+    /// Chunks that are lost, too, count among them: made for others in their place, rows would repeat what was sent.
     /// - Parameter events: how many events had rows that are lost; where nobody knows, what may have been sent goes again.
     private func fill(
         _ lane: Lane, _ figures: Figures, missing events: Int, _ tables: borrowing TableWriter
     ) throws(QueueError) {
         var missing = events
+        var isWanted = true
         let all = Set(figures.lanes.map(\.destination)).count
         let chunks = try target.database.prepare(
-            "SELECT id, destinations, wanted_by FROM chunk WHERE priority = \(lane.priority.rawValue) ORDER BY id DESC")
+            "SELECT id, destinations, wanted_by FROM chunk WHERE priority = \(lane.priority.rawValue) UNION ALL "
+                + "SELECT chunk, 0, NULL FROM holding WHERE priority = \(lane.priority.rawValue) "
+                + "AND chunk NOT IN (SELECT id FROM chunk) AND chunk <= \(figures.totals.lastChunk) ORDER BY 1 DESC")
         while missing > 0, try chunks.step() {
-            // To nobody else than whom it was accepted for, whatever is lost.
+            // To nobody else than whom it was accepted for, whatever is lost. A lost one was for the same as the one after it.
             let wanted = chunks.origins(2)
-            guard wanted.isEmpty ? chunks.integer(1) >= all : wanted[lane.destination] != nil else { continue }
-            missing -= try fill(Int64(chunks.integer(0)), lane, tables)
+            if chunks.integer(1) > 0 {
+                isWanted = wanted.isEmpty ? chunks.integer(1) >= all : wanted[lane.destination] != nil
+            }
+            if isWanted { missing -= try fill(Int64(chunks.integer(0)), lane, tables) }
         }
         chunks.reset()
     }
 
-    /// Makes rows for the events of a chunk that a lane has none for; returns how many.
+    /// Makes rows for the events of a chunk that a lane has none for; returns how many, or how many it would be of a lost one.
     private func fill(_ id: Int64, _ lane: Lane, _ tables: borrowing TableWriter) throws(QueueError) -> Int {
         let rows = try target.rows(of: id, in: lane.key)
-        guard let chunk = try target.readChunk(id) else { return 0 }
+        guard let chunk = try target.readChunk(id) else {
+            return rows.isEmpty ? try target.holding(of: id)?.holders.events ?? 0 : 0
+        }
         var gaps: [Range<Int>] = []
         var next = 0
         for row in rows {
@@ -153,20 +161,19 @@ struct SalvageBalance {
         if next < chunk.events { gaps.append(next..<chunk.events) }
         guard !gaps.isEmpty, let lines = unpacker.lines(of: chunk) else { return 0 }
         let accepted = try target.database.integer("SELECT accepted_at FROM chunk WHERE id = \(id)") ?? 0
-        var filled = 0
         for gap in gaps {
             let row = DeliveryRow(
                 chunk: id, first: gap.lowerBound, events: gap.count, bytes: lines.size(gap), firstTime: chunk.firstTime,
                 acceptedAt: Timestamp(nanoseconds: Int64(accepted)), batch: nil, isFormed: false, deadlines: nil)
             try tables.insert(row, in: lane.key)
-            filled += gap.count
         }
-        return filled
+        return gaps.reduce(0) { $0 + $1.count }
     }
 
     /// Counts queued events without rows as lost, and rows that the ledger does not know as accepted.
     private func balance(_ lane: inout Lane) throws(QueueError) -> Int {
         let mine = "WHERE destination = \(lane.destination) AND priority = \(lane.priority.rawValue)"
+        try target.database.execute("DELETE FROM delivery \(mine) AND chunk NOT IN (SELECT id FROM chunk)")
         let queued = try target.sum("events", "delivery \(mine)")
         let missing = lane.ledger.queued - queued
         if missing > 0 {

@@ -53,7 +53,8 @@ struct TreePage {
         var payload = Array(page[place..<place + local])
         var next = local < total ? page.integer32(at: place + local) : 0
         while payload.count < total {
-            guard let bytes = image.page(next), next > 2, image.use(of: next)?.isOverflow ?? true else { return nil }
+            // A page that begins with a tree's kind is none of a chain.
+            guard let bytes = image.page(next), next > 2, ![2, 5, 10, 13].contains(bytes[0]) else { return nil }
             payload += bytes[4..<min(usable, 4 + total - payload.count)]
             next = bytes.integer32(at: 0)
         }

@@ -1,0 +1,134 @@
+import EventLoops
+import Glibc
+import Model
+import TestKit
+import Testing
+
+@testable import Queue
+
+/// What a salvage does with damage that is made where it hurts.
+@Suite("Queue: salvage", .serialized)
+struct QueueSalvageTests {
+    /// How the damage is found.
+    enum Finding: CaseIterable {
+        case atStart
+        case whileRunning
+    }
+
+    @Test(
+        "where a row and its chunk are both lost, that is a loss, and nothing that was sent goes in their place",
+        arguments: Finding.allCases)
+    func nothingInPlaceOfLost(_ finding: Finding) async throws {
+        let fixture = try await queue()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        // Of chunk 60 only the row: it is made again.
+        try change(
+            path, "UPDATE delivery SET bytes = bytes + 1 WHERE chunk IN (30, 45, 60)",
+            "UPDATE chunk SET frame = zeroblob(length(frame)) WHERE id = 30", "DELETE FROM chunk WHERE id = 45")
+        if finding == .atStart { try damageHead(path) }
+        let store = try fixture.open { $0.destinations = ["main", "other"] }
+        #expect(store.snapshot.recoveries == (finding == .atStart ? 1 : 0))
+        let main = try await take(25, store, "main") + take(.max, store, "main")
+        let other = try await take(.max, store, "other")
+        #expect(store.snapshot.recoveries == 1 && store.snapshot.unknownLosses == 0)
+        let lost = Set(1_450..<1_500).union(2_200..<2_250)
+        #expect(main == Array(0..<4_000).filter { !lost.contains($0) })
+        #expect(other == Array(1_000..<4_000).filter { !lost.contains($0) })
+        for lane in store.snapshot.lanes where lane.priority == .normal { #expect(lane.ledger.lost == 100) }
+        await store.close()
+    }
+
+    @Test("a bit that is wrong in a page's kind, in the map of pages, hides no rows and brings none back")
+    func wrongKinds() async throws {
+        let fixture = try await queue()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        var map = Array(try bytes(path)[4_096..<8_192])
+        for entry in 0..<map.count / 5 where map[5 * entry] > 1 { map[5 * entry] ^= 1 }
+        try put(map, at: 4_096, path)
+        try damageHead(path)
+        let store = try fixture.open { $0.destinations = ["main", "other"] }
+        #expect(store.snapshot.recoveries == 1 && store.snapshot.unknownLosses == 0)
+        #expect(try await take(.max, store, "main") == Array(0..<4_000))
+        #expect(try await take(.max, store, "other") == Array(1_000..<4_000))
+        await store.close()
+    }
+
+    @Test("a bit that is wrong in any byte of the file's head: the agent starts, sends everything once, and writes")
+    func everyByteOfTheHead() async throws {
+        let fixture = try await queue()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        var whole = try bytes(path)
+        for place in 0..<100 {
+            // The highest of the owner's and of the schema's number among them.
+            let bit = UInt8(1) << ((place * 5 + 3) % 8)
+            for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) }
+            whole[place] ^= bit
+            try put(whole, at: 0, path)
+            whole[place] ^= bit
+            let store = try fixture.open { $0.destinations = ["main", "other"] }
+            #expect(try await take(.max, store, "main") == Array(0..<4_000), "byte \(place)")
+            #expect(try await take(.max, store, "other") == Array(1_000..<4_000), "byte \(place)")
+            #expect(store.snapshot.failure == nil && store.snapshot.unknownLosses == 0, "byte \(place)")
+            await store.close()
+        }
+    }
+
+    @Test("a chunk's last time that is before its first is damaged: no event counts as too old for it")
+    func lastTimeBeforeFirst() async throws {
+        let fixture = try await queue()
+        try change("\(fixture.options.stateDirectory)/queue.sqlite", "UPDATE chunk SET last_time = 5 WHERE id % 2 = 1")
+        let store = try fixture.open { $0.destinations = ["main", "other"] }
+        #expect(try await store.expire() == 0)
+        #expect(try await take(.max, store, "main") == Array(0..<4_000))
+        await store.close()
+    }
+
+    /// A closed queue of 80 chunks of 50 events for both destinations, of which the second has acknowledged 20.
+    private func queue() async throws -> QueueFixture {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open { $0.destinations = ["main", "other"] }
+        for _ in 0..<80 {
+            var commit = Commit()
+            commit.chunks = [maker.chunk(of: [("shop", 50)], to: ["main", "other"], size: 40, full: true)]
+            commit.read = 50
+            _ = try await store.store(commit)
+        }
+        #expect(try await take(20, store, "other") == Array(0..<1_000))
+        await store.close()
+        return fixture
+    }
+
+    /// The events of some batches, which are acknowledged durably.
+    private func take(_ batches: Int, _ store: QueueStore, _ destination: DestinationName) async throws -> [Int] {
+        var taken: [Int] = []
+        var left = batches
+        while left > 0, let batch = try await store.leaseNext(request(destination)) {
+            taken += numbers(batch)
+            _ = try await store.settle(.acknowledged(batch.header))
+            left -= 1
+        }
+        try await store.flush()
+        return taken
+    }
+
+    // MARK: Damage
+
+    private func change(_ path: String, _ statements: String...) throws {
+        let database = try Database(path: path, vfs: nil)
+        for statement in statements { try database.execute(statement) }
+        database.close()
+    }
+
+    /// SQLite knows the file by its first bytes.
+    private func damageHead(_ path: String) throws { try put([0, 0, 0, 0], at: 0, path) }
+
+    private func put(_ bytes: [UInt8], at place: off_t, _ path: String) throws {
+        let file = try Descriptor(checking: open(path, O_WRONLY | O_CREAT, 0o600), "open")
+        #expect(pwrite(file.raw, bytes, bytes.count, place) == bytes.count)
+    }
+
+    private func bytes(_ path: String) throws -> [UInt8] {
+        try #require(try WholeFile.bytes(of: path, atMost: 16 << 20))
+    }
+}
