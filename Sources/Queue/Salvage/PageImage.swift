@@ -14,7 +14,7 @@ final class PageImage {
     private let newer: [Int: Int]
     /// Whether pages may be older than what was committed: their newest version in the WAL is damaged.
     let mayBeStale: Bool
-    /// Which pages nothing uses, by a map that is sound; nil for one that is not.
+    /// The map that was read last, for pages are asked for in their order; nil for one that is not sound.
     private var maps: [Int: [UInt8]?] = [:]
     private lazy var freed = listedAsFree()
 
@@ -64,16 +64,14 @@ final class PageImage {
     /// A page that says of each of the next ones what it is; nil if it cannot be one.
     private func map(_ number: Int) -> [UInt8]? {
         if let known = maps[number] { return known }
-        var map = page(number)
-        if let bytes = map {
-            let entries = min(pageSize / 5, count - number)
-            let sound = (0..<max(0, entries)).allSatisfy { entry in
+        let entries = max(0, min(pageSize / 5, count - number))
+        let map = page(number).flatMap { bytes in
+            let isSound = (0..<entries).allSatisfy { entry in
                 (1...5).contains(bytes[5 * entry]) && bytes.integer32(at: 5 * entry + 1) <= count
             }
-            if !sound { map = nil }
+            return isSound ? bytes : nil
         }
-        if maps.count > 1_024 { maps.removeAll() }
-        maps[number] = .some(map)
+        maps = [number: map]
         return map
     }
 
@@ -84,10 +82,7 @@ final class PageImage {
         var trunk = first.integer32(at: 32)
         while trunk > 1, trunk <= count, free.insert(trunk).inserted, let bytes = page(trunk) {
             let leaves = min(bytes.integer32(at: 4), pageSize / 4 - 2)
-            for leaf in 0..<leaves {
-                let number = bytes.integer32(at: 8 + 4 * leaf)
-                if number > 1, number <= count { free.insert(number) }
-            }
+            for leaf in 0..<leaves { free.insert(bytes.integer32(at: 8 + 4 * leaf)) }
             trunk = bytes.integer32(at: 0)
         }
         return free

@@ -110,7 +110,7 @@ private struct SalvageCopy {
         var values = found.values
         switch found.table.name {
         case "chunk":
-            guard let checked = checked(chunk: values) else { return }
+            guard let checked = try checked(chunk: values) else { return }
             values = checked
         case "delivery":
             guard isAsStored(delivery: values) else { return }
@@ -150,16 +150,22 @@ private struct SalvageCopy {
         return LaneKey(delivery: values).map { row.check(in: $0) } == check
     }
 
-    /// A chunk's values as its frame says; nil if the frame is not what was stored, or was stored under another number.
-    private func checked(chunk values: [RecordValue]) -> [RecordValue]? {
-        guard case .integer(let id) = values[0], case .integer(let events) = values[3],
+    /// A chunk's values as its frame says; nil if the frame is not what was stored, so that it is lost, or was stored under another number.
+    private func checked(chunk values: [RecordValue]) throws(QueueError) -> [RecordValue]? {
+        guard case .integer(let id) = values[0], case .integer(let priority) = values[1],
+            case .integer(let events) = values[3],
             case .integer(let bytes) = values[4], case .integer(let first) = values[5],
             case .integer(let last) = values[6], case .integer(let packing) = values[8],
-            case .integer(let checksum) = values[9], case .blob(let frame) = values[10],
-            Int64(frame.withUnsafeBytes { crc32($0) }) == checksum,
-            let compression = Compression(rawValue: UInt8(truncatingIfNeeded: packing))
+            case .integer(let checksum) = values[9], case .blob(let frame) = values[10]
         else { return nil }
         if values.count == 13, case .integer(let check) = values[12], check != RowCheck.of(id, checksum) { return nil }
+        guard Int64(frame.withUnsafeBytes { crc32($0) }) == checksum,
+            let compression = Compression(rawValue: UInt8(truncatingIfNeeded: packing))
+        else {
+            // As a holding without a chunk: in its place no other's delivery is made again.
+            try target.statement("REPLACE INTO holding VALUES (?, ?, 0, ?)").run(id, priority, "\(events) 0 ")
+            return nil
+        }
         var checked = values
         checked[5] = .integer(min(first, last))
         checked[6] = .integer(max(first, last))
