@@ -8,10 +8,7 @@ internal import Synchronization
 ///
 /// It lives on a loop on which nothing else depends: the library reads files, which may take as long as a disk does.
 /// Without new entries it sleeps until journald writes some.
-public actor JournalReader {
-    /// The executor is the loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+public actor JournalReader: LoopActor {
     /// How many entries are looked at for a piece.
     private static let pieceEntries = 8192
     /// Of how many sequences whose files are gone the positions are kept: they may come again, or a copy of them.
@@ -20,7 +17,8 @@ public actor JournalReader {
     /// How often is looked whether the paths of the directories still lead to them, of which no watch would tell: a link may be turned, a parent
     /// replaced, something mounted. A journal that cannot be read is tried again as often.
     let look: Duration
-    let loop: EventLoop
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     let options: JournalOptions
     let log: Log
     /// What is read of an entry. Nobody else has it: that is not checked at each field.

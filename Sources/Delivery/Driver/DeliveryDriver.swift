@@ -7,7 +7,7 @@ internal import Synchronization
 ///
 /// It lives on the delivery loop. Results come back to it as inputs; between two inputs nothing changes. Its snapshot
 /// can be read from anywhere at any time.
-public actor DeliveryDriver {
+public actor DeliveryDriver: LoopActor {
     /// Makes a switch durable; nil removes it. Given the switches back at the next start.
     public typealias Persist = @Sendable (_ name: String, _ value: String?) async throws -> Void
 
@@ -22,7 +22,8 @@ public actor DeliveryDriver {
         let continuation: CheckedContinuation<CommandResult, Never>
     }
 
-    let loop: EventLoop
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     let store: any BatchStore
     private let time: any TimeSource
     let log: Log
@@ -85,9 +86,6 @@ public actor DeliveryDriver {
 
     /// How old the snapshot may be while batches come and go.
     private static let publishInterval = Duration.milliseconds(50)
-
-    /// The delivery loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// What delivery does now. From any thread.
     public nonisolated var snapshot: DeliverySnapshot { published.withLock { $0 } }

@@ -9,7 +9,7 @@ public import Model
 /// anything. Without changes nothing runs. It makes no connection and resolves no name.
 ///
 /// Source: rtnetlink(7).
-public actor NetworkMonitor {
+public actor NetworkMonitor: LoopActor {
     /// How long changes are collected before the routes are asked for.
     private static let settling = Duration.milliseconds(500)
     /// Addresses that are nobody's (RFC 5737, RFC 3849): the way to them is the default route. Nothing is sent there.
@@ -17,7 +17,8 @@ public actor NetworkMonitor {
         [198, 51, 100, 1], [0x20, 0x01, 0x0d, 0xb8] + Array(repeating: 1, count: 12),
     ]
 
-    private let loop: EventLoop
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     private let time: any TimeSource
     private let tell: @Sendable (NetworkNews) -> Void
     private var state: NetworkState
@@ -49,9 +50,6 @@ public actor NetworkMonitor {
         self.tell = tell
         state = NetworkState(targets: targets)
     }
-
-    /// The delivery loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Begins to watch; tells at once which destinations are reached.
     ///

@@ -8,10 +8,7 @@ internal import Spool
 ///
 /// A piece's events and the place where it ends go into one transaction: the sender may be interrupted at any moment
 /// and resumes where the queue says. It has a separate intake, because the spool's commits must hold exactly what its checkpoints cover.
-public actor Backfill {
-    /// The reader's loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+public actor Backfill: LoopActor {
     /// What a backfill needs of the configuration.
     public struct Options: Sendable {
         /// What the pass over each line needs.
@@ -36,7 +33,8 @@ public actor Backfill {
     private static let look = Duration.milliseconds(5)
     private static let looks = 200
 
-    private let loop: EventLoop
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     private let store: any CommitStore
     private let time: any TimeSource
     private let log: Log

@@ -9,11 +9,9 @@ internal import Spool
 /// Rereads quarantined lines, beside the spool: those that are now events are accepted, the rest is quarantined again.
 ///
 /// It has a separate intake, because the spool's commits must hold exactly what its checkpoints cover.
-public actor Rereader {
-    /// The reader's loop.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
-    private let loop: EventLoop
+public actor Rereader: LoopActor {
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     private let store: any CommitStore
     private let time: any TimeSource
     private let clock: ClockTrust

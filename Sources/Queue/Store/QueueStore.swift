@@ -13,11 +13,9 @@ internal import Synchronization
 ///
 /// Calls that write and wait at the same time share a transaction (group commit). It lives on a separate loop, so that
 /// an fsync does not stop the others.
-public actor QueueStore: BatchStore, CommitStore {
-    /// The loop it lives on.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
-    nonisolated let loop: EventLoop
+public actor QueueStore: LoopActor, BatchStore, CommitStore {
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     nonisolated let time: any TimeSource
     nonisolated let log: Log
     let observer: @Sendable (QueueSnapshot) -> Void

@@ -10,12 +10,9 @@ internal import Synchronization
 /// It lives on an event loop and does a bounded piece of work at a time. With nothing to do it makes no system call.
 /// Exactly-once hand-over (invariant 1): a file's lines, and how far it was read, go into the same commit; a file is
 /// removed only after the commit that covers all of it.
-public actor SpoolReader {
-    /// Where the reader lives.
-    nonisolated let loop: EventLoop
-    /// The loop, as the compiler checks it.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
+public actor SpoolReader: LoopActor {
+    /// The loop that it lives on.
+    public nonisolated let loop: EventLoop
     let options: SpoolOptions
     let log: Log
     let time: any TimeSource
