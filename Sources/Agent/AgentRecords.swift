@@ -53,7 +53,6 @@ struct AgentRecords: Sendable {
             ])
     }
 
-    /// One record, its content included.
     func show(_ store: RecordStore, _ id: String) async throws -> JSONValue {
         if let record = try await queue.show(store, id: id) { return record }
         throw ControlRefusal(404, "not_found", "there is no record \(id); it may have been removed")

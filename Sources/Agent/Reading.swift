@@ -10,7 +10,6 @@ struct Reading: Sendable {
     /// just what its checkpoints cover.
     let places: [(place: ReadPlace, reader: SpoolReader)]
     let journals: JournalReaders
-    /// The intake of the spool, and those of all that is elsewhere.
     let intakes: (spool: LoopBound<Intake>, others: [LoopBound<Intake>])
 
     var figures: SpoolFigures { places.reduce(spool.figures) { $0.adding($1.reader.figures) } }

@@ -78,7 +78,6 @@ public struct AppSettings: Sendable, Equatable {
         "__REALTIME_TIMESTAMP", "__TIMESTAMP",
     ]
 
-    /// The paths in which something is looked for.
     var paths: [String] { ["severity"] + nameMembers + timeMembers + levelMembers }
 
     package init() {}

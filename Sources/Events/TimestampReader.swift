@@ -10,7 +10,6 @@ struct TimestampReader {
     /// The text of the last date, up to the `T`; zero, which no JSON string can hold, for none.
     private var dateStart: UInt64 = 0
     private var dateEnd: UInt64 = 0
-    /// The beginning of that day.
     private var midnight: Int64 = 0
 
     /// As `TimestampText.parse`.

@@ -8,7 +8,6 @@ struct JournalField: Sendable, Equatable {
     let member: [UInt8]
     /// What goes before its value: a comma, and the member with its quotes and colon.
     let opening: [UInt8]
-    /// Whether digits become a number.
     let isNumber: Bool
 
     init(_ name: String) {

@@ -8,7 +8,6 @@ public struct JournalOptions: Sendable, Equatable {
     public var units: [String] = []
     /// The least severe priority that is read, 0 (emergency) to 7 (debug). An entry without one counts as 6 (information).
     public var priority = 7
-    /// Where reading begins.
     package var since = JournalStart.now
     /// Fields beside the usual ones, by journald's names; `*` for all.
     public var fields: [String] = []

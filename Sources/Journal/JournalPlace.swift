@@ -87,7 +87,6 @@ public struct JournalPiece: Sendable {
     public var lines: [UInt8] = []
     /// Entries that became lines, since the start.
     public var entries = 0
-    /// Entries that were looked at.
     var looked = 0
     package var cut = 0
     /// Whether more can be read at once.

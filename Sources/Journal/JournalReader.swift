@@ -9,7 +9,6 @@ internal import Synchronization
 /// It lives on a loop on which nothing else depends: the library reads files, which may take as long as a disk does.
 /// Without new entries it sleeps until journald writes some.
 public actor JournalReader: LoopActor {
-    /// How many entries are looked at for a piece.
     private static let pieceEntries = 8192
     /// Of how many sequences whose files are gone the positions are kept: they may come again, or a copy of them.
     private static let mostGone = 256
@@ -33,7 +32,6 @@ public actor JournalReader: LoopActor {
     var isStopping = false
     nonisolated let published = Mutex(JournalFigures())
 
-    /// What a journal is while it is open.
     final class Open {
         /// All files, for the library to watch.
         let handle: JournalHandle

@@ -38,7 +38,6 @@ struct Lane {
     /// Events and bytes in batches: formed ones, and full chunks that are or were leased.
     var batchedEvents = 0
     var batchedBytes = 0
-    /// Batches that are not leased.
     var freeBatches = 0
     /// Events of all leases since the queue was opened.
     var handedOut = 0

@@ -50,7 +50,6 @@ struct Command: Sendable {
         /// The agent's control socket: for every command that asks one.
         static let socket = Option(
             "socket FILE", "the agent's control socket; default control.socket of the configuration")
-        /// For commands that print a state.
         static let json = Option("json", "print JSON")
     }
 

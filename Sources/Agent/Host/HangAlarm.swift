@@ -5,7 +5,6 @@ internal import Synchronization
 /// Says in the log for which file the main loop waits when it does not come back in time, because it cannot do so itself.
 final class HangAlarm: Sendable {
     private let main: EventLoop
-    /// Where the time is kept.
     private let other: EventLoop
     private let log: Log
     private let timer = Mutex<EventLoop.TimerID?>(nil)

@@ -66,7 +66,6 @@ struct HostFacts: Sendable {
             locale: found["locale"])
     }
 
-    /// The `device` of events, as the settings want it.
     func device(for settings: Settings) -> DeviceText? {
         DeviceReader.text(
             found, wanted: Set(settings.device.properties.map(\.rawValue)), overrides: settings.device.overrides,

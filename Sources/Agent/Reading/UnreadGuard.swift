@@ -47,7 +47,6 @@ actor UnreadGuard: MetricCollector, LoopActor {
         queueChanged()
     }
 
-    /// To be called when the queue has changed.
     func queueChanged() {
         guard bound.most > 0, timer == nil, isFull || !bound.behind.isEmpty else { return }
         timer = loop.after(UnreadGuard.interval) {

@@ -18,7 +18,6 @@ actor ExpiryRounds: LoopActor {
         self.queue = queue
     }
 
-    /// To be called when the queue has changed.
     func queueChanged() {
         guard timer == nil, queue.snapshot.lanes.contains(where: { $0.ledger.queued > 0 }) else { return }
         timer = loop.after(ExpiryRounds.interval) { Task(executorPreference: self.loop) { await self.expire() } }

@@ -11,7 +11,6 @@ struct StatusHistory: Sendable, Equatable {
         var accepted: Int
         var acknowledged: Int
         var queued: Int
-        /// What the queue holds, in bytes.
         var bytes: Int
     }
 

@@ -15,7 +15,6 @@ struct StatusReport: Sendable {
         var state: DestinationStateName
         /// Where it is, without user, password, path and query: `https://logs.example`.
         var address: String?
-        /// Since when, if that is known.
         var since: Timestamp?
         /// When something is next tried by itself.
         var nextAttempt: Timestamp?

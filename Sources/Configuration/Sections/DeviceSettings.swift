@@ -10,7 +10,6 @@ package enum DeviceProperty: String, Sendable, CaseIterable {
     case kernel
     /// The machine's, by its firmware.
     case model, manufacturer
-    /// The agent's.
     case locale
     /// Minutes east of UTC, at the event's time.
     case timeZoneOffset = "time_zone_offset"

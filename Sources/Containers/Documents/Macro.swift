@@ -29,7 +29,6 @@ public struct Value: Sendable, Equatable {
 
 /// Macros without parameters. They need no definition: a document may use their names unless it gives them to others.
 package enum StandardMacro: String, Sendable, CaseIterable {
-    /// The event's name.
     case event
     case app
     /// The app's version (`device.app_version`).

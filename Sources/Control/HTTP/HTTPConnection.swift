@@ -45,7 +45,6 @@ final class HTTPConnection {
         self.owner = owner
     }
 
-    /// Bytes that wait for the client.
     var waiting: Int { output.count - sent }
 
     /// Whether nothing of a request has come yet.

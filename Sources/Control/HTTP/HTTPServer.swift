@@ -12,7 +12,6 @@ struct HTTPServerOptions: Sendable {
     var answer = Duration.seconds(60)
     /// Bytes of a request's line and headers.
     var headerBytes = 16_384
-    /// Bytes of a request's body.
     var bodyBytes = 1_048_576
     /// Bytes of a streaming answer that may wait for a slow client.
     var streamBytes = 262_144

@@ -5,7 +5,6 @@ extension DestinationMachine {
     /// How soon a sender that found no route looks again.
     private static let offlineRecheck = Duration.seconds(30)
 
-    /// The destination has answered, or not.
     mutating func sent(_ number: UInt64, _ outcome: Outcome, _ apps: [String], at now: Moment) {
         guard let attempt = attempts[number], case .sending(let sent) = attempt.phase else { return }
         var batch = sent.content

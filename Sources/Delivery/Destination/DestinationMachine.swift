@@ -94,7 +94,6 @@ struct DestinationMachine: Sendable {
         /// Free batches that were handed over since the summary last changed. The summary may not show it yet; should it
         /// have shown it before, it counts no more after a moment.
         var takenFree = 0
-        /// When that moment is over.
         var takenUntil: BootInstant?
     }
 
@@ -144,7 +143,6 @@ struct DestinationMachine: Sendable {
     /// The largest batch that it took among the last hundred or so, in uncompressed bytes.
     var largestTaken = 0
     var counters = DeliveryCounters()
-    /// Spreads the waits.
     var random: RepeatableRandom
     var lastSuccess: Timestamp?
     var lastFailure: (failure: Failure, at: Timestamp)?

@@ -4,7 +4,6 @@ internal import EventLoops
 ///
 /// A clock that was set back never makes it longer than it was; one that was set forward ends it.
 enum KeptWait {
-    /// The text to keep.
     static func value(of wait: Duration, at now: Moment) -> String {
         "\(wait.nanosecondsClamped / 1_000_000) \((now.wall + wait).milliseconds)"
     }

@@ -4,11 +4,9 @@ internal import Model
 /// path; what is below it is looked for only where it is asked for.
 struct Candidates {
     struct Path {
-        /// As it is written in settings.
         let name: String
         /// The scanner's place of the member.
         let slot: Int
-        /// Where it leads from there.
         let below: [[UInt8]]
         /// What a number in it means as a severity.
         let scale: SeverityScale

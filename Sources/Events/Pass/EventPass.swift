@@ -90,7 +90,6 @@ public struct EventPass: ~Copyable {
     // What is added.
     var ids = EventIDs()
     var tail = Tail()
-    /// The same for records.
     var recordTail = Tail()
     var added = AddedMembers()
 

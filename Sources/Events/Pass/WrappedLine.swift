@@ -4,7 +4,6 @@ internal import Model
 struct WrappedLine {
     /// What the program wrote, without the line feed at its end.
     var text: [UInt8] = []
-    /// `stdout` or `stderr`.
     var stream: [UInt8] = []
     /// When the runtime got it, as it says.
     var time: [UInt8] = []

@@ -21,7 +21,6 @@ enum MemberName: Int, CaseIterable {
 struct Member {
     /// The opening quote of its name.
     var key = 0
-    /// The first byte of its value.
     var value = 0
     /// The byte after its value.
     var end = 0

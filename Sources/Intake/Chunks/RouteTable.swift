@@ -19,7 +19,6 @@ public struct RouteTable: Sendable, Equatable {
         }
     }
 
-    /// In the order of the configuration.
     var destinations: [Destination] = []
     /// How large batches may be where a destination has no limits of its own.
     var standard: ChunkLimits

@@ -1,6 +1,5 @@
 /// How the agent verifies a destination, and how it authenticates to it.
 public struct TLSOptions: Sendable, Equatable {
-    /// The lowest version that is accepted.
     package enum Version: String, Sendable, CaseIterable {
         case tls12 = "1.2"
         case tls13 = "1.3"

@@ -61,7 +61,6 @@ public struct Template: Sendable, Hashable, ExpressibleByStringLiteral {
     /// A text without placeholders.
     public init(stringLiteral text: String) { self.init(text.isEmpty ? [] : [.text(text)], for: .label) }
 
-    /// The template as it is written.
     package var text: String {
         filled { field in
             if case .member(let path) = field { return "{member:\(path)}" }
@@ -71,7 +70,6 @@ public struct Template: Sendable, Hashable, ExpressibleByStringLiteral {
 
     package var isEmpty: Bool { pieces.isEmpty }
 
-    /// What its placeholders stand for.
     package var fields: [Field] {
         pieces.compactMap { if case .field(let field) = $0 { field } else { nil } }
     }

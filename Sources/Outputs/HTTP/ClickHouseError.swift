@@ -11,7 +11,6 @@ struct ClickHouseError {
         case passing
         /// The query in the address is wrong, or does not fit the table.
         case query
-        /// There is no such table.
         case table
         /// Credentials or permissions.
         case access

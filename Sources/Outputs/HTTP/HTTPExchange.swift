@@ -52,11 +52,8 @@ package struct HTTPAnswer: Sendable, Equatable {
     /// `x-ms-retry-after-ms`.
     var retryAfterMilliseconds: String?
     var date: String?
-    /// `ETag`, of answers to a GET.
     var etag: String?
-    /// `Content-Range`, of answers to a GET.
     var contentRange: String?
-    /// `Content-Length`, of answers to a GET.
     var contentLength: String?
     /// `X-ClickHouse-Exception-Code`.
     var clickHouseCode: String?

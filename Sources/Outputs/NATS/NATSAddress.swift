@@ -1,13 +1,11 @@
 internal import EventLoops
 internal import Model
 
-/// One server: where it is, and how it is spoken to.
 struct NATSAddress: Hashable, Sendable {
     /// A name or a number, IPv6 without brackets.
     let host: String
     /// 4222 where none is written.
     let port: UInt16
-    /// Whether `tls://` was written.
     var isTLS = false
     /// The name that its certificate must be for; nil: `host`.
     ///

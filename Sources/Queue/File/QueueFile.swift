@@ -177,7 +177,6 @@ final class QueueFile {
         }
     }
 
-    /// A row of `delivery` that is what was stored.
     private func readRow(_ statement: Statement) throws(QueueError) -> (lane: LaneKey, row: DeliveryRow) {
         let row = DeliveryRow(statement)
         guard row.isPlausible, let lane = LaneKey(statement),

@@ -168,7 +168,6 @@ extension QueueState {
         return LoadedBatch(batch: Batch(header: header, parts: parts), held: held, newest: newest)
     }
 
-    /// What is said of a batch of rows.
     func header(_ id: BatchID, _ rows: [DeliveryRow], _ lane: Int) -> BatchHeader {
         let never = Timestamp(nanoseconds: .max)
         return BatchHeader(

@@ -18,7 +18,6 @@ struct DropFiles {
     var inHand: Set<FileID> = []
     /// Those that are in the queue and could not be removed: tried again when they are found again.
     var stuck: [FileID: [DoneRecord]] = [:]
-    /// Those of them that have to stay, with the names that they have.
     var staying: [FileID: (directory: SpoolDirectory, name: FileName)] = [:]
     /// Those that are in the queue and whose removal was not durable when the reader started.
     var doneBefore: [FileID: [DoneRecord]] = [:]

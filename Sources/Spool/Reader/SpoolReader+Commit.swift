@@ -33,7 +33,6 @@ struct Pass {
         files.removeAll { $0 === file }
     }
 
-    /// The place of a file that is not in `files`.
     mutating func keep(_ checkpoint: Checkpoint, of id: FileID) {
         places[id] = checkpoint
         forgotten.remove(id)

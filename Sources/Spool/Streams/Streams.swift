@@ -113,7 +113,6 @@ struct Streams {
         return contents
     }
 
-    /// All of a file is in the queue.
     mutating func isRead(_ file: AppendFile) {
         file.unreadSince = nil
         unread[file.id] = nil

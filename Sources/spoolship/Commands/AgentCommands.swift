@@ -65,7 +65,6 @@ extension Command {
 }
 
 extension Command.Option {
-    /// For commands that delete.
     static let yes = Command.Option("yes", letter: "y", "do not ask")
 }
 

@@ -117,7 +117,6 @@ extension Evaluation {
         (subject?.isPush == true ? member(WantedMembers.event) : member(container.nameNode)) ?? .null
     }
 
-    /// Gives the name of the event as text.
     func withEventName<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         let name = eventName()
         if case .text(let range) = name {

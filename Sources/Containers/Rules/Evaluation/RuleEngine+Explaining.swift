@@ -14,7 +14,6 @@ public struct TagExplanation: Sendable, Equatable {
 
     package struct ConditionExplanation: Sendable, Equatable {
         package let condition: Condition
-        /// What its macro gave.
         package let value: JSONValue
         package let comparand: JSONValue
         package let holds: Bool

@@ -1,6 +1,5 @@
 package import Model
 
-/// One JSON array of all events.
 package struct JSONArrayEncoder: BatchEncoder {
     package init() {}
 
