@@ -11,6 +11,9 @@ public struct EventSource {
     let isBackfill: Bool
 }
 
+/// Which members of an app tags hide, by the names that lead to them, and a number that changes with them.
+public typealias HiddenPaths = (number: Int, hides: ([[UInt8]]) -> Bool)
+
 /// What the pass keeps of an app: its settings, ready for use, and the names it has used today.
 final class AppState {
     let name: String
@@ -33,6 +36,8 @@ final class AppState {
     private var renderedDevice: (text: [UInt8], from: Timestamp, until: Timestamp)?
     /// The rules that can fit, in their order.
     private(set) var rules: [NameRule] = []
+    /// The number of the hidden members that the candidates leave out.
+    private(set) var hiding: Int?
     /// Whether the queue may have the names of its events.
     var storesNames = true
     /// How many sources had been begun when one of it was.
@@ -60,12 +65,13 @@ final class AppState {
         names.deallocate()
     }
 
-    func configure(_ options: EventOptions, _ watched: WatchedNames) {
+    func configure(_ options: EventOptions, _ watched: WatchedNames, _ hiding: HiddenPaths? = nil) {
+        self.hiding = hiding?.number
         settings = options.apps[name] ?? options.defaults
         defaultNameMember = Array("\"name\":".utf8) + JSONText.quoted(settings.defaultEventName)
-        nameCandidates = Candidates(settings.nameMembers, watched)
-        timeCandidates = Candidates(settings.timeMembers, watched)
-        levelCandidates = Candidates(settings.levelMembers, watched)
+        nameCandidates = Candidates(settings.nameMembers, watched, hiding: hiding)
+        timeCandidates = Candidates(settings.timeMembers, watched, hiding: hiding)
+        levelCandidates = Candidates(settings.levelMembers, watched, hiding: hiding)
         addsSeverity = settings.levelMembers != Severity.usualMembers || settings.levelScale != .auto
         severityBit = Candidates(["severity"], watched).mask
         zone = settings.zone ?? options.zone

@@ -194,7 +194,7 @@ public final class Intake: SpoolSink {
         let commitBytes = settings.commitBytes
         rules?.refresh()
         let rules = rules.flatMap { $0.isIdle ? nil : $0 }
-        (pass.withheld, pass.isSearched) = rules?.engine.hidingTexts(of: source.app) ?? (.none, false)
+        (pass.withheld, pass.isSearched, pass.hiding) = rules?.engine.hiding(of: source.app) ?? (.none, false, nil)
         pass.begin(
             eventSource(source), producer: source.producer, path: source.path, wasClosed: source.wasClosed, at: now,
             isSynchronised: isClockTrusted(), using: &random)

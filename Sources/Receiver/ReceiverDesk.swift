@@ -140,7 +140,6 @@ final class ReceiverDesk: Sendable {
         return exchange.fault == .cutAfterStoring ? .cut : verdict
     }
 
-    /// The unpacked body, in bounded memory.
     private func unpack(_ body: [UInt8], _ compression: Compression) throws(FrameError) -> [UInt8] {
         guard compression != .none else { return body }
         let decompressor = try FrameDecompressor()

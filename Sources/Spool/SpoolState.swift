@@ -76,7 +76,6 @@ public struct SpoolState: Sendable, Equatable {
         }
     }
 
-    /// The directory of ours in a spool.
     static func folder(in spool: String, makes: Bool = false) throws(SystemError) -> Descriptor {
         if makes, mkdir("\(spool)/.spoolship", 0o755) != 0, errno != EEXIST { throw SystemError("mkdir") }
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW

@@ -6,7 +6,6 @@ internal import COpenSSL
 internal import CSQLite
 internal import CZstd
 
-/// What this binary was made of.
 enum Build {
     /// The version, by semver.org.
     static let version = "0.1.0"

@@ -31,7 +31,6 @@ struct Command: Sendable {
         let choices: [String]
         /// Whether it may be given more than once.
         let repeats: Bool
-        /// What it does, in one line.
         let help: String
 
         /// - Parameter usage: its long name, and what its value is called where it has one, as help shows them: `ttl DURATION`.

@@ -50,6 +50,18 @@ extension EndToEnd {
             #expect(code == 0, "\(lines.joined(separator: "\n"))")
         }
 
+        @Test(
+            "trial 4, 13 and 14: paths with dots are proved in both spellings, lists in their own",
+            arguments: [
+                (#"["user.email"]"#, "user.email", 0), (#"["process.command_line"]"#, "process.command_line", 0),
+                (#"[["user.email"]]"#, #"["user.email"]"#, 0), (#"[["user.email"]]"#, "user.email", 1),
+                (#"[["user","email"]]"#, "user.email", 1),
+            ])
+        func spellings(paths: String, path: String, code: Int32) throws {
+            let result = try prove("\"type\":\"redact\",\"paths\":\(paths)", path: path)
+            #expect(result.code == code, "\(result.lines.joined(separator: "\n"))")
+        }
+
         @Test("33: a tag for another member leaves the value in every place, and the proof says so")
         func everywhere() throws {
             let (code, lines) = try prove(#""type":"redact","paths":["properties.mail"]"#)

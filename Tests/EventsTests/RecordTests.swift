@@ -41,6 +41,35 @@ struct RecordTests {
         if known.time != nil { #expect(second.eventTime == time ?? Reading.now, "\(line)") }
     }
 
+    @Test("trial 4, 15: no name, time or severity is made of members that tags hide; others take their place")
+    func hiddenSources() throws {
+        var reading = Reading(
+            try options {
+                $0.kind = .log
+                $0.nameMembers = ["who"]
+                $0.timeMembers = ["when.at"] + $0.timeMembers
+                $0.levelMembers = ["sev"]
+            })
+        let line =
+            #"{"when":{"at":"2026-11-20T09:00:00Z"},"who":"SECRET","sev":"error","when.at":"2026-11-20T09:00:00Z"}"#
+        let before = try #require(reading.read(line).output)
+        for copy in [#""name":"SECRET""#, #""timestamp":"2026-11-20T09"#, #""severity":"error""#] {
+            #expect(before.contains(copy), "\(before)")
+        }
+        let hidden = [["who"], ["when", "at"], ["when.at"], ["sev"]]
+        reading.pass.hiding = (1, { names in hidden.contains(names.map { String(decoding: $0, as: UTF8.self) }) })
+        let after = try #require(reading.read(line).output)
+        #expect(
+            after.contains(#""name":"log""#) && !after.contains("timestamp") && !after.contains("severity"), "\(after)")
+        #expect(reading.pass.counts[.noTime] == 1)
+        let other = try #require(
+            reading.read(#"{"when":{"at":"2026-11-20T09:00:00Z"},"ts":"2026-11-20T08:00:00Z"}"#).output)
+        #expect(other.contains(#""timestamp":"2026-11-20T08"#), "\(other)")
+        // Where nothing is hidden any more they count again.
+        reading.pass.hiding = nil
+        #expect(reading.read(line).output?.contains(#""name":"SECRET""#) == true)
+    }
+
     @Test("docs/existing-logs.md has a row for each logger, with its time and severity, and no other rows")
     func page() throws {
         let page = try String(contentsOfFile: "\(GoldenFile.root)/docs/existing-logs.md", encoding: .utf8)

@@ -344,7 +344,7 @@ complete -c spoolship -n '__fish_seen_subcommand_from container; and __fish_seen
 complete -c spoolship -n '__fish_seen_subcommand_from container; and __fish_seen_subcommand_from test' -l config -r -F -d 'the configuration; default /etc/spoolship/spoolship.toml'
 complete -c spoolship -n '__fish_seen_subcommand_from container; and __fish_seen_subcommand_from test' -l help -s h -d 'show this help'
 complete -c spoolship -f -n '__fish_seen_subcommand_from privacy; and __fish_seen_subcommand_from prove'
-complete -c spoolship -n '__fish_seen_subcommand_from privacy; and __fish_seen_subcommand_from prove' -l path -x -d 'where the value is, as in a tag: properties.email; or id, which only patterns search'
+complete -c spoolship -n '__fish_seen_subcommand_from privacy; and __fish_seen_subcommand_from prove' -l path -x -d 'where the value is, as in a tag: properties.email, ["a.b"]; id, for patterns'
 complete -c spoolship -n '__fish_seen_subcommand_from privacy; and __fish_seen_subcommand_from prove' -l document -r -F -d 'a container\'s document; default the configuration\'s'
 complete -c spoolship -n '__fish_seen_subcommand_from privacy; and __fish_seen_subcommand_from prove' -l app -x -d 'the app of the events; default the first that a container names, else default'
 complete -c spoolship -n '__fish_seen_subcommand_from privacy; and __fish_seen_subcommand_from prove' -l events -r -F -d 'events to plant the marker in; default one named Proof'

@@ -599,7 +599,7 @@ _spoolship() {
         ;;
     'privacy prove')
         _arguments \
-            '--path[where the value is, as in a tag\: properties.email; or id, which only patterns search]:PATH: ' \
+            '--path[where the value is, as in a tag\: properties.email, \["a.b"\]; id, for patterns]:PATH: ' \
             '*--document[a container'\''s document; default the configuration'\''s]:FILE:_files' \
             '--app[the app of the events; default the first that a container names, else default]:APP: ' \
             '--events[events to plant the marker in; default one named Proof]:FILE:_files' \

@@ -153,7 +153,8 @@ struct DocumentNode {
 
     func memberPath() throws(ContainerError) -> MemberPath {
         var names: [String]
-        if case .string(let text) = value {
+        let text = value.string
+        if let text {
             names = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
         } else {
             names = []
@@ -162,7 +163,7 @@ struct DocumentNode {
         guard !names.isEmpty, names.count <= DocumentLimits.depth, names.allSatisfy({ !$0.isEmpty }) else {
             throw error("must be a path such as \"properties.Category\", or a list of names")
         }
-        return MemberPath(names)
+        return MemberPath(names: names, isDotted: text != nil)
     }
 }
 

@@ -73,16 +73,17 @@ extension Macro {
         case "data_layer", "event_property", "event_member":
             let members = try read("path", "default")
             let path = try members.required("path").memberPath()
-            let standard = try members.defaultValue()
+            let value = try members.defaultValue()
             switch word {
-            case "data_layer": kind = .dataLayer(path: path, default: standard)
-            case "event_property": kind = .member(path: MemberPath(["properties"] + path.names), default: standard)
-            default: kind = .member(path: path, default: standard)
+            case "data_layer": kind = .dataLayer(path: path, default: value)
+            case "event_property": kind = .member(path: MemberPath(names: ["properties"] + path.names), default: value)
+            default: kind = .member(path: path, default: value)
             }
         case "device_property":
             let members = try read("name", "default")
             kind = .member(
-                path: MemberPath(["device", try members.required("name").name()]), default: try members.defaultValue())
+                path: MemberPath(names: ["device", try members.required("name").name()]),
+                default: try members.defaultValue())
         case "function_call":
             let members = try read("function", "parameters")
             kind = .functionCall(

@@ -67,7 +67,7 @@ extension Tag {
             if let pattern = members.optional("pattern") {
                 if text == "" { throw node.error("with must not be empty beside a pattern") }
                 action = .scrub(
-                    paths: try members.optional("paths")?.memberPaths() ?? [MemberPath(["**"])],
+                    paths: try members.optional("paths")?.memberPaths() ?? [MemberPath(names: ["**"])],
                     patterns: try pattern.patterns(), with: text ?? "[redacted]")
             } else {
                 action = .redact(paths: try members.required("paths").memberPaths(), with: text)
@@ -108,7 +108,7 @@ extension Tag {
             changed = [path]
             mayTakeName = value.mayBeName
         case .rename(let path, let name):
-            changed = [path, MemberPath(path.names.dropLast() + [name])]
+            changed = [path, MemberPath(names: path.names.dropLast() + [name])]
         case .redact(let paths, let text):
             changed = paths
             mayTakeName = text.map { !$0.isEmpty } ?? false

@@ -196,12 +196,12 @@ struct WhenExpression {
             throw error("\(quoted(name)) is not a path", at: start)
         }
         if known.contains(name) || names.count == 1 && StandardMacro(rawValue: name) != nil { return name }
-        let rest = MemberPath(Array(names.dropFirst()))
+        let rest = MemberPath(names: Array(names.dropFirst()))
         let kind: Macro.Kind
         switch (names[0], names.count) {
         case ("name", 1): kind = .standard(.event)
         case ("event", 2...): kind = .member(path: rest, default: .null)
-        case ("properties", 2...), ("device", 2...): kind = .member(path: MemberPath(names), default: .null)
+        case ("properties", 2...), ("device", 2...): kind = .member(path: MemberPath(names: names), default: .null)
         case ("data_layer", 2...): kind = .dataLayer(path: rest, default: .null)
         default:
             throw error(

@@ -72,36 +72,35 @@ struct DataLayer: Sendable {
         return isChanged
     }
 
-    /// Takes out what stands at these names, in each element of lists on the way; gives whether anything did.
-    private mutating func remove(_ names: [[UInt8]]) -> Bool {
-        let start = PathSteps.start(names)
-        guard !PathSteps.isAtEnd(start, names) else {
+    /// Takes out what the path leads to, in each element of lists on the way; gives whether anything did.
+    private mutating func remove(_ path: PathSteps) -> Bool {
+        guard !path.isAtEnd(path.start) else {
             defer { self = DataLayer() }
             return !root.isEmpty
         }
         var all = Node.map(root)
-        guard DataLayer.remove(names, start, from: &all), case .map(let members) = all else { return false }
+        guard DataLayer.remove(path, path.start, from: &all), case .map(let members) = all else { return false }
         root = members
         size = root.reduce(0) { $0 + $1.key.count + 4 + DataLayer.weight($1.value) }
         return true
     }
 
-    private static func remove(_ names: [[UInt8]], _ states: UInt64, from node: inout Node) -> Bool {
+    private static func remove(_ path: PathSteps, _ states: UInt64, from node: inout Node) -> Bool {
         var isChanged = false
         switch node {
         case .scalar: break
         case .map(var members):
             for (name, inner) in members {
-                let next = PathSteps.next(states, names, after: name)
+                let next = path.next(states, name)
                 var inner = inner
-                let isEnd = PathSteps.isAtEnd(next, names)
-                guard isEnd || next != 0 && remove(names, next, from: &inner) else { continue }
+                let isEnd = path.isAtEnd(next)
+                guard isEnd || next != 0 && remove(path, next, from: &inner) else { continue }
                 members[name] = isEnd ? nil : inner
                 isChanged = true
             }
             node = .map(members)
         case .list(var elements):
-            for index in elements.indices where remove(names, states, from: &elements[index]) { isChanged = true }
+            for index in elements.indices where remove(path, states, from: &elements[index]) { isChanged = true }
             node = .list(elements)
         }
         return isChanged

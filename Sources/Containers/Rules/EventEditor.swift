@@ -45,15 +45,15 @@ struct EventEditor: ~Copyable {
     }
 
     /// Changes what a path leads to; `takesName` says whether that may be the event's name.
-    mutating func change(_ names: [[UInt8]], _ change: PathFinder.Change, takesName: Bool = true) {
+    mutating func change(_ path: PathSteps, _ change: PathFinder.Change, takesName: Bool = true) {
         setWanted()
-        splice(PathFinder(base, to: current.count, names, change, takesName: takesName, most: most).edits)
+        splice(PathFinder(base, to: current.count, path, change, takesName: takesName, most: most).edits)
     }
 
     /// Gives a member another name in its place, wherever the names lead; members that had it go.
     mutating func rename(_ names: [[UInt8]], to name: String) {
         guard names.last != name.bytes else { return }
-        change(names, .rename(to: name.bytes))
+        change(PathSteps(names), .rename(to: name.bytes))
     }
 
     // A buffer of lines always has storage.

@@ -5,9 +5,9 @@ internal import Model
 /// goes to the quarantine.
 struct HiddenMembers {
     /// Redacting and hashing, in the order of containers and tags, for members under each name that they may have had.
-    let actions: [CompiledTag.Action]
+    let actions: [(paths: [PathSteps], hiding: CompiledTag.Hiding)]
     /// The same members, by their names in a data layer; an empty path is all of it.
-    let layerPaths: [[[UInt8]]]
+    let layerPaths: [PathSteps]
     /// What is taken out of texts, in data layers out of all of them.
     let scrubbers: [Scrubber]
 
@@ -17,6 +17,8 @@ struct HiddenMembers {
     let withheldTexts: WithheldTexts
     /// Whether what is remembered of an app has hidden members: what tells its sessions and processes apart, and the names of its events.
     let memory: (sessions: Bool, names: Bool)
+    /// Where members are that give the agent nothing: what it copied from them would leave.
+    let uncopied: Set<PathSteps>
 
     init(_ containers: [CompiledContainer]) {
         let lengths = containers.reduce(into: Set()) { $0.formUnion($1.facts.keyLengths) }
@@ -25,69 +27,58 @@ struct HiddenMembers {
 
     /// - Parameter keyLengths: to what names of properties may be cut before tags see them.
     init(_ tags: [CompiledTag], keyLengths: Set<Int>) {
-        func all(_ names: [[[UInt8]]], _ renames: [(from: [[UInt8]], to: [[UInt8]])]) -> [[[UInt8]]] {
-            HiddenMembers.all(names, before: renames).map { HiddenMembers.uncut($0, keyLengths) }
-        }
-        var scrubbers: [Scrubber] = []
-        var actions: [CompiledTag.Action] = []
+        var actions: [(paths: [PathSteps], hiding: CompiledTag.Hiding)] = []
         var renames: [(from: [[UInt8]], to: [[UInt8]])] = []
-        var paths: Set<[[UInt8]]> = []
-        var searched: Set<[[UInt8]]> = []
         for tag in tags {
             switch tag.action {
             case .rename(let names, let name): renames.append((names, names.dropLast() + [Array(name.utf8)]))
-            case .redact(let names, let text):
-                let all = all(names, renames)
-                paths.formUnion(all)
-                actions.append(.redact(names: all, with: text))
-            case .hash(let names, let hashing):
-                let all = all(names, renames)
-                paths.formUnion(all)
-                actions.append(.hash(names: all, hashing))
-            case .scrub(let names, let scrubber):
-                let all = all(names, renames)
-                searched.formUnion(all)
-                actions.append(.scrub(names: all, scrubber))
-                scrubbers.append(scrubber)
+            case .hide(let paths, let hiding):
+                let all = HiddenMembers.all(paths, before: renames)
+                actions.append((all.map { HiddenMembers.uncut($0, keyLengths) }, hiding))
             default: break
             }
         }
         self.actions = actions
-        let findsInText = actions.allSatisfy { action in
-            guard case .scrub(let paths, _) = action else { return false }
-            return paths.contains { PathSteps.rests(of: $0, after: ["message".bytes]).contains([]) }
+        let findsInText = actions.allSatisfy { paths, hiding in
+            hiding.scrubber != nil && paths.contains { $0.covers(["message".bytes]) }
         }
         withheldTexts = actions.isEmpty ? .none : findsInText ? .pieces : .members
-        self.scrubbers = scrubbers
-        func hides(_ names: String...) -> Bool {
-            names.contains { name in
-                paths.union(searched).contains { PathSteps.rests(of: $0, after: [name.bytes]).contains([]) }
-            }
-        }
+        scrubbers = actions.compactMap(\.hiding.scrubber)
+        let taken = Set(actions.filter { $0.hiding.scrubber == nil }.flatMap(\.paths))
+        let all = taken.union(actions.flatMap(\.paths))
+        func hides(_ names: String...) -> Bool { names.contains { name in all.contains { $0.covers([name.bytes]) } } }
         memory = (sessions: hides("session_id", "process", "pid"), names: hides("name"))
-        layerPaths = Set(paths.flatMap { HiddenMembers.layerPaths($0) }).sorted { $0.count < $1.count }
+        layerPaths = Set(taken.flatMap { HiddenMembers.layerPaths($0) }).sorted { $0.names.count < $1.names.count }
+        // What searches all of an event finds it in a copy, too.
+        uncopied = all.filter { taken.contains($0) || $0.names != [PathSteps.anyDepth] }
     }
 
     /// The same path where a name in it may be what a limit leaves of longer ones: those are hidden, too.
-    private static func uncut(_ names: [[UInt8]], _ lengths: Set<Int>) -> [[UInt8]] {
-        names.indices.map { place in
-            guard PathSteps.mayBeProperty(place, of: names) else { return names[place] }
-            let length = String(decoding: names[place], as: UTF8.self).utf16.count
-            // A cut is never within a character, so it may leave one unit less.
-            guard lengths.contains(length) || lengths.contains(length + 1) else { return names[place] }
-            return names[place] + [RawJSON.anyEnd]
+    private static func uncut(_ path: PathSteps, _ lengths: Set<Int>) -> PathSteps {
+        // A cut is never within a character, so it may leave one unit less.
+        let lengths = lengths.union(lengths.map { $0 - 1 })
+        let names = path.names.indices.map { end in
+            let isCut = ((path.isDotted ? 0 : end)...end).contains { start in
+                let name = Array(path.names[start...end].joined(separator: [PathSteps.dot]))
+                return PathSteps.mayBeProperty(start, of: path.names)
+                    && lengths.contains(String(decoding: name, as: UTF8.self).utf16.count)
+            }
+            let name = path.names[end]
+            return isCut && name.last ?? 0 < 0xFD ? name + [PathSteps.anyEnd] : name
         }
+        return path.with(names)
     }
 
     /// The paths, and the paths that members there may have had before earlier tags renamed them.
     private static func all(
-        _ paths: [[[UInt8]]], before renames: [(from: [[UInt8]], to: [[UInt8]])]
-    ) -> [[[UInt8]]] {
+        _ paths: [PathSteps], before renames: [(from: [[UInt8]], to: [[UInt8]])]
+    ) -> [PathSteps] {
         var all = paths
         for rename in renames.reversed() {
             for path in all {
-                for rest in PathSteps.rests(of: path, after: rename.to) where !all.contains(rename.from + rest) {
-                    all.append(rename.from + rest)
+                for rest in path.rests(after: rename.to) {
+                    let before = rest.with(rename.from + rest.names)
+                    if !all.contains(before) { all.append(before) }
                 }
             }
         }
@@ -95,11 +86,11 @@ struct HiddenMembers {
     }
 
     /// Where a layer may hold it: an event's properties are at its top, those of a push may be named as in an event.
-    private static func layerPaths(_ names: [[UInt8]]) -> [[[UInt8]]] {
-        switch names.first {
-        case "properties".bytes, PathSteps.anyName: [names, Array(names.dropFirst())]
-        case WantedMembers.name[0] where names.count == 1: [names, WantedMembers.event]
-        default: [names]
+    private static func layerPaths(_ path: PathSteps) -> [PathSteps] {
+        switch path.names.first {
+        case "properties".bytes, PathSteps.anyName: [path, path.with(Array(path.names.dropFirst()))]
+        case WantedMembers.name[0] where path.names.count == 1: [path, path.with(WantedMembers.event)]
+        default: [path]
         }
     }
 }
@@ -110,10 +101,11 @@ extension CompiledContainer {
 }
 
 extension RuleEngine {
-    /// Which texts of an app may not leave, and whether patterns look for parts of texts.
-    public func hidingTexts(of app: String) -> (withheld: WithheldTexts, isSearched: Bool) {
+    /// Which texts of an app may not leave, whether patterns look for parts of texts, and of which members nothing is copied.
+    public func hiding(of app: String) -> (withheld: WithheldTexts, isSearched: Bool, paths: HiddenPaths?) {
         let hidden = hidden(of: app)
-        return (hidden.withheldTexts, !hidden.scrubbers.isEmpty)
+        let paths: HiddenPaths = (changes, { names in hidden.uncopied.contains { $0.covers(names) } })
+        return (hidden.withheldTexts, !hidden.scrubbers.isEmpty, hidden.isEmpty ? nil : paths)
     }
 
     /// Which of what is remembered of an app is stored nowhere, because tags hide it.

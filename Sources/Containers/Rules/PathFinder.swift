@@ -1,73 +1,6 @@
 internal import Events
 internal import Model
 
-/// The steps of a path: names, any name (`*`), any number of levels (`**`). How far a path has been followed is a bit for
-/// each place in it.
-enum PathSteps {
-    /// Any one name. No byte of UTF-8.
-    static let anyName: [UInt8] = [0xFE]
-    /// Any names, also none.
-    static let anyDepth: [UInt8] = [0xFD]
-
-    static func start(_ names: [[UInt8]]) -> UInt64 { open(1, names) }
-
-    private static func open(_ states: UInt64, _ names: [[UInt8]]) -> UInt64 {
-        var states = states
-        for place in names.indices where states >> UInt64(place) & 1 == 1 && names[place] == anyDepth {
-            states |= 1 << UInt64(place + 1)
-        }
-        return states
-    }
-
-    /// Where the path stands after one more name.
-    ///
-    /// - Parameter hasDots: whether the name itself has dots: then it may be several of the path's, as loggers write `user.email`.
-    static func next(_ states: UInt64, _ names: [[UInt8]], hasDots: Bool, _ isName: ([UInt8]) -> Bool) -> UInt64 {
-        var next: UInt64 = 0
-        for place in names.indices where states >> UInt64(place) & 1 == 1 {
-            if names[place] == anyDepth {
-                next |= 1 << UInt64(place)
-            } else if isName(names[place]) {
-                next |= 1 << UInt64(place + 1)
-            }
-            for end in names.indices where hasDots && end > place {
-                let name = Array(names[place...end].joined(separator: ".".utf8))
-                if isName(name) { next |= 1 << UInt64(end + 1) }
-            }
-        }
-        return open(next, names)
-    }
-
-    /// As above, for a name that is at hand.
-    static func next(_ states: UInt64, _ names: [[UInt8]], after name: [UInt8]) -> UInt64 {
-        next(states, names, hasDots: name.contains(UInt8(ascii: "."))) { RawJSON.isName(name, $0) }
-    }
-
-    static func isAtEnd(_ states: UInt64, _ names: [[UInt8]]) -> Bool { states >> UInt64(names.count) & 1 == 1 }
-
-    /// The rests of a path after these names, however it leads through them.
-    static func rests(of names: [[UInt8]], after prefix: [[UInt8]]) -> [[[UInt8]]] {
-        let states = prefix.reduce(start(names)) { next($0, names, after: $1) }
-        return (0...names.count).filter { states >> UInt64($0) & 1 == 1 }.map { Array(names[$0...]) }
-    }
-
-    /// Whether a name of a path may be that of a property of an event.
-    static func mayBeProperty(_ place: Int, of names: [[UInt8]]) -> Bool {
-        guard place > 0, (names[place].last ?? 0) < 0xFD else { return false }
-        return place == 1 && RawJSON.isName("properties".utf8, names[0]) || names[..<place].contains(anyDepth)
-    }
-
-    /// Whether a path leads to these names, above them or below them.
-    static func meets(_ names: [[UInt8]], _ other: [[UInt8]]) -> Bool {
-        var states = start(names)
-        for name in other {
-            if isAtEnd(states, names) { return true }
-            states = next(states, names, after: name)
-        }
-        return states != 0
-    }
-}
-
 /// Finds what a path leads to, in one pass over a line: of equal names each, and in each element of lists on the way.
 struct PathFinder {
     enum Change {
@@ -83,7 +16,7 @@ struct PathFinder {
 
     private let base: UnsafePointer<UInt8>
     private let end: Int
-    private let names: [[UInt8]]
+    private let path: PathSteps
     private let change: Change
     private let takesName: Bool
     private let most: Int
@@ -93,18 +26,18 @@ struct PathFinder {
     ///   - takesName: whether it may lose its name.
     ///   - most: how long the line may become; beyond it nothing more is looked for.
     init(
-        _ base: UnsafePointer<UInt8>, to end: Int, _ names: [[UInt8]], _ change: Change, takesName: Bool,
+        _ base: UnsafePointer<UInt8>, to end: Int, _ path: PathSteps, _ change: Change, takesName: Bool,
         most: Int
     ) {
         edits = Edits(most: most)
         self.base = base
         self.end = end
-        self.names = names
+        self.path = path
         self.change = change
         self.takesName = takesName
         self.most = most
         guard end > 0, base[0] == UInt8(ascii: "{") else { return }
-        _ = take(object: 0, PathSteps.start(names), isInside: false, isTop: true)
+        _ = take(object: 0, path.start, isInside: false, isTop: true)
     }
 
     /// Goes through an object; gives the offset after it.
@@ -118,15 +51,15 @@ struct PathFinder {
             let start = member.name.lowerBound - 1
             if let place = open { edits.extend(place, to: start) }
             open = nil
-            let isID = isTop && !isNested(member.value.lowerBound) && RawJSON.hasName(member, PathFinder.id, in: base)
+            let isID = isTop && !isNested(member.value.lowerBound) && member.isNamed(PathFinder.id, in: base)
             let isKept =
-                isID && !isSearching || isTop && !takesName && RawJSON.hasName(member, PathFinder.name, in: base)
+                isID && !isSearching || isTop && !takesName && member.isNamed(PathFinder.name, in: base)
             let next = isInside || isKept ? states : self.next(states, member)
             var isCut = false
-            if let renaming, RawJSON.hasName(member, renaming.name, in: base) {
+            if let renaming, member.isNamed(renaming.name, in: base) {
                 walk.skipValue()
                 isCut = true
-            } else if !isKept, isInside || PathSteps.isAtEnd(next, names) {
+            } else if !isKept, isInside || path.isAtEnd(next) {
                 isCut = meet(member, next, isID: isID, renaming?.member, &walk)
             } else if !isKept, next != 0, isNested(member.value.lowerBound) {
                 walk.goOn(at: take(nested: member.value.lowerBound, next, isInside: false))
@@ -141,14 +74,6 @@ struct PathFinder {
             last = walk.offset
         }
         return walk.objectEnd
-    }
-
-    /// Where the path stands after a member's name. A member is renamed by exactly its name.
-    private func next(_ states: UInt64, _ member: RawMember) -> UInt64 {
-        let isExact = if case .rename = change { true } else { names.count < 2 || states == 0 }
-        let hasDots =
-            !isExact && (member.isEscaped || RawJSON.bytes(base, member.name).contains(UInt8(ascii: ".")))
-        return PathSteps.next(states, names, hasDots: hasDots) { RawJSON.hasName(member, $0, in: base) }
     }
 
     /// Does what is to be done with a member that the path leads to, and goes over it; gives whether it goes.
@@ -185,11 +110,17 @@ struct PathFinder {
         return false
     }
 
+    private func next(_ states: UInt64, _ member: RawMember) -> UInt64 {
+        member.isEscaped
+            ? path.next(states, RawJSON.decoded(base, member.name))
+            : path.next(states, RawJSON.bytes(base, member.name))
+    }
+
     /// The member of an object that is to get another name, and that name.
     private func renaming(in object: Int, _ states: UInt64) -> (member: RawMember, name: [UInt8])? {
-        guard case .rename(let name) = change, let last = names.last, states >> UInt64(names.count - 1) & 1 == 1 else {
-            return nil
-        }
+        guard case .rename(let name) = change, let last = path.names.last,
+            states >> UInt64(path.names.count - 1) & 1 == 1
+        else { return nil }
         return RawWalk.find(last, in: base, from: object, to: end).map { ($0, name) }
     }
 

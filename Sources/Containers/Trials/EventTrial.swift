@@ -65,6 +65,7 @@ public final class ContainerTrials {
         _ line: [UInt8], app: String, functions: [String: JSONValue] = [:]
     ) throws(Refusal) -> EventTrial? {
         let source = pass.source(app: app, using: &random)
+        pass.hiding = engine.hiding(of: app).paths
         pass.begin(source, at: now, isSynchronised: false, using: &random)
         let results: (FunctionCall) -> JSONValue? = { functions[$0.function] ?? .null }
         let block = line.last == 0x0A ? line : line + [0x0A]

@@ -4,7 +4,6 @@ internal import Glibc
 /// A server that can be asked whether it answers: the agent is not ready while one of its ports is dead.
 package protocol SelfAnswering: Sendable {
     var label: String { get }
-    /// How people call it.
     var name: String { get }
     /// Asks through the kernel, as a client would.
     func isAnswering() async -> Bool

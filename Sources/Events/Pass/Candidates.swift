@@ -18,16 +18,15 @@ struct Candidates {
 
     static let none = Candidates([], WatchedNames([]))
 
-    /// Paths with dots. A member whose own name has the dots comes first.
-    init(_ names: [String], _ watched: WatchedNames) {
+    /// Paths with dots, without those that tags hide. A member whose own name has the dots comes first.
+    init(_ names: [String], _ watched: WatchedNames, hiding: HiddenPaths? = nil) {
         for name in names {
             let parts = name.utf8.split(separator: UInt8(ascii: ".")).map { Array($0) }
             for whole in parts.count > 1 ? [true, false] : [true] {
-                guard let slot = watched.slot(of: whole ? Array(name.utf8) : parts[0]) else { continue }
+                let path = whole ? [Array(name.utf8)] : parts
+                guard let slot = watched.slot(of: path[0]), hiding?.hides(path) != true else { continue }
                 paths.append(
-                    Path(
-                        name: name, slot: slot, below: whole ? [] : Array(parts.dropFirst()),
-                        scale: Severity.scale(of: name)))
+                    Path(name: name, slot: slot, below: Array(path.dropFirst()), scale: Severity.scale(of: name)))
                 mask |= 1 << UInt64(slot)
             }
         }

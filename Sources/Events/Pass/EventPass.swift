@@ -26,6 +26,8 @@ public struct EventPass: ~Copyable {
     public var withheld = WithheldTexts.none
     /// Whether patterns look for parts of texts, as of the next `begin`: no limit cuts these before.
     public var isSearched = false
+    /// Which members tags hide, as of the next `begin`: no name, time or severity is made of them.
+    public var hiding: HiddenPaths?
 
     /// The name of the event of the last verdict, if that was `accepted`; valid until the next `read`.
     public internal(set) var name = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
@@ -213,6 +215,7 @@ public struct EventPass: ~Copyable {
         self.state = state
         uses += 1
         state.lastUse = uses
+        if state.hiding != hiding?.number { state.configure(options, watched, hiding) }
         let settings = state.settings
         names = state.names
         defaultPriority = settings.priority

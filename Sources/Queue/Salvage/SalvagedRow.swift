@@ -47,7 +47,6 @@ struct SalvagedRow {
     }
 }
 
-/// A table as rows are known by.
 struct SalvagedTable {
     struct Column {
         let name: String

@@ -43,7 +43,6 @@ extension QueueStore {
         try result.get()
     }
 
-    /// Syncs for all waiting callers.
     func endSync() {
         cancel(.sync)
         let waiters = syncWaiters

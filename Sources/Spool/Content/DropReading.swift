@@ -24,7 +24,6 @@ final class DropReading {
     var position: Int64
     /// Cuts a `.json` file into events.
     var splitter: ObjectSplitter
-    /// Unpacks a file of lines.
     var packed: PackedLines?
     /// Whether the splitter holds an event that the sink has not taken.
     var isEventWaiting = false

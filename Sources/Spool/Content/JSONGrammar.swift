@@ -5,7 +5,6 @@ struct JSONGrammar {
     enum Step {
         /// It belongs to the value, which goes on.
         case inside
-        /// It is a line break between tokens.
         case lineBreak
         /// It is the value's last.
         case last

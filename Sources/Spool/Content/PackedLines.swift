@@ -25,7 +25,6 @@ final class PackedLines {
     enum Piece {
         /// So many bytes of whole lines: the first of `lines`, to be taken.
         case lines(Int)
-        /// A line that is too long, and was taken.
         case tooLong(Rest)
         /// Nothing, until more was unpacked.
         case more

@@ -7,7 +7,6 @@ internal import EventLoops
 @dynamicMemberLookup
 final class AppendFile {
     let id: FileID
-    /// Where it was last seen.
     var directory: SpoolDirectory
     /// The name it was last seen under.
     var name: FileName
@@ -31,7 +30,6 @@ final class AppendFile {
 
     /// Open while it is being read; must not be closed once it has lost its name.
     var descriptor: Descriptor?
-    /// The user id of its owner.
     var owner: UInt32
     var naming = Naming.written
     private(set) var stage = Stage.reading
@@ -44,7 +42,6 @@ final class AppendFile {
     /// Whether it was found to be a copy, all of which had been read elsewhere.
     var isCopy = false
 
-    /// What has become of its name.
     enum Naming {
         /// It has the name that it was first seen under, and rotation has not given that.
         case written
@@ -65,7 +62,6 @@ final class AppendFile {
         case leaving
     }
 
-    /// What is known of its writers.
     enum End {
         /// Somebody may be writing to it.
         case open
@@ -90,7 +86,6 @@ final class AppendFile {
         kept = Kept(Activity(lastChange: now))
     }
 
-    /// The path relative to the spool.
     var path: FileName { directory.path(of: name.claimed ?? name) }
 
     /// How long it was when it was last looked at, zeros at its end included.
@@ -200,7 +195,6 @@ extension AppendFile {
         var unreadSince: Timestamp?
         /// When it is to be checked next; nil when no check is on the agenda.
         var checkAt: BootInstant?
-        /// When it may be removed.
         var leavesAt = BootInstant(nanoseconds: 0)
 
         static let none = Activity()

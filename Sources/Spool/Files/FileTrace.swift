@@ -141,7 +141,6 @@ struct FileTrace: Equatable {
 
 extension FileTrace {
     private static let version: UInt8 = 1
-    /// What else is told.
     private static let isDone: UInt8 = 1
     private static let hasOwner: UInt8 = 2
     private static let hasOrigin: UInt8 = 4

@@ -22,7 +22,6 @@ final class SpoolDirectory {
     var isPolled = false
     /// Open while it is used; the reader closes those that were not used for long.
     var descriptor: Descriptor?
-    /// The append files that have a name here.
     var files = FileTable<FileName>()
     /// Drop files that are still being written, as far as one can tell, and what they looked like.
     var settling: [FileName: DropStamp] = [:]

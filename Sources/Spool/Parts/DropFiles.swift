@@ -26,7 +26,6 @@ struct DropFiles {
 
     var areAllRead: Bool { waiting.isEmpty && asides.isEmpty && reading == nil }
 
-    /// How many are known and not read.
     var countUnread: Int { waiting.count + asides.count + cut.count + (reading == nil ? 0 : 1) }
 
     /// Nothing that was read since the last commit counts.

@@ -33,7 +33,6 @@ struct RememberedFiles {
         var id: FileID
         /// As its checkpoint has it. If that has another time by now, it came back and was missed again since.
         var since: Int64?
-        /// When this process missed it.
         var noted: BootInstant
         /// Whether an earlier process missed it first.
         var isOlder: Bool

@@ -21,7 +21,6 @@ struct CountedDrops {
 
 /// What the last census counted.
 struct Backlog {
-    /// The one that is being taken.
     var census: Census?
     var isCensusPlanned = false
     var drops = CountedDrops()

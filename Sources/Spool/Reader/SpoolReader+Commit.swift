@@ -3,15 +3,12 @@ internal import Logs
 internal import Model
 
 struct Pass {
-    /// Bytes handed to the sink.
     var bytes = 0
     /// Whether the sink was given a quarantine record.
     var hasQuarantine = false
-    /// Append files that were read.
     private(set) var files: [AppendFile] = []
     /// Checkpoints of drop files, of files that stay, and of files that are gone but may come back or be copied.
     private(set) var places: [FileID: Checkpoint] = [:]
-    /// Files that are gone for good.
     private(set) var forgotten: Set<FileID> = []
     var done: [ClaimedFile] = []
     /// Records whose files are gone for good.
@@ -79,7 +76,6 @@ extension SpoolReader {
     /// Drop files in one commit at most: their records and removals come in one piece.
     private static let mostDone = 512
 
-    /// Places of files in one commit at most.
     private static let mostPlaces = 2_048
 
     /// Whether the next thing to do is a commit.

@@ -8,7 +8,6 @@ extension SpoolReader {
     private static let mostAside = 16
     /// How many small files are read before other work gets its turn.
     private static let smallFilesATurn = 32
-    /// For how long that goes on.
     private static let smallFilesTime = Duration.milliseconds(5)
 
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {

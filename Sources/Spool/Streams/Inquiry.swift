@@ -9,7 +9,6 @@ struct KnownContent {
     var marks: [Mark]
     /// The file that still has this content, and in which it is read on.
     var carrier: AppendFile?
-    /// The name that it was written under.
     var origin: FileName
     /// Whether its name says that it may have been in the file that is judged only by what stands before the extension.
     var isOfOtherName: Bool

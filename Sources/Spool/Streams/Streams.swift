@@ -72,7 +72,6 @@ struct Streams {
         return files.count < most / divisor || counts[holder.pooled, default: 0] < part / divisor
     }
 
-    /// Changes what tells of which stream a file is.
     mutating func change(_ file: AppendFile, _ body: (AppendFile) -> Void) {
         guard files[file.id] === file else { return body(file) }
         withdraw(file)
@@ -264,7 +263,6 @@ struct Streams {
         return (checkpoints, covered)
     }
 
-    /// What was said of a file is durable.
     func covered(_ covered: CoveredFile) {
         let file = covered.file
         // Else the file was truncated meanwhile: what was durable was what it held before.

@@ -22,7 +22,7 @@ extension Command {
             arrived, which proves nothing.
             """,
         options: [
-            Option("path PATH", "where the value is, as in a tag: properties.email; or id, which only patterns search"),
+            Option("path PATH", "where the value is, as in a tag: properties.email, [\"a.b\"]; id, for patterns"),
             Option("document FILE", repeats: true, "a container's document; default the configuration's"),
             Option("app APP", "the app of the events; default the first that a container names, else default"),
             Option("events FILE", "events to plant the marker in; default one named Proof"),
@@ -36,7 +36,7 @@ extension Command {
             ? try invocation.loadSettings().settings : Settings()
         let documents = try invocation.documents(settings)
         let proof = try PrivacyProof(
-            path: path.split(separator: ".").map(String.init),
+            paths: Invocation.spellings(of: path),
             app: try invocation.app() ?? settings.containers.flatMap(\.apps).first ?? "default",
             events: try invocation.sampleEvents(), documents: documents,
             settings: settings.effective.compactMap { setting in
@@ -66,6 +66,13 @@ extension Command {
 }
 
 extension Invocation {
+    /// A list's names; of a path with dots objects in objects, down to each of them, and the rest as one name with dots.
+    fileprivate static func spellings(of path: String) -> [[String]] {
+        if case .array(let list)? = try? JSONValue(parsing: path) { return [list.compactMap(\.string)] }
+        let names = path.split(separator: ".").map(String.init)
+        return names.indices.reversed().map { Array(names[..<$0]) + [names[$0...].joined(separator: ".")] }
+    }
+
     fileprivate func documents(_ settings: Settings) throws(CommandFailure) -> [(id: String, bytes: [UInt8])] {
         var found: [[UInt8]] = []
         for file in values("document") { found.append(SignedDocument.document(in: try Invocation.contents(of: file))) }

@@ -13,7 +13,6 @@ struct PrivacyProof {
         let name: String
         /// How often the marker occurs there.
         var found = 0
-        /// How often the control does.
         var controls = 0
 
         static func + (left: Place, right: Place) -> Place {
@@ -21,10 +20,9 @@ struct PrivacyProof {
         }
     }
 
-    /// The marked value's place, and where in events the marker is put.
-    let path: [String]
+    /// The marked value's places in events.
+    let paths: [[String]]
     let app: String
-    /// Events as apps write them.
     let events: [JSONValue]
     /// Documents by their containers' ids.
     let documents: [(id: String, bytes: [UInt8])]
@@ -37,9 +35,10 @@ struct PrivacyProof {
     private var marker: String { sought + "@example.com" }
 
     init(
-        path: [String], app: String, events: [JSONValue], documents: [(id: String, bytes: [UInt8])], settings: [String]
+        paths: [[String]], app: String, events: [JSONValue], documents: [(id: String, bytes: [UInt8])],
+        settings: [String]
     ) throws(CommandFailure) {
-        self.path = path
+        self.paths = paths
         self.app = app
         self.events = events
         self.documents = documents
@@ -56,8 +55,10 @@ struct PrivacyProof {
 
     // MARK: Events
 
+    private var lines: [String] { paths.flatMap { path in lines(with: path) } }
+
     /// The lines that an app writes: good, bad, twice, disguised, too large.
-    private var lines: [String] {
+    private func lines(with path: [String]) -> [String] {
         events.flatMap { event -> [String] in
             func shape(_ name: String, _ change: (JSONValue) -> JSONValue = { $0 }) -> String {
                 let planted = PrivacyProof.plant(.string(marker), at: path[...], in: event)
@@ -68,10 +69,12 @@ struct PrivacyProof {
                 { .object(before ? [more] + ($0.members ?? []) : ($0.members ?? []) + [more]) }
             }
             let last = path.last ?? ""
+            let pushed = path.count > 1 && path[0] == "properties" ? path.dropFirst() : path[...]
             let plain = shape("plain")
             let pad = JSONValue.Member("pad", .string(String(repeating: "x", count: 9000)))
-            let escaped = "\\u" + String((last.unicodeScalars.first?.value ?? 0) + 0x10000, radix: 16).suffix(4)
-            let disguised = plain.replacingAll("\"\(last)\":", with: "\"\(escaped)\(last.dropFirst())\":")
+            let first = "\\u" + String((last.unicodeScalars.first?.value ?? 0) + 0x10000, radix: 16).suffix(4)
+            let escaped = first + String(last.dropFirst()).replacingAll(".", with: "\\u002e")
+            let disguised = plain.replacingAll("\"\(last)\":", with: "\"\(escaped)\":")
             let twice = plain.replacingAll("\"\(last)\":", with: "\"\(last)\":\"\(marker)\",\"\(last)\":")
             let list =
                 path.count < 2
@@ -83,12 +86,7 @@ struct PrivacyProof {
                 shape("record") { .object(($0.members ?? []).filter { $0.key != "name" }) },
                 shape("large", with(pad)), shape("late", with(pad, before: true)),
                 shape("push", with(.init("type", "data_layer"), before: true)),
-                PrivacyProof.plant(
-                    .string(marker), at: path.dropFirst(path.count > 1 && path[0] == "properties" ? 1 : 0),
-                    in: ["type": "data_layer"]
-                )
-                .description,
-                PrivacyProof.plant(.string(marker), at: [path.joined(separator: ".")], in: event).description,
+                PrivacyProof.plant(.string(marker), at: pushed, in: ["type": "data_layer"]).description,
                 shape("timeless", with(.init("timestamp", "no time"))), String(plain.dropLast(2)),
                 "\(last)=\(marker) and not JSON at all",
             ]
@@ -100,8 +98,10 @@ struct PrivacyProof {
         func line(_ log: String, _ stream: String = "stdout") -> String {
             (["log": .string(log), "stream": .string(stream)] as JSONValue).description
         }
-        return events.flatMap { event -> [String] in
-            let good = PrivacyProof.plant(.string(marker), at: path[...], in: event).description
+        let planted = events.flatMap { event in
+            paths.map { PrivacyProof.plant(.string(marker), at: $0[...], in: event).description }
+        }
+        return planted.flatMap { good -> [String] in
             let behind = String(good.dropLast()) + ","
             let broken = [
                 behind + "\"half\":\"\\ud83d\"}", behind + "\"cut\":\"of" + good, good + good, "[\(good)]",
@@ -295,7 +295,6 @@ struct PrivacyProof {
         }
     }
 
-    /// How often a text occurs in bytes.
     static func count(_ text: String, in bytes: [UInt8]) -> Int {
         let part = Array(text.utf8)
         var count = 0

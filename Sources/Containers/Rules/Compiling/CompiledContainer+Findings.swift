@@ -47,7 +47,7 @@ extension CompiledContainer {
                     "rules of \(name) read from the data layer what tags hide, which is never there: use event_property; until then "
                         + "the tag acts whatever these rules say")
             }
-            guard case .hash(_, let hashing) = tag.action else { continue }
+            guard case .hide(_, .hash(let hashing)) = tag.action else { continue }
             switch hashing {
             case .keyed: break
             case .salted:
@@ -94,12 +94,8 @@ extension CompiledContainer {
     /// The tag behind a place that takes one of these members away.
     private func taker(of members: [[[UInt8]]], behind place: Int) -> String? {
         tags.dropFirst(place + 1).first { tag in
-            let paths: [[[UInt8]]]
-            switch tag.action {
-            case .redact(let names, _), .hash(let names, _): paths = names
-            default: return false
-            }
-            return paths.contains { path in members.contains { PathSteps.meets(path, $0) } }
+            guard case .hide(let paths, let hiding) = tag.action, hiding.scrubber == nil else { return false }
+            return paths.contains { path in members.contains { path.meets($0) } }
         }?.name
     }
 

@@ -54,9 +54,7 @@ struct CompiledTag {
         /// The text is the value's where that is a constant.
         case set(names: [[UInt8]], value: CompiledOperand, text: [UInt8]?)
         case rename(names: [[UInt8]], to: String)
-        case redact(names: [[[UInt8]]], with: [UInt8]?)
-        case hash(names: [[[UInt8]]], Hashing)
-        case scrub(names: [[[UInt8]]], Scrubber)
+        case hide([PathSteps], Hiding)
         case prioritise(Priority)
         case throttle(place: Int, events: Int, seconds: Int, key: CompiledOperand?)
         case function(name: String, parameters: [(key: String, operand: CompiledOperand)])
@@ -65,11 +63,14 @@ struct CompiledTag {
         var isDenied: Bool { if case .denied = self { true } else { false } }
 
         /// Whether it takes members away from whoever gets the event.
-        var hides: Bool {
-            switch self {
-            case .redact, .hash, .scrub: true
-            default: false
-            }
-        }
+        var hides: Bool { if case .hide = self { true } else { false } }
+    }
+
+    enum Hiding {
+        case redact(with: [UInt8]?)
+        case hash(Hashing)
+        case scrub(Scrubber)
+
+        var scrubber: Scrubber? { if case .scrub(let scrubber) = self { scrubber } else { nil } }
     }
 }

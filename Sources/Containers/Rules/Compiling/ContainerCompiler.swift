@@ -155,11 +155,11 @@ struct ContainerCompiler {
             action = .set(names: path.bytes, value: operand(value), text: text)
         case .rename(let path, let name): action = .rename(names: path.bytes, to: name)
         case .redact(let paths, let text):
-            action = .redact(
-                names: paths.flatMap { spellings($0) }, with: text.map { Array(JSONValue.string($0).description.utf8) })
+            action = .hide(
+                paths.flatMap { spellings($0) }, .redact(with: text.map { JSONValue.string($0).description.bytes }))
         case .hash(let paths, let salt):
             let hashing: Hashing = salt.map { .salted($0.bytes) } ?? facts.hashKey.map { .keyed($0) } ?? .withoutKey
-            action = .hash(names: paths.flatMap { spellings($0) }, hashing)
+            action = .hide(paths.flatMap { spellings($0) }, .hash(hashing))
         case .scrub(let paths, let patterns, let text):
             var made: [TextPattern] = []
             for pattern in patterns {
@@ -168,9 +168,8 @@ struct ContainerCompiler {
                 made.append(try TextPattern(pattern, at: path))
             }
             let hashing: Hashing = facts.hashKey.map { .keyed($0) } ?? .salted([])
-            action = .scrub(
-                names: paths.flatMap { spellings($0) },
-                Scrubber(patterns: made, other: text.bytes, hashing: hashing))
+            let scrubber = Scrubber(patterns: made, other: text.bytes, hashing: hashing)
+            action = .hide(paths.flatMap { spellings($0) }, .scrub(scrubber))
         case .prioritise(let priority): action = .prioritise(priority)
         case .throttle(let events, let seconds, let key):
             action = .throttle(place: throttles, events: events, seconds: seconds, key: key.map { operand($0) })
@@ -190,17 +189,21 @@ struct ContainerCompiler {
 
     /// The path, and the path as the limits leave it in events: tags see names of properties when they are cut. With `*` and
     /// `**` any of its names may be one.
-    private func spellings(_ path: MemberPath) -> [[[UInt8]]] {
-        let steps = path.names.map { $0 == "*" ? PathSteps.anyName : $0 == "**" ? PathSteps.anyDepth : $0.bytes }
+    private func spellings(_ path: MemberPath) -> [PathSteps] {
+        let steps = PathSteps(path)
         var all = [steps]
-        for place in steps.indices where PathSteps.mayBeProperty(place, of: steps) {
-            for length in facts.keyLengths.sorted(by: >) where path.names[place].utf16.count > length {
+        for place in path.names.indices where PathSteps.mayBeProperty(place, of: steps.names) {
+            // With dots the rest may be in the name, too: what the cut leaves is hidden with all that is in it.
+            let rest = path.names[place...].prefix { $0 != "*" && $0 != "**" }
+            let written = path.isDotted ? rest.joined(separator: ".") : path.names[place]
+            for length in facts.keyLengths.sorted(by: >) where written.utf16.count > length {
                 var name = ""
-                for scalar in path.names[place].unicodeScalars {
+                for scalar in written.unicodeScalars {
                     guard name.utf16.count + UTF16.width(scalar) <= length else { break }
                     name.unicodeScalars.append(scalar)
                 }
-                all.append(Array(steps[..<place]) + [name.bytes] + steps[(place + 1)...])
+                let below = path.isDotted ? [] : steps.names[(place + 1)...]
+                all.append(steps.with(Array(steps.names[..<place]) + [name.bytes] + below))
             }
         }
         return all

@@ -45,9 +45,9 @@ struct MacroReach {
     }
 
     /// Whether a condition reads what is hidden from data layers, so that nothing is ever there.
-    func isBlind(_ condition: ContainerCompiler.ConditionDraft, hidden: [[[UInt8]]]) -> Bool {
+    func isBlind(_ condition: ContainerCompiler.ConditionDraft, hidden: [PathSteps]) -> Bool {
         let read = macros(of: condition).compactMap { layerPaths[$0] }
-        return read.contains { path in hidden.contains { PathSteps.meets($0, path) } }
+        return read.contains { path in hidden.contains { $0.meets(path) } }
     }
 
     /// How dear a condition is to look at: what needs a function comes last, so that it is asked only where nothing else decides.

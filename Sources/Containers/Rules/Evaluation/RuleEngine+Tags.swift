@@ -20,27 +20,27 @@ extension RuleEngine {
     /// - Returns: nil when it would become too long.
     func hideAll(_ hidden: HiddenMembers, in line: UnsafeRawBufferPointer) -> [UInt8]? {
         editor.begin(line, most: RuleEngine.ceiling(line.count))
-        for action in hidden.actions {
-            hide(action)
+        for (paths, hiding) in hidden.actions {
+            hide(paths, hiding)
             guard editor.fits() else { return nil }
         }
         return Array(editor.line())
     }
 
-    private func hide(_ action: CompiledTag.Action) {
-        switch action {
-        case .redact(let paths, let text):
+    private func hide(_ paths: [PathSteps], _ hiding: CompiledTag.Hiding) {
+        var takesName = true
+        let change: PathFinder.Change
+        switch hiding {
+        case .redact(let text):
             // An event without a name would be none.
-            let takesName = text.map { $0.count > 2 } ?? false
-            let change: PathFinder.Change = if let text { .value { _, _ in text } } else { .cut }
-            for names in paths { editor.change(names, change, takesName: takesName) }
-        case .hash(let paths, let hashing):
-            for names in paths { editor.change(names, .value { hashing.replacement($0, $1) }) }
-        case .scrub(let paths, let scrubber):
+            takesName = text.map { $0.count > 2 } ?? false
+            change = if let text { .value { _, _ in text } } else { .cut }
+        case .hash(let hashing): change = .value { hashing.replacement($0, $1) }
+        case .scrub(let scrubber):
             guard scrubber.mayBe(in: editor.line()) else { return }
-            for names in paths { editor.change(names, .texts(scrubber)) }
-        default: break
+            change = .texts(scrubber)
         }
+        for path in paths { editor.change(path, change, takesName: takesName) }
     }
 
     /// Lets a tag act; gives whether it discards the event.
@@ -59,7 +59,7 @@ extension RuleEngine {
         case .function(let name, let parameters):
             calls.append(FunctionCall(function: name, parameters: .object(evaluation.parameters(parameters))))
         case .denied: break
-        case .set, .rename, .redact, .hash, .scrub:
+        case .set, .rename, .hide:
             if !isChanged { editor.begin(arrived, most: RuleEngine.ceiling(limit)) }
             isChanged = true
             edit(action, evaluation)
@@ -78,9 +78,10 @@ extension RuleEngine {
             }
             editor.set(names, to: text ?? evaluation.value(of: operand).jsonText(evaluation.base))
         case .rename(let names, let name): editor.rename(names, to: name)
-        default:
-            if case .hash(_, .withoutKey) = action { note(.missingKey) }
-            hide(action)
+        case .hide(let paths, let hiding):
+            if case .hash(.withoutKey) = hiding { note(.missingKey) }
+            hide(paths, hiding)
+        default: break
         }
     }
 

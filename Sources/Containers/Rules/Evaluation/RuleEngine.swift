@@ -61,6 +61,8 @@ public final class RuleEngine {
     private var changed = LineBuffer(capacity: 1024)
     let random: () -> UInt64
     private var hidesAnything = false
+    /// How often other containers came into force.
+    private(set) var changes = 0
     /// Whether a container behind the first one calls functions.
     private var asksLater = false
 
@@ -90,6 +92,7 @@ public final class RuleEngine {
         }
         pushed = PushedMembers(Set(containers.flatMap(\.layerNames)))
         hidden = [:]
+        changes += 1
         hidesAnything = containers.contains(where: \.hides)
         for app in layers.layers.keys { layers.hide(hidden(of: app), of: app) }
         isIdle = containers.isEmpty
