@@ -287,7 +287,9 @@ final class CrashWorld {
         for checkpoint in checkpoints {
             guard let trace = FileTrace(checkpoint.state), let place = shortened[trace.inode], checkpoint.offset > place
             else { continue }
-            let mark = trace.marks.last { $0.offset <= place }?.offset ?? 0
+            // Of what is left of less than the beginning that is known, nothing shows that it is the same file's.
+            let isKnown = place >= trace.fingerprint.length
+            let mark = isKnown ? trace.marks.last { $0.offset <= place }?.offset ?? 0 : 0
             let lines = contents[trace.inode]?.lines ?? []
             repeatable.formUnion(lines.filter { $0.start >= mark }.map(\.key))
         }

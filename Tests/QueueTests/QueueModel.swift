@@ -68,6 +68,8 @@ struct QueueModel {
     var sizes: [Int: Int] = [:]
     /// Whose events are; of others nobody knows.
     var holders: [Int: String] = [:]
+    /// For whom each was stored: those of a retry that are another's, too, go in chunks of their own.
+    var wantedBy: [Int: Set<DestinationName>] = [:]
     /// The oldest first.
     var dead: [DeadLetter] = []
     var batches: [BatchID: Batch] = [:]
@@ -136,6 +138,7 @@ struct QueueModel {
             id: lastChunk, priority: new.priority, cost: cost, isFull: new.isFull, otherBatches: new.otherBatches,
             times: new.eventTimes, numbers: Array(numbers), destinations: new.destinations.count)
         for number in numbers { sizes[number] = new.bytes / new.events }
+        for number in numbers { wantedBy[number] = Set(new.destinations) }
         for destination in new.destinations {
             let key = LaneKey(destination: destination, priority: new.priority)
             for number in numbers {
@@ -342,7 +345,8 @@ struct QueueModel {
             let saved = self
             var page = chosen[start..<min(start + 500, chosen.count)]
             while let first = page.first {
-                let run = page.prefix { $0.lane == first.lane }.prefix(events)
+                let run = page.prefix { $0.lane == first.lane && wantedBy[$0.number] == wantedBy[first.number] }
+                    .prefix(events)
                 page.removeFirst(run.count)
                 let cost = run.reduce(0) { $0 + (sizes[$1.number] ?? 0) } + 64 * 2
                 guard stored + cost <= cap else {
