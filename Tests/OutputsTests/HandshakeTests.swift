@@ -39,13 +39,16 @@ struct HandshakeTests {
         defer { peer.stop() }
         var options = options(bench, peer.url)
         let none = try #require(try HTTPHandshake.attempt(options))
-        #expect(none.kind == .tls && none.message.contains("requires a client certificate and got none"), "\(none)")
+        // Where the server is gone already, the library keeps its complaint about that, and the reason is not known.
+        let gone = "closed the connection right after the TLS handshake: it may require a client certificate"
+        let refusals = ["requires a client certificate and got none", gone]
+        #expect(none.kind == .tls && refusals.contains { none.message.contains($0) }, "\(none)")
         let stranger = try CertificateAuthority(now: now)
         try use(
             stranger.issue(.init(notBefore: now - .seconds(60), notAfter: now + .seconds(3600), isClient: true)))
         (options.settings.tls.certificateFile, options.settings.tls.keyFile) = (certificate, key)
         let foreign = try #require(try HTTPHandshake.attempt(options))
-        #expect(foreign.kind == .tls && foreign.message.contains("unknown ca"), "\(foreign)")
+        #expect(foreign.kind == .tls && ["unknown ca", gone].contains { foreign.message.contains($0) }, "\(foreign)")
         try use(bench.identity(names: [], isClient: true))
         #expect(try HTTPHandshake.attempt(options) == nil)
         let rude = try ScriptedPeer(bench.identity()) { _ in }
