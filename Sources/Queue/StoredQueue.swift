@@ -48,12 +48,13 @@ public struct StoredQueue: Sendable, Equatable {
         let tables = try database.integer("SELECT count(*) FROM sqlite_schema")
         guard version != 0 || application != 0 || tables != 0 else { return found }
         found.refusal = Schema.refusal(version: version, application: application, path: path)
-        guard found.refusal == nil else {
+        // An older version's number above the newest tables is damaged, too.
+        if found.refusal != nil || version < Schema.version {
             let columns = try Schema.columns(of: database)
             let isDamaged = try Schema.isDamaged(version: version, application: application, columns)
             if isDamaged { throw QueueError(.corrupt, "\(path) is damaged (its head)") }
-            return found
         }
+        guard found.refusal == nil else { return found }
         found.isOlder = version < Schema.version
         found.storedBytes = try database.integer("SELECT stored_bytes FROM total")
         found.waiting = try database.prepare(
