@@ -290,6 +290,30 @@ struct QueueFaultTests {
         await again.close()
     }
 
+    @Test(
+        "the WAL is removed while a program reads an older state: nothing is accepted until that ends, and nothing is lost"
+    )
+    func removedWALWithReader() async throws {
+        let fixture = try QueueFixture()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        _ = try await store.store(maker.commit(50, full: true))
+        let reader = try Database(path: path, vfs: nil)
+        try reader.execute("BEGIN")
+        _ = try reader.integer("SELECT count(*) FROM chunk")
+        _ = try await store.store(maker.commit(50, full: true))
+        #expect(unlink(path + "-wal") == 0)
+        #expect(try await store.store(maker.commit(50, full: true)) == .wait(.moved))
+        #expect(
+            store.snapshot.accepting == .nothing(.moved) && store.snapshot.failure?.message.contains("-wal") == true)
+        reader.close()
+        #expect(await eventually { store.snapshot.accepting == .all })
+        _ = try await store.store(maker.commit(50, full: true))
+        #expect(store.snapshot.lane("main", .normal)?.ledger.queued == 150 && store.snapshot.recoveries == 0)
+        await store.close()
+    }
+
     @Test("a database of a newer version is refused, and one that is not ours; neither is touched")
     func unknownDatabasesAreRefused() async throws {
         let fixture = try QueueFixture()

@@ -12,6 +12,8 @@ final class Database {
     private let walPath: String
     /// The WAL that is written to, as it was first seen.
     private var walInode: UInt64?
+    /// Whether another file is in its place, or none, as of the last look.
+    private(set) var hasLostWAL = false
     private var begun: Statement?
     private var committed: Statement?
     private var isEnding = false
@@ -64,15 +66,12 @@ final class Database {
     /// it is closed.
     var hasMoved: Bool { csqlite_has_moved(handle) != 0 }
 
-    /// Whether somebody has removed the WAL, or put another file in its place: the next process would not find what it holds.
-    var hasLostWAL: Bool {
+    /// Looks whether somebody has removed the WAL, or put another file in its place: the next process would not find what it holds.
+    func lookForWAL() {
         var status = stat()
         let inode = stat(walPath, &status) == 0 ? UInt64(status.st_ino) : nil
-        guard let walInode else {
-            walInode = inode
-            return false
-        }
-        return inode != walInode
+        if walInode == nil { walInode = inode }
+        hasLostWAL = inode != walInode
     }
 
     /// How many rows the last statement that writes has changed.

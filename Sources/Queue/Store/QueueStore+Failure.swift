@@ -51,8 +51,12 @@ extension QueueStore {
         armRoomTimer()
     }
 
-    /// - Throws: `QueueError` with code `moved` when the database is no more where it was opened.
+    /// - Throws: `QueueError` with code `moved` when the database, or its WAL, is no more where it was opened.
     func refuseMoved(_ file: QueueFile) throws(QueueError) {
+        if file.database.hasLostWAL {
+            let path = file.database.path
+            throw QueueError(.moved, "\(path)-wal was removed while another program reads the queue: stop that program")
+        }
         guard file.database.hasMoved else { return }
         throw QueueError(
             .moved,
@@ -60,15 +64,15 @@ extension QueueStore {
                 + " restart it")
     }
 
-    /// Opens the database anew where its WAL was removed: this connection still has what the WAL holds, and writes it back first.
+    /// Opens the database anew where its WAL was removed: this connection still has what the WAL holds, and writes it back first, unless
+    /// somebody reads an older state.
     func replaceLostWAL() {
-        guard let database = file?.database, database.hasLostWAL else { return }
+        guard let database = file?.database else { return }
+        database.lookForWAL()
+        guard database.hasLostWAL else { return }
         do throws(QueueError) {
-            try database.checkpointWAL(empties: true)
-            guard database.walPages == 0 else {
-                throw QueueError(
-                    .io, "\(database.path)-wal was removed, and another program reads it: stop that program")
-            }
+            try database.checkpointWAL()
+            guard database.walPages == 0 else { return }
             database.close()
             file = nil
             goOn(with: try Opening.open(state.options, directory, now: time.wallTime, log))

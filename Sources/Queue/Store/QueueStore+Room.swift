@@ -227,6 +227,7 @@ extension QueueStore {
     func armRoomTimer() { arm(.room, after: .seconds(1)) }
 
     func lookForRoom() {
+        replaceLostWAL()
         guard let file else { return isClosed ? () : reopen() }
         guard let refusal = state.refusal else { return }
         if refusal.reason == .full {
