@@ -111,7 +111,7 @@ struct DataLayerTests {
         #expect(shown(second.apply(#"{"name":"n"}"#)) == ["gold", "a\"b"])
     }
 
-    @Test("tm11: merging agrees with a model, for pushes by chance")
+    @Test("tm11: merging agrees with a model, for random pushes")
     func tm11_agreesWithModel() throws {
         let seed = Seeds.one(1)
         var random = SplitMix64(seed: seed)

@@ -115,7 +115,7 @@ struct DottedNameTests {
 
     // MARK: Against a model
 
-    @Test("what paths hide agrees with all readings of all names, for paths and events by chance")
+    @Test("what paths hide agrees with all readings of all names, for random paths and events")
     func agrees() throws {
         let seed = Seeds.one(13)
         var random = SplitMix64(seed: seed)

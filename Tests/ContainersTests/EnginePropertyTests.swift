@@ -9,7 +9,7 @@ import Testing
 struct EnginePropertyTests {
     // MARK: Which tags fire
 
-    @Test("indexed and cached rules fire the same tags as plain evaluation, for documents and events by chance")
+    @Test("indexed and cached rules fire the same tags as plain evaluation, for random documents and events")
     func firingAgrees() throws {
         let seed = Seeds.one(2)
         var random = SplitMix64(seed: seed)
@@ -193,7 +193,7 @@ struct EnginePropertyTests {
 
     // MARK: Splices
 
-    @Test("splicing agrees with the same changes on a tree, for events and changes by chance")
+    @Test("splicing agrees with the same changes on a tree, for random events and changes")
     func splicingAgrees() throws {
         let seed = Seeds.one(2)
         var random = SplitMix64(seed: seed)

@@ -39,7 +39,7 @@ struct TextPairsTests {
         #expect(!pairs("é").lacks(required("xyz")), "and those that are not ASCII")
     }
 
-    /// An expression that is not too simple, by chance.
+    /// A random expression that is not too simple.
     private func drawExpression(depth: Int, using random: inout SplitMix64) -> String {
         let choice = Int.random(in: 0..<(depth > 0 ? 9 : 3), using: &random)
         func inner() -> String { drawExpression(depth: depth - 1, using: &random) }

@@ -3,7 +3,7 @@ import EventLoops
 import Model
 import TestKit
 
-/// What destinations do to us, and people, and the network, by chance from a seed; with the truth kept beside it.
+/// What destinations do to us, and people, and the network, drawn from a seed; with the truth kept beside it.
 struct Chaos {
     /// How a destination behaves for a while.
     enum Mood: CaseIterable {

@@ -19,7 +19,7 @@ struct AgreementTests {
             && document[..<byte].last { !" \t\r".utf8.contains($0) } == UInt8(ascii: ",")
     }
 
-    @Test("documents by chance are accepted and refused as by Foundation's JSONSerialization, differences explained")
+    @Test("random documents are accepted and refused as by Foundation's JSONSerialization, differences explained")
     func foundationAgrees() {
         var documents = JSONDocuments(seed: UInt64(AgreementTests.documents))
         var accepted = 0

@@ -155,7 +155,7 @@ struct LimitTests {
         #expect(try kept(reading.read(list).output) == #"{"name":"a","properties":["abcd","abcd"]}"#)
     }
 
-    @Test("ac19: cuts against a plain model, on documents made by chance")
+    @Test("ac19: cuts against a plain model, on random documents")
     func ac19_againstModel() throws {
         var random = SplitMix64(seed: 19)
         for round in 0..<3000 {

@@ -373,7 +373,7 @@ struct SessionTests {
         #expect(reading.read(#""process":"SECRET2""#).session == "SECRET2")
     }
 
-    @Test("sessions against a plain model, on events by chance")
+    @Test("sessions against a plain model, on random events")
     func againstModel() {
         var random = SplitMix64(seed: 21)
         for round in 0..<200 {

@@ -68,7 +68,7 @@ struct StringScanTests {
         }
     }
 
-    @Test("texts by chance: scripts, escapes, surrogates, faults, near the end of the block and far from it")
+    @Test("random texts: scripts, escapes, surrogates, faults, near the end of the block and far from it")
     func textsByChance() {
         let seed = Seeds.one(6)
         var random = SplitMix64(seed: seed)

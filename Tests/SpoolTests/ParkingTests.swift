@@ -125,7 +125,7 @@ struct ParkingTests {
         await reader.stop()
     }
 
-    @Test("every line arrives once, in its file's order, whatever is parked, released and restarted by chance")
+    @Test("every line arrives once, in its file's order, whatever is parked, released and restarted at random")
     func byChance() async throws {
         let seed = Seeds.one(4)
         var random = SplitMix64(seed: seed)

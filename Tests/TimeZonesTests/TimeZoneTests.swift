@@ -58,7 +58,7 @@ struct TimeZoneTests {
     }
 
     @Test(
-        "offsets, dates and times agree with the date command, at instants by chance",
+        "offsets, dates and times agree with the date command, at random instants",
         arguments: [
             "Europe/Rome", "America/New_York", "America/St_Johns", "Asia/Kathmandu", "Australia/Lord_Howe",
             "Africa/Casablanca", "Pacific/Chatham", "America/Sao_Paulo", "Asia/Tehran", "Europe/Dublin",
