@@ -22,12 +22,15 @@ struct QueueSalvageTests {
         let fixture = try await queue()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
         // Of chunk 60 only the row: it is made again.
-        try change(
-            path, "UPDATE delivery SET bytes = bytes + 1 WHERE chunk IN (30, 45, 60)",
-            "UPDATE chunk SET frame = zeroblob(length(frame)) WHERE id = 30", "DELETE FROM chunk WHERE id = 45")
-        if finding == .atStart { try damageHead(path) }
+        func damage() throws {
+            try change(
+                path, "UPDATE delivery SET bytes = bytes + 1 WHERE chunk IN (30, 45, 60)",
+                "UPDATE chunk SET frame = zeroblob(length(frame)) WHERE id = 30", "DELETE FROM chunk WHERE id = 45")
+        }
+        if finding == .atStart { try damage() }
         let store = try fixture.open { $0.destinations = ["main", "other"] }
         #expect(store.snapshot.recoveries == (finding == .atStart ? 1 : 0))
+        if finding == .whileRunning { try damage() }
         let main = try await take(25, store, "main") + take(.max, store, "main")
         let other = try await take(.max, store, "other")
         #expect(store.snapshot.recoveries == 1 && store.snapshot.unknownLosses == 0)
@@ -36,6 +39,33 @@ struct QueueSalvageTests {
         #expect(other == Array(1_000..<4_000).filter { !lost.contains($0) })
         for lane in store.snapshot.lanes where lane.priority == .normal { #expect(lane.ledger.lost == 100) }
         await store.close()
+    }
+
+    @Test(
+        "a row of a delivery in which a bit is wrong, or that is out of its order, is found at the start: no chunk goes before",
+        arguments: Key.allCases)
+    func wrongKeys(_ key: Key) async throws {
+        let fixture = try await queue()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        switch key {
+        case .destination: try change(path, "UPDATE delivery SET destination = 18 WHERE destination = 2 AND chunk = 31")
+        case .chunk: try change(path, "UPDATE delivery SET chunk = 95 WHERE destination = 2 AND chunk = 31")
+        case .order: try swapRows(path, destination: 2, chunk: 31)
+        }
+        let store = try fixture.open { $0.destinations = ["main", "other"] }
+        #expect(store.snapshot.recoveries == 1)
+        #expect(try await take(.max, store, "main") == Array(0..<4_000))
+        #expect(try await take(.max, store, "other") == Array(1_000..<4_000))
+        for lane in store.snapshot.lanes { #expect(lane.ledger.lost == 0) }
+        await store.close()
+    }
+
+    /// Where a delivery's row is damaged.
+    enum Key: CaseIterable {
+        case destination
+        case chunk
+        /// It has changed places with the one behind it.
+        case order
     }
 
     @Test("a bit that is wrong in a page's kind, in the map of pages, hides no rows and brings none back")
@@ -118,6 +148,28 @@ struct QueueSalvageTests {
         let database = try Database(path: path, vfs: nil)
         for statement in statements { try database.execute(statement) }
         database.close()
+    }
+
+    /// Lets a delivery's row and the one behind it on its page change places.
+    private func swapRows(_ path: String, destination: Int64, chunk: Int64) throws {
+        let image = try #require(PageImage(path))
+        for number in 2...image.count {
+            guard let page = image.page(number), let tree = TreePage(page, isFirst: false), tree.kind == .indexLeaf
+            else {
+                continue
+            }
+            let place = tree.cells.firstIndex { cell in
+                guard let values = tree.record(cell, page, image)?.values, values.count == 12,
+                    case .integer(destination) = values[0], case .integer(chunk) = values[2]
+                else { return false }
+                return true
+            }
+            guard let place else { continue }
+            let pointer = 8 + 2 * place
+            let swapped = Array(page[pointer + 2..<pointer + 4] + page[pointer..<pointer + 2])
+            return try put(swapped, at: off_t((number - 1) * image.pageSize + pointer), path)
+        }
+        Issue.record("no such row")
     }
 
     /// SQLite knows the file by its first bytes.

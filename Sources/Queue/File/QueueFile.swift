@@ -177,7 +177,7 @@ final class QueueFile {
         }
     }
 
-    private func readRow(_ statement: Statement) throws(QueueError) -> (lane: LaneKey, row: DeliveryRow) {
+    func readRow(_ statement: Statement) throws(QueueError) -> (lane: LaneKey, row: DeliveryRow) {
         let row = DeliveryRow(statement)
         guard row.isPlausible, let lane = LaneKey(statement),
             statement.isNull(11) || Int64(statement.integer(11)) == row.check(in: lane)
