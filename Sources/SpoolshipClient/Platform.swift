@@ -59,6 +59,12 @@ func syncContent(_ descriptor: Int32) -> Bool {
     #endif
 }
 
+/// Whether anybody may write to a directory.
+func isOpenToAll(_ directory: String) -> Bool {
+    var status = stat()
+    return stat(directory, &status) == 0 && status.st_mode & S_IWOTH != 0
+}
+
 /// The content of a small file as text; nil when it cannot be read.
 func readSmallFile(_ path: String, limit: Int = 4096) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

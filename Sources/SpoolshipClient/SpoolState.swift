@@ -25,11 +25,13 @@ public struct SpoolState: Sendable, Equatable {
     }
 
     /// Reads the state of the spool that a directory is in: the nearest one above it that has one. An app may have
-    /// directories in its own; the agent reads sixteen deep.
+    /// directories in its own; the agent reads sixteen deep. Where anybody may write, the agent says nothing.
     static func read(directory: String) -> SpoolState {
         var candidate = directory
         for _ in 0...16 {
-            if let text = readSmallFile("\(candidate)/.spoolship/state") { return SpoolState(text: text) }
+            if !isOpenToAll(candidate), let text = readSmallFile("\(candidate)/.spoolship/state") {
+                return SpoolState(text: text)
+            }
             candidate += "/.."
         }
         return SpoolState(text: "")

@@ -140,6 +140,16 @@ struct TrackCommandTests {
         }
     }
 
+    @Test("31: in a drop box no user says for others what is accepted")
+    func dropBoxState() throws {
+        mkdir("\(spool)/incoming", 0o755)
+        mkdir("\(spool)/incoming/.spoolship", 0o755)
+        try write("none\nsays anybody\n", to: "\(spool)/incoming/.spoolship/state")
+        #expect(track("x").0 == .temporaryFailure)
+        #expect(chmod("\(spool)/incoming", 0o3733) == 0)
+        #expect(track("x").0 == .success)
+    }
+
     @Test("what cannot be meant is an error that says what to write")
     func mistakes() throws {
         #expect(track("").1.errorOutput.contains("the event's name is empty"))

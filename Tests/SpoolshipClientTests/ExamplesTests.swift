@@ -71,6 +71,11 @@ struct ExamplesTests {
             #expect(try run(command + ["\(root.path)-link", "x"]) == status)
         }
         unlink("\(root.path)-link")
+        // 31: in a drop box nobody says for others what is accepted.
+        let box = "\(root.path)/incoming"
+        try FileManager.default.createDirectory(atPath: "\(box)/.spoolship", withIntermediateDirectories: true)
+        #expect(chmod(box, 0o3733) == 0 && mkfifo("\(box)/.spoolship/state", 0o644) == 0)
+        #expect(try run(command + [box, "x"]) == 0)
         let errors = "\(root.path)/errors"
         #expect(try run(command + ["\(root.path)/nowhere", "x"], errors: errors) != 0)
         #expect(try String(contentsOfFile: errors, encoding: .utf8).contains("nowhere"))

@@ -19,9 +19,13 @@ func check(err error) {
 
 func main() {
 	directory, name := os.Args[1], os.Args[2]
-	// The spool is the nearest directory above in which the agent says what it accepts.
+	// The spool is the nearest directory above in which the agent says what it accepts. Where anybody may write, it says nothing.
 	for level := 0; level <= 16; level++ {
-		text, err := os.ReadFile(directory + strings.Repeat("/..", level) + "/.spoolship/state")
+		up := directory + strings.Repeat("/..", level)
+		if status, err := os.Stat(up); err == nil && status.Mode().Perm()&0o002 != 0 {
+			continue
+		}
+		text, err := os.ReadFile(up + "/.spoolship/state")
 		if err != nil {
 			continue
 		}

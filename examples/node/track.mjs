@@ -1,12 +1,13 @@
 // Tracks one event: node track.mjs DIRECTORY NAME
-import { closeSync, existsSync, fchmodSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fchmodSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 
 const [directory, name] = process.argv.slice(2);
-// The spool is the nearest directory above in which the agent says what it accepts.
-const states = Array.from({ length: 17 }, (_, level) => `${directory}${"/..".repeat(level)}/.spoolship/state`);
-const state = states.find((path) => existsSync(path));
+// The spool is the nearest directory above in which the agent says what it accepts. Where anybody may write, it says nothing.
+const above = Array.from({ length: 17 }, (_, level) => directory + "/..".repeat(level));
+const spool = above.find((up) => existsSync(`${up}/.spoolship/state`) && !(statSync(up).mode & 0o002));
+const state = spool && `${spool}/.spoolship/state`;
 if (state && /^(critical|none)$/.test(readFileSync(state, "utf8").split("\n")[0])) process.exit(75);
 const id = randomUUID();
 const event = { name, timestamp: new Date().toISOString(), id, pid: process.pid, properties: { language: "Node.js", number: 1.5 } };

@@ -2,8 +2,9 @@
 import json, os, sys, tempfile, time
 
 directory, name = sys.argv[1:3]
-# The spool is the nearest directory above in which the agent says what it accepts.
-states = (f"{directory}{'/..' * level}/.spoolship/state" for level in range(17))
+# The spool is the nearest directory above in which the agent says what it accepts. Where anybody may write, it says nothing.
+above = (directory + "/.." * level for level in range(17))
+states = (f"{up}/.spoolship/state" for up in above if os.path.exists(up) and not os.stat(up).st_mode & 0o002)
 state = next(filter(os.path.exists, states), os.devnull)
 if open(state).readline().strip() in ("critical", "none"):
     sys.exit(75)

@@ -3,9 +3,10 @@
 # The name must need no escapes: no quotes, backslashes or control characters.
 set -eu
 directory=$1 name=$2
-up=$directory # The spool is the nearest directory above in which the agent says what it accepts.
+up=$directory # The spool is the nearest directory above in which the agent says what it accepts. Where anybody may write, it says nothing.
 for level in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
-    if [ -r "$up/.spoolship/state" ]; then
+    case $(ls -ld "$up/.") in d???????w*) shared=yes ;; *) shared=no ;; esac
+    if [ $shared = no ] && [ -r "$up/.spoolship/state" ]; then
         case $(head -n 1 "$up/.spoolship/state") in critical | none) exit 75 ;; esac
         break
     fi

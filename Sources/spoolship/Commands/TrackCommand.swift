@@ -31,7 +31,7 @@ extension Command {
         let spool = try invocation.spoolDirectory()
         let event = try TrackedEvent(invocation)
         let directory = try TrackedEvent.directory(in: spool, app: try invocation.app())
-        let state = SpoolState.read(in: TrackedEvent.spool(of: directory))
+        let state = TrackedEvent.spool(of: directory).map { SpoolState.read(in: $0) } ?? SpoolState(.all)
         guard state.accepts(critical: invocation.has("critical")) else {
             throw CommandFailure(
                 .temporaryFailure,
@@ -119,16 +119,13 @@ private struct TrackedEvent {
         }
     }
 
-    /// The spool that a directory is in: the nearest one above it where the agent says what it accepts. `--spool` may name
-    /// an app's directory, or one in it.
-    static func spool(of directory: String) -> String {
-        var candidate = directory
+    /// The spool that a directory is in: the nearest one above it where the agent says what it accepts, which it does nowhere
+    /// where anybody may write; nil: there is none. `--spool` may name an app's directory, or one in it.
+    static func spool(of directory: String) -> String? {
         // The agent reads no deeper.
-        for _ in 0...16 {
-            if access("\(candidate)/.spoolship/state", F_OK) == 0 { return candidate }
-            candidate += "/.."
+        (0...16).lazy.map { directory + String(repeating: "/..", count: $0) }.first {
+            FileStatus($0).map { $0.mode & S_IWOTH == 0 } == true && access("\($0)/.spoolship/state", F_OK) == 0
         }
-        return directory
     }
 
     static func directory(in spool: String, app: String?) throws(CommandFailure) -> String {
