@@ -189,6 +189,31 @@ struct CopyTests {
         await reader.stop()
     }
 
+    @Test(
+        "fault02: a rotated file that begins as one that is gone did, and is shorter, is read on where they were last the same",
+        arguments: [nil, "gz"])
+    func equalMarksAreNoProof(suffix: String?) async throws {
+        let spool = try SpoolHarness()
+        let (banner, first, other) = (lines("banner", 40), lines("first", 200), lines("other", 5))
+        var reader = try await spool.start { $0.afterRead = .keep }
+        spool.append(text(banner), to: "x.jsonl")
+        await spool.untilLines(banner)
+        spool.append(text(first), to: "x.jsonl")
+        await spool.untilLines(banner + first)
+        await reader.stop()
+        if let suffix {
+            unlink("\(spool.path)/x.jsonl")
+            let packed = try FrameCompressor(.gzip).compress(Array(text(banner + other).utf8))
+            spool.write(packed, to: "x.jsonl.1.\(suffix)")
+        } else {
+            rename("\(spool.path)/x.jsonl", "\(spool.path)/x.jsonl.2")
+            spool.write(text(banner + other), to: "x.jsonl.1")
+        }
+        reader = try await spool.start { $0.afterRead = .keep }
+        await expectOnce(spool, banner + first + other)
+        await reader.stop()
+    }
+
     @Test("fault02: a file that begins with all of another, and goes on, is no copy of it: all its lines are read")
     func longerThanItsOriginal() async throws {
         let spool = try SpoolHarness()

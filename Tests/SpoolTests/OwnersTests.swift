@@ -157,4 +157,30 @@ struct OwnersTests {
         #expect(spool.queue.lines.count == mine.count + other.count)
         await reader.stop()
     }
+
+    @Test(
+        "31: in a directory of `read` that anybody may write to, one user's file is no copy of another's, and holds up none"
+    )
+    func sharedPlaces() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("logs")
+        #expect(chmod("\(spool.path)/logs", 0o1777) == 0)
+        let place = try #require(ReadPlace.of(app: "web", ["\(spool.path)/logs/*"])?.first)
+        let reader = try await spool.start { ($0.place, $0.directory, $0.afterRead) = (place, place.root, .keep) }
+        let (forged, own) = (Self.content(1, of: 65_001), Self.content(1, of: 65_002))
+        for (name, owner, lines) in [("app.log", 65_001 as uid_t, forged), ("app.log.1", 65_002, own)] {
+            spool.write(lines.map { $0 + "\n" }.joined(), to: "new")
+            chown("\(spool.path)/new", owner, owner)
+            spool.rename("new", to: "logs/\(name)")
+            await spool.until("all of \(name)") { Set(lines).isSubset(of: spool.queue.lines) }
+        }
+        let held = open("\(spool.path)/logs/web.log", O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+        defer { close(held) }
+        #expect(write(held, "{", 1) == 1 && fchown(held, 65_001, 65_001) == 0)
+        spool.write("{\"n\":1}\n", to: "new")
+        chown("\(spool.path)/new", 65_002, 65_002)
+        spool.rename("new", to: "logs/web.log.1")
+        await spool.until("what another's open file does not hold up") { spool.queue.lines.contains("{\"n\":1}") }
+        await reader.stop()
+    }
 }

@@ -274,6 +274,25 @@ struct ReadPlaceTests {
         #expect(spool.queue.quarantined.isEmpty)
     }
 
+    @Test("a record of many lines that comes slowly, and is longer than an event may be, loses nothing")
+    func slowRecord() async throws {
+        let spool = try SpoolHarness()
+        let place = try #require(ReadPlace.of(app: "web", ["\(spool.path)/*.log"])?.first)
+        let reader = try await spool.start {
+            ($0.place, $0.afterRead, $0.format, $0.maxEventSize) = (place, .keep, .cri, 20_000)
+        }
+        let lines = (0..<40).map { number in
+            "2026-11-20T10:00:00Z stdout \(number == 39 ? "F" : "P") \(number)\(String(repeating: "x", count: 1000))"
+        }
+        for line in lines {
+            spool.append(line + "\n", to: "app.log")
+            await spool.pause(.milliseconds(20))
+        }
+        await spool.untilLines(lines)
+        await reader.stop()
+        #expect(spool.queue.quarantined.isEmpty)
+    }
+
     @Test(
         "lines that belong to one record are handed over together, however they come, across restarts", arguments: 1...6
     )

@@ -133,7 +133,7 @@ final class AppendFile {
     /// What is kept of it, with whose it is.
     var keptTrace: FileTrace {
         var kept = trace
-        kept.owner = directory.isIncoming ? owner : nil
+        kept.owner = directory.isShared ? owner : nil
         let stem = origin.stem
         kept.origin = stem == (name.claimed ?? name).stem ? nil : stem
         return kept

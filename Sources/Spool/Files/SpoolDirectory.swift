@@ -13,6 +13,8 @@ final class SpoolDirectory {
     let app: String
     /// Whether it is the drop box where anyone may put files.
     let isIncoming: Bool
+    /// Whether users share it, so that each one's files are judged by themselves: the drop box, and what anybody may write to.
+    let isShared: Bool
     /// The top directory of the spool that it is, or is in; empty for the spool itself.
     let top: [UInt8]
 
@@ -40,7 +42,9 @@ final class SpoolDirectory {
     var isGone = false
 
     /// - Parameter place: whose files are in it, where its path does not say it.
-    init(path: FileName, depth: Int, id: FileID, _ inode: UInt64, of place: ReadPlace? = nil) {
+    init(
+        path: FileName, depth: Int, id: FileID, _ inode: UInt64, of place: ReadPlace? = nil, isOpenToAll: Bool = false
+    ) {
         self.path = path
         self.depth = depth
         self.id = id
@@ -49,10 +53,11 @@ final class SpoolDirectory {
         app = place?.app ?? (first.isEmpty ? "default" : FileName(first).text)
         top = place?.joinedTops.contains(Array(first)) == true ? [] : Array(first)
         isIncoming = place == nil && app == "incoming"
+        isShared = isIncoming || place != nil && isOpenToAll
     }
 
     /// Whose a file of a user in it is.
-    func holder(_ owner: UInt32) -> Holder { Holder(top: top, owner: isIncoming ? owner : nil) }
+    func holder(_ owner: UInt32) -> Holder { Holder(top: top, owner: isShared ? owner : nil) }
 
     func path(of name: FileName) -> FileName {
         path.bytes.isEmpty ? name : FileName(path.bytes + [UInt8(ascii: "/")] + name.bytes)

@@ -151,8 +151,10 @@ extension SpoolReader {
         case .partial(let length):
             guard isEnd else { return true }
             guard file.isSealed else {
-                file.scanned = Int64(length)
-                file.holdsText = cutter.joinsText && LineCutter.firstLineFeed(in: block) != nil
+                // Whole lines, whose record may go on, are read again with what comes: only the end of one line is looked for behind it.
+                let hasLines = LineCutter.firstLineFeed(in: block) != nil
+                file.scanned = hasLines ? 0 : Int64(length)
+                file.holdsText = cutter.joinsText && hasLines
                 return false
             }
             buffer[before + length] = 0x0A

@@ -23,7 +23,8 @@ extension SpoolReader {
             // What was read and put away is not read again, whatever name the archive was given.
             if let archive = tree.archive, (status.device, status.inode) == archive.identity { return }
             let directory = SpoolDirectory(
-                path: path, depth: depth, id: try FileID(descriptor, status), status.inode, of: options.place)
+                path: path, depth: depth, id: try FileID(descriptor, status), status.inode, of: options.place,
+                isOpenToAll: status.mode & 0o002 != 0)
             guard known?.id != directory.id else { return }
             if let known { close(known) }
             guard tree.count(of: directory.app) < options.mostDirectories else {

@@ -9,6 +9,8 @@ struct KnownContent {
     var marks: [Mark]
     /// The file that still has this content, and in which it is read on.
     var carrier: AppendFile?
+    /// Whether the file was emptied or written anew since: rotation may have copied it shortly before.
+    var isCutOff: Bool
     var origin: FileName
     /// Whether its name says that it may have been in the file that is judged only by what stands before the extension.
     var isOfOtherName: Bool
@@ -152,7 +154,8 @@ struct Inquiry {
                 guard let proof = content.marks.last(where: { $0.offset <= end.offset }), sight.holds(proof) else {
                     continue
                 }
-                (place, proven) = (end, proof.offset)
+                // A file that was renamed or deleted has no copies: one that has its beginning only is another program's start.
+                (place, proven) = (content.isCutOff ? end : proof, proof.offset)
             } else {
                 guard sight.holds(place), sight.endsLine(at: place.offset) else { continue }
                 if let carrier = content.carrier {

@@ -50,7 +50,7 @@ extension Streams {
         let isWaiting = file.stage != .cut || now - file.stageSince < settleTime
         let content = KnownContent(
             fingerprint: file.trace.fingerprint, place: file.taken, marks: file.trace.marks, carrier: file,
-            origin: file.origin, isOfOtherName: false)
+            isCutOff: false, origin: file.origin, isOfOtherName: false)
         return Inquiry(
             aboutChanged: true, head: head, size: file.size, isWaiting && !isRewritten ? .moving : .quiet,
             of: file.streams, twins: [], contents: [content])

@@ -102,7 +102,8 @@ struct Streams {
             guard trace.fingerprint.length > 0, let origin = own.first?.stem else { return }
             contents.append(
                 KnownContent(
-                    fingerprint: trace.fingerprint, place: place, marks: trace.marks, carrier: carrier, origin: origin,
+                    fingerprint: trace.fingerprint, place: place, marks: trace.marks, carrier: carrier,
+                    isCutOff: carrier == nil && trace.inode == 0, origin: origin,
                     isOfOtherName: !own.contains(streams[0])))
         }
         for file in files(of: streams) where !file.isSuspect { add(file.trace, file.taken, file, file.streams) }
