@@ -1,6 +1,7 @@
 internal import Configuration
 internal import EventLoops
 internal import Events
+internal import Logs
 internal import Model
 internal import Outputs
 
@@ -12,27 +13,39 @@ extension AgentService {
         if let mistake = settings.fileMistake {
             throw AgentError(.configuration, "\(mistake.setting) \(mistake.message)")
         }
-        let maker = OutputMaker(
-            version: program.version, installID: host.senderID, hostName: host.device(for: settings)?.hostName,
-            loop: loop, writingLoop: { [self] destination throws(AgentError) in try writingLoop(of: destination) },
-            log: log, time: time)
         var senders: [DestinationName: any BatchSender] = [:]
         var certificates: [DestinationName: OutputCertificates] = [:]
         for destination in settings.destinations {
             let name = DestinationName(destination.name)
+            let output: any MeasuredOutput
             do {
-                let output = try maker.output(for: destination)
-                certificates[name] = output.firstCertificates
-                senders[name] = MeasuredSender(name: name, output: output, figures: sending, time: time)
+                output = try makeOutput(destination, of: settings)
+            } catch let error as OutputError where error.code == .unanswered {
+                log.error("a destination waits for a file", ["destination": name, "reason": error.message])
+                output = AwaitedOutput(on: loop) { [self] in
+                    try assumeIsolated { try $0.makeOutput(destination, of: settings) }
+                }
             } catch let error as AgentError {
                 throw error
             } catch {
                 let message = (error as? OutputError)?.message ?? "\(error)"
                 throw AgentError(.configuration, "destination \(name): \(message)")
             }
+            certificates[name] = output.firstCertificates
+            senders[name] = MeasuredSender(name: name, output: output, figures: sending, time: time)
         }
         sending.setCertificates(certificates)
         return senders
+    }
+
+    private func makeOutput(
+        _ destination: DestinationSettings, of settings: Settings
+    ) throws -> any MeasuredOutput {
+        try OutputMaker(
+            version: program.version, installID: host.senderID, hostName: host.device(for: settings)?.hostName,
+            loop: loop, writingLoop: { [self] destination throws(AgentError) in try writingLoop(of: destination) },
+            log: log, time: time
+        ).output(for: destination)
     }
 
     /// A thread of its own for each destination whose sending blocks.

@@ -37,6 +37,8 @@ package struct OutputMeasures: Sendable {
     package var templates = EventTemplates.Counts()
     /// When certificates expire, as of the last look.
     package var certificates = OutputCertificates()
+
+    package init() {}
 }
 
 /// Facts about a destination's certificates, for a person.
@@ -49,4 +51,8 @@ public struct OutputCertificates: Sendable, Equatable {
     public var serverExpiry: Timestamp?
     /// How often they could not be read again, so that older ones stayed in force.
     public var failedReloads = 0
+
+    package init(ownExpiry: Timestamp? = nil, authorityExpiry: Timestamp? = nil) {
+        (self.ownExpiry, self.authorityExpiry) = (ownExpiry, authorityExpiry)
+    }
 }

@@ -14,6 +14,8 @@ public enum OutputErrorCode: String, Sendable, CaseIterable {
     case invalidSetting = "invalid_setting"
     /// A file that the settings name cannot be read.
     case unreadable
+    /// A file that the settings name is on a file system that does not answer.
+    case unanswered
     /// A file was read and holds something else than it should: a certificate, a key, a secret.
     case badFile = "bad_file"
     /// A batch cannot be turned into a body: a frame is damaged, or memory is short.

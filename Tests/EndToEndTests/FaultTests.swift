@@ -208,5 +208,50 @@ extension EndToEnd {
                 try run("find", [bench.spool, "-name", "*.json"]).text.isEmpty
             }
         }
+
+        @Test(
+            "fault10: a token file that does not answer, at a start or later, stops its own destination only",
+            .enabled(if: SilentFileSystem.isPossible), arguments: [true, false])
+        func fault10_silentFiles(fromTheStart: Bool) throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            let (directory, file) = ("\(bench.path)/nas", "\(bench.path)/nas.ndjson")
+            try #require(mkdir(directory, 0o700) == 0)
+            try write("secret\n", to: "\(directory)/token")
+            try #require(chmod("\(directory)/token", 0o600) == 0)
+            for (name, value) in [
+                ("name", "nas"), ("type", "http"), ("token_file", "\(directory)/token"),
+                ("url", "http://127.0.0.1:\(try freePort())/"),
+            ] {
+                bench.settings["destination2.\(name)"] = "\"\(value)\""
+            }
+            bench.settings["destination3.name"] = "\"local\""
+            bench.settings["destination3.type"] = "\"file\""
+            bench.settings["destination3.path"] = "\"\(file)\""
+            bench.settings["retry.intervals"] = #"["300ms"]"#
+            var silent = fromTheStart ? SilentFileSystem(over: directory) : nil
+            try bench.startAgent()
+            try bench.append(keyed(0..<5), to: "app.jsonl")
+            try wait(.seconds(30), "what the file got") {
+                ((try? values(of: "key", in: bytes(of: file))) ?? []).count == 5
+            }
+            silent = silent ?? SilentFileSystem(over: directory)
+            defer { silent?.end() }
+            try #require(silent != nil)
+            try bench.append(keyed(5..<10), to: "app.jsonl")
+            try wait(.seconds(30), "what the healthy ones get: \(bench.agentLog)") {
+                try values(of: "key", in: bytes(of: file)).count == 10 && bench.receiverFigure("events") == 10
+            }
+            try wait(.seconds(30), "the log to say why: \(bench.agentLog)") {
+                bench.agentLog.contains("\(directory)/token cannot be read: its file system does not answer")
+            }
+            guard fromTheStart else { return }
+            #expect(try bench.command("status").text.contains("nas: \(directory)/token cannot be read"))
+            #expect(try bench.command("check").text.contains("\(directory)/token: its file system does not answer"))
+            silent?.end()
+            try wait(.seconds(30), "the destination to be tried") {
+                try bench.command("status").text.contains("nas: no connection to 127.0.0.1")
+            }
+        }
     }
 }

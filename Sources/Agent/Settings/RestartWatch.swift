@@ -129,21 +129,14 @@ actor RestartWatch: MetricCollector, LoopActor {
 
     /// Changes whenever a file does.
     private static func stamp(of path: String) -> String {
-        guard let status = FileStatus(path) else { return "\(errno)" }
-        return "\(status.inode) \(status.changed.nanoseconds) \(status.size)"
+        SilentFiles.answer(about: path) {
+            guard let status = FileStatus(path) else { return "\(errno)" }
+            return "\(status.inode) \(status.changed.nanoseconds) \(status.size)"
+        } ?? "no answer"
     }
 
     nonisolated func collect(into exposition: inout Exposition) {
         exposition.set(\.restartWouldFail, to: problem != nil)
         Task(executorPreference: loop) { await self.check() }
-    }
-}
-
-extension DestinationSettings {
-    fileprivate var namedFiles: [String] {
-        let secrets = secrets.compactMap { secret -> String? in
-            if case .file(let file)? = secret.source { file } else { nil }
-        }
-        return secrets + [tls.caFile, tls.certificateFile, tls.keyFile].compactMap { $0 }
     }
 }

@@ -1,6 +1,6 @@
 internal import Configuration
 internal import EventLoops
-internal import Model
+public import Model
 internal import Spool
 
 extension Settings {
@@ -9,7 +9,8 @@ extension Settings {
         var known: [String: String] = [:]
         for destination in destinations where destination.kind == .file {
             guard let path = destination.path else { continue }
-            let real = RealPath.of(path)
+            // One that does not answer is as it is written.
+            let real = SilentFiles.answer(about: path) { RealPath.of(path) } ?? path
             let setting = "destination.\(destination.name).path"
             if let use = otherUse(of: real) { return (setting, "\(path) \(use)") }
             if let other = known.updateValue(destination.name, forKey: real) {
@@ -32,5 +33,23 @@ extension Settings {
                 if case .file(let position) = origin { position.file } else { nil }
             })
         return configuration.contains { RealPath.of($0) == real } ? "is a file of the configuration" : nil
+    }
+}
+
+extension DestinationSettings {
+    /// The files that it authenticates with.
+    var namedFiles: [String] {
+        let secrets = secrets.compactMap { secret -> String? in
+            if case .file(let file)? = secret.source { file } else { nil }
+        }
+        return secrets + [tls.caFile, tls.certificateFile, tls.keyFile].compactMap { $0 }
+    }
+
+    /// The same, and that which it writes.
+    public var files: [String] { namedFiles + [path].compactMap(\.self) }
+
+    /// The first of its files whose file system does not answer: the start goes on without this destination.
+    public var silentFile: String? {
+        files.first { file in SilentFiles.answer(about: file) { _ = FileStatus(file) } == nil }
     }
 }

@@ -222,6 +222,8 @@ public struct StartupRehearsal: Sendable {
             return nil
         } catch let error as OutputError {
             // What is wrong with files, `check` tells with their own settings.
+            // One that does not answer is waited for.
+            guard error.code != .unanswered else { return nil }
             return countsFiles || [.invalidSetting, .library].contains(error.code) ? error.message : nil
         } catch let error as AgentError {
             return error.message

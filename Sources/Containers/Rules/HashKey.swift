@@ -20,6 +20,10 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
     ///
     /// - Throws: `ContainerError` with code `file` when it cannot be read, is no file, is too short, or others may read or change it.
     public init(reading path: String) throws(ContainerError) {
+        self = try answering(path) { () throws(ContainerError) in try HashKey(file: path) }
+    }
+
+    private init(file path: String) throws(ContainerError) {
         func mistake(_ text: String) -> ContainerError { ContainerError(.file, "\(path) \(text)") }
         let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard raw >= 0 else { throw mistake("cannot be read: \(SystemError.message(errno).lowercased())") }

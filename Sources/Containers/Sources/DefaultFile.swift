@@ -24,6 +24,10 @@ public struct DefaultFile: Sendable {
     /// - Throws: `ContainerError`: `file` when it cannot be read or trusted, or has another name; else what is wrong
     ///   with the document.
     public init(path: String, id: String, user: UInt32? = nil) throws(ContainerError) {
+        self = try answering(path) { () throws(ContainerError) in try DefaultFile(reading: path, id: id, user: user) }
+    }
+
+    private init(reading path: String, id: String, user: UInt32?) throws(ContainerError) {
         let parts = path.split(separator: "/")
         let name = String(parts.last ?? "")
         if let mistake = DefaultFile.mistake(name, id: id) { throw ContainerError(.file, "\(name) \(mistake)") }
@@ -137,4 +141,14 @@ public struct DefaultFile: Sendable {
             ContainerError(.notJSON, error.description)
         }
     }
+}
+
+/// Reads a file of the configuration; throws with code `file` when its file system does not answer.
+func answering<Value: Sendable>(
+    _ path: String, _ read: @escaping @Sendable () throws(ContainerError) -> Value
+) throws(ContainerError) -> Value {
+    guard let result = SilentFiles.answer(about: path, { Result { () throws(ContainerError) in try read() } }) else {
+        throw ContainerError(.file, "\(path) cannot be read: its file system does not answer")
+    }
+    return try result.get()
 }

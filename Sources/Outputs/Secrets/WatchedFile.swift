@@ -4,7 +4,7 @@ internal import Model
 /// A small file that is read again when it changes.
 ///
 /// It looks when it is asked, never by a timer: one `stat` a look. Links are followed, since the configuration is trusted
-/// and secrets are often mounted as links.
+/// and secrets are often mounted as links. A file system that does not answer holds up nothing.
 struct WatchedFile {
     let path: String
     /// The most bytes that it may have: what it is read into is memory.
@@ -18,19 +18,27 @@ struct WatchedFile {
         self.limit = limit
     }
 
-    /// Whether the file is another one than that which was read. A file that is gone counts as unchanged: what was read
-    /// stays.
+    /// Whether the file is another one than that which was read, or does not answer. A file that is gone counts as unchanged: what was
+    /// read stays.
     var hasChanged: Bool {
-        guard let now = FileStatus(path) else { return status == nil }
+        guard let answer = SilentFiles.answer(about: path, { [path] in FileStatus(path) }) else { return true }
+        guard let now = answer else { return status == nil }
         return now != status
     }
 
-    /// Reads the file. Throws with code `unreadable` or `badFile`; what was read before stays.
+    /// Reads the file. Throws with code `unreadable`, `unanswered` or `badFile`; what was read before stays.
     mutating func read() throws(OutputError) {
-        // Looked at before its bytes are read: a change since then is seen at the next look.
-        let now = FileStatus(path)
+        let answer = SilentFiles.answer(about: path) { [path, limit] in
+            // Looked at before its bytes are read: a change since then is seen at the next look.
+            let now = FileStatus(path)
+            guard now?.isRegular ?? true else { return (now, Result<[UInt8]?, SystemError>.success([])) }
+            return (now, Result { () throws(SystemError) in try WholeFile.bytes(of: path, atMost: limit) })
+        }
+        guard let (now, bytes) = answer else {
+            throw OutputError(.unanswered, "\(path) cannot be read: its file system does not answer")
+        }
         guard now?.isRegular ?? true else { throw OutputError(.badFile, "\(path) is not a regular file") }
-        let read = try relaying(try WholeFile.bytes(of: path, atMost: limit)) { (error: SystemError) in
+        let read = try relaying(try bytes.get()) { (error: SystemError) in
             OutputError(.unreadable, "cannot read \(path): \(SystemError.message(error.number))")
         }
         guard let read else {

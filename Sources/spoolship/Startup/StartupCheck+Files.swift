@@ -14,6 +14,10 @@ extension StartupCheck {
     mutating func checkFiles(of destination: DestinationSettings) {
         let path = "destination.\(destination.name)"
         let found = mistakes
+        if let file = destination.silentFile {
+            return add(
+                path, "\(file): its file system does not answer; events wait until it does", severity: .warning)
+        }
         for secret in destination.secrets { checkSecret(secret.source, "\(path).\(secret.setting)") }
         let tls = destination.tls
         if let file = tls.caFile { checkCertificates(file, "\(path).tls.ca_file", chain: false) }
@@ -68,13 +72,11 @@ extension StartupCheck {
         let setting = "\(path).default_file"
         let name = String(file.split(separator: "/").last ?? "")
         if let refusal = sandbox?.refusal(file, writes: false) { add(setting, "\(file) \(refusal)") }
-        guard let directory = StartupCheck.directory(of: file) else { return }
-        let better = [container.id, "\(container.id).plist"].prefix { $0 != name }
-        for other in better where FileStatus("\(directory)/\(other)") != nil {
-            add(setting, "\(name) is ignored, because \(other) beside it wins", severity: .warning)
-        }
         do throws(ContainerError) {
             let found = try DefaultFile(path: file, id: container.id, user: access.userID)
+            if let better = found.path.split(separator: "/").last, better != name {
+                add(setting, "\(name) is ignored, because \(better) beside it wins", severity: .warning)
+            }
             let standard = found.document
             if let problem = found.signatureProblem(container.publicKeys.compactMap { PublicKey($0) }) {
                 add(setting, problem, severity: .warning)

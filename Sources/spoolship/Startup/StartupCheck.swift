@@ -27,6 +27,9 @@ struct StartupCheck {
         of loaded: LoadedSettings, sandbox: UnitSandbox? = nil, clock: String? = StartupRehearsal.clockComplaint
     ) -> [Problem] {
         var check = StartupCheck(loaded: loaded, sandbox: sandbox)
+        SilentFiles.askMounts(
+            of: loaded.settings.destinations.flatMap(\.files)
+                + loaded.settings.containers.flatMap { [$0.hashKeyFile, $0.defaultFile].compactMap(\.self) })
         for refusal in StartupRehearsal(check.settings, version: Build.version).refusals {
             check.add(refusal.setting, refusal.message, severity: refusal.endsStart ? .error : .warning)
         }
