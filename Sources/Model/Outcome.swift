@@ -72,6 +72,15 @@ public struct Failure: Sendable, Equatable {
     /// The beginning of the answer's body (at most 1 KiB), for the dead letter's record only: it may quote the event.
     public let excerpt: String
 
+    /// Whether the receiver may have taken the events and only its answer been lost, between it and a gateway too.
+    package var leavesOpen: Bool {
+        switch kind {
+        case .timeout, .connection, .protocolViolation: true
+        case .status: [408, 502, 504].contains(status)
+        case .resolve, .connect, .tls, .local: false
+        }
+    }
+
     /// The first 200 characters of the answer that can be shown, blanks joined; nil when there are none.
     ///
     /// They may quote an event, and play no tricks on a terminal: only printable characters are kept.

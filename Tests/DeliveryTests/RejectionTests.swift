@@ -97,6 +97,24 @@ struct RejectionTests {
         #expect(world.sent.count { $0.events.contains(25) } < 48 * 6 + 40)
     }
 
+    @Test(
+        "fault11: a batch that alone has lost answers is sent again as it is: its halves would be stored under other ids"
+    )
+    func fault11_lostAnswers() {
+        var world = World(options())
+        for (index, failure) in [
+            Failure(kind: .timeout, message: "no answer"), Failure(kind: .connection, message: "broken"),
+            Failure(kind: .status, status: 504, message: "gateway"),
+        ].enumerated() {
+            world.answer = rejecting([25], .retry(failure))
+            for minute in 0..<600 { world.later(.seconds(60 * minute), .accept("main", .normal, 50)) }
+            world.run(.seconds(36_000))
+            let lost = world.main.tracked.values.map(\.header.events)
+            #expect(lost == [50], "\(index)")
+            #expect(Set(world.sent.filter { $0.events.contains(25) }.map(\.batch)).count == 1, "\(index)")
+        }
+    }
+
     @Test("fault11: a destination that is down opens the breaker instead of setting batches aside")
     func fault11_downIsNotPoison() {
         var world = World(options())

@@ -177,7 +177,8 @@ extension DestinationMachine {
         if answer.isProbe { postponeProbes(at: now) }
         // The destination's state decides when it is tried again, not the batch's own schedule.
         let isAlone = !answer.isProbe && breaker == nil
-        if isAlone, batch.aside == .fails, othersWentThrough, batch.header.events > 1 {
+        // It may be stored and the answer lost: under the ids of its halves it would be stored once more.
+        if isAlone, batch.aside == .fails, othersWentThrough, batch.header.events > 1, !failure.leavesOpen {
             return split(batch, answer, failure, aside: .fails)
         }
         if batch.isSetAside { batch.notBefore = later }
