@@ -150,6 +150,9 @@ struct RecordTests {
         let output = try #require(reading.read(line).output)
         #expect(output.hasPrefix(String(line.dropLast()) + #","name":"log","record_id":""#), "\(output)")
         #expect(!output.contains("observed_at\":\"") && !output.contains("\"timestamp\":\"2"))
+        let both = try #require(reading.read(#"{"id":1,"record_id":2}"#).output)
+        #expect(
+            both.hasPrefix(#"{"id":1,"record_id":2,"name":"log","#) && both.contains(#","spoolship_id":""#), "\(both)")
         // A null is as good as nothing.
         let null = try #require(reading.read(#"{"id":null,"host_name":null,"x":1}"#).output)
         #expect(null.hasPrefix(#"{"x":1,"name":"log","app":"shop","country":"DE","host_name":"web-17","#), "\(null)")

@@ -100,15 +100,23 @@ struct WrappedLineTests {
         reading.pass.begin(
             reading.source, path: "/var/log/pods/shop_cart-7d9_0a1b-2c/web/0.log", at: Reading.now,
             isSynchronised: true, using: &reading.random)
-        let block = Array("2026-11-20T10:00:00Z stdout F {\"a\":1}\n".utf8)
-        block.withUnsafeBufferPointer { block in
-            guard let base = block.baseAddress else { return }
-            _ = reading.pass.read(base, from: 0, to: block.count)
-            let (length, most) = (reading.pass.length, reading.pass.maxAddition)
-            reading.pass.write(into: &reading.buffer)
-            let line = String(decoding: reading.buffer.bytes, as: UTF8.self)
-            #expect(line.contains(pod) && line.utf8.count <= length + most + 1, "\(line)")
+        func output(_ record: String, _ reading: inout Reading) -> String {
+            let block = Array("2026-11-20T10:00:00Z stdout F \(record)\n".utf8)
+            return block.withUnsafeBufferPointer { block in
+                guard let base = block.baseAddress else { return "" }
+                _ = reading.pass.read(base, from: 0, to: block.count)
+                let (length, most) = (reading.pass.length, reading.pass.maxAddition)
+                reading.buffer.removeAll()
+                reading.pass.write(into: &reading.buffer)
+                let line = String(decoding: reading.buffer.bytes, as: UTF8.self)
+                #expect(line.utf8.count <= length + most + 1, "\(line)")
+                return line
+            }
         }
+        #expect(output(#"{"a":1}"#, &reading).contains(pod))
+        // What a record has stays, and comes once.
+        let own = output(#"{"timestamp":"soon","kubernetes":{"mine":1}}"#, &reading)
+        #expect(own.hasPrefix(#"{"timestamp":"soon","kubernetes":{"mine":1},"name":"log","app":"#), "\(own)")
     }
 
     @Test("docker: two objects in one entry are a text, so that neither is lost")

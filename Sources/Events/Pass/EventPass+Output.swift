@@ -51,9 +51,22 @@ struct AddedMembers {
 /// One run of bytes, so that the usual event takes one copy.
 struct Tail: ~Copyable {
     private static let idName: StaticString = ",\"id\":\""
-    private static let recordIDName: StaticString = ",\"record_id\":\""
     /// What an id takes at most, with its name, quotes and comma.
-    static let idLength = 14 + EventIDs.length + 1
+    static let idLength = 17 + EventIDs.length + 1
+
+    /// What the agent's id is called beside a record's own `id`.
+    enum OtherIDName {
+        case recordID
+        /// Where the record has a `record_id`, too.
+        case spoolshipID
+
+        fileprivate var text: StaticString {
+            switch self {
+            case .recordID: ",\"record_id\":\""
+            case .spoolshipID: ",\"spoolship_id\":\""
+            }
+        }
+    }
 
     private var text = LineBuffer(capacity: 64)
     private var ends = (0, 0, 0, 0, 0)
@@ -115,10 +128,10 @@ struct Tail: ~Copyable {
         return out + 7
     }
 
-    /// The id of a record that has its own `id`.
-    static func writeRecordIDName(to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
-        memcpy(out, recordIDName.utf8Start, 14)
-        return out + 14
+    static func write(_ name: OtherIDName, to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+        let text = name.text
+        memcpy(out, text.utf8Start, text.utf8CodeUnitCount)
+        return out + text.utf8CodeUnitCount
     }
 }
 

@@ -16,7 +16,7 @@ extension EventPass {
     @inline(never)
     mutating func judgeRecord(_ next: Int) -> Verdict {
         isRecord = true
-        hasOwnID = false
+        otherIDName = nil
         guard let state else { return verdict(.quarantined, next) }
         if state.settings.isJournal, withheld != .none, isWithheldEntry() { return withhold(next) }
         counts.records += 1
@@ -31,7 +31,7 @@ extension EventPass {
         if state.addsSeverity, scanner.present & state.severityBit == 0, let severity = severity(state) {
             addFront("severity") { $0 += [.quote] + severity.level.rawValue.utf8 + [.quote] }
         }
-        if !pod.isEmpty {
+        if !pod.isEmpty, !has("kubernetes") {
             if !front.isEmpty { front.append(.comma) }
             front += pod
         }
@@ -67,7 +67,7 @@ extension EventPass {
             if isNull(scanner.member(name)) {
                 remove(scanner.member(name))
             } else if name == .id {
-                hasOwnID = true
+                otherIDName = has("record_id") ? .spoolshipID : .recordID
             } else {
                 wanted.remove(addition)
             }
@@ -117,7 +117,9 @@ extension EventPass {
     private mutating func recordTime(_ state: AppState) -> Timestamp {
         guard scanner.present & state.timeCandidates.mask != 0, let (time, place, isUsual, _) = foundTime(state) else {
             if let outerTime {
-                addTimestamp(outerTime)
+                let timestamp = scanner.member(.timestamp)
+                if scanner.has(.timestamp), isNull(timestamp) { remove(timestamp) }
+                if !scanner.has(.timestamp) || isNull(timestamp) { addTimestamp(outerTime) }
                 return outerTime
             }
             counts[.noTime] += 1
@@ -232,6 +234,11 @@ extension EventPass {
             value = below
         }
         return value
+    }
+
+    /// Whether the record has a member that the scanner does not look for.
+    private mutating func has(_ name: String) -> Bool {
+        member(Array(name.utf8), of: scanner.open..<scanner.close + 1) != nil
     }
 
     private mutating func member(_ name: [UInt8], of object: Range<Int>) -> Range<Int>? {

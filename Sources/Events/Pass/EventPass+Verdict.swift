@@ -19,7 +19,7 @@ extension EventPass {
             return judgeRecord(next)
         }
         isRecord = false
-        hasOwnID = false
+        otherIDName = nil
         if !scanner.replaced.isEmpty { removeReplaced() }
 
         failure = .quarantined

@@ -77,8 +77,8 @@ public struct EventPass: ~Copyable {
     var front: [UInt8] = []
     /// Whether it is a record.
     public internal(set) var isRecord = false
-    /// Whether the record has its own `id`, which is data: ours is called `record_id` then.
-    var hasOwnID = false
+    /// What ours is called where the record has its own `id`, which is data; nil: `id`.
+    var otherIDName: Tail.OtherIDName?
     /// The line as it is read where its bytes could not be.
     var repaired = LineBuffer(capacity: 1024)
     var address: Range<Int>?
@@ -283,7 +283,7 @@ public struct EventPass: ~Copyable {
     private mutating func writeEnd(_ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
         var out = start
         if wanted.contains(.id) {
-            out = hasOwnID ? Tail.writeRecordIDName(to: out) : Tail.writeIDName(to: out)
+            out = if let otherIDName { Tail.write(otherIDName, to: out) } else { Tail.writeIDName(to: out) }
             ids.write(to: out)
             out += EventIDs.length
             out[0] = .quote
@@ -308,10 +308,10 @@ public struct EventPass: ~Copyable {
         var out = buffer.cursor
         memcpy(out, tail.start, tail.count)
         out += tail.count
-        let ofEvent = (wanted, hasOwnID)
-        (wanted, hasOwnID) = (.usual, false)
+        let ofEvent = (wanted, otherIDName)
+        (wanted, otherIDName) = (.usual, nil)
         out = writeEnd(out)
-        (wanted, hasOwnID) = ofEvent
+        (wanted, otherIDName) = ofEvent
         buffer.wrote(to: out)
         announceSession()
     }

@@ -19,22 +19,32 @@ struct EventView {
         time = EventView.time(members, "timestamp") ?? EventView.time(members, "observed_at")
     }
 
-    /// Members with their own place in every format, or of the agent's.
-    static let placed: Set<String> = [
-        "name", "timestamp", "observed_at", "properties", "app", "device", "host_name", "id", "record_id", "session_id",
-        "country", "type",
+    /// Members with their own place in every format, or of the agent's; so is that of the id.
+    private static let placed: Set<String> = [
+        "name", "timestamp", "observed_at", "properties", "app", "device", "host_name", "session_id", "country", "type",
     ]
 
     subscript(_ name: String) -> JSONSlice? { members.last { $0.key == name }?.value }
 
     var name: String { self["name"]?.string ?? "" }
-    /// Its id, a text or a number: of a record with its own `id` the agent's, in `record_id`.
-    var id: String? { identifier("record_id") ?? identifier("id") }
+    /// Its id, a text or a number: of a record with its own `id` the agent's, which is behind that and called otherwise.
+    var id: String? { idMember.flatMap { EventView.identifier($0.value) } }
+    private var idMember: (key: String, value: JSONSlice)? {
+        let others = ["record_id", "spoolship_id"]
+        return members.last { key, value in
+            key == "id" || others.contains(key) && value.string.map { UUIDv7($0) != nil } == true
+        }
+    }
     var sessionID: String? { self["session_id"]?.string }
     var properties: [(key: String, value: JSONSlice)] { self["properties"]?.members ?? [] }
     /// Its properties, and members of its own beside them, as records have: all that is neither placed elsewhere nor the agent's.
     var values: [(key: String, value: JSONSlice)] {
-        properties + members.filter { !EventView.placed.contains($0.key) && $0.key != "priority" }
+        properties + ownMembers.filter { $0.key != "priority" }
+    }
+    /// Its members that have no place of their own.
+    var ownMembers: [(key: String, value: JSONSlice)] {
+        let id = idMember?.key
+        return members.filter { !EventView.placed.contains($0.key) && $0.key != id }
     }
     var device: JSONSlice? { self["device"] }
     /// Whether it says that it comes from this machine. Else no format says so in its place: tags may have redacted it.
@@ -61,8 +71,8 @@ struct EventView {
         return parts.dropFirst().reduce(Optional(first)) { $0?[String($1)] }
     }
 
-    private func identifier(_ name: String) -> String? {
-        self[name].flatMap { $0.kind == .number ? $0.text : $0.string }
+    private static func identifier(_ value: JSONSlice) -> String? {
+        value.kind == .number ? value.text : value.string
     }
 
     /// The id by which receivers know a repeat: the same at every attempt, and one that no other app can choose.
@@ -71,7 +81,7 @@ struct EventView {
     /// has its batch's and its place in it.
     func stableID(in batch: BatchID, at index: Int) -> String {
         guard let id else { return "\(batch)-\(index)" }
-        var key = identifier("app") ?? ""
+        var key = self["app"].flatMap { EventView.identifier($0) } ?? ""
         if key.utf8.contains(where: { "/%".utf8.contains($0) }) {
             key = key.replacingAll("%", with: "%25").replacingAll("/", with: "%2F")
         }

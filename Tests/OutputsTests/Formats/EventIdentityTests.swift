@@ -35,11 +35,26 @@ struct EventIdentityTests {
     @Test("a number is an id like a text: the same after a split, in another batch and at another place")
     func numbers() throws {
         let other = BatchID(high: 0x0193_0000_0000_7000, low: 2)
-        for line in [#"{"app":"web","id":42}"#, #"{"app":"web","id":"42"}"#, #"{"app":"web","id":"a","record_id":42}"#]
-        {
+        for line in [#"{"app":"web","id":42}"#, #"{"app":"web","id":"42"}"#] {
             #expect(try key(line) == "web/42" && key(line, in: other, at: 7) == "web/42")
         }
         #expect(try key(#"{"app":"web"}"#) != key(#"{"app":"web"}"#, in: other))
+    }
+
+    @Test("of a record with its own id the agent's counts, whatever the record has under its names")
+    func ofRecords() throws {
+        let own = "01930000-0000-7000-0000-000000000007"
+        for (line, id) in [
+            (#"{"app":"web","id":5,"record_id":"\#(own)"}"#, own),
+            (#"{"app":"web","record_id":7,"id":"\#(own)"}"#, own),
+            (#"{"app":"web","id":5,"record_id":7,"spoolship_id":"\#(own)"}"#, own),
+            (#"{"app":"web","name":"Order changed","id":"order-1","record_id":42}"#, "order-1"),
+        ] {
+            #expect(try key(line) == "web/\(id)", "\(line)")
+        }
+        let line =
+            #"{"name":"log","app":"audit","record_id":7,"id":"\#(own)","timestamp":"2026-11-20T10:00:00Z"}"# + "\n"
+        #expect(try encoded(OTLPEncoder(.json), line).contains(#"{"key":"record_id","value":{"intValue":"7"}}"#))
     }
 
     @Test("a key that is too long for a receiver is its hash, another one for another id")

@@ -7,7 +7,7 @@ struct OTLPFields {
     private(set) var properties: [(key: String, value: JSONSlice)]
 
     init(_ event: EventView) {
-        members = event.members
+        members = event.ownMembers
         properties = event.properties
     }
 

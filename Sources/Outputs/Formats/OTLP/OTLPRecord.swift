@@ -65,7 +65,7 @@ extension OTLPMessage {
             keys.insert(key)
             attributes.append((key, value(property.value)))
         }
-        for member in fields.members where !EventView.placed.contains(member.key) {
+        for member in fields.members {
             let key = keys.contains(member.key) ? "member.\(member.key)" : member.key
             attributes.append((key, value(member.value)))
         }
