@@ -45,7 +45,8 @@ struct JSONCorpusTests {
                 for (byte, text) in escapes {
                     var json: [UInt8] = []
                     (before + [byte] + after).withUnsafeBufferPointer { JSONString.append($0, to: &json) }
-                    #expect(json == [0x22] + before + Array(text.utf8) + after + [0x22], "\(byte) at \(place)")
+                    let expected: [UInt8] = before + Array(text.utf8) + after
+                    #expect(json == [0x22] + expected + [0x22], "\(byte) at \(place)")
                 }
             }
         }
