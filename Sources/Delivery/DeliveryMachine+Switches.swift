@@ -23,11 +23,7 @@ extension DeliveryMachine {
         }
     }
 
-    mutating func expirePauses(at now: Moment) {
-        for key in pauses.expired(at: now.boot) { release(key) }
-    }
-
-    private mutating func release(_ key: PauseTokens.Key) {
+    mutating func release(_ key: PauseTokens.Key) {
         pauses.release(key)
         effects.append(.persist(PauseTokens.switchName(key), nil))
         effects.append(.note(key.destination, .resumed(token: key.token)))

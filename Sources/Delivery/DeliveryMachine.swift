@@ -131,7 +131,7 @@ struct DeliveryMachine: Sendable {
 
     /// Starts all that may start, tells the commands, and collects what is to be done.
     private mutating func settleDown(at now: Moment) -> [DeliveryEffect] {
-        expirePauses(at: now)
+        for key in pauses.expired(at: now.boot) { release(key) }
         expireCommands(at: now)
         expireStop(at: now)
         for name in destinations.keys {

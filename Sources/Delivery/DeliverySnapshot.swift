@@ -66,7 +66,7 @@ extension DeliveryMachine {
         snapshot.isNetworkOn = isNetworkOn
         snapshot.isEnabled = isEnabled
         snapshot.heldTokens = pauses.holds.count
-        snapshot.pauseTokens = pauses.holds.keys.filter { $0.destination == nil }.map(\.token).sorted()
+        snapshot.pauseTokens = pauses.tokens(for: nil)
         return snapshot
     }
 }

@@ -5,16 +5,10 @@ struct Moment: Sendable, Hashable {
     /// The clock that nobody can set.
     let boot: BootInstant
     let wall: Timestamp
+}
 
-    init(boot: BootInstant, wall: Timestamp) {
-        self.boot = boot
-        self.wall = wall
-    }
-
-    init(_ time: some TimeSource) {
-        boot = time.bootTime
-        wall = time.wallTime
-    }
+extension Moment {
+    init(_ time: some TimeSource) { self.init(boot: time.bootTime, wall: time.wallTime) }
 }
 
 /// The earliest of some points that are ahead.

@@ -135,7 +135,7 @@ struct RejectionTests {
             let header = BatchHeader(
                 id: ids.next(at: world.wall, using: &world.random), destination: "main", priority: .normal, events: 1,
                 bytes: 1, acceptedAt: world.wall, firstEventTime: world.wall)
-            var batch = TrackedBatch(header, notBefore: world.boot + .seconds(86_400))
+            var batch = TrackedBatch(header: header, notBefore: world.boot + .seconds(86_400))
             batch.aside = .fails
             world.machine.destinations["main"]?.tracked[header.id] = batch
         }

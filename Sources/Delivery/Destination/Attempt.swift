@@ -46,13 +46,8 @@ struct TrackedBatch: Sendable {
         case rejected
     }
 
-    init(_ header: BatchHeader, notBefore: BootInstant) {
-        self.header = header
-        self.notBefore = notBefore
-    }
-
     func piece(_ number: Int, notBefore: BootInstant) -> TrackedBatch {
-        var piece = TrackedBatch(header, notBefore: notBefore)
+        var piece = TrackedBatch(header: header, notBefore: notBefore)
         (piece.holds, piece.app, piece.place) = (holds, app, place + [number])
         return piece
     }
@@ -91,7 +86,7 @@ struct Attempt: Sendable {
         /// The destination is being asked.
         case sending(Boxed<TrackedBatch>)
         /// The queue is being told.
-        case settling(Settling)
+        case settling(Boxed<Settling>)
     }
 
     /// Which batch the queue was asked for.
@@ -105,21 +100,14 @@ struct Attempt: Sendable {
         case known(Boxed<TrackedBatch>)
     }
 
-    /// How the batch ended, until the queue knows. By reference, so that to copy a phase takes one count, whichever it is.
-    final class Settling: Sendable {
+    /// How the batch ended, until the queue knows.
+    struct Settling: Sendable {
         let batch: Boxed<TrackedBatch>
         let settlement: Settlement
         /// What the batches that the settlement makes will be tracked as, by group; their headers are the queue's to make.
         let children: [TrackedBatch]
         /// When the queue is told again, after it could not take the settlement; nil while it is being told.
-        let againAt: BootInstant?
-
-        init(
-            _ batch: Boxed<TrackedBatch>, _ settlement: Settlement, _ children: [TrackedBatch],
-            againAt: BootInstant? = nil
-        ) {
-            (self.batch, self.settlement, self.children, self.againAt) = (batch, settlement, children, againAt)
-        }
+        var againAt: BootInstant?
     }
 
     let priority: Priority
@@ -144,24 +132,26 @@ struct Attempt: Sendable {
     /// The queue has handed over a batch that was asked for ahead.
     mutating func wait(with batch: TrackedBatch) {
         assert(isLeasing, "only what was asked for can wait")
-        phase = .ready(.value(batch))
+        phase = .ready(Boxed(batch))
     }
 
     mutating func send(_ batch: TrackedBatch) {
         assert(isLeasing || isReady, "a batch is sent once an attempt")
-        phase = .sending(.value(batch))
+        phase = .sending(Boxed(batch))
     }
 
     /// The destination has answered, and the queue is told.
     mutating func settle(_ settlement: Settlement, _ children: [TrackedBatch]) {
         guard case .sending(let batch) = phase else { return assertionFailure("only what was sent ends") }
-        phase = .settling(Settling(batch, settlement, children))
+        phase = .settling(Boxed(Settling(batch: batch, settlement: settlement, children: children)))
     }
 
     /// The queue could not be told, or is told again (nil).
     mutating func tell(again: BootInstant?) {
-        guard case .settling(let settling) = phase else { return assertionFailure("only an end is told") }
-        phase = .settling(Settling(settling.batch, settling.settlement, settling.children, againAt: again))
+        guard case .settling(let told) = phase else { return assertionFailure("only an end is told") }
+        var settling = told.content
+        settling.againAt = again
+        phase = .settling(Boxed(settling))
     }
 
     // MARK: What tells one from another
@@ -174,20 +164,18 @@ struct Attempt: Sendable {
     var isLeased: Bool { isReady || isSending }
 
     /// Whether the queue is being told how its batch ended, and has not failed to take it.
-    var isBeingTold: Bool { if case .settling(let settling) = phase { settling.againAt == nil } else { false } }
+    var isBeingTold: Bool { if case .settling(let settling) = phase { settling.content.againAt == nil } else { false } }
 
     /// When the queue is told again how its batch ended; nil unless it could not take that.
-    var settleAgainAt: BootInstant? { if case .settling(let settling) = phase { settling.againAt } else { nil } }
+    var settleAgainAt: BootInstant? { if case .settling(let settling) = phase { settling.content.againAt } else { nil } }
 
     /// How many batches its settlement makes.
-    var batchesToCome: Int { if case .settling(let settling) = phase { settling.children.count } else { 0 } }
+    var batchesToCome: Int { if case .settling(let settling) = phase { settling.content.children.count } else { 0 } }
 
     /// Whether the destination has the whole batch and the queue is only being told: the place is free for the next.
     ///
     /// The queue is asked for that one in the same turn, after it was told, so no more than a place each are ahead of it.
-    var isDone: Bool {
-        if case .settling(let settling) = phase { settling.children.isEmpty && settling.againAt == nil } else { false }
-    }
+    var isDone: Bool { isBeingTold && batchesToCome == 0 }
 
     /// Whether it takes one of the destination's places: it is being sent, or will be as soon as the queue answers.
     var takesPlace: Bool { !isDone && !isWaitingAhead }
@@ -217,7 +205,7 @@ struct Attempt: Sendable {
         switch phase {
         case .leasing(.next), .leasing(.nextAhead), .leasing(.free): nil
         case .leasing(.known(let batch)), .ready(let batch), .sending(let batch): batch.content
-        case .settling(let settling): settling.batch.content
+        case .settling(let settling): settling.content.batch.content
         }
     }
 
@@ -225,7 +213,7 @@ struct Attempt: Sendable {
     var wishedBatch: TrackedBatch? { if case .leasing(.known(let batch)) = phase { batch.content } else { nil } }
 
     var settlement: Settlement? {
-        if case .settling(let settling) = phase { settling.settlement } else { nil }
+        if case .settling(let settling) = phase { settling.content.settlement } else { nil }
     }
 
     /// How many of the batch's events the destination has not got.
@@ -238,14 +226,10 @@ struct Attempt: Sendable {
 }
 
 /// A value behind a reference: to copy it takes a count, however large it is.
-indirect enum Boxed<Value: Sendable>: Sendable {
-    case value(Value)
+final class Boxed<Value: Sendable>: Sendable {
+    let content: Value
 
-    var content: Value {
-        switch self {
-        case .value(let value): value
-        }
-    }
+    init(_ content: Value) { self.content = content }
 }
 
 /// What commands make a destination do.

@@ -112,7 +112,7 @@ extension DestinationMachine {
         }
         // This attempt has none yet, so it is not the one that is found.
         let other = attempts.firstKey { $0.batch?.header.id == header.id }
-        guard let other else { return TrackedBatch(header, notBefore: now.boot) }
+        guard let other else { return TrackedBatch(header: header, notBefore: now.boot) }
         // Where it is asked for by its id, the one that asked will be told that there is none.
         if let batch = attempts.look(other, { $0.wishedBatch }) { return batch }
         attempts[number] = nil
@@ -164,7 +164,7 @@ extension DestinationMachine {
         attempts[number] = nil
         storeFailures = 0
         guard !attempt.isForgotten else { return }
-        for (header, child) in zip(headers, settling.children)
+        for (header, child) in zip(headers, settling.content.children)
         where !attempts.contains(where: { $0.batch?.header.id == header.id }) {
             tracked[header.id] = child
             tracked[header.id]?.header = header

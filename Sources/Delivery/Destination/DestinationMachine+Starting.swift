@@ -92,7 +92,7 @@ extension DestinationMachine {
             if batch.rejectedAt != nil || isProbe { prefersPieces = false }
             let id = newAttempt()
             attempts[id.number] = Attempt(
-                .known(.value(batch)), priority: batch.header.priority, isProbe: isProbe, isPushed: push != nil)
+                .known(Boxed(batch)), priority: batch.header.priority, isProbe: isProbe, isPushed: push != nil)
             push?.batches.remove(batchID)
             if isProbe { push?.probe = false }
             effects.append(.leaseAgain(id, batchID))

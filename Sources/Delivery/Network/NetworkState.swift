@@ -41,33 +41,23 @@ struct NetworkState: Sendable {
     {
         var again: BootInstant?
         var hasChanged = false
-        forgetVanished(findings.defaultRoutes)
-        if isWorthTelling(findings.defaultRoutes) {
+        // One that vanished is no news, nothing gets better by it; that it comes back, or becomes another one, is.
+        let current = findings.defaultRoutes
+        told = told.map { told in zip(told, current).map { old, new in new == nil ? nil : old } }
+        if told.map({ told in zip(told, current).contains { old, new in new != nil && new != old } }) ?? true {
             if let toldAt, now < toldAt + NetworkState.quiet {
                 again = toldAt + NetworkState.quiet
             } else {
                 // The first look only learns how things are.
                 hasChanged = told != nil
                 if hasChanged { toldAt = now }
-                told = findings.defaultRoutes
+                told = current
             }
         }
         let new = targets.mapValues { servers in servers.contains { reaches($0, findings) } }
         guard hasChanged || new != routes else { return (nil, again) }
         routes = new
         return (NetworkNews(hasChanged: hasChanged, routes: new), again)
-    }
-
-    /// One that vanished is no news, nothing gets better by it; that it comes back is.
-    private mutating func forgetVanished(_ current: [NetworkFindings.Route?]) {
-        guard let told else { return }
-        self.told = zip(told, current).map { old, new in new == nil ? nil : old }
-    }
-
-    /// Whether a default route appeared or became another one.
-    private func isWorthTelling(_ current: [NetworkFindings.Route?]) -> Bool {
-        guard let told else { return true }
-        return zip(told, current).contains { old, new in new != nil && new != old }
     }
 
     private func reaches(_ target: NetworkTarget, _ findings: NetworkFindings) -> Bool {
