@@ -29,21 +29,15 @@ public struct IntakeError: Error, Sendable, Equatable {
     /// One line for a person: what is wrong and what to do. Never event content.
     public let message: String
 
-    package init(_ code: Code, _ message: String) {
+    package init(_ code: Code, _ message: String, word: String? = nil) {
         self.code = code
-        word = code.rawValue
+        self.word = word ?? code.rawValue
         self.message = message
     }
 
     /// What the store failed with.
     init(storing failure: any Error) {
-        code = .store
-        if let failure = failure as? any StoreFailure {
-            word = failure.word
-            message = failure.message
-        } else {
-            word = code.rawValue
-            message = "cannot store: \(failure)"
-        }
+        let known = failure as? any StoreFailure
+        self.init(.store, known?.message ?? "cannot store: \(failure)", word: known?.word)
     }
 }

@@ -29,6 +29,11 @@ extension Intake {
         return true
     }
 
+    private func stop(at found: Obstacle) -> Bool {
+        obstacle = found
+        return false
+    }
+
     /// Takes whole lines, and waits for the rules meanwhile.
     ///
     /// - Returns: how many bytes it took: fewer than all when a commit comes first.
@@ -51,14 +56,8 @@ extension Intake {
     /// - Returns: as `take`.
     func push(_ line: UnsafeRawBufferPointer, by rules: IntakeRules, app: String, at now: Timestamp) -> Bool {
         guard kind == .spool else { return true }
-        guard !calls.isFull else {
-            obstacle = .fullCalls
-            return false
-        }
-        if case .needs = rules.push(line, app: app, at: now) {
-            obstacle = .question
-            return false
-        }
+        guard !calls.isFull else { return stop(at: .fullCalls) }
+        if case .needs = rules.push(line, app: app, at: now) { return stop(at: .question) }
         calls.add(rules.engine.calls)
         return true
     }
@@ -70,19 +69,13 @@ extension Intake {
         _ verdict: Verdict, by rules: IntakeRules, _ place: Int, _ source: SpoolSource, _ offset: Int64,
         at now: Timestamp
     ) -> Bool {
-        guard !calls.isFull else {
-            obstacle = .fullCalls
-            return false
-        }
+        guard !calls.isFull else { return stop(at: .fullCalls) }
         scratch.removeAll(keepingCapacity: 1 << 20)
         pass.write(into: &scratch)
         let fate = rules.apply(
             to: scratch.bytes, app: source.app, priority: isBackfill ? .normal : verdict.priority, at: now,
             largest: min(settings.largestEvent, settings.commitBytes), isOld: kind.isOld)
-        if case .needs = fate {
-            obstacle = .question
-            return false
-        }
+        if case .needs = fate { return stop(at: .question) }
         put(fate, rules, verdict.eventTime, place, source, offset, at: now)
         return true
     }
