@@ -9,11 +9,9 @@ internal import Synchronization
 /// One writer into a spool. Thread-safe; most programs use the shared one behind `Analytics`.
 public final class AnalyticsClient: Sendable {
     private struct State {
-        var isPaused = false
         var isManual = false
         var session: String?
         var country: String?
-        var interval: Duration = .zero
     }
 
     private let settings: ClientSettings
@@ -101,19 +99,13 @@ public final class AnalyticsClient: Sendable {
     /// Keeps events back from now on: they are written, durably, under names that the agent does not read.
     ///
     /// If the process ends while paused, the next client of the same name releases them.
-    public func pause() {
-        state.withLock { $0.isPaused = true }
-        writer.setPaused(true)
-    }
+    public func pause() { writer.setPaused(true) }
 
     /// Gives the agent what was kept back, and goes on. Without a pause nothing happens.
-    public func resume() {
-        state.withLock { $0.isPaused = false }
-        writer.setPaused(false)
-    }
+    public func resume() { writer.setPaused(false) }
 
     /// Whether events are kept back.
-    public var isPaused: Bool { state.withLock { $0.isPaused } }
+    public var isPaused: Bool { writer.whetherPaused() }
 
     // MARK: Sessions and country
 
@@ -156,7 +148,7 @@ public final class AnalyticsClient: Sendable {
     ///
     /// They are in the spool meanwhile, under a name that the agent does not read, and survive the end of the process: the next
     /// client of the same name releases them at once. When the agent sends is its own setting.
-    public var transmissionInterval: Duration { state.withLock { $0.interval } }
+    public var transmissionInterval: Duration { writer.gatheringInterval() }
 
     /// Sets `transmissionInterval`.
     ///
@@ -165,7 +157,6 @@ public final class AnalyticsClient: Sendable {
         guard interval >= .zero, interval <= .seconds(86_400) else {
             throw AnalyticsError(.invalidSetting, "the interval must be from 0 to 86400 seconds")
         }
-        state.withLock { $0.interval = interval }
         writer.setInterval(interval)
     }
 

@@ -114,6 +114,8 @@ final class SpoolWriter: @unchecked Sendable {
     func setInterval(_ value: Duration) { change { interval = value.wholeNanoseconds } }
     func setPaused(_ value: Bool) { change { isPaused = value } }
     func setEnabled(_ value: Bool) { change { isEnabled = value } }
+    func whetherPaused() -> Bool { monitor.sync { isPaused } }
+    func gatheringInterval() -> Duration { .nanoseconds(monitor.sync { interval }) }
     /// What the switch says, as an earlier process of this name may have left it.
     func whetherEnabled() -> Bool { monitor.sync { isEnabled } }
 
