@@ -77,13 +77,8 @@ enum NATSAnswer {
 
 /// What a line `-ERR` of a server means.
 struct NATSComplaint: Equatable {
-    enum Scope: Equatable {
-        case connection
-        /// Publishing to our subject: it goes on, and no acknowledgement comes.
-        case publishing
-    }
-
-    let scope: Scope
+    /// About our subject, rather than the connection, which goes on: no acknowledgement comes.
+    let isAboutPublishing: Bool
     /// For batches that it keeps from being stored.
     let outcome: Outcome
 
@@ -93,12 +88,11 @@ struct NATSComplaint: Equatable {
             Failure(kind: .status, message: "\(host): \(hint)", excerpt: AnswerReader.excerpt(Array(text.utf8)))
         }
         let said = text.lowercased()
-        if said.hasPrefix("permissions violation for publish") {
-            scope = .publishing
+        isAboutPublishing = said.hasPrefix("permissions violation for publish")
+        if isAboutPublishing {
             outcome = .held(failure("these credentials may not publish to the subject (Permissions Violation)"))
             return
         }
-        scope = .connection
         for (beginning, isHeld, hint) in NATSComplaint.known where said.hasPrefix(beginning) {
             outcome = isHeld ? .held(failure(hint)) : .retry(failure(hint))
             return

@@ -95,7 +95,7 @@ extension NATSClient {
         }
         guard link.isOpen else { return }
         if let end {
-            fail(link, link.complaint?.outcome ?? .retry(end))
+            fail(link, .retry(end))
         } else {
             flush(link)
         }
@@ -124,13 +124,9 @@ extension NATSClient {
             take(headers, payload, subject: subject, from: link)
         case .error(let text):
             let complaint = NATSComplaint(text, host: link.address.host)
-            switch complaint.scope {
-            case .publishing: refuse(complaint.outcome, over: link)
-            case .connection:
-                // The server closes; after a complaint about our credentials there is nothing to wait for.
-                link.complaint = complaint
-                fail(link, complaint.outcome)
-            }
+            guard !complaint.isAboutPublishing else { return refuse(complaint.outcome, over: link) }
+            // The server closes; after a complaint about our credentials there is nothing to wait for.
+            fail(link, complaint.outcome)
         }
     }
 

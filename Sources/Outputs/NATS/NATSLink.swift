@@ -31,8 +31,6 @@ final class NATSLink {
     /// The messages that acknowledgements are awaited for: the ticket, by the last word of the subject.
     var awaited: [UInt64: UInt64] = [:]
     var lastHeard: BootInstant
-    /// What it complained of last: the reason for the end that follows.
-    var complaint: NATSComplaint?
 
     private let loop: EventLoop
     private var socket: Int32

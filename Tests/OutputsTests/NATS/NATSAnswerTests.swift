@@ -95,7 +95,7 @@ struct NATSAnswerTests {
         default: Issue.record("\(complaint)")
         }
         if case .held = complaint.outcome { #expect(isHeld) } else { #expect(!isHeld) }
-        #expect((complaint.scope == .publishing) == text.contains("for Publish"))
+        #expect(complaint.isAboutPublishing == text.contains("for Publish"))
     }
 
     @Test("several servers hold only if each of them does")
