@@ -43,12 +43,6 @@ func sleepSecond() { sleep(1) }
 
 func systemMessage(_ number: Int32) -> String { String(cString: strerror(number)) }
 
-/// Closes a file, where `close` is a method's name.
-func closeDescriptor(_ descriptor: Int32) { _ = close(descriptor) }
-
-/// Writes, where `write` is a method's name.
-func writeSome(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int { write(descriptor, bytes, count) }
-
 /// Makes a file's content durable.
 func syncContent(_ descriptor: Int32) -> Bool {
     #if canImport(Darwin)

@@ -53,7 +53,7 @@ struct SpoolFiles {
     /// Begins or ends keeping back.
     mutating func hold(_ wanted: Bool) throws(AnalyticsError) {
         guard wanted != isHolding else { return }
-        close()
+        end()
         while let path = held.last {
             // What somebody has removed meanwhile cannot be released.
             guard rename(path, String(path.dropLast(5))) == 0 || errno == ENOENT else { throw failed("rename") }
@@ -69,30 +69,30 @@ struct SpoolFiles {
         if wanted {
             guard unlink(switchPath) == 0 || errno == ENOENT else { throw failed("unlink") }
         } else {
-            closeDescriptor(try create(switchPath, orTake: true))
+            close(try create(switchPath, orTake: true))
         }
         try syncDirectory()
         isEnabled = wanted
     }
 
-    mutating func write(_ lines: [UInt8]) throws(AnalyticsError) {
+    mutating func append(_ lines: [UInt8]) throws(AnalyticsError) {
         if settings.style == .dropFiles, !isHolding { return try drop(lines) }
-        if descriptor >= 0, size >= settings.fileSize || isGone() { close() }
+        if descriptor >= 0, size >= settings.fileSize || isGone() { end() }
         if descriptor < 0 { try begin() }
         do throws(AnalyticsError) {
             try put(lines, to: descriptor)
             try sync(descriptor)
         } catch {
             // Half a line would spoil the next one.
-            if ftruncate(descriptor, off_t(size)) != 0 { close() }
+            if ftruncate(descriptor, off_t(size)) != 0 { end() }
             throw error
         }
         size += lines.count
     }
 
-    mutating func close() {
+    mutating func end() {
         guard descriptor >= 0 else { return }
-        closeDescriptor(descriptor)
+        close(descriptor)
         descriptor = -1
     }
 
@@ -111,7 +111,7 @@ struct SpoolFiles {
         let temporary = "\(settings.directory)/.\(stem)-\(number).json.tmp"
         let final = "\(settings.directory)/\(stem)-\(number).json"
         descriptor = try create(temporary)
-        defer { close() }
+        defer { end() }
         var array = lines
         // The line feeds between the objects become commas, the last one the closing bracket.
         for index in array.indices where array[index] == 0x0A { array[index] = UInt8(ascii: ",") }
@@ -142,7 +142,7 @@ struct SpoolFiles {
         var done = 0
         while done < bytes.count {
             let count = bytes.withUnsafeBytes { buffer in
-                buffer.baseAddress.map { writeSome(descriptor, $0 + done, buffer.count - done) } ?? 0
+                buffer.baseAddress.map { write(descriptor, $0 + done, buffer.count - done) } ?? 0
             }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw failed("write") }
@@ -161,7 +161,7 @@ struct SpoolFiles {
         // A drop box that may not be listed cannot be opened either; its entries are the agent's care.
         guard directory >= 0 else { return }
         fsync(directory)
-        closeDescriptor(directory)
+        close(directory)
     }
 
     /// Whether somebody has removed the file that is written to.

@@ -168,7 +168,7 @@ final class SpoolWriter: @unchecked Sendable {
         monitor.unlock()
         // A pause ends with its client; if that fails here, the next client of this name finds what was kept back.
         try? files.hold(false)
-        files.close()
+        files.end()
         change { hasEnded = true }
     }
 
@@ -211,7 +211,7 @@ final class SpoolWriter: @unchecked Sendable {
         do throws(AnalyticsError) {
             try files.keep(isEnabled: isEnabled)
             try files.hold(isHeld)
-            if !lines.isEmpty { try files.write(lines) }
+            if !lines.isEmpty { try files.append(lines) }
             return nil
         } catch {
             return error
