@@ -139,9 +139,7 @@ extension SpoolReader {
             if let since = file.unreadSince { oldest = min(oldest ?? since, since) }
         }
         if backlog.census == nil, backlog.drops.bytes == 0 {
-            if !drops.asides.isEmpty {
-                for drop in drops.asides.values { bytes += ByteCount(drop.status.size - drop.position) }
-            }
+            for drop in drops.asides.values { bytes += ByteCount(drop.status.size - drop.position) }
             if let reading = drops.reading { bytes += ByteCount(reading.status.size - reading.position) }
         }
         counters.unreadBytes = bytes

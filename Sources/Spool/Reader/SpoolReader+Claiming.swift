@@ -18,15 +18,11 @@ extension SpoolReader {
         _ name: FileName, _ status: FileStatus, in directory: SpoolDirectory, _ raw: Int32
     ) throws(SystemError) -> FileName? {
         let claim = try rename(name, in: raw)
-        do throws(SystemError) {
-            let claimed = try FileSystem.status(raw, claim)
-            if claimed.inode == status.inode, claimed.device == status.device { return claim }
-        } catch {
-            restoreName(claim, name, in: directory, raw)
-            throw error
-        }
-        restoreName(claim, name, in: directory, raw)
-        return nil
+        var isIts = false
+        defer { if !isIts { restoreName(claim, name, in: directory, raw) } }
+        let claimed = try FileSystem.status(raw, claim)
+        isIts = claimed.inode == status.inode && claimed.device == status.device
+        return isIts ? claim : nil
     }
 
     private func rename(_ name: FileName, in raw: Int32) throws(SystemError) -> FileName {

@@ -15,7 +15,7 @@ extension SpoolReader {
         guard !SpoolReader.isHidden(path) else { return }
         guard depth <= SpoolReader.deepest else { return refuse(.tooDeep, path) }
         if let place = options.place, !place.mayHold(below: path) { return }
-        guard !isInBox(path) else { return refuseNested(path) }
+        if options.place == nil, path.bytes.starts(with: "incoming/".utf8) { return refuseNested(path) }
         let known = tree.directories[path]
         do {
             let descriptor = try FileSystem.openDirectory(tree.root.raw, path)
@@ -62,12 +62,7 @@ extension SpoolReader {
         }
     }
 
-    /// Whether a directory is in the drop box, which is flat.
-    private func isInBox(_ path: FileName) -> Bool {
-        options.place == nil && path.bytes.starts(with: "incoming/".utf8)
-    }
-
-    /// A directory in the drop box is never listed or watched, whatever is in it: one of them is reported.
+    /// A directory in the drop box, which is flat, is never listed or watched, whatever is in it: one of them is reported.
     private func refuseNested(_ path: FileName) {
         guard trouble.nested == nil || trouble.nested?.path == path else { return }
         trouble.nested = (path, true)
