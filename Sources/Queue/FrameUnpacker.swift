@@ -7,10 +7,8 @@ final class FrameUnpacker {
     private let decompressor: FrameDecompressor
 
     init() throws(QueueError) {
-        do {
-            decompressor = try FrameDecompressor()
-        } catch {
-            throw QueueError(.io, error.message)
+        decompressor = try relaying(try FrameDecompressor()) { (error: FrameError) in
+            QueueError(.io, error.message)
         }
     }
 

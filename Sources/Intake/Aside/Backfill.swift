@@ -225,5 +225,4 @@ public actor Backfill: LoopActor {
         if intake.settings != options.intake { intake.configure(options.intake) }
         return intake
     }
-
 }
