@@ -97,7 +97,8 @@ actor JournalReaders: LoopActor {
             guard taken < piece.lines.count, !(await waitWhileParked(source)) else { continue }
             guard taken > committed else { throw CancellationError() }
             let entries = piece.lines[..<taken].count { $0 == 0x0A }
-            guard let reached = await reader.place(after: entries, of: piece) else { throw CancellationError() }
+            let reached = await reader.place(after: entries, of: piece)
+            guard !isStopping else { throw CancellationError() }
             try await commit(reached, of: source)
             committed = taken
         }

@@ -91,8 +91,9 @@ public struct JournalPiece: Sendable {
     package var cut = 0
     /// Whether more can be read at once.
     public var isFull = false
-    /// How many entries of which sequence follow each other, with the positions before and after.
-    var runs: [(sequence: String, entries: Int, from: JournalPosition?, to: JournalPosition)] = []
+    /// How many entries of which sequence follow each other, with the position after them.
+    var runs: [Run] = []
+    typealias Run = (sequence: String, entries: Int, to: JournalPosition)
     let start: JournalPlace
     package var place: JournalPlace
     /// What the journal no longer has, though it was not read.

@@ -18,7 +18,7 @@ public actor JournalReader: LoopActor {
     let look: Duration
     /// The loop that it lives on.
     public nonisolated let loop: EventLoop
-    let options: JournalOptions
+    package nonisolated let options: JournalOptions
     let log: Log
     /// What is read of an entry. Nobody else has it: that is not checked at each field.
     @exclusivity(unchecked) private var entry: JournalEntry
@@ -98,38 +98,36 @@ public actor JournalReader: LoopActor {
         return nil
     }
 
-    /// The place after so many of a piece's entries; nil where they cannot be read any more.
-    public func place(after entries: Int, of piece: JournalPiece) -> JournalPlace? {
+    /// The place after so many of a piece's entries.
+    public func place(after entries: Int, of piece: JournalPiece) -> JournalPlace {
         var (place, left) = (piece.start, entries)
         for run in piece.runs where left > 0 {
-            let count = min(left, run.entries)
-            guard let reached = count == run.entries ? run.to : position(after: count, of: run.sequence, from: run.from)
-            else { return nil }
-            place.sequences?[run.sequence] = reached
-            place.last = reached
-            left -= count
+            let rest = max(run.entries - left, 0)
+            if let reached = rest == 0 ? run.to : position(rest, before: run) {
+                place.sequences?[run.sequence] = reached
+                place.last = reached
+            }
+            left -= run.entries - rest
         }
         return place
     }
 
-    /// The position after so many of the entries of a sequence that follow one and pass the filter.
-    private func position(after entries: Int, of id: String, from start: JournalPosition?) -> JournalPosition? {
-        do throws(JournalError) {
-            guard let files = open?.sequences.first(where: { $0.id == id })?.files else { return nil }
-            let sequence = try JournalSequence(id, files, options)
-            try sequence.go(to: start)
-            var entry = JournalEntry(options)
-            var left = entries
-            while left > 0, try sequence.handle.next() {
-                entry.begin()
-                sequence.handle.forEachField { entry.take($0) }
-                if entry.passes { left -= 1 }
-            }
-            return left == 0 ? sequence.handle.position : nil
-        } catch {
-            report(error)
-            return nil
+    /// The position before so many of the last entries of a run; nil where none before them is left. Counted from the end: what journald
+    /// has removed meanwhile was older, and is not read again from where the run began.
+    private func position(_ rest: Int, before run: JournalPiece.Run) -> JournalPosition? {
+        guard let files = try? JournalFiles(of: options.directory).sequences[run.sequence],
+            let sequence = try? JournalSequence(run.sequence, files, options),
+            (try? sequence.handle.find(run.to)) == true
+        else { return nil }
+        var entry = JournalEntry(options)
+        var left = rest
+        while left > 0 {
+            entry.begin()
+            sequence.handle.forEachField { entry.take($0) }
+            if entry.passes { left -= 1 }
+            guard (try? sequence.handle.previous()) == true else { return nil }
         }
+        return sequence.handle.position
     }
 
     // MARK: Reading
@@ -187,7 +185,7 @@ public actor JournalReader: LoopActor {
             piece.isFull = piece.lines.count >= options.pieceBytes || piece.looked == JournalReader.pieceEntries
         }
         if piece.looked > looked, let reached = sequence.handle.position {
-            piece.runs.append((sequence.id, piece.entries - entries, before, reached))
+            piece.runs.append((sequence.id, piece.entries - entries, reached))
             piece.place.sequences?[sequence.id] = reached
             piece.place.last = reached
         }

@@ -168,6 +168,35 @@ struct JournalReaderTests {
         await next.stop()
     }
 
+    @Test("a piece may be committed in parts after its files were removed or rotated: what is left comes once")
+    func partsOfWhatIsGone() async throws {
+        let daemon = try JournalDaemon()
+        try daemon.write((0..<3).map { "old \($0)" })
+        try daemon.ask("--rotate")
+        try daemon.write((0..<3).map { "new \($0)" })
+        let first = reader(daemon.directory)
+        _ = try #require(await first.next())
+        let piece = try #require(await first.next())
+        let lines = piece.lines.split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }
+        try daemon.write(["end"])
+        for change in ["--sync", "--vacuum-files=1", "--rotate"] {
+            try daemon.ask(change)
+            for count in 1..<lines.count {
+                let kept = await first.place(after: count, of: piece).memory(under: "journal/a")
+                let next = reader(daemon.directory, from: JournalPlace(kept, under: "journal/a"))
+                var found: [String] = []
+                while found.last != "end" { found += try messages(try #require(await next.next())) }
+                let left = (0..<3).flatMap { ["old \($0)", "new \($0)"] }.filter { message in
+                    let isThere = change == "--sync" || message.hasPrefix("new")
+                    return isThere && lines[count...].contains { $0.contains(message) }
+                }
+                #expect(found.sorted() == (left + ["end"]).sorted(), "\(change) \(count)")
+                await next.stop()
+            }
+        }
+        await first.stop()
+    }
+
     @Test(
         "a journal that moves from memory to the disk: nothing is left out, nothing comes twice",
         arguments: [true, false])
