@@ -73,7 +73,8 @@ extension AgentService {
             [
                 KnownSeries(settings: { self.sharedSettings.withLock { $0 } }, queue: parts.queue),
                 parts.notice, parts.unread, sending, QueueCollector(queue: parts.queue, time: time),
-                IntakeCollector(figures: parts.intakes, time: time), SpoolCollector(reader: parts.reader, time: time),
+                IntakeCollector(figures: parts.intakes, time: time),
+                SpoolCollector(reader: parts.reader, pulse: parts.pulse, time: time),
                 DeliveryCollector(driver: parts.driver),
                 ContainerCollector(keeper: parts.containers, functions: parts.functions, time: time),
                 parts.functions.durations, ProgramCollector(agent: self), ProcessCollector(),

@@ -62,6 +62,7 @@ extension AgentService {
                     (self.readerLoop, "does the disk of the spool, or of a directory in `read`, hang?"),
                     (self.storeLoop, "does the disk of the state directory hang?"),
                 ] + self.assumeIsolated { $0.writingLoops.values.map { ($0, "does its disk hang?") } }
+                    + reader.journals.loops
             } state: {
                 (queue.snapshot, DeliverySnapshot(), reader.figures)
             },
@@ -233,14 +234,15 @@ extension AgentService {
         let places = try settings.placeOptions.map { options throws(AgentError) in
             try reader(options, intake(of: (options.place?.app ?? "") + options.directory))
         }
-        let sources = settings.journals.map { app, options in
+        let sources = try settings.journals.map { app, options throws(AgentError) in
             let name = JournalReaders.memoryName(of: app)
+            let loop = try relaying(try EventLoop(name: "journal of \(app)"), AgentError.init(start:))
+            try relaying(try loop.start(), AgentError.init(start:))
             return JournalReaders.Source(
-                app: app, options: options, intake: LoopBound(intake(of: name), to: readerLoop),
-                place: JournalPlace(restored.memory, under: name))
+                app: app, intake: LoopBound(intake(of: name), to: readerLoop),
+                reader: JournalReader(options, from: JournalPlace(restored.memory, under: name), on: loop, log: log))
         }
-        let journals = try relaying(
-            try JournalReaders(sources, linger: settings.linger, on: readerLoop, log: log), AgentError.init(start:))
+        let journals = JournalReaders(sources, linger: settings.linger, on: readerLoop, log: log)
         return Reading(
             spool: spool.reader, places: zip(settings.places, places).map { ($0, $1.reader) }, journals: journals,
             intakes: (spool.intake, places.map(\.intake) + sources.map(\.intake)))

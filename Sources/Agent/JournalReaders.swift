@@ -4,76 +4,73 @@ internal import Journal
 internal import Logs
 internal import Model
 internal import Spool
-internal import Synchronization
 
 /// Reads journald's entries: a reader and an intake for each app that names a journal.
 ///
-/// The intakes live on the reader's loop; the journals are read on their own loop, because the library waits for the disk. The
-/// place in a journal is committed with the events of the entries before it.
+/// The intakes live on this loop; each journal is read on a loop of its own, because its file system may never answer. The place in a
+/// journal is committed with the events of the entries before it.
 actor JournalReaders: LoopActor {
     nonisolated let loop: EventLoop
     private let log: Log
     private let sources: [Source]
-    private let started = Mutex<[JournalReader]>([])
     private let linger: Duration
-    private let journalLoop: EventLoop?
-    private var tasks: [Task<Void, Never>] = []
-    /// Those whose intake waits for something else than a commit, by app.
-    private var parked: [String: CheckedContinuation<Bool, Never>] = [:]
+    private var isStarted = false
+    private var commits = 0
     private var isStopping = false
+    private var stopWaiter: CheckedContinuation<Void, Never>?
 
     struct Source: Sendable {
         let app: String
-        let options: JournalOptions
         let intake: LoopBound<Intake>
-        /// Where reading ended; nil: it never began.
-        let place: JournalPlace?
+        let reader: JournalReader
     }
 
     /// - Parameter linger: how long entries that drip are gathered for one commit.
-    init(_ sources: [Source], linger: Duration, on loop: EventLoop, log: Log) throws(SystemError) {
+    init(_ sources: [Source], linger: Duration, on loop: EventLoop, log: Log) {
         self.loop = loop
         self.log = log
         self.sources = sources
         self.linger = linger
-        journalLoop = sources.isEmpty ? nil : try EventLoop(name: "journal")
     }
 
     /// Under which name the queue keeps an app's place.
     static func memoryName(of app: String) -> String { "journal/\(app)" }
 
     /// The journals in the order of the settings, with what is known of each. From any thread.
-    nonisolated var states: [(app: String, directory: String?, figures: JournalFigures)] {
-        zip(sources, started.withLock { $0 }).map { ($0.app, $0.options.directory, $1.figures) }
+    ///
+    /// - Parameter silent: the loops that do not answer.
+    nonisolated func states(
+        _ silent: Set<String>
+    ) -> [(app: String, directory: String?, figures: JournalFigures)] {
+        sources.map { source in
+            var figures = source.reader.figures
+            if silent.contains(source.reader.loop.name) { figures.problem = .hangs }
+            return (source.app, source.reader.options.directory, figures)
+        }
+    }
+
+    /// The journals' loops, each with what may keep it. From any thread.
+    nonisolated var loops: [(loop: EventLoop, hint: String)] {
+        sources.map { ($0.reader.loop, "does the disk of \($0.reader.options.directory ?? "the journal") hang?") }
     }
 
     func start() {
-        guard let journalLoop, tasks.isEmpty, !isStopping else { return }
-        do throws(SystemError) {
-            try journalLoop.start()
-        } catch {
-            return log.error("the journal is not read", ["reason": "\(error)"])
-        }
-        for source in sources {
-            let reader = JournalReader(source.options, from: source.place, on: journalLoop, log: log)
-            started.withLock { $0.append(reader) }
-            tasks.append(Task(executorPreference: loop) { await self.read(source, reader) })
-        }
+        guard !isStarted, !isStopping else { return }
+        isStarted = true
+        for source in sources { Task(executorPreference: loop) { await self.read(source) } }
     }
 
-    /// Ends reading at commits.
+    /// Ends reading at commits. A journal is not waited for: it may never answer.
     func stop() async {
         isStopping = true
-        for app in parked.keys { goOn(app, wasParked: true) }
-        for reader in started.withLock({ $0 }) { await reader.stop() }
-        for task in tasks { await task.value }
-        journalLoop?.stop()
+        for reader in sources.map(\.reader) { reader.loop.post { reader.assumeIsolated { $0.stop() } } }
+        if commits > 0 { await withCheckedContinuation { stopWaiter = $0 } }
     }
 
-    private func read(_ source: Source, _ reader: JournalReader) async {
-        while !isStopping, let piece = await reader.next() {
+    private func read(_ source: Source) async {
+        while let piece = await source.reader.next(), !isStopping {
             do {
-                try await take(piece, of: source, reader)
+                try await take(piece, of: source)
             } catch {
                 // The agent stops, or cannot persist: what was not committed is read again after the next start.
                 return log.info("reading ends", ["app": source.app, "reason": "\(error)"])
@@ -84,46 +81,29 @@ actor JournalReaders: LoopActor {
     }
 
     /// Takes a piece and commits it with its place, in several commits where one has no room for all of it.
-    private func take(_ piece: JournalPiece, of source: Source, _ reader: JournalReader) async throws {
-        // What was taken, and of that what is committed.
-        var (taken, committed) = (0, 0)
-        while taken < piece.lines.count {
-            guard !isStopping else { throw CancellationError() }
-            taken += piece.lines[taken...].withUnsafeBytes { lines in
-                source.intake.assumeOnLoop {
-                    $0.take(lines, from: SpoolSource(app: source.app, path: "journal", producer: nil), at: 0)
-                }
-            }
-            guard taken < piece.lines.count, !(await waitWhileParked(source)) else { continue }
-            guard taken > committed else { throw CancellationError() }
-            let entries = piece.lines[..<taken].count { $0 == 0x0A }
-            let reached = await reader.place(after: entries, of: piece)
-            guard !isStopping else { throw CancellationError() }
-            try await commit(reached, of: source)
-            committed = taken
-        }
-        try await commit(piece.place, of: source)
-    }
-
-    /// Waits for what the intake waits for beside a commit. False: a commit comes first.
-    private func waitWhileParked(_ source: Source) async -> Bool {
-        await withCheckedContinuation { continuation in
-            parked[source.app] = continuation
-            let isParked = source.intake.assumeOnLoop { intake in
-                intake.park { self.assumeIsolated { $0.goOn(source.app, wasParked: true) } }
-            }
-            if !isParked { goOn(source.app, wasParked: false) }
-        }
-    }
-
-    private func goOn(_ app: String, wasParked: Bool) {
-        parked.removeValue(forKey: app)?.resume(returning: wasParked)
-    }
-
-    private func commit(_ place: JournalPlace, of source: Source) async throws {
-        // The intake closes what it holds before it first suspends.
+    private func take(_ piece: JournalPiece, of source: Source) async throws {
         nonisolated(unsafe) let intake = source.intake.assumeOnLoop { $0 }
-        let memory = place.memory(under: JournalReaders.memoryName(of: source.app))
-        try await intake.commit(SpoolProgress(), remembering: memory)
+        let origin = SpoolSource(app: source.app, path: "journal", producer: nil)
+        var taken = 0
+        while true {
+            taken += await intake.takeAside(piece.lines[taken...], from: origin, at: 0)
+            guard !isStopping else { throw CancellationError() }
+            guard taken < piece.lines.count else { return try await commit(piece.place, intake, source.app) }
+            let entries = piece.lines[..<taken].count { $0 == 0x0A }
+            let reached = await source.reader.place(after: entries, of: piece)
+            guard !isStopping else { throw CancellationError() }
+            try await commit(reached, intake, source.app)
+        }
+    }
+
+    private func commit(_ place: JournalPlace, _ intake: Intake, _ app: String) async throws {
+        commits += 1
+        defer {
+            commits -= 1
+            if commits == 0 { stopWaiter?.resume() }
+        }
+        // The intake closes what it holds before it first suspends.
+        try await intake.commit(
+            SpoolProgress(), remembering: place.memory(under: JournalReaders.memoryName(of: app)))
     }
 }

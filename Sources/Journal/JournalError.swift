@@ -15,6 +15,13 @@ public enum JournalErrorCode: String, Sendable, CaseIterable {
     case noPermission = "no_permission"
     /// There is no such directory.
     case missing
+    /// Its file system does not answer.
+    case hangs
     /// The library failed.
     case failed
+}
+
+extension JournalError {
+    /// What is said of a journal whose file system does not answer.
+    package static let hangs = JournalError(.hangs, "its file system does not answer")
 }

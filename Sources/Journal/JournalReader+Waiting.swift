@@ -81,8 +81,10 @@ extension JournalReader {
         log.error("the journal is not read", ["reason": error.code.rawValue, "hint": error.message])
     }
 
-    /// Why a journal with these options would not be read now; nil: it would. Blocks.
+    /// Why a journal with these options would not be read now; nil: it would. Blocks, unless its file system does not answer.
     public static func problem(_ options: JournalOptions) -> JournalError? {
+        for path in JournalFiles.directories(options.directory)
+        where SilentFiles.answer(about: path, { FileStatus(path) }) == nil { return .hangs }
         do throws(JournalError) {
             let handle = try JournalHandle(directory: options.directory)
             _ = try handle.descriptor()

@@ -73,6 +73,35 @@ struct PulseTests {
             })
     }
 
+    @Test("each loop that hangs is logged, however long another one hangs already")
+    func severalHangs() async throws {
+        let main = try EventLoop(name: "main")
+        let others = try ["journal of a", "journal of b"].map { try EventLoop(name: $0) }
+        let ends = others.map { _ in WatchdogTests.Gate() }
+        for loop in [main] + others { try loop.start() }
+        defer {
+            for gate in ends { gate.open() }
+            for loop in [main] + others { loop.stop() }
+        }
+        let log = KeptLog()
+        let pulse = Pulse(on: main, time: SystemTime(), log: Log(log), patience: .milliseconds(50)) {
+            others.map { ($0, "does its disk hang?") }
+        } state: {
+            (QueueSnapshot(), DeliverySnapshot(), SpoolFigures())
+        }
+        for (number, loop) in others.enumerated() {
+            let gate = ends[number]
+            loop.post { gate.wait() }
+            await pulse.check()
+            #expect(pulse.silent == Set(others.prefix(number + 1).map(\.name)))
+            #expect(log.messages.count == number + 1 && "\(log.messages[number])".contains(loop.name))
+        }
+        ends[0].open()
+        #expect(await eventually { pulse.silent == [others[1].name] })
+        ends[1].open()
+        #expect(await eventually { log.messages.last?.text == "the agent makes progress again" && pulse.silent == [] })
+    }
+
     @Test("a commit that does not come is no readiness ten seconds later, while the watchdog still has patience")
     func commitsThatDoNotCome() async throws {
         let main = try EventLoop(name: "main")

@@ -96,6 +96,70 @@ extension EndToEnd {
         }
 
         @Test(
+            "a journal whose file system hangs is named, at a start too, and holds up nothing else; it is read once that answers",
+            .enabled(if: SilentFileSystem.isPossible))
+        func hangs() throws {
+            let bench = try Workbench()
+            for name in ["a", "b"] {
+                let directory = "\(bench.path)/\(name)"
+                try #require(mkdir(directory, 0o755) == 0)
+                bench.settings["apps.j\(name).journal"] = "true"
+                bench.settings["apps.j\(name).journal_directory"] = "\"\(directory)\""
+                bench.settings["apps.j\(name).journal_since"] = "\"beginning\""
+            }
+            func write(_ name: String, _ number: Int) throws {
+                try JournalDaemon.makeFile(
+                    "\(bench.path)/\(name)/\(name).journal", [(43_200 + number, "\(name) \(number)")], uptime: number)
+            }
+            func expect(_ message: String) throws {
+                try wait(.seconds(60), "\(message): \(bench.agentLog.suffix(2000))") {
+                    try contents(of: bench.events).contains("\"\(message)\"")
+                }
+            }
+            /// All that tells of it, while the other journal and the spool are read.
+            func expectHang(_ number: Int) throws {
+                try wait(.seconds(60), "the journal to be named", every: .milliseconds(100)) {
+                    let ready = try fetch("http://127.0.0.1:\(bench.statsPort)/readyz")
+                    return ready.status == 503 && ready.body.contains("the journal of jb loop has not answered")
+                        && ready.body.contains("it waits for \(bench.path)/b: does that file system hang?")
+                }
+                let figures = try bench.figures()
+                #expect(figures.value(#"spoolship_journal_readable{app="jb"}"#) == 0)
+                #expect(figures.value(#"spoolship_journal_readable{app="ja"}"#) == 1)
+                let status = try bench.command("status").text
+                let line = "\(bench.path)/b for jb; not read: its file system does not answer"
+                #expect(status.contains(line), "\(status)")
+                try write("a", number)
+                try expect("a \(number)")
+                try bench.append(keyed(number..<number + 1), to: "app.jsonl")
+                try expect("e\(number)")
+                #expect(try bench.command("reload").code == 0)
+            }
+            try bench.startReceiver()
+            try bench.startAgent()
+            for name in ["a", "b"] {
+                try write(name, 1)
+                try expect("\(name) 1")
+            }
+            let silent = try #require(SilentFileSystem(over: "\(bench.path)/b"))
+            defer { silent.end() }
+            try expectHang(2)
+            #expect(bench.agentLog.contains("reason=\"the journal of jb loop has not answered"))
+            #expect(try bench.stopAgent() == 0)
+
+            let check = try run(spoolship, ["check", "--config", bench.configuration]).text
+            #expect(check.contains("apps.jb.journal cannot be read: its file system does not answer"), "\(check)")
+            try bench.startAgent()
+            try expectHang(3)
+            silent.end()
+            try write("b", 2)
+            try expect("b 2")
+            #expect(try fetch("http://127.0.0.1:\(bench.statsPort)/readyz").status == 200)
+            #expect(try bench.figures().value(#"spoolship_journal_readable{app="jb"}"#) == 1)
+            #expect(try bench.stopAgent() == 0)
+        }
+
+        @Test(
             "what is removed before it was read is told; a journal that is not there is told by check, status and a metric"
         )
         func gapAndMissing() throws {

@@ -456,6 +456,21 @@ def _(m):
     restarted(m, "[apps.system]\njournal = true\n")
 
 
+@fault("the file system of a journal hangs", r"the journal of remote loop.*does that file system hang", "SpoolshipNotReady", "SpoolshipJournalNotRead")
+def _(m):
+    # FUSE without anybody who answers, for as long as the program holds the connection.
+    m.sh("""mkdir -p /srv/remote; [ -e /dev/fuse ] || mknod /dev/fuse c 10 229
+        echo 'import ctypes, os, time
+connection = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={connection},rootmode=40000,user_id=0,group_id=0,allow_other"
+ctypes.CDLL(None).mount(b"silent", b"/srv/remote", b"fuse", 0, options.encode())
+time.sleep(3600)' >/srv/silent.py
+        /usr/bin/python3 /srv/silent.py >/dev/null 2>&1 & echo $! >/srv/silent.pid""")
+    m.until(10, "the mount", lambda: "/srv/remote" in m.sh("cat /proc/mounts"))
+    m.before_stop = lambda: m.sh("kill $(cat /srv/silent.pid); umount -l /srv/remote")
+    restarted(m, '[apps.remote]\njournal = true\njournal_directory = "/srv/remote"\n')
+
+
 @fault("limits that cut what an app writes", r"cut", quiet="the limits were set to cut; `status` and the log say what they cut")
 def _(m):
     with_more(m, "[limits]\nproperties = 2\n")

@@ -30,8 +30,7 @@ extension ControlRoutes {
                 answer("POST", path + "/retry", takes: store.filters + ["ids", "files"]) { _, body in
                     .json(["retried": .integer(try await records.retry(store, try RecordSelection(body)))])
                 }
-            }
-            if store == .queue {
+            } else {
                 answer("POST", path + "/move", takes: ["destination", "to", "priority"]) { _, body in
                     guard let source = try body.text("destination"), let target = try body.text("to") else {
                         throw ControlRefusal.bad("destination and to are required")

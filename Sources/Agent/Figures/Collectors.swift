@@ -109,6 +109,7 @@ struct IntakeCollector: MetricCollector {
 
 struct SpoolCollector: MetricCollector {
     let reader: Reading
+    let pulse: Pulse
     let time: any TimeSource
 
     func collect(into exposition: inout Exposition) {
@@ -130,7 +131,7 @@ struct SpoolCollector: MetricCollector {
         exposition.set(\.spoolPolling, to: figures.polledDirectories > 0)
         exposition.set(\.spoolFilesFinished, by: ["append": figures.appendFilesRead, "drop": figures.dropFilesRead])
         exposition.set(\.spoolSecondTries, of: SpoolObstacle.self) { figures.secondTries[$0] ?? 0 }
-        for journal in reader.journals.states {
+        for journal in reader.journals.states(pulse.silent) {
             exposition.set(\.journalEntries, [journal.app], to: journal.figures.entries)
             exposition.set(\.journalCutEntries, [journal.app], to: journal.figures.cut)
             exposition.set(\.journalGaps, [journal.app], to: journal.figures.gaps)

@@ -14,12 +14,13 @@ actor Pulse: LoopActor {
     private let time: any TimeSource
     private let log: Log
     private let state: @Sendable () -> ProgressWatch.State
-    private var isTold = false
+    /// What the log was told last: the loops that were silent, or that nothing moved.
+    private var told: [String] = []
     private var watch = ProgressWatch(readingPatience: .seconds(10))
     /// Since when loops owe an answer, by their names.
     private var owing: [String: BootInstant] = [:]
     private var waiters: [CheckedContinuation<Void, Never>] = []
-    private nonisolated let found = Mutex<[String]>([])
+    private nonisolated let found = Mutex<(silent: Set<String>, obstacles: [String])>(([], []))
 
     init(
         on loop: EventLoop, time: any TimeSource, log: Log, patience: Duration = .seconds(5),
@@ -35,7 +36,9 @@ actor Pulse: LoopActor {
     }
 
     /// Why the agent is not ready, as of the last check. From any thread.
-    nonisolated var obstacles: [String] { found.withLock { $0 } }
+    nonisolated var obstacles: [String] { found.withLock { $0.obstacles } }
+    /// The loops that did not answer then. From any thread.
+    nonisolated var silent: Set<String> { found.withLock { $0.silent } }
 
     /// Asks all loops; returns when each has answered, or has had its time.
     func check() async {
@@ -66,19 +69,21 @@ actor Pulse: LoopActor {
 
     private func judge() {
         let now = time.bootTime
-        var obstacles: [String] = []
+        var (silent, obstacles): ([String], [String]) = ([], [])
         for (loop, hint) in others() {
             let silence: Duration = now - (owing[loop.name] ?? now)
             guard silence >= patience else { continue }
             let cause = loop.awaitedFile.map { "it waits for \($0): does that file system hang?" } ?? hint
+            silent.append(loop.name)
             obstacles.append("the \(loop.name) loop has not answered for \(silence.components.seconds) s: \(cause)")
         }
         // A loop that hangs publishes nothing: what it did last is no second complaint.
         if obstacles.isEmpty { obstacles = watch.stalls(state(), at: now, wall: time.wallTime) }
-        found.withLock { [obstacles] in $0 = obstacles }
-        guard obstacles.isEmpty == isTold else { return }
-        isTold.toggle()
-        if isTold {
+        found.withLock { [silent, obstacles] in $0 = (Set(silent), obstacles) }
+        let news = silent.isEmpty && !obstacles.isEmpty ? ["stall"] : silent
+        guard news != told else { return }
+        told = news
+        if !news.isEmpty {
             log.error("not ready: the agent makes no progress", ["reason": obstacles.joined(separator: "; ")])
         } else {
             log.warning("the agent makes progress again")

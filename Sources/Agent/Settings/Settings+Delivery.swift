@@ -48,13 +48,12 @@ extension Settings {
 
     /// How many events may wait for each destination while old files are read: twice what it takes at a time.
     var backfillDepths: [DestinationName: Int] {
-        var depths: [DestinationName: Int] = [:]
-        for destination in destinations {
+        let depths = destinations.map { destination in
             let dispatch = dispatch(for: destination)
             // bounded: both are settings of a few thousand.
-            depths[DestinationName(destination.name)] = 2 * dispatch.batchMostEvents * dispatch.parallelBatches
+            return (DestinationName(destination.name), 2 * dispatch.batchMostEvents * dispatch.parallelBatches)
         }
-        return depths
+        return Dictionary(depths) { $1 }
     }
 
     /// Where each destination's servers are, or the proxy before them, and where containers are fetched from.

@@ -65,14 +65,7 @@ extension Settings {
     }
 
     private func routeTable(cap: Int) -> RouteTable {
-        let packed: Compression? =
-            switch queue.compression {
-            case .auto: nil
-            case .zstd: .zstd
-            case .gzip: .gzip
-            case .none: Compression.none
-            }
-        return RouteTable(
+        RouteTable(
             destinations: destinations.map { destination in
                 let dispatch = dispatch(for: destination)
                 return RouteTable.Destination(
@@ -83,7 +76,7 @@ extension Settings {
                     due: min(dispatch.batchEvents, dispatch.batchMostEvents))
             },
             standard: ChunkLimits(batchEvents: dispatch.batchMostEvents, batchBytes: dispatch.batchSize, cap: cap),
-            compression: packed)
+            compression: Compression(name: queue.compression.rawValue))
     }
 
     private func eventOptions(_ host: HostFacts) -> EventOptions {

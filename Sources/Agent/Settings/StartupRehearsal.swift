@@ -30,6 +30,11 @@ public struct StartupRehearsal: Sendable {
     /// All that the start would refuse of the settings: what has no meaning, a library that is missing, a cap below what is
     /// stored.
     public var refusals: [Refusal] {
+        mistakes + settings.readingProblems.map { Refusal(setting: $0.setting, message: $0.message, endsStart: false) }
+    }
+
+    /// Those for which nothing is asked that may never answer.
+    private var mistakes: [Refusal] {
         var found: [Refusal] = []
         func add(_ setting: String, _ message: String, endsStart: Bool = true) {
             found.append(Refusal(setting: setting, message: message, endsStart: endsStart))
@@ -37,7 +42,6 @@ public struct StartupRehearsal: Sendable {
         for mistake in [settings.readingMistake, settings.fileMistake] {
             if let mistake { add(mistake.setting, mistake.message) }
         }
-        for (setting, message) in settings.readingProblems { add(setting, message, endsStart: false) }
         if let app = settings.appOfUnknownZone {
             add("apps.\(app).time_zone", "is not a time zone that this system knows")
         }
@@ -103,7 +107,7 @@ public struct StartupRehearsal: Sendable {
             }
         }
         do throws(AgentError) { _ = try settings.hashKeys() } catch { return error.message }
-        return refusals.first(where: \.endsStart).map { "\($0.setting) \($0.message)" }
+        return mistakes.first(where: \.endsStart).map { "\($0.setting) \($0.message)" }
     }
 
     /// Why the start cannot make a destination of the files that its settings name, in the start's own words.

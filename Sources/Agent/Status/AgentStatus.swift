@@ -197,7 +197,7 @@ struct AgentStatus: Sendable {
         spool.secondTries = Dictionary(uniqueKeysWithValues: figures.secondTries.map { ($0.key.rawValue, $0.value) })
         spool.passedOver = figures.passedOver
         spool.places = parts.reader.places.map { ($0.place, $0.reader.figures) }
-        spool.journals = parts.reader.journals.states
+        spool.journals = parts.reader.journals.states(parts.pulse.silent)
         spool.complaints =
             figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
             + complaints(figures, state).compactMap { $0 }

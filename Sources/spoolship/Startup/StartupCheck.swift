@@ -29,7 +29,8 @@ struct StartupCheck {
         var check = StartupCheck(loaded: loaded, sandbox: sandbox)
         SilentFiles.askMounts(
             of: loaded.settings.destinations.flatMap(\.files)
-                + loaded.settings.containers.flatMap { [$0.hashKeyFile, $0.defaultFile].compactMap(\.self) })
+                + loaded.settings.containers.flatMap { [$0.hashKeyFile, $0.defaultFile].compactMap(\.self) }
+                + loaded.settings.apps.values.compactMap(\.journalDirectory))
         for refusal in StartupRehearsal(check.settings, version: Build.version).refusals {
             check.add(refusal.setting, refusal.message, severity: refusal.endsStart ? .error : .warning)
         }
