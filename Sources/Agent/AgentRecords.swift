@@ -33,8 +33,7 @@ struct AgentRecords: Sendable {
         return page
     }
 
-    /// Says by when queued events must have arrived, and how many seconds are left (ga09): for the first deadline of the
-    /// oldest event.
+    /// Says when the first deadline of the oldest queued event is, and how many seconds are left (ga09).
     static func withTimeLeft(
         _ record: JSONValue, _ deadlines: [DestinationName: [Deadline]], at now: Timestamp
     ) -> JSONValue {
@@ -58,8 +57,7 @@ struct AgentRecords: Sendable {
         throw ControlRefusal(404, "not_found", "there is no record \(id); it may have been removed")
     }
 
-    /// Sends dead letters again and what is set aside beside them, or reads quarantined lines again; gives how many. Nothing is done
-    /// if an id is unknown.
+    /// Retries dead letters and what is set aside, or rereads quarantined lines; gives how many. All ids must be known.
     func retry(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
         for id in selection.ids ?? [] { _ = try await show(store, id) }
         if store == .deadLetters {

@@ -94,9 +94,7 @@ extension AgentService {
         }
     }
 
-    /// Brings settings into force: all of them, or nothing changes.
-    ///
-    /// - Parameter isByPerson: whether somebody asked for it, and not a container.
+    /// Brings settings into force, all of them or none. `isByPerson`: somebody asked for it, and not a container.
     func apply(_ new: Settings, _ parts: Parts, isByPerson: Bool = false) async throws(ControlRefusal) {
         let changes = settings.changes(to: new)
         // What can fail comes first.
@@ -181,8 +179,7 @@ extension AgentService {
         return try await queue.discardAll(reason: "disabled")
     }
 
-    /// Deletes what is left where the agent ended in the middle of being disabled: while collection is off nothing else is
-    /// queued.
+    /// Deletes what an agent left that ended while it was being disabled: with collection off nothing else is queued.
     func finishDisabling(_ queue: QueueStore) {
         guard !isCollecting, queue.snapshot.lanes.contains(where: { $0.ledger.queued > 0 }) else { return }
         isDiscarding = true

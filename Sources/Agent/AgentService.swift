@@ -106,13 +106,10 @@ public actor AgentService: LoopActor {
 
     nonisolated var log: Log { Log(sink) }
 
-    /// Runs the agent until it is told to stop.
+    /// Runs the agent until it is told to stop; reads `path` again for a reload. Throws if it cannot start, all stopped.
     ///
-    /// - Parameters:
-    ///   - path: where it was read from, for reload.
-    ///   - task: runs once the control socket answers, on its own thread. With it the spool is not read, the
-    ///     stats port stays closed, the log keeps to warnings, and the agent ends when it returns.
-    /// - Throws: `AgentError` if it cannot start; what had started is stopped by then.
+    /// A task runs on its own thread once the control socket answers. With it the spool is not read, the stats port stays
+    /// closed, the log keeps to warnings, and the agent ends when it returns.
     public static func run(
         _ loaded: LoadedSettings, path: String, program: ProgramIdentity, task: (@Sendable () -> Void)? = nil
     ) throws(AgentError) {

@@ -6,8 +6,7 @@ internal import Spool
 /// All that reads: the spool's reader, those of files that are read in place, and those of journals.
 struct Reading: Sendable {
     let spool: SpoolReader
-    /// A reader for each directory that `read` names, in the order of the settings. Each has its own intake, because a commit must hold
-    /// just what its checkpoints cover.
+    /// A reader for each directory of `read`, in order, with its own intake: a commit holds what its checkpoints cover.
     let places: [(place: ReadPlace, reader: SpoolReader)]
     let journals: JournalReaders
     let intakes: (spool: LoopBound<Intake>, others: [LoopBound<Intake>])

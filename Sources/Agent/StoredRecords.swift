@@ -6,8 +6,7 @@ internal import Logs
 public import Model
 internal import Queue
 
-/// The queue, the dead letters and the quarantine while no agent runs: in the file itself, whose directory nobody else
-/// owns meanwhile.
+/// The queue, dead letters and quarantine while no agent runs: in the file, whose directory nobody else owns meanwhile.
 public struct StoredRecords: Sendable {
     private let queue: QueueStore
 

@@ -7,8 +7,7 @@ internal import Glibc
 /// reload and `check` read through here and agree.
 enum FileTrust {
     /// What is wrong with the permissions to add, rename or remove entries in a directory, or in one above it.
-    ///
-    /// - Parameter directory: its path; relative ones are taken from the working directory.
+    /// A relative path is taken from the working directory.
     static func problems(directory: String) -> [Problem] {
         guard let resolved = realpath(directory, nil) else { return [] }
         defer { free(resolved) }

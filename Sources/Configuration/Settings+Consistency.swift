@@ -30,11 +30,7 @@ extension ReadContext {
 
     func isSet(_ path: String) -> Bool { origins[path] != nil }
 
-    /// Something is wrong with a setting or a section.
-    ///
-    /// - Parameters:
-    ///   - what: follows its name.
-    ///   - keys: what in it is shown: the first that is set; else itself.
+    /// A setting or section is wrong: `what` follows its name. Shown is the first of `keys` that is set, else itself.
     mutating func complain(
         of path: String, _ what: String, _ code: Problem.Code = .conflict, at keys: String...,
         severity: Problem.Severity = .error

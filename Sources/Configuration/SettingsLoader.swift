@@ -12,9 +12,7 @@ public struct LoadedSettings: Sendable, Equatable {
 
     let sources: SourceLines
 
-    /// Something wrong with what a setting names, told with the line that set it.
-    ///
-    /// - Parameter path: the setting's name with those of its sections; where nobody set it, the message stands alone.
+    /// Something wrong with what a setting (its whole path) names, with the line that set it, if one did.
     public func problem(
         _ code: Problem.Code, _ message: String, about path: String, severity: Problem.Severity = .error
     ) -> Problem {
@@ -37,9 +35,7 @@ public struct ConfigurationText: Sendable, Equatable {
         self.text = text
     }
 
-    /// A file's text.
-    ///
-    /// - Throws: a mistake of form, with its place, where the bytes are not UTF-8: what was changed silently could be a secret.
+    /// A file's text; throws, with the place, where it is not UTF-8: what was changed silently could be a secret.
     public init(file: String, bytes: [UInt8]) throws(Problem) {
         do throws(UTF8.ValidationError) {
             _ = try UTF8Span(validating: bytes.span)
@@ -61,9 +57,7 @@ extension Settings {
     /// The largest configuration file, in bytes.
     public static let largestFile = 1 << 20
 
-    /// Reads a file, and the files `conf.d/*.toml` beside it in the order of their names.
-    ///
-    /// - Throws: `ConfigurationError` with all mistakes of all files, those that cannot be read included.
+    /// Reads a file, then `conf.d/*.toml` beside it by name; throws all mistakes of all files, unreadable ones too.
     public static func load(path: String) throws(ConfigurationError) -> LoadedSettings {
         var problems: [Problem] = []
         var texts: [ConfigurationText] = []
@@ -92,10 +86,7 @@ extension Settings {
 
     /// Reads texts, later ones over earlier ones: single settings override, `[[…]]` sections add up.
     ///
-    /// - Parameters:
-    ///   - problems: what is wrong with the files already.
-    ///   - environment: the value of a variable, for `${NAME}`; default: this process's environment.
-    /// - Throws: `ConfigurationError` with all mistakes of all texts, in the order of texts and lines.
+    /// `environment` gives the values of `${NAME}`. Throws all mistakes of all texts, `problems` included, in their order.
     public static func read(
         _ texts: [ConfigurationText], problems: [Problem] = [],
         environment: (String) -> String? = Variables.ofProcess

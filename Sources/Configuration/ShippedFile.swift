@@ -19,11 +19,7 @@ extension Settings {
 }
 
 extension SectionDescription {
-    /// The section as it is in the shipped file.
-    ///
-    /// - Parameters:
-    ///   - prefix: the sections that it is in, as in `destination.`.
-    ///   - commented: whether it is in a section that is commented out.
+    /// The section as in the shipped file, where it is in the sections `prefix` (`destination.`), perhaps commented out.
     package func shippedText(prefix: String = "", commented: Bool = false) -> String {
         // A heading alone would make an empty destination, app or rule.
         let commented = commented || kind != .once

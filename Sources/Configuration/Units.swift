@@ -5,9 +5,7 @@ public enum DurationText {
         ("ms", 1_000_000),
     ]
 
-    /// The duration that a text says: one or more numbers, each with its unit (d, h, m, s, ms), perhaps a minus before.
-    ///
-    /// - Returns: nil for anything else, and for what does not fit in 64 bits of nanoseconds (292 years).
+    /// Reads numbers with units (d, h, m, s, ms), perhaps after a minus; nil for anything else, or beyond 292 years.
     public static func parse(_ text: String) -> Duration? {
         var rest = Substring(text)
         let negative = rest.first == "-"
@@ -49,9 +47,7 @@ public enum SizeText {
         ("MB", 1_000_000), ("KiB", 1 << 10), ("KB", 1_000), ("kB", 1_000), ("B", 1),
     ]
 
-    /// The number of bytes that a text says: a number with its unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB).
-    ///
-    /// - Returns: nil for anything else, for parts of a byte, and for what does not fit in 64 bits.
+    /// Reads a number with its unit (B, kB to TB, KiB to TiB); nil for all else, parts of a byte, and beyond 64 bits.
     public static func parse(_ text: String) -> Int? {
         var rest = Substring(text)
         if rest == "0" { return 0 }

@@ -4,8 +4,7 @@ struct ValueType<Value: Sendable & Equatable>: Sendable {
     let name: String
     /// What is allowed, for a person: `1s to 1d`; empty when the name says it all.
     let range: String
-    /// Reads a node, or says what to write instead: a message that follows the setting's name (`must be …`), and where, when it is
-    /// not the whole value.
+    /// Reads a node, or says what to write (a message after the setting's name) and where, if not the whole value.
     let parse: @Sendable (TOMLNode) throws(Problem) -> Value
     /// The value as it is written; nil when it is not set.
     let print: @Sendable (Value) -> SettingValue?

@@ -24,9 +24,7 @@ public final class EventTap: Sendable {
     /// Whether anybody watches: to be asked before anything is prepared for `offer`.
     public var isWatched: Bool { count.load(ordering: .relaxed) > 0 }
 
-    /// Shows an event to its watchers.
-    ///
-    /// - Parameter line: the event as it is queued, with or without its line feed.
+    /// Shows an event to its watchers: its line as it is queued, with or without its line feed.
     public func offer(app: String, priority: Priority, line: UnsafeRawBufferPointer) {
         guard isWatched else { return }
         for watcher in watchers.withLock({ $0 }) { watcher.offer(app, priority, line) }

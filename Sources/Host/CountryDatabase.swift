@@ -9,9 +9,7 @@ public import Events
 public final class CountryDatabase {
     private let database: OpaquePointer
 
-    /// Opens a database.
-    ///
-    /// - Throws: `HostError` with code `countryDatabase`.
+    /// Opens a database; throws `countryDatabase`.
     public init(path: String) throws(HostError) {
         var message = [CChar](repeating: 0, count: 256)
         guard let opened = cmaxmind_open(path, &message, message.count) else {

@@ -10,8 +10,7 @@ public import TimeZones
 
 /// Reads the machine's properties (ac22).
 public struct DeviceReader: Sendable {
-    /// The members of `device`, in the order in which they are written. `time_zone_offset` is not among them: it depends on
-    /// the event.
+    /// The members of `device`, in the order of writing; `time_zone_offset` depends on the event and is not among them.
     public static let members = [
         "sdk_name", "sdk_version", "host_name", "os_name", "os_version", "os_build", "kernel", "model", "manufacturer",
         "locale",
@@ -21,19 +20,13 @@ public struct DeviceReader: Sendable {
     private let root: String
     private let environment: [String: String]
 
-    /// - Parameters:
-    ///   - root: below which the system's files are looked for; empty but in tests.
-    ///   - environment: the agent's own, for the locale.
+    /// `root` is where the system's files are looked for, empty but in tests; the environment tells the locale.
     public init(root: String = "", environment: [String: String]) {
         self.root = root
         self.environment = environment
     }
 
-    /// What is known, by name.
-    ///
-    /// - Parameters:
-    ///   - installID: see `InstallID`; nil leaves it out.
-    ///   - hostName: the machine's name; nil or empty leaves it out.
+    /// What is known, by name; without an install id or a host's name (nil or empty) these are left out.
     public func read(version: String, installID: String?, hostName: String? = nil) -> [String: String] {
         var found: [String: String] = ["sdk_name": "spoolship", "sdk_version": version]
         found["host_name"] = hostName
@@ -49,12 +42,8 @@ public struct DeviceReader: Sendable {
         return found.filter { !$0.value.isEmpty }
     }
 
-    /// The `device` that events get.
-    ///
-    /// - Parameters:
-    ///   - found: from `read`.
-    ///   - wanted: the members that travel, `time_zone_offset` included.
-    ///   - overrides: texts to send instead of what was found; an empty one leaves its member out.
+    /// The `device` that events get: the wanted members, `time_zone_offset` too, as found or overridden; an empty text
+    /// leaves its member out.
     public static func text(
         _ found: [String: String], wanted: Set<String>, overrides: [String: String], zone: TimeZoneRules?
     ) -> DeviceText? {

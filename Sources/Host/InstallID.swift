@@ -49,9 +49,7 @@ public struct InstallID: Sendable, Equatable {
         return InstallID(text: made.text, wasReplaced: kept != nil)
     }
 
-    /// Makes a new id, as on a machine that was cloned.
-    ///
-    /// - Throws: `HostError` with code `installID`.
+    /// Makes a new id, as on a machine that was cloned; throws `installID`.
     public static func reset(
         in stateDirectory: String, using random: inout some RandomNumberGenerator
     ) throws(HostError) -> InstallID {
@@ -79,9 +77,7 @@ public struct InstallID: Sendable, Equatable {
 ///
 /// Source: machine-id(5). A container has its own, or none.
 public enum MachineID {
-    /// The id; nil where there is none, or not yet.
-    ///
-    /// - Parameter root: below which it is looked for; empty but in tests.
+    /// The id below a root (empty but in tests); nil where there is none, or not yet.
     public static func read(root: String = "") -> String? {
         let text = HostFile.read("\(root)/etc/machine-id").map { String($0.prefix { !$0.isWhitespace }) }
         guard let text, text.utf8.count == 32, text.allSatisfy(\.isHexDigit) else { return nil }

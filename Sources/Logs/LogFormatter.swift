@@ -82,8 +82,7 @@ struct LogFormatter: Sendable {
         line.append(UInt8(ascii: "\""))
     }
 
-    /// Appends text as it is in a JSON string, with everything escaped that moves a cursor or turns the reading
-    /// direction, and cut to the longest value.
+    /// Appends text as a JSON string has it, cut to the longest value; what moves a cursor or turns the text is escaped.
     private static func appendEscaped(_ text: String, to line: inout [UInt8]) {
         let limit = line.count + longestValue
         for scalar in text.unicodeScalars {

@@ -28,9 +28,7 @@ struct LogPipe: ~Copyable {
     private(set) var suppressed = 0
     private var suppressedUntold = 0
 
-    /// - Parameters:
-    ///   - descriptor: usually 2; stays open and unchanged.
-    ///   - capacity: bytes that may wait.
+    /// The descriptor, usually 2, stays open and unchanged; `capacity` bytes may wait.
     init(descriptor: Int32, capacity: Int) {
         self.capacity = capacity
         var status = stat()
@@ -64,9 +62,7 @@ struct LogPipe: ~Copyable {
         push()
     }
 
-    /// Writes what waits, as far as possible.
-    ///
-    /// - Parameter told: makes the line that tells how many lines are missing.
+    /// Writes what waits, as far as possible; `told` makes the line that tells how many are missing.
     mutating func flush(told: (Int) -> [UInt8]) {
         if !waiting.isEmpty { push() }
         if suppressedUntold > 0, waiting.count < capacity / 2 {

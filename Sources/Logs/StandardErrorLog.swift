@@ -27,14 +27,9 @@ public final class StandardErrorLog: LogSink {
     private let isJSON: Atomic<Bool>
     private let state: Mutex<State>
 
-    /// A log that writes from now on.
+    /// Writes messages of `level` and graver, to a descriptor that stays open and unchanged for others that share it.
     ///
-    /// - Parameters:
-    ///   - level: the least grave level that is written; default `info`.
-    ///   - format: default text.
-    ///   - descriptor: default standard error; it stays open and unchanged for others that share it.
-    ///   - forJournal: default: whether that descriptor is the journal, by `$JOURNAL_STREAM`.
-    ///   - buffer: bytes that may wait for a slow reader; default 64 KiB.
+    /// `forJournal` is by default told by `$JOURNAL_STREAM`; `buffer` bytes may wait for a slow reader, default 64 KiB.
     public init(
         level: LogLevel = .info, format: LogFormat = .text, descriptor: Int32 = 2, forJournal: Bool? = nil,
         buffer: Int = 65_536, time: any TimeSource = SystemTime()
@@ -80,8 +75,7 @@ public final class StandardErrorLog: LogSink {
         wake?.post { self.act() }
     }
 
-    /// Writes everything that is held back: to be called at the end of the program. Waits at most a second for the
-    /// reader.
+    /// Writes all that is held back, for the end of the program; waits at most a second for the reader.
     public func finish() {
         state.withLock { state in
             for message in state.collapser.flush() { put(message, &state.pipe) }

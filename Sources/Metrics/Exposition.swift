@@ -48,9 +48,7 @@ public struct Exposition: Sendable {
         for collector in collectors { collector.collect(into: &self) }
     }
 
-    /// Sets a series for each value of the last label, in their order.
-    ///
-    /// - Parameter labels: those before it.
+    /// Sets a series for each value of the last label, in their order; `labels` are those before it.
     package mutating func set(_ family: Family, _ labels: [String] = [], by figures: [String: Int]) {
         for (value, figure) in figures.sorted(by: { $0.key < $1.key }) { set(family, labels + [value], to: figure) }
     }

@@ -11,10 +11,9 @@ public struct DevelopmentCertificates: Sendable, Equatable {
     /// The server's private key, readable by its owner alone.
     public let keyFile: String
 
-    /// The certificates of a directory, which is made (0700) when it is not there.
+    /// The certificates of a directory, which is made (0700) when it is not there. Throws `file` or `certificate`.
     ///
     /// They are renewed, and the authority with them, a week before they expire.
-    /// - Throws: `ReceiverError` with code `file` or `certificate`.
     public init(directory: String, now: Timestamp) throws(ReceiverError) {
         caFile = "\(directory)/ca.pem"
         certificateFile = "\(directory)/server.pem"

@@ -153,8 +153,7 @@ final class ReceiverDesk: Sendable {
         }
     }
 
-    /// Counts and stores a batch, unless its key was taken before: all under one lock, so that the same key at the same
-    /// time is taken once.
+    /// Counts and stores a batch whose key is new; one lock, so that the same key at the same time is taken once.
     private func store(_ found: (lines: [UInt8], count: Int), key: KeyMemory.Key?, wireBytes: Int) -> Verdict {
         state.withLock { state in
             if let key, state.keys.contains(key) {

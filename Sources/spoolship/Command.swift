@@ -85,9 +85,7 @@ struct Invocation: Sendable {
 
     var configurationPath: String { value("config") ?? Invocation.defaultConfiguration }
 
-    /// Reads the configuration; warnings go to standard error.
-    ///
-    /// - Throws: `ConfigurationError`, which ends the command with 78.
+    /// Reads the configuration; warnings go to standard error, and its error ends the command with 78.
     func loadSettings() throws(ConfigurationError) -> LoadedSettings {
         let loaded = try Settings.load(path: configurationPath)
         for warning in loaded.warnings { console.printError(warning.text) }

@@ -33,9 +33,7 @@ struct Console: Sendable {
             writeOut: { writeAll($0, to: STDOUT_FILENO) }, writeError: { writeAll($0, to: STDERR_FILENO) })
     }()
 
-    /// Writes a line to standard output.
-    ///
-    /// - Throws: `CommandFailure` when it cannot be written: a full disk must not look like success.
+    /// Writes a line to standard output; throws when it cannot be written: a full disk must not look like success.
     func print(_ text: String) throws(CommandFailure) { try write(text + "\n") }
 
     /// Writes text to standard output, control characters from outside escaped.

@@ -37,9 +37,7 @@ extension Invocation {
         return ControlClient(socket: socket, timeout: timeout)
     }
 
-    /// Asks the agent and gives its answer.
-    ///
-    /// - Throws: `CommandFailure`: 69 when no agent answers, 77 without permission, and what the agent's refusal means.
+    /// Asks the agent; throws 69 when none answers, 77 without permission, and what its refusal means.
     func answer(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
         timeout: Duration = .seconds(10), isForMistakes: Bool = false
@@ -52,9 +50,7 @@ extension Invocation {
         return answer
     }
 
-    /// Asks the agent and gives its answer, which is JSON.
-    ///
-    /// - Throws: `CommandFailure`, as `answer` does.
+    /// Asks the agent and gives its answer, which is JSON; throws as `answer` does.
     func ask(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
         timeout: Duration = .seconds(10), isForMistakes: Bool = false

@@ -7,9 +7,7 @@ internal import Model
 
 /// Records by way of the agent; on the queue's file when none runs.
 extension Invocation {
-    /// Asks for records, from the agent or the file.
-    ///
-    /// - Throws: `CommandFailure`: 77 with the line to run for users who may not ask, and what a refusal means.
+    /// Asks the agent or the file for records; throws 77 with the line to run for who may not, and what a refusal means.
     func askForRecords(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil, timeout: Duration
     ) throws(CommandFailure) -> JSONValue {

@@ -5,8 +5,7 @@ internal import Intake
 package import Model
 internal import Queue
 
-// The paths of the control API, and the part of the agent that answers each. `docs/control-api.md` describes each; a test compares the
-// page with the routes.
+// The paths of the control API, and what answers each; a test compares them with `docs/control-api.md`.
 
 extension ControlRoutes {
     /// Registers what answers a request by what it says in its body.

@@ -106,9 +106,7 @@ extension Settings {
         }
     }
 
-    /// The keys that tags hash with, by container, as they are now.
-    ///
-    /// - Throws: `AgentError` when one cannot be used: without it nothing could be hashed.
+    /// The keys that tags hash with now, by container; throws where one cannot be used: nothing could be hashed.
     func hashKeys() throws(AgentError) -> [String: HashKey] {
         var keys: [String: HashKey] = [:]
         for container in containers {

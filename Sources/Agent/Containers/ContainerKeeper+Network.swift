@@ -86,11 +86,7 @@ extension ContainerKeeper {
         for slot in slots { feed(slot, .networkChanged) }
     }
 
-    /// Routes were looked at again.
-    ///
-    /// - Parameters:
-    ///   - routes: whether a route leads to a container's address, by its id.
-    ///   - hasChanged: whether the default route appeared or changed.
+    /// Routes were looked at again: whether one leads to each container, by its id, and whether the default one changed.
     func networkNews(_ routes: [String: Bool], hasChanged: Bool) {
         let before = offline
         offline = Set(routes.filter { !$0.value }.map(\.key))

@@ -46,9 +46,7 @@ final class ContainerSlot: @unchecked Sendable {
         keys = settings.publicKeys.compactMap { PublicKey($0) }
     }
 
-    /// Makes a document ready, and remembers what it was made into.
-    ///
-    /// - Throws: `ContainerError` when it is no document of this container.
+    /// Makes a document ready, and remembers what it was made into; throws where it is not one of this container.
     func take(_ content: [UInt8]) throws(ContainerError) -> ContainerCopy {
         try remember(try ContainerDocument(reading: content), content)
     }
@@ -97,9 +95,7 @@ final class ContainerSlot: @unchecked Sendable {
         }
     }
 
-    /// Takes what a function answered for the values.
-    ///
-    /// - Returns: whether the values are as complete as they get, or must be asked for more.
+    /// Takes a function's answer; gives whether the values are as complete as they get, or must be asked for more.
     func take(_ answer: JSONValue, of call: FunctionCall, for container: CompiledContainer) -> Bool {
         guard current === container else { return false }
         answers[call] = answer

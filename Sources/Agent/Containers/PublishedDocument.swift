@@ -4,12 +4,8 @@ internal import Outputs
 
 /// The document now published at an address, fetched as an agent fetches it: for commands, which have no loop.
 public enum PublishedDocument {
-    /// Fetches the bytes that are served, signatures and all. Blocks, for half a minute at most.
-    ///
-    /// - Parameters:
-    ///   - url: `https://…`; plain `http://` only on loopback.
-    ///   - caFile: the certificates that are trusted; nil for the system's.
-    ///   - largest: the largest file that is taken, in bytes.
+    /// Fetches the bytes that are served, signatures and all. Blocks, for half a minute at most. Plain `http://` only on
+    /// loopback; without `caFile` the system's certificates are trusted; at most `largest` bytes are taken.
     public static func fetch(
         from url: String, caFile: String?, largest: Int, userAgent: String
     ) throws(AgentError) -> [UInt8] {

@@ -17,9 +17,7 @@ struct SettingsOverlay {
     /// The settings with all wishes that are right.
     private(set) var settings: Settings
 
-    /// Applies the values of containers to configured settings; each is checked as a file's would be.
-    ///
-    /// - Parameter containers: their state, in configuration order.
+    /// Applies the values of containers, in configuration order; each is checked as a file's would be.
     init(_ base: Settings, _ containers: [ContainerState]) {
         settings = base
         for container in containers {

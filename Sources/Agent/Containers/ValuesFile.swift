@@ -15,9 +15,7 @@ struct ValuesFile {
 
     init(in directory: String) { path = "\(directory)/values.json" }
 
-    /// Writes the values of the containers, in configuration order: of equal keys the later container's counts.
-    ///
-    /// - Throws: `SystemError`, EEXIST where somebody else's file has the name; the old file stays.
+    /// Writes all containers' values, of equal keys the last; throws EEXIST where the file is somebody else's: it stays.
     mutating func write(_ states: [ContainerState]) throws(SystemError) {
         let text = ValuesFile.text(of: states)
         guard text != written else { return }

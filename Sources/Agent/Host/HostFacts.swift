@@ -21,10 +21,7 @@ struct HostFacts: Sendable {
     let zone: TimeZoneRules?
 
     /// Looks the machine up; what cannot be found is left out, with a warning where a person can fix it.
-    ///
-    /// - Parameters:
-    ///   - settings: where the state directory is.
-    ///   - keepsID: whether there is to be an install id, made where there is none; false changes nothing on the machine.
+    /// With `keepsID` an install id is made where there is none; without it nothing changes on the machine.
     init(_ settings: Settings, version: String, log: Log, keepsID: Bool = true) {
         var locale: [String: String] = [:]
         for name in ["LC_ALL", "LC_CTYPE", "LANG"] { locale[name] = environment(name) }

@@ -53,8 +53,7 @@ struct ProgressWatch {
         return "reading waits for a commit that fails again and again (\(failure.code.rawValue))"
     }
 
-    /// Batches are on their way for longer than a request may take, and no answer has come meanwhile; or the time for the next
-    /// attempt has come and gone, and nothing was attempted.
+    /// Batches take longer than a request may and no answer comes, or the time for the next attempt passes without one.
     private mutating func sendingStall(
         _ destination: DeliverySnapshot.Destination, at boot: BootInstant, wall: Timestamp
     ) -> String? {

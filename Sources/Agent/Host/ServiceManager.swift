@@ -9,9 +9,7 @@ final class ServiceManager: Sendable {
     private let address: [UInt8]
     private let told = Mutex("")
 
-    /// The service manager of this process; nil when it was not started by one that wants to be told.
-    ///
-    /// - Parameter socket: `$NOTIFY_SOCKET`: an absolute path, or `@` and an abstract name.
+    /// Nil when no service manager wants to be told: by `$NOTIFY_SOCKET`, an absolute path, or `@` and an abstract name.
     init?(socket: String?) {
         guard let socket, let first = socket.utf8.first, first == UInt8(ascii: "/") || first == UInt8(ascii: "@")
         else { return nil }
@@ -21,11 +19,8 @@ final class ServiceManager: Sendable {
         address = name
     }
 
-    /// How long the service manager waits for a sign of progress before it ends the process; nil when it does not.
-    ///
-    /// - Parameters:
-    ///   - microseconds: `$WATCHDOG_USEC`.
-    ///   - process: `$WATCHDOG_PID`: whose it is; nil for whoever reads it.
+    /// How long the service manager waits for a sign of progress before it ends the process (`$WATCHDOG_USEC`).
+    /// Nil when it does not, or when the limit is another process's (`$WATCHDOG_PID`).
     static func watchdogLimit(microseconds: String?, process: String?) -> Duration? {
         guard let limit = microseconds.flatMap({ Int64($0) }), limit > 0 else { return nil }
         if let process, Int32(process) != getpid() { return nil }

@@ -24,13 +24,8 @@ final class Watchdog {
         let round = Atomic<UInt64>(0)
     }
 
-    /// A watchdog that sleeps until `start`.
-    ///
-    /// - Parameters:
-    ///   - limit: how long systemd waits for a ping (`WatchdogSec=`).
-    ///   - others: the loops that must answer.
-    ///   - alarm: says what this loop waits for.
-    ///   - stalls: what of the pipeline is stuck; asked on the main loop, once a round.
+    /// Sleeps until `start`. systemd waits `limit` for a ping (`WatchdogSec=`), the other loops must answer, `alarm` says
+    /// what this loop waits for, and `stalls`, asked on the main loop once a round, what of the pipeline is stuck.
     init(
         limit: Duration, manager: ServiceManager, on loop: EventLoop, others: [EventLoop], alarm: HangAlarm, log: Log,
         stalls: @escaping () -> [String]

@@ -12,9 +12,7 @@ struct BackfillGate: Equatable {
     /// How many bytes of the spool may be unread: the longest event, because one may be written in pieces.
     var unread: Int64
 
-    /// What goes first; nil when nothing does.
-    ///
-    /// - Parameter destinations: those that would get the old events.
+    /// What goes first; nil when nothing does. The destinations are those that would get the old events.
     func obstacle(_ queue: QueueSnapshot, _ spool: SpoolFigures, to destinations: [DestinationName]) -> String? {
         if case .nothing(let reason) = queue.accepting { return "the queue stores nothing now: \(reason.rawValue)" }
         if spool.isHeldBack || spool.unreadBytes.value > unread { return "the spool is not read to its end" }

@@ -56,12 +56,8 @@ public struct LineSample: Sendable {
     /// The longest file that is looked at, in bytes.
     public static let longest = 64 << 20
 
-    /// Reads a file.
-    ///
-    /// - Parameters:
-    ///   - path: an absolute path. A file that the configuration does not read is read as if `[apps.NAME] read` named it.
-    ///   - version: the agent's.
-    /// - Throws: a message for a person: it cannot be read, or is too long.
+    /// Reads a file, by its absolute path; one that the configuration does not read, as if `[apps.NAME] read` named it.
+    /// Throws a message for a person where it cannot be read, or is too long.
     public init(of path: String, _ settings: Settings, version: String) throws(AgentError) {
         let time = SystemTime()
         let own = ReadPlace.of(app: "", [path])?.first

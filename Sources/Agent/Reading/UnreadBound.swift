@@ -25,11 +25,7 @@ struct UnreadBound {
         case wait
     }
 
-    /// Looks at the figures.
-    ///
-    /// - Parameters:
-    ///   - unread: bytes in the spool that are not in the queue.
-    ///   - isFull: whether reading waits because the queue has reached its cap.
+    /// Looks at the unread bytes of the spool, and at whether reading waits because the queue has reached its cap.
     mutating func look(
         unread: Int64, _ destinations: [DestinationName: Progress], isFull: Bool, at now: BootInstant
     ) -> Change? {

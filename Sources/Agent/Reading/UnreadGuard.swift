@@ -22,9 +22,7 @@ actor UnreadGuard: MetricCollector, LoopActor {
     private var timer: EventLoop.TimerID?
     private nonisolated let givenUp = Mutex<Set<DestinationName>>([])
 
-    /// - Parameters:
-    ///   - loop: the main loop.
-    ///   - unread: bytes in the spool that are not in the queue; from any thread.
+    /// `loop` is the main loop; `unread` gives the bytes in the spool that are not in the queue, from any thread.
     init(
         on loop: EventLoop, queue: QueueStore, time: any TimeSource, log: Log, unread: @escaping @Sendable () -> Int64
     ) {
@@ -38,9 +36,7 @@ actor UnreadGuard: MetricCollector, LoopActor {
     /// The destinations whose old events are given up because the bound is passed. From any thread.
     nonisolated var behind: Set<DestinationName> { givenUp.withLock { $0 } }
 
-    /// Takes up the bound at the start and at a reload, right after the queue has taken up its own settings.
-    ///
-    /// - Parameter most: in bytes; 0 where there is no bound, or where a full queue evicts anyway.
+    /// Takes up the bound in bytes, right after the queue has its settings; 0: none, or a full queue evicts anyway.
     func configure(most: Int) {
         bound = UnreadBound(most: Int64(most))
         givenUp.withLock { $0 = [] }

@@ -24,13 +24,7 @@ final class WritersNotice: MetricCollector, Sendable {
     private let log: Log
     private let state: Mutex<State>
 
-    /// A notice that has told nothing yet.
-    ///
-    /// - Parameters:
-    ///   - spool: the spool's directory.
-    ///   - isCollecting: whether events are collected at all.
-    ///   - lock: the one that was taken at the start, where it could be.
-    ///   - loop: the reader's.
+    /// Has told nothing yet. `lock` is the one taken at the start, where it could be; `loop` is the reader's.
     init(in spool: String, isCollecting: Bool, lock: SpoolLock? = nil, on loop: EventLoop, log: Log) {
         self.spool = spool
         self.loop = loop
@@ -57,9 +51,7 @@ final class WritersNotice: MetricCollector, Sendable {
         if hasChanged { loop.post { self.publish() } }
     }
 
-    /// Makes `.spoolship` again, with the lock against a second agent, where it was removed; whenever somebody asks how the spool is.
-    ///
-    /// - Returns: what is wrong with it, until it has been made.
+    /// Asked how the spool is, makes a removed `.spoolship` again, with its lock; gives what is wrong until it is made.
     func checkLock() -> String? {
         guard let lock = state.withLock({ $0.lock }), !lock.isInPlace(in: spool) else { return nil }
         loop.post {

@@ -56,8 +56,7 @@ actor RestartWatch: MetricCollector, LoopActor {
     /// Why a restart would fail, as of the last look; nil when it would not. From any thread.
     nonisolated var problem: String? { published.withLock { $0.problem } }
 
-    /// Settings that the files have otherwise than they are in force, as of the last look: those that a reload applies, and those that
-    /// need a restart. From any thread.
+    /// What the files had otherwise at the last look: what a reload applies, and what needs a restart. From any thread.
     nonisolated func edits(since reloads: Reloads) -> (reload: [String], restart: [String]) {
         let onDisk = published.withLock { $0.onDisk } ?? reloads.configured
         return (
@@ -74,9 +73,7 @@ actor RestartWatch: MetricCollector, LoopActor {
         }
     }
 
-    /// Looks at the files, unless the last look is younger than an age or another one is under way.
-    ///
-    /// - Parameter age: zero for whoever has just edited or reloaded, and must not read what was true before.
+    /// Looks at the files, unless the last look is younger than `age` (zero after an edit or reload) or under way.
     func check(olderThan age: Duration = RestartWatch.lookEvery) async {
         let now = time.bootTime
         guard !isLooking, lastLook.map({ now - $0 >= age }) ?? true else { return }

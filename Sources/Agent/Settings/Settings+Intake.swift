@@ -34,8 +34,7 @@ extension Settings {
             countryDatabase: self.country.database)
     }
 
-    /// The same for files that are read in place, and for journals: their lines are records, text included, unless the
-    /// app says otherwise.
+    /// The same for files read in place and for journals: lines are records, text too, unless the app says otherwise.
     func forPlaces(_ settings: IntakeSettings) -> IntakeSettings {
         var settings = settings
         for (name, app) in apps where app.read != nil || app.journal == true {
@@ -111,9 +110,7 @@ extension Settings {
         return options
     }
 
-    /// The country of an app's events by configuration: the first rule that fits, else that of the host.
-    ///
-    /// - Parameter app: nil for those that no rule names.
+    /// The configured country of an app's events (nil: of no named app): the first rule that fits, else the host's.
     func countryCode(of app: String?, on host: String) -> CountryCode? {
         let rule = country.rules.first { rule in
             if let app { rule.fits(app: app, host: host) } else { rule.app == nil && rule.fits(app: "", host: host) }

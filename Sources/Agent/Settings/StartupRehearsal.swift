@@ -27,8 +27,7 @@ public struct StartupRehearsal: Sendable {
         self.version = version
     }
 
-    /// All that the start would refuse of the settings: what has no meaning, a library that is missing, a cap below what is
-    /// stored.
+    /// All that the start would refuse: settings without a meaning, a missing library, a cap below what is stored.
     public var refusals: [Refusal] {
         mistakes + settings.readingProblems.map { Refusal(setting: $0.setting, message: $0.message, endsStart: false) }
     }
@@ -115,9 +114,7 @@ public struct StartupRehearsal: Sendable {
         refusal(of: destination) == nil ? refusal(of: destination, countsFiles: true) : nil
     }
 
-    /// Destinations that the settings do not name and events wait for: renamed, or taken out too early.
-    ///
-    /// - Returns: each with how many events wait; empty where the queue cannot be read, which `refusals` tell.
+    /// Destinations that no setting names, and how many events wait; empty for an unreadable queue (see `refusals`).
     public var orphans: [(name: String, events: Int)] {
         let known = Set(settings.destinations.map(\.name))
         return ((try? StoredQueue.look(in: settings.agent.stateDirectory))?.waiting ?? []).filter {
@@ -145,9 +142,7 @@ public struct StartupRehearsal: Sendable {
         }
     }
 
-    /// Makes what sends to a destination, and asks it something.
-    ///
-    /// - Throws: `AgentError` or `OutputError` where it cannot be made.
+    /// Makes what sends to a destination, and asks it; throws `AgentError` or `OutputError` where it cannot be made.
     private func ask<Answer: Sendable>(
         _ destination: DestinationSettings, _ question: @escaping @Sendable (any MeasuredOutput) async -> Answer
     ) throws -> Answer {

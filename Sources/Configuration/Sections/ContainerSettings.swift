@@ -24,9 +24,7 @@ public struct ContainerSettings: SettingsSection {
     package var hashKeyCredential: String?
     package var caFile: String?
 
-    /// The file with the key that `hash` tags make digests with; nil: there is none.
-    ///
-    /// - Parameter directory: where systemd puts the service's credentials; nil where it does not.
+    /// The file with the key of `hash` tags; nil: none. `directory` is where systemd puts credentials, if it does.
     public func hashKeyPath(credentials directory: String?) -> String? {
         hashKeyFile ?? hashKeyCredential.map { "\(directory ?? "$CREDENTIALS_DIRECTORY")/\($0)" }
     }

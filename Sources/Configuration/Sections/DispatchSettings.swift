@@ -52,9 +52,7 @@ public struct DispatchSettings: SettingsSection {
 }
 
 extension DispatchInterval {
-    /// The interval that a text says in a file or a command: `off`, 0 or a negative number for off, else a duration.
-    ///
-    /// - Throws: `Problem` that says what to write instead.
+    /// Reads `off`, 0 or a negative number as off, else a duration; throws a `Problem` that says what to write.
     public init(text: String) throws(Problem) {
         let value = Int64(text).map { TOMLNode.Value.integer($0) } ?? .string(text)
         self = try relaying(try ValueType.dispatchInterval.parse(TOMLNode(value: value))) { (error: Problem) in

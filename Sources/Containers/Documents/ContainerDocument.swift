@@ -49,9 +49,7 @@ public struct ContainerDocument: Sendable, Equatable {
         return value
     }
 
-    /// A document of values only, as a default file `ID.json` or `ID.plist` has them: plain constants by key (tm02).
-    ///
-    /// - Throws: `ContainerError`, also where the file has rules or tags: those need a complete document.
+    /// Values only, as in `ID.json` or `ID.plist` (tm02); throws for rules or tags: those need a complete document.
     public init(id: String, valuesOnly value: JSONValue) throws(ContainerError) {
         let node = DocumentNode(value: value, path: "")
         let members = try node.members(limit: DocumentLimits.values)

@@ -9,11 +9,7 @@ struct DocumentNode {
         ContainerError(code, at: path, message)
     }
 
-    /// The same, which is an object, none of its members twice.
-    ///
-    /// - Parameters:
-    ///   - known: the members that may stand there; nil for any.
-    ///   - limit: how many there may be.
+    /// The same, which is an object of at most `limit` members, none twice, and only known ones; nil: any.
     func members(known: [String]? = nil, limit: Int = .max) throws(ContainerError) -> DocumentNode {
         guard case .object(let members) = value else { throw error("must be an object") }
         guard members.count <= limit else { throw error("has \(members.count) members; at most \(limit)", .limit) }

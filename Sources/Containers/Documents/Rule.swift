@@ -40,9 +40,7 @@ public struct Condition: Sendable, Hashable {
 }
 
 extension Rule {
-    /// Reads a rule; one that is an expression gives its alternatives.
-    ///
-    /// - Parameter macros: the document's, to which those are added that an expression's paths stand for.
+    /// Reads a rule; an expression gives its alternatives, and the macros that its paths stand for go to `macros`.
     static func alternatives(
         name: String, reading node: DocumentNode, macros: inout [Macro]
     ) throws(ContainerError) -> [Rule] {

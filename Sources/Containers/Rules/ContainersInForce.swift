@@ -33,9 +33,7 @@ public final class ContainersInForce: Sendable {
         }
     }
 
-    /// What is in force, if it was published after the reader looked last.
-    ///
-    /// - Parameter seen: what the reader saw last, 0 at first; brought up to date.
+    /// What is in force, if it was published after what the reader saw last (0 at first), which is brought up to date.
     public func news(since seen: inout Int) -> Current? {
         published.withLock { current in
             guard current.publication != seen else { return nil }

@@ -1,8 +1,7 @@
 public import Events
 internal import Model
 
-/// The members that tags in force redact or hash, whatever their rules say: they are in no data layer, and in no line that
-/// goes to the quarantine.
+/// The members that tags in force redact or hash whatever rules say: in no data layer, and in no quarantined line.
 struct HiddenMembers {
     /// Redacting and hashing, in the order of containers and tags, for members under each name that they may have had.
     let actions: [(paths: [PathSteps], hiding: CompiledTag.Hiding)]

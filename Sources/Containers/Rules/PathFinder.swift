@@ -22,9 +22,7 @@ struct PathFinder {
     private let most: Int
     private(set) var edits: Edits
 
-    /// - Parameters:
-    ///   - takesName: whether it may lose its name.
-    ///   - most: how long the line may become; beyond it nothing more is looked for.
+    /// `takesName`: whether it may lose its name. In a line longer than `most` nothing more is looked for.
     init(
         _ base: UnsafePointer<UInt8>, to end: Int, _ path: PathSteps, _ change: Change, takesName: Bool,
         most: Int

@@ -75,8 +75,7 @@ final class TextPattern: Sendable {
     /// So many bytes of a text are searched for an expression of the document; then all of the text goes.
     private static let mostWork = 256 << 20
 
-    /// The text with something else in the place of what it finds; nil where it finds nothing, and a part of it that is longer
-    /// where it becomes longer than `most` bytes.
+    /// The text with what it finds replaced; nil where it finds nothing, a longer part where it exceeds `most` bytes.
     func replacing(in text: [UInt8], with other: [UInt8], most: Int) -> [UInt8]? {
         guard text.withUnsafeBufferPointer({ mayBe(in: $0, isLine: false) }) else { return nil }
         var result: [UInt8] = []
@@ -178,8 +177,7 @@ struct Scrubber: Sendable {
         return bytes.contains(UInt8(ascii: "\\")) || patterns.contains { $0.mayBe(in: bytes, isLine: true) }
     }
 
-    /// The text without what the patterns find; nil where they find nothing, and a part of it that is longer where it becomes
-    /// longer than `most` bytes.
+    /// The text without what the patterns find; nil where they find nothing, a longer part where it exceeds `most` bytes.
     func clean(_ text: [UInt8], most: Int = .max) -> [UInt8]? {
         var result: [UInt8]?
         for pattern in patterns where (result?.count ?? 0) <= most {
@@ -188,8 +186,7 @@ struct Scrubber: Sendable {
         return result
     }
 
-    /// The value of a data layer without what the patterns find in texts and numbers; members go in whose names they find
-    /// something.
+    /// A data layer's value without what the patterns find in texts and numbers, and members whose names they find.
     func clean(_ value: JSONValue) -> JSONValue {
         switch value {
         case .string, .integer, .double:

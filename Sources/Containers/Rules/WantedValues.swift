@@ -34,8 +34,7 @@ struct WantedValues {
         size = 0
     }
 
-    /// Asks for a value; false where others that were asked for must be in the line first: the names lead through one,
-    /// or they are too many.
+    /// Asks for a value; false where others must be in the line first: they are too many, or the names lead through one.
     mutating func add(_ names: [[UInt8]], _ value: [UInt8]) -> Bool {
         guard isEmpty || nodes.count + names.count <= WantedValues.most else { return false }
         var node = 0

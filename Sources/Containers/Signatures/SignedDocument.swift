@@ -50,9 +50,7 @@ public struct SignedDocument: Sendable, Equatable {
         return (try? SignedDocument(bytes, for: purpose).document) ?? bytes
     }
 
-    /// Reads a file. That it is signed rightly is what `verify` says.
-    ///
-    /// - Throws: `ContainerError` with code `signature` when there are no signatures for that before the document.
+    /// Reads a file without verifying it; throws `signature` when none for that purpose is before the document.
     public init(_ bytes: [UInt8], for purpose: Purpose = .publication) throws(ContainerError) {
         let found = SignedDocument.purpose(of: bytes)
         guard found == purpose else {
@@ -89,9 +87,7 @@ public struct SignedDocument: Sendable, Equatable {
         document = Array(bytes[(end + 1)...])
     }
 
-    /// Signs a document with each of the keys.
-    ///
-    /// - Throws: `SigningError` with code `library`.
+    /// Signs a document with each of the keys; throws `library`.
     public init(
         signing document: [UInt8], with keys: [SigningKey], for purpose: Purpose = .publication
     ) throws(SigningError) {
@@ -107,9 +103,7 @@ public struct SignedDocument: Sendable, Equatable {
         return Array(line.utf8) + [UInt8(ascii: "\n")] + document
     }
 
-    /// Checks that one of the keys has signed the document, and gives that key.
-    ///
-    /// - Throws: `ContainerError` with code `signature`.
+    /// Checks that one of the keys has signed the document, and gives that key; throws `signature`.
     @discardableResult
     public func verify(by keys: [PublicKey]) throws(ContainerError) -> PublicKey {
         let message = purpose.message(document)

@@ -24,9 +24,7 @@ public final class SigningKey {
 
     deinit { EVP_PKEY_free(key) }
 
-    /// A new key, by the system's randomness.
-    ///
-    /// - Throws: `SigningError` with code `library`.
+    /// A new key, by the system's randomness; throws `library`.
     public static func generate() throws(SigningError) -> SigningKey {
         ERR_clear_error()
         let context = EVP_PKEY_CTX_new_id(EVP_PKEY_ED25519, nil)
@@ -38,10 +36,7 @@ public final class SigningKey {
         return try SigningKey(key)
     }
 
-    /// Reads a key.
-    ///
-    /// - Throws: `SigningError`: `io` when the file cannot be read, `permission` when others may read it, `badKey` when it
-    ///   holds none.
+    /// Reads a key; throws `io` (unreadable), `permission` (others may read it) or `badKey` (it holds none).
     public static func load(_ path: String) throws(SigningError) -> SigningKey {
         var pem: [UInt8]
         do throws(SystemError) {
@@ -73,9 +68,7 @@ public final class SigningKey {
         return try SigningKey(key)
     }
 
-    /// Keeps the key in a new file that its owner alone may read (0600), durably. An older file is never replaced.
-    ///
-    /// - Throws: `SigningError`: `exists`, or `io`.
+    /// Keeps the key in a new file, 0600, durably; throws `io`, or `exists`: an older file is never replaced.
     public func save(_ path: String) throws(SigningError) {
         ERR_clear_error()
         let memory = BIO_new(BIO_s_mem())
@@ -96,9 +89,7 @@ public final class SigningKey {
         }
     }
 
-    /// The signature over just these bytes: 64 bytes.
-    ///
-    /// - Throws: `SigningError` with code `library`.
+    /// The signature over just these bytes: 64 bytes. Throws `library`.
     public func sign(_ message: [UInt8]) throws(SigningError) -> [UInt8] {
         let context = EVP_MD_CTX_new()
         defer { EVP_MD_CTX_free(context) }

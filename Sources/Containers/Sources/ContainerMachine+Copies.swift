@@ -44,8 +44,7 @@ extension ContainerMachine {
         effects += [.tell(.began(.network)), .fetch(etag: waiting?.etag ?? etag)]
     }
 
-    /// A route leads there again, or a person has switched the network on: what is missing or stale is fetched at once, but
-    /// for a route that comes and goes once a minute only.
+    /// A route or the network is back: what is missing or stale is fetched at once; once a minute where a route flaps.
     mutating func networkReturned(_ moment: ContainerMoment) {
         guard options.hasAddress, isSavedKnown, !isFetching, failures > 0 || !isFresh(at: moment) else { return }
         let pause = lastReturn.map { $0 + ContainerMachine.leastPause } ?? moment.boot

@@ -178,17 +178,14 @@ public struct ContainerMachine: Sendable {
         let fetch = isFetching || !options.hasAddress ? nil : nextFetch
         var wanted = [openBy, previewEnd, unsaved?.next, fetch].compactMap { $0 }
         if let end = held?.copy.expires, held?.source != .standard {
-            // By the time of day, which may be set: looked at once an hour at least, and once a minute while the clock that
-            // says it is over is not to be trusted.
+            // The time of day may be set: looked at each hour at least, each minute while the clock is not trusted.
             let least: Duration = moment.isTrusted ? .milliseconds(1) : .seconds(60)
             wanted.append(moment.boot + max(least, min(end - moment.wall, .seconds(3600))))
         }
         return wanted.min()
     }
 
-    /// Takes what happened and says what is to be done, in that order.
-    ///
-    /// - Parameter random: where the jitter of fetches comes from, so that a fleet does not fetch in step.
+    /// Takes what happened, says what is to be done, in order; `random` jitters fetches: no fleet fetches in step.
     package mutating func handle(
         _ input: Input, at moment: ContainerMoment, using random: inout some RandomNumberGenerator
     ) -> [Effect] {

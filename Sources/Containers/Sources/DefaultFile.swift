@@ -17,12 +17,8 @@ public struct DefaultFile: Sendable {
     /// What a person should look at: names of files that stand behind this one; empty for nothing.
     public let overshadowed: [String]
 
-    /// - Parameters:
-    ///   - path: the configured one; a better one beside it wins.
-    ///   - id: the container's.
-    ///   - user: the agent's own, default this process's; files of others are not trusted, root's are.
-    /// - Throws: `ContainerError`: `file` when it cannot be read or trusted, or has another name; else what is wrong
-    ///   with the document.
+    /// Reads the configured file, or a better one beside it. Trusts files of root and of `user`, by default this process's.
+    /// Throws `file` when it cannot be read or trusted, or has another name; else what is wrong with the document.
     public init(path: String, id: String, user: UInt32? = nil) throws(ContainerError) {
         self = try answering(path) { () throws(ContainerError) in try DefaultFile(reading: path, id: id, user: user) }
     }
@@ -69,9 +65,7 @@ public struct DefaultFile: Sendable {
         }
     }
 
-    /// What is wrong with a default file's name; nil when it is right.
-    ///
-    /// A version behind the id, as an export may carry, is refused with the right name.
+    /// What is wrong with a default file's name, such as a version behind the id of an export; nil when it is right.
     public static func mistake(_ name: String, id: String) -> String? {
         let right = [id, "\(id).plist", "\(id).json"]
         if right.contains(name) { return nil }

@@ -15,9 +15,7 @@ enum TrustedPath {
         var message: String
     }
 
-    /// - Parameters:
-    ///   - flags: how; links in the last place are never followed by the system itself.
-    ///   - followsLinks: whether links are followed that nobody else can change, or refused.
+    /// Follows links that nobody else can change, or refuses all; the system itself never follows one in the last place.
     static func open(
         _ path: String, flags: Int32, user: UInt32, followsLinks: Bool
     ) throws(Refusal) -> Descriptor {

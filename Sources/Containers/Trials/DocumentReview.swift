@@ -13,10 +13,7 @@ public struct DocumentReview: Sendable {
     private static let most = 20
 
     /// Reads a document, and goes on behind each mistake as if its part were an empty one.
-    ///
-    /// - Parameters:
-    ///   - destinations: the agent's; nil where they are not known.
-    ///   - mayCall: the functions that it may call; nil where they are not known.
+    /// `destinations` are the agent's, `mayCall` the functions that it may call; nil where they are not known.
     public init(
         _ bytes: [UInt8], facts: AgentFacts = AgentFacts(), destinations: [String]? = nil, mayCall: [String]? = nil
     ) {

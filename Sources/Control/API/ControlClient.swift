@@ -13,9 +13,7 @@ public struct ControlClient: Sendable {
         /// The body.
         public let body: [UInt8]
 
-        /// The body as JSON.
-        ///
-        /// - Throws: `ControlError` with code `badAnswer`.
+        /// The body as JSON; throws `badAnswer`.
         public func json() throws(ControlError) -> JSONValue {
             do {
                 return try JSONValue(parsing: body)
@@ -37,10 +35,8 @@ public struct ControlClient: Sendable {
         self.timeout = timeout
     }
 
-    /// Asks and waits for the whole answer.
-    ///
-    /// - Parameter content: a body that need not be JSON.
-    /// - Throws: `ControlError`: `unreachable`, `notPermitted` or `badAnswer`.
+    /// Asks and waits for the whole answer; `content` is a body that need not be JSON.
+    /// Throws `unreachable`, `notPermitted` or `badAnswer`.
     public func request(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
         content: [UInt8]? = nil

@@ -35,8 +35,7 @@ public struct ControlResponse: Sendable {
     /// What it carries.
     public enum Body: Sendable {
         case bytes([UInt8])
-        /// What the function writes, as it writes it. It is cancelled when the client goes away, and the answer ends
-        /// when it returns.
+        /// What the function writes, as it writes it, until it returns. It is cancelled when the client goes away.
         case stream(@Sendable (ControlStream) async -> Void)
     }
 
@@ -75,9 +74,7 @@ public struct ControlStream: Sendable {
     let server: HTTPServer
     let id: UInt
 
-    /// Sends bytes; waits while the client reads more slowly than we write.
-    ///
-    /// - Returns: false when the client is gone: nothing more needs to be written.
+    /// Sends bytes, waiting for a slow client; false when it is gone: nothing more needs to be written.
     public func write(_ bytes: [UInt8]) async -> Bool { await server.write(bytes, to: id) }
 
     /// Sends a JSON value and a line feed.

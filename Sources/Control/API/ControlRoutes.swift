@@ -31,12 +31,8 @@ public struct ControlRoutes: Sendable {
     /// No routes: every request is answered with 404.
     public init() {}
 
-    /// Registers a function.
-    ///
-    /// - Parameters:
-    ///   - method: `GET`, `POST` and so on. `HEAD` is answered by what answers `GET`.
-    ///   - path: `/v1/status`; a part in braces (`/v1/batches/{id}`) stands for any one part, and
-    ///     `{id...}` at the end for all that follow.
+    /// Registers a function for a method (that of `GET` answers `HEAD`, too) and a path: a part in braces
+    /// (`/v1/batches/{id}`) stands for any one part, `{id...}` at the end for all that follow.
     public mutating func add(_ method: String, _ path: String, _ handler: @escaping Handler) {
         routes.append(Route(method: method, path: ControlRoutes.parts(path), handler: handler))
     }

@@ -12,13 +12,9 @@ public final class ControlServer: Sendable {
     private let figures = ServerFigures(of: "control")
     package let routes: ControlRoutes
 
-    /// A server that does not listen yet.
+    /// A server that does not listen yet. The socket's directory must exist; bodies have 1 MiB at most by default.
     ///
-    /// - Parameters:
-    ///   - socket: where the socket is; its directory must exist.
-    ///   - group: whose members may control the agent; nil means the agent's own.
-    ///   - largestBody: of a request, in bytes; default 1 MiB.
-    /// - Throws: `ControlError` when there is no such group.
+    /// The members of `group` may control the agent, by default its own group's. Throws when there is no such group.
     public init(
         on loop: EventLoop, socket: String, group name: String? = nil, largestBody: Int = 1_048_576,
         routes: ControlRoutes
@@ -48,9 +44,7 @@ public final class ControlServer: Sendable {
     /// Requests by status class, and connections that were cut.
     public var collectors: [any MetricCollector] { figures.collectors }
 
-    /// Makes the socket and answers from now on.
-    ///
-    /// - Throws: `ControlError`: `addressInUse` when another agent answers there.
+    /// Makes the socket and answers from now on; throws `addressInUse` when another agent answers there.
     public func start() async throws(ControlError) {
         try await server.start(try UnixSocket.listen(at: socket, group: group))
     }

@@ -13,9 +13,7 @@ package enum UnixSocket {
     /// The longest path that the kernel takes, in bytes.
     package static let longestPath = 107
 
-    /// Connects; nil with `errno` set when that fails.
-    ///
-    /// - Parameter waits: whether to wait for a server that has many to accept; a loop does not.
+    /// Connects; nil with `errno` set when that fails. `waits`: for a server with many to accept; a loop does not.
     package static func connect(to path: String, waits: Bool = true) -> Descriptor? {
         let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | (waits ? 0 : SOCK_NONBLOCK.rawValue)
         let raw = socket(AF_UNIX, Int32(type), 0)

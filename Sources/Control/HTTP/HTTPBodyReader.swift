@@ -15,9 +15,7 @@ struct HTTPBodyReader {
     private let limit: Int
     private var step: Step
 
-    /// A reader of a body of that length.
-    ///
-    /// - Throws: 413 when the length is beyond the limit.
+    /// A reader of a body of that length; throws 413 beyond the limit.
     init(_ length: HTTPRequestHead.Length, limit: Int) throws(ControlRefusal) {
         self.limit = limit
         switch length {

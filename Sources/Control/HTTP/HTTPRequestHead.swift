@@ -27,9 +27,7 @@ struct HTTPRequestHead: Sendable {
     /// Whether the client waits for a word before it sends the body.
     private(set) var expectsContinue = false
 
-    /// Reads what precedes the empty line.
-    ///
-    /// - Parameter bytes: lines that end with CR LF, without the empty one. A LF without its CR is the caller's to refuse.
+    /// Reads lines that end with CR LF, without the empty one. A LF without its CR is the caller's to refuse.
     init(_ bytes: ArraySlice<UInt8>) throws(ControlRefusal) {
         let pieces = bytes.split(separator: UInt8(ascii: "\n"))
         var lines = pieces.map { $0.last == UInt8(ascii: "\r") ? $0.dropLast() : $0 }[...]

@@ -68,9 +68,7 @@ extension HTTPServer {
         receive(id)
     }
 
-    /// Whose place a new connection gets; nil when all have more right to theirs.
-    ///
-    /// - Parameter owner: whom the new one is counted for; nil when none comes, only a descriptor is needed.
+    /// Whose place a new connection gets (for nil only a descriptor is needed); nil when all have more right to theirs.
     private func victim(for owner: String?) -> HTTPConnection? {
         var counts: [String: Int] = [:]
         for connection in connections.values { counts[connection.owner, default: 0] += 1 }

@@ -16,9 +16,7 @@ extension HTTPServer {
     /// How long a server may take to answer itself. Its loop is blocked by nothing for longer than some milliseconds.
     private static let selfAnswer = Duration.seconds(2)
 
-    /// Whether the server that a socket leads to answers in time.
-    ///
-    /// - Parameter connect: makes a connection without waiting; nil when that cannot be.
+    /// Whether the server answers in time; `connect` does not wait, and gives nil where there is no connection.
     func answers(_ connect: () -> Descriptor?) async -> Bool {
         guard let socket = connect() else { return false }
         let raw = socket.raw

@@ -60,9 +60,7 @@ actor HTTPServer: LoopActor {
     static let block = 65_536
     static let acceptedAtOnce = 64
 
-    /// - Parameters:
-    ///   - judge: whether a request is allowed at all, by its headers and its sender; called before its body is read.
-    ///   - handler: called on the loop for each request that is within bounds; cancelled when the client goes away.
+    /// `judge` sees headers and sender before the body is read; `handler` runs on the loop, cancelled with its client.
     init(
         on loop: EventLoop, options: HTTPServerOptions, time: any TimeSource = SystemTime(),
         judge: @escaping @Sendable (HTTPRequestHead, PeerCredentials?) -> ControlRefusal? = { _, _ in nil },

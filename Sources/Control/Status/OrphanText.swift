@@ -1,8 +1,6 @@
 /// The text about events that wait for a destination that the configuration does not name.
 public enum OrphanText {
-    /// For `check`, a reload and the log: how many wait, and the ways out.
-    ///
-    /// - Parameter configured: the destinations that the configuration names.
+    /// For `check`, a reload and the log: how many wait, and the ways out by the configured destinations.
     public static func warning(destination: String, events: Int, configured: [String]) -> String {
         "\(HumanText.plural(events, "event")) \(events == 1 ? "waits" : "wait") for destination \(destination), which is not"
             + " in the configuration: \(advice(destination, configured: configured))"

@@ -40,10 +40,7 @@ public final class StatsServer: Sendable {
             figures: figures, handler: { request in await StatsServer.answer(request, collectors, obstacles, page) })
     }
 
-    /// Answers from now on.
-    ///
-    /// - Returns: the port that the system has chosen, or the one that it was told.
-    /// - Throws: `ControlError`: `addressInUse`, `badAddress` or `notPermitted`, each saying what to do.
+    /// Answers from now on and gives the port; throws `addressInUse`, `badAddress` or `notPermitted` with what to do.
     @discardableResult
     public func start() async throws(ControlError) -> UInt16 {
         let listener: Descriptor

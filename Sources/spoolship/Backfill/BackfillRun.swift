@@ -98,9 +98,7 @@ struct BackfillRun: Sendable {
 
     // MARK: One file
 
-    /// Takes a file from where it was taken to.
-    ///
-    /// - Returns: nil when it was taken to its end; else the agent's words: somebody else has taken a piece meanwhile.
+    /// Takes a file from where it was taken to; gives the agent's words where somebody else has taken a piece meanwhile.
     private func take(_ file: BackfillFile, _ course: inout Course) throws(CommandFailure) -> String? {
         guard case .taken(let state) = try ask("GET", file, nil, from: nil) else {
             throw CommandFailure(.software, "the agent does not report how far \(file.path) was read")

@@ -69,9 +69,7 @@ extension Command.Option {
 }
 
 extension Invocation {
-    /// Asks the person at the terminal, unless --yes is given.
-    ///
-    /// - Throws: `CommandFailure` when the answer is no, or nobody is there to give one.
+    /// Asks the person at the terminal, unless --yes is given; throws when the answer is no, or nobody can give one.
     func confirm(_ what: String) throws(CommandFailure) {
         if has("yes") { return }
         guard isatty(STDIN_FILENO) == 1 else { throw CommandFailure(.usage, "\(what): confirm with --yes") }

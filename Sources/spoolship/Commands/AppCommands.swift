@@ -95,9 +95,7 @@ struct AppDirectory {
         groupID = getgrnam("spoolship").map(\.pointee.gr_gid) ?? getegid()
     }
 
-    /// Makes the directory, or corrects the one that is there.
-    ///
-    /// - Returns: whether the file system has access control lists.
+    /// Makes the directory, or corrects the one that is there; gives whether the file system has access control lists.
     func make() throws(CommandFailure) -> Bool {
         do throws(SystemError) {
             let root = try Descriptor(checking: open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")

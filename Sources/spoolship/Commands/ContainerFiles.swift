@@ -56,9 +56,7 @@ extension Invocation {
                 userAgent: "spoolship/\(Build.version)"))
     }
 
-    /// The bytes of a file that a command line names; `-` is standard input.
-    ///
-    /// - Throws: `CommandFailure` with 74 when it cannot be read, with 65 when it is larger than `most`.
+    /// The bytes of a file that a command line names; `-` is standard input. Unreadable: 74; larger than `most`: 65.
     static func contents(
         of path: String, atMost most: Int = SignedDocument.largest
     ) throws(CommandFailure) -> [UInt8] {

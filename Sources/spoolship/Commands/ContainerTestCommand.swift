@@ -257,9 +257,7 @@ extension Invocation {
         return (settings, facts)
     }
 
-    /// Prints all that is wrong or weak in a document.
-    ///
-    /// - Returns: whether something is wrong.
+    /// Prints all that is wrong or weak in a document; gives whether something is wrong.
     func review(_ bytes: [UInt8], _ file: String, for agent: TrialAgent) -> Bool {
         let (settings, facts) = agent
         let id = (try? JSONValue(parsing: bytes))?["id"]?.string

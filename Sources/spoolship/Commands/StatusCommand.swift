@@ -26,9 +26,7 @@ extension Command {
 }
 
 extension Invocation {
-    /// The agent's state.
-    ///
-    /// - Parameter words: which text is to be in it: `screen`, `apps` or none.
+    /// The agent's state, with a text in it: `screen`, `apps` or none.
     func status(in words: String? = nil) throws(CommandFailure) -> JSONValue {
         let query = words.map { [("text", $0), ("colours", "\(console.hasColour)")] } ?? []
         let status = try ask("GET", "/v1/status", query: query)

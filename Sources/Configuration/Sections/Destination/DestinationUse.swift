@@ -85,9 +85,7 @@ extension DestinationUse.Scope {
 }
 
 extension DestinationSettings {
-    /// Changes whenever a setting does that can change the destination's answers.
-    ///
-    /// - Parameter hash: makes the fingerprint of bytes that hold the secrets of the configuration in clear.
+    /// Changes with each setting that can change answers; `hash` gets the configuration's secrets in clear.
     public func fingerprint(_ hash: ([UInt8]) -> String) -> String {
         var text = ""
         for setting in effective(in: .root) where setting.use.changesAnswers {

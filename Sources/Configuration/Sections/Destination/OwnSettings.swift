@@ -1,8 +1,7 @@
 public import Model
 
 extension OwnSettings {
-    /// The rows of the table, with the bounds of the settings that they replace. None changes what a destination answers: the
-    /// settings that they replace are in no fingerprint either.
+    /// The rows of the table, bounded as the settings that they replace; like those, they are in no fingerprint.
     static let entries = rows.map { $0.changingNoAnswer() }
 
     private static let rows: [Entry<DestinationSettings>] = [

@@ -56,11 +56,7 @@ struct CompiledCondition {
     /// Whether the text must be folded first.
     @inline(__always) var isFolded: Bool { ignoreCase && predicate != .matches && !predicate.isOrder }
 
-    /// Whether a text holds the predicate; for all but those that compare numbers.
-    ///
-    /// - Parameters:
-    ///   - text: what the macro gave, spelled, in small letters where the condition folds.
-    ///   - other: what it is compared with.
+    /// Whether a macro's spelled text, in small letters where the condition folds, holds a predicate of texts.
     @inline(__always)
     func compare(_ text: UnsafeBufferPointer<UInt8>, with other: Comparand) -> Bool {
         switch predicate {

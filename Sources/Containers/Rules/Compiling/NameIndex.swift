@@ -7,9 +7,7 @@ struct NameIndex: ~Copyable, @unchecked Sendable {
     /// For each of the names the tags, by their places, in order; first those for a name that is in no rule.
     private let tags: UnsafeMutableBufferPointer<UnsafeMutableBufferPointer<Int32>>
 
-    /// - Parameters:
-    ///   - tags: for each name that rules ask for, the tags that may fire.
-    ///   - others: the tags that may fire for any other name.
+    /// The tags that may fire for each name that rules ask for, and those for any other name.
     init(_ tags: [[UInt8]: [Int]], others: [Int]) {
         let names = WantedMembers(tags.keys.map { [$0] })
         var places = [[Int]](repeating: others, count: names.count)

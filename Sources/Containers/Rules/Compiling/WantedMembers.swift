@@ -94,10 +94,7 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
 
     // MARK: Finding
 
-    /// - Parameters:
-    ///   - base: the line, which the events' pass has accepted.
-    ///   - end: where it ends.
-    ///   - places: room for `count` places. Of members of one name the last counts.
+    /// Finds members in an accepted line; of one name the last counts. There is room for `count` places.
     func find(in base: UnsafePointer<UInt8>, to end: Int, into places: UnsafeMutablePointer<Place>) {
         places.update(repeating: Place(), count: nodes.count)
         guard end > 0, base[0] == UInt8(ascii: "{") else { return }

@@ -14,10 +14,8 @@ extension RuleEngine {
         }
     }
 
-    /// Redacts and hashes, whatever rules say, all that tags may redact and hash.
-    ///
-    /// - Parameter line: JSON, one object; its line feed is left out.
-    /// - Returns: nil when it would become too long.
+    /// Redacts and hashes in a JSON object all that tags may redact and hash, whatever rules say; its line feed is left out.
+    /// Nil when it would become too long.
     func hideAll(_ hidden: HiddenMembers, in line: UnsafeRawBufferPointer) -> [UInt8]? {
         editor.begin(line, most: RuleEngine.ceiling(line.count))
         for (paths, hiding) in hidden.actions {
