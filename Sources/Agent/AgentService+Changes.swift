@@ -141,11 +141,8 @@ extension AgentService {
         guard let parts else { throw .starting }
         // Two at a time, one in each direction, could end with events collected and none sent.
         guard !isDiscarding, !isSwitching else {
-            let what =
-                isDiscarding
-                ? "queued events are still being deleted; try again later"
-                : "another enable or disable is running; try again later"
-            throw ControlRefusal(409, "discarding", what)
+            let what = isDiscarding ? "queued events are still being deleted" : "another enable or disable is running"
+            throw ControlRefusal(409, "discarding", "\(what); try again later")
         }
         isSwitching = true
         defer { isSwitching = false }

@@ -51,12 +51,10 @@ public struct StoredRecords: Sendable {
         _ store: RecordStore, _ query: [(String, String)], after: String?
     ) async throws -> (lines: [UInt8], next: String?) {
         let said = JSONValue.object(query.map { JSONValue.Member($0.0, .string($0.1)) })
-        do {
-            let page = try await queue.export(store, try RecordSelection(said), after: after)
-            return (page.lines, page.next)
-        } catch {
-            throw ControlRefusal(error)
-        }
+        let page = try await relaying(
+            awaiting: try await queue.export(store, try RecordSelection(said), after: after)
+        ) { (error: any Error) in ControlRefusal(error) }
+        return (page.lines, page.next)
     }
 }
 

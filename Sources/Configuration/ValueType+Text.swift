@@ -158,10 +158,8 @@ extension ValueType {
                         .unknownKey, "has the name \(SettingValue.quote(member.key)); names are \(names)",
                         at: member.keyPosition)
                 }
-                do throws(Problem) {
-                    values[member.key] = try element.parse(member.node)
-                } catch {
-                    throw Problem(
+                values[member.key] = try relaying(try element.parse(member.node)) { (error: Problem) in
+                    Problem(
                         error.code, "has \(SettingValue.quote(member.key)), which " + error.message,
                         at: error.position ?? member.node.position)
                 }

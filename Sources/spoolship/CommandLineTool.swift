@@ -36,24 +36,23 @@ struct CommandLineTool: Sendable {
 
     private func dispatch(_ words: [String]) throws {
         var words = words
+        let help = HelpText(commands: commands, console: console)
         switch words.first {
         case nil:
-            console.printError(HelpText(commands: commands, console: console).overview)
+            console.printError(help.overview)
             throw CommandFailure(.usage)
         case "-h", "--help": words[0] = "help"
         case "-V", "--version": words[0] = "version"
         default: break
         }
         if words.count == 2, ["-h", "--help"].contains(words[1]), !commands.contains(where: { $0.name == words[0] }),
-            let family = HelpText(commands: commands, console: console).family(words[0])
+            let family = help.family(words[0])
         {
             return try console.write(family)
         }
         let (command, rest) = try find(words)
         let parsed = try ArgumentParser(command: command).parse(rest)
-        if parsed.options["help"] != nil {
-            return try console.write(HelpText(commands: commands, console: console).page(for: command))
-        }
+        if parsed.options["help"] != nil { return try console.write(help.page(for: command)) }
         guard command.argumentCount.contains(parsed.arguments.count) else {
             let wrong = parsed.arguments.count < command.argumentCount.lowerBound ? "something is missing" : "too much"
             throw CommandFailure(.usage, "\(wrong) after \"\(command.name)\"; usage: \(HelpText.usage(of: command))")

@@ -5,6 +5,7 @@ internal import Delivery
 internal import EventLoops
 internal import Intake
 internal import Logs
+internal import Model
 internal import Queue
 
 /// What containers change in the running agent: settings (tm10), and the values that apps read (tm19).
@@ -110,11 +111,9 @@ extension Settings {
     func hashKeys() throws(AgentError) -> [String: HashKey] {
         var keys: [String: HashKey] = [:]
         for container in containers {
-            do throws(ContainerError) {
-                let path = container.hashKeyPath(credentials: environment("CREDENTIALS_DIRECTORY"))
-                keys[container.id] = try path.map { path throws(ContainerError) in try HashKey(reading: path) }
-            } catch {
-                throw AgentError(.configuration, "container.\(container.id): the key for hash tags: \(error.message)")
+            guard let path = container.hashKeyPath(credentials: environment("CREDENTIALS_DIRECTORY")) else { continue }
+            keys[container.id] = try relaying(try HashKey(reading: path)) { (error: ContainerError) in
+                AgentError(.configuration, "container.\(container.id): the key for hash tags: \(error.message)")
             }
         }
         return keys

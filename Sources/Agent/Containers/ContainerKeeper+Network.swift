@@ -56,14 +56,11 @@ extension ContainerKeeper {
     /// Fetches what a person's link leads to, as the container's own documents are fetched, but within a few seconds.
     func fetched(_ link: String, for slot: ContainerSlot) async throws(ControlRefusal) -> [UInt8] {
         guard isNetworkOn() else { throw .notFetched("the network is switched off (`spoolship network on`)") }
-        let fetcher: DocumentFetcher
-        do throws(OutputError) {
-            fetcher = try DocumentFetcher(
+        let fetcher = try relaying(
+            try DocumentFetcher(
                 link, caFile: slot.settings.caFile, largest: SignedDocument.largest, userAgent: userAgent,
                 connectTimeout: .seconds(4), timeout: .seconds(8), on: loop)
-        } catch {
-            throw .notFetched(error.message)
-        }
+        ) { (error: OutputError) in ControlRefusal.notFetched(error.message) }
         switch await fetcher.fetch(etag: nil) {
         case .document(let file, _): return file
         case .notModified: throw .notFetched("the server answered 304")

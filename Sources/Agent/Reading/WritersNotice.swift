@@ -87,11 +87,9 @@ final class WritersNotice: MetricCollector, Sendable {
 extension SpoolState {
     /// What writers are to know of the queue, in words for a person.
     init(_ accepting: QueueSnapshot.Accepting, isCollecting: Bool) {
-        guard isCollecting else {
-            self.init(.none, reason: "collection is disabled; spoolship enable turns it on")
-            return
-        }
         switch accepting {
+        case _ where !isCollecting:
+            self.init(.none, reason: "collection is disabled; spoolship enable turns it on")
         case .all: self.init(.all)
         case .critical: self.init(.critical, reason: "the queue is full of critical events")
         case .nothing(.full): self.init(.none, reason: "the queue is full")

@@ -136,10 +136,8 @@ struct WhenExpression {
     ) throws(ContainerError) -> Condition {
         let made = Condition(
             macro: macro, predicate: predicate, comparand: value, negate: negate, ignoreCase: ignoreCase)
-        do throws(ContainerError) {
-            try made.check(node)
-        } catch {
-            throw self.error("what \(predicate.rawValue) compares with \(error.message)", error.code, at: end)
+        try relaying(try made.check(node)) { (mistake: ContainerError) in
+            error("what \(predicate.rawValue) compares with \(mistake.message)", mistake.code, at: end)
         }
         return made
     }

@@ -15,10 +15,8 @@ public struct ControlClient: Sendable {
 
         /// The body as JSON; throws `badAnswer`.
         public func json() throws(ControlError) -> JSONValue {
-            do {
-                return try JSONValue(parsing: body)
-            } catch {
-                throw ControlError(.badAnswer, "the agent's answer is \(error); is it another version?")
+            try relaying(try JSONValue(parsing: body)) { (error: JSONError) in
+                ControlError(.badAnswer, "the agent's answer is \(error); is it another version?")
             }
         }
     }

@@ -78,11 +78,8 @@ extension HTTPServer {
             if left.isIdle != right.isIdle { return left.isIdle }
             return left.id < right.id
         }
-        // A request that is being answered is not given up for one that only comes, unless its client does not even wait for
-        // the answer before it asks again.
-        let closable = connections.values.filter {
-            $0.phase == .answering ? !$0.input.isEmpty : !$0.isStreaming
-        }
+        // One being answered yields to a newcomer only if its client asks again without waiting for the answer.
+        let closable = connections.values.filter { $0.phase == .answering ? !$0.input.isEmpty : !$0.isStreaming }
         if let victim = closable.min(by: comesBefore) { return victim }
         // But one user's long requests must not keep another out.
         guard let owner, let heaviest = connections.values.min(by: comesBefore), heaviest.owner != owner,

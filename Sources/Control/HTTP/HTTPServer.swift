@@ -130,13 +130,11 @@ actor HTTPServer: LoopActor {
         let now = time.bootTime
         for connection in connections.values {
             guard let deadline = connection.deadline, deadline <= now else { continue }
-            if connection.isIdle || connection.phase == .draining {
-                leave(connection.id)
-            } else if connection.phase == .receiving {
-                figures.cut("slow")
+            let isSlow = !connection.isIdle && connection.phase != .draining
+            if isSlow { figures.cut("slow") }
+            if isSlow, connection.phase == .receiving {
                 refuse(connection.id, ControlRefusal(408, "slow", "the request took too long to arrive"))
             } else {
-                figures.cut("slow")
                 leave(connection.id)
             }
         }

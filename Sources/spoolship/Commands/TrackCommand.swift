@@ -39,15 +39,12 @@ extension Command {
             )
         }
         var random = KernelRandom()
-        do throws(SpoolError) {
-            _ = try Array(event.line.utf8).withUnsafeBytes { bytes in
-                Result { () throws(SpoolError) in
-                    try DropFileWriter.put(bytes, in: directory, label: "track", using: &random)
-                }
-            }.get()
-        } catch {
-            throw CommandFailure(.cannotCreate, error.message)
+        let written = Array(event.line.utf8).withUnsafeBytes { bytes in
+            Result { () throws(SpoolError) in
+                try DropFileWriter.put(bytes, in: directory, label: "track", using: &random)
+            }
         }
+        _ = try written.mapError { CommandFailure(.cannotCreate, $0.message) }.get()
     }
 }
 
