@@ -255,6 +255,17 @@ struct SessionTests {
         #expect(reading.read(file: [5]).start == nil)
     }
 
+    @Test("ac21: a session that began while the clock was ahead ends when it is set right")
+    func ac21_clockAhead() {
+        var reading = SessionReading(.automatic)
+        reading.now = reading.now + .seconds(86_400)
+        let ahead = reading.read()
+        reading.now = Reading.now
+        let right = reading.read()
+        #expect(ahead.session != nil && right.session != nil && right.session != ahead.session && right.start != nil)
+        #expect(reading.read(after: 1) == (right.session, nil))
+    }
+
     @Test("ac21: sessions are durable; an announced start is not announced again after a restart")
     func ac21_restart() {
         var before = SessionReading(.automatic)

@@ -114,6 +114,8 @@ struct WrappedLineTests {
             }
         }
         #expect(output(#"{"a":1}"#, &reading).contains(pod))
+        // Whose it is, what it prints does not say.
+        #expect(output(#"{"app":"other"}"#, &reading).hasPrefix(#"{"name":"log","timestamp":"#))
         // What a record has stays, and comes once.
         let own = output(#"{"timestamp":"soon","kubernetes":{"mine":1}}"#, &reading)
         #expect(own.hasPrefix(#"{"timestamp":"soon","kubernetes":{"mine":1},"name":"log","app":"#), "\(own)")

@@ -80,6 +80,15 @@ struct TemplateTests {
         #expect(try send("z", "x", "y") == ["a-z-normal", "a-x-normal", beyond])
     }
 
+    @Test("values that make the same place make one: no object or message replaces another of its batch")
+    func samePlace() throws {
+        let templates = EventTemplates([try Template("{app}-{name}/{batch_id}", for: .key)])
+        let lines = [#"{"app":"shop","name":"web-click"}"#, #"{"app":"shop-web","name":"click"}"#]
+        let views = try EventView.all(Array(lines.map { $0 + "\n" }.joined().utf8))
+        let groups = try templates.fill(for: header(events: 2)) { views }.groups
+        #expect(groups.map(\.events) == [[0, 1]])
+    }
+
     @Test("the events of a batch that do not differ are not looked at")
     func constant() throws {
         let templates = EventTemplates([try Template("a.{priority}", for: .subject)])

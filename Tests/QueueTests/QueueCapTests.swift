@@ -360,6 +360,26 @@ struct QueueCapTests {
         await store.close()
     }
 
+    @Test("33: what disabling and purging delete is overwritten in the file", arguments: [true, false])
+    func deletedIsOverwritten(isAll: Bool) async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        maker.next = 7_654_000
+        let store = try fixture.open()
+        for _ in 0..<4 { _ = try await store.store(maker.commit(200, size: 64, full: true)) }
+        if isAll {
+            _ = try await store.discardAll(reason: "disabled")
+        } else {
+            _ = try await store.discard("main", reason: "purged")
+        }
+        await store.close()
+        for name in try WholeFile.names(in: fixture.options.stateDirectory) where name.hasPrefix("queue.sqlite") {
+            let path = "\(fixture.options.stateDirectory)/\(name)"
+            let bytes = try #require(try WholeFile.bytes(of: path, atMost: 64 << 20))
+            #expect(!String(decoding: bytes, as: UTF8.self).contains("7654"), "\(name)")
+        }
+    }
+
     @Test("several destinations: payload stored once, one that is down holds back only itself, orphans stay and purge")
     func severalDestinations() async throws {
         let fixture = try QueueFixture()

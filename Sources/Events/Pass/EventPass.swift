@@ -226,7 +226,8 @@ public struct EventPass: ~Copyable {
         outerTime = nil
         self.producer = producer ?? []
         pod = format == .cri ? WrappedLine.pod(ofFile: path) : []
-        isShared = source.isShared
+        // A journal has everybody's entries, and what a container prints is not its pod's name.
+        isShared = source.isShared || settings.isJournal || format == .cri || format == .docker
         hasRules = !state.rules.isEmpty
         newest = isSynchronised ? now + settings.maxAhead : Timestamp(nanoseconds: .max)
         if isSynchronised, !source.isBackfill, let maxAge = options.maxAge {

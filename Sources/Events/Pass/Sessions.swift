@@ -139,7 +139,12 @@ struct Sessions: ~Copyable {
             }
         }
         guard Sessions.gap(from: time, to: now) <= Sessions.day else { return nil }
-        if slots[place].serial != 0, time < slots[place].start { return late(place, time, timeout) }
+        // One that begins after now is of a clock that was ahead: it is over.
+        if slots[place].serial != 0, time < slots[place].start,
+            Sessions.gap(from: now, to: slots[place].start) < timeout
+        {
+            return late(place, time, timeout)
+        }
         begin(place, at: time, id: newID, now: now)
         slots[place].isAnnounced = false
         return current(place)

@@ -19,10 +19,15 @@ struct EventView {
         time = EventView.time(members, "timestamp") ?? EventView.time(members, "observed_at")
     }
 
-    /// Members with their own place in every format, or of the agent's; so is that of the id.
-    private static let placed: Set<String> = [
-        "name", "timestamp", "observed_at", "properties", "app", "device", "host_name", "session_id", "country", "type",
-    ]
+    /// Whether a member has its own place in every format, or is the agent's; so is that of the id. One of another kind is data.
+    private static func isPlaced(_ key: String, _ value: JSONSlice) -> Bool {
+        switch key {
+        case "name", "app", "host_name", "session_id", "country", "type": value.kind == .string
+        case "timestamp", "observed_at": time(value) != nil
+        case "properties", "device": value.kind == .object
+        default: false
+        }
+    }
 
     subscript(_ name: String) -> JSONSlice? { members.last { $0.key == name }?.value }
 
@@ -44,7 +49,7 @@ struct EventView {
     /// Its members that have no place of their own.
     var ownMembers: [(key: String, value: JSONSlice)] {
         let id = idMember?.key
-        return members.filter { !EventView.placed.contains($0.key) && $0.key != id }
+        return members.filter { !EventView.isPlaced($0.key, $0.value) && $0.key != id }
     }
     var device: JSONSlice? { self["device"] }
     /// Whether it says that it comes from this machine. Else no format says so in its place: tags may have redacted it.
@@ -90,7 +95,10 @@ struct EventView {
     }
 
     private static func time(_ members: [(key: String, value: JSONSlice)], _ name: String) -> Timestamp? {
-        guard let value = members.last(where: { $0.key == name })?.value else { return nil }
+        members.last { $0.key == name }.flatMap { time($0.value) }
+    }
+
+    private static func time(_ value: JSONSlice) -> Timestamp? {
         switch value.kind {
         case .string: return EventView.time(value.string ?? "")
         case .number: return value.bytes.withUnsafeBufferPointer { TimestampText.parseNumber($0) }

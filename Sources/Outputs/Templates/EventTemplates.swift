@@ -85,8 +85,10 @@ package final class EventTemplates: Sendable {
                 if !isTaken { beyond += 1 }
                 let final = isTaken ? values : fields.map { _ in EventTemplates.beyond }
                 if places[final] == nil {
-                    places[final] = filled.texts.count
-                    filled.texts.append(texts(header, final))
+                    // Other values may make the same place: one object, message or index for both.
+                    let texts = texts(header, final)
+                    places[final] = filled.texts.firstIndex(of: texts) ?? filled.texts.count
+                    if places[final] == filled.texts.count { filled.texts.append(texts) }
                 }
                 filled.which?.append(places[final] ?? 0)
             }

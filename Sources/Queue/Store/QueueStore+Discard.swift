@@ -97,6 +97,7 @@ extension Transaction {
 
     fileprivate mutating func discardAll(_ reason: String) throws(QueueError) -> Int {
         var discarded = 0
+        try tables.overwrites(true)
         for index in state.figures.lanes.indices {
             let queued = state.figures.lanes[index].ledger.queued
             guard queued > 0 else { continue }
@@ -110,11 +111,13 @@ extension Transaction {
         state.figures.totals.stored = 0
         state.figures.holdings = nil
         state.held.removeAll()
+        try tables.overwrites(false)
         return discarded
     }
 
     mutating func discard(_ rows: [DeliveryRow], _ lane: Int, _ reason: String) throws(QueueError) -> Int {
         var events = 0
+        try tables.overwrites(true)
         for row in rows where !state.isInFlight(row) {
             // The whole batch goes with its first row.
             let members = try file.members(with: row)
@@ -126,6 +129,7 @@ extension Transaction {
                 events += member.events
             }
         }
+        try tables.overwrites(false)
         return events
     }
 

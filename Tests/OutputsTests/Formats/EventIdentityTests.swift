@@ -57,6 +57,15 @@ struct EventIdentityTests {
         #expect(try encoded(OTLPEncoder(.json), line).contains(#"{"key":"record_id","value":{"intValue":"7"}}"#))
     }
 
+    @Test("members of other kinds than the agent's of their names are data: OTLP's attributes have them")
+    func otherKinds() throws {
+        let line = #"{"name":{"a":1},"app":"web","device":"eth0","type":{"b":2},"timestamp":"soon","id":"i"}"# + "\n"
+        let body = try encoded(OTLPEncoder(.json), line)
+        for name in ["name", "device", "type", "timestamp"] {
+            #expect(body.contains("{\"key\":\"\(name)\",\"value\""), "\(name): \(body)")
+        }
+    }
+
     @Test("a key that is too long for a receiver is its hash, another one for another id")
     func long() throws {
         let long = String(repeating: "x", count: 600)
