@@ -49,15 +49,4 @@ public struct QueueOptions: Sendable, Equatable {
         self.stateDirectory = stateDirectory
         self.destinations = destinations
     }
-
-    func validate() throws(QueueError) {
-        guard maxSize >= 24 << 10 else {
-            throw QueueError(.misuse, "queue.max_size is \(maxSize) bytes; give at least 24KiB")
-        }
-        guard deadLettersMaxSize >= 0, quarantineMaxSize >= 0, maxAge > .zero,
-            maxAges.values.allSatisfy({ $0 > .zero })
-        else {
-            throw QueueError(.misuse, "a bound of the queue is negative; give sizes such as \"1MiB\"")
-        }
-    }
 }

@@ -94,18 +94,13 @@ struct SecretTests {
         #expect(throws: OutputError.self) { try options.credential(Secret("a\r\nb"), in: bearer) }
     }
 
-    @Test("systemd's credentials are found by name, and only by name")
+    @Test("systemd's credentials are found by name")
     func credentials() throws {
         let directory = try TemporaryDirectory()
         try PrivateFile.replace("\(directory.path)/token", with: "from systemd")
         var provider = try SecretProvider(.credential("token"), credentialsDirectory: directory.path)
         try provider.refresh()
         #expect(provider.current == Secret("from systemd"))
-        for name in ["../token", "/etc/passwd", "", "."] {
-            #expect(throws: OutputError.self) {
-                try SecretProvider(.credential(name), credentialsDirectory: directory.path)
-            }
-        }
         let error = #expect(throws: OutputError.self) {
             try SecretProvider(.credential("token"), credentialsDirectory: nil)
         }

@@ -19,11 +19,10 @@ struct OutputMaker {
 
     /// One sender.
     ///
-    /// - Throws: `AgentError` for settings that lack something, `OutputError` for what they or the files that they name hold.
+    /// - Throws: `AgentError` where there is no thread for it, `OutputError` for what they or the files that they name hold.
     func output(for destination: DestinationSettings) throws -> any MeasuredOutput {
         let name = DestinationName(destination.name)
         let options = HTTPOptions(destination, userAgent: "spoolship/\(version)")
-        try destination.checkComplete()
         switch destination.kind {
         case .http:
             let encoder = try destination.encoder(installID: installID, hostName: hostName, version: version, log: log)
@@ -42,13 +41,5 @@ struct OutputMaker {
         case .stdout:
             return try StandardOutput(timeout: destination.requestTimeout, on: try writingLoop(destination))
         }
-    }
-}
-
-extension DestinationSettings {
-    /// - Throws: `AgentError` with code `configuration` if something is missing.
-    func checkComplete() throws(AgentError) {
-        guard !missing.isEmpty else { return }
-        throw AgentError(.configuration, "destination \(name) has no \(missing.joined(separator: " and no "))")
     }
 }

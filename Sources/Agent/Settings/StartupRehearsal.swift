@@ -129,7 +129,6 @@ public struct StartupRehearsal: Sendable {
     public func connect(to destination: DestinationSettings) -> String? {
         let http = HTTPOptions(destination, userAgent: "spoolship/\(version)")
         do {
-            try destination.checkComplete()
             if destination.kind == .http, let failure = try HTTPHandshake.attempt(http) { return failure.message }
             do {
                 return try ask(destination) { await $0.probe() }?.message
@@ -164,7 +163,6 @@ public struct StartupRehearsal: Sendable {
     ///
     /// - Returns: what to know, and whether the server would refuse every batch; nil where there is nothing to say.
     public func complaint(of destination: DestinationSettings) -> (message: String, isRefused: Bool)? {
-        guard destination.missing.isEmpty else { return nil }
         switch destination.kind {
         case .http where destination.format == .ndjson: return tableComplaint(of: destination)
         case .nats:
@@ -212,7 +210,6 @@ public struct StartupRehearsal: Sendable {
     private func refusal(of destination: DestinationSettings, countsFiles: Bool = false) -> String? {
         do {
             if destination.kind == .kafka {
-                try destination.checkComplete()
                 let options = KafkaOptions(destination)
                 try KafkaOutput.rehearse(DestinationName(destination.name), options, log: Log(NoLog()))
                 return nil

@@ -1,5 +1,4 @@
 public import EventLoops
-internal import Glibc
 public import Model
 internal import Synchronization
 

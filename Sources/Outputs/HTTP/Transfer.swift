@@ -52,20 +52,27 @@ final class Transfer {
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         shim_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
-        shim_curl_set_write(
+        verdict.initialize(to: shim_openssl_verdict())
+        shim_curl_set_tls(
             easy,
-            { bytes, size, count, context in
-                guard let bytes, let context else { return 0 }
-                let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-                return Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue().take(piece) ? piece.count : 0
-            }, Unmanaged.passUnretained(self).toOpaque())
-        shim_curl_set_header(
-            easy,
-            { bytes, size, count, context in
-                guard let bytes, let context else { return 0 }
-                let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-                return Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue().takeHead(line) ? line.count : 0
-            }, Unmanaged.passUnretained(self).toOpaque())
+            { _, tls, verdict in
+                shim_openssl_note_verdict(
+                    OpaquePointer(tls), verdict?.assumingMemoryBound(to: shim_openssl_verdict.self))
+                return CURLE_OK
+            }, verdict)
+        let me = Unmanaged.passUnretained(self).toOpaque()
+        shim_curl_set_write(easy, { Transfer.give($0, $1 * $2, to: $3) { $0.take($1) } }, me)
+        shim_curl_set_header(easy, { Transfer.give($0, $1 * $2, to: $3) { $0.takeHead($1) } }, me)
+    }
+
+    /// Gives a piece to the transfer of a callback: how much of it was taken, all or nothing.
+    private static func give(
+        _ bytes: UnsafePointer<CChar>?, _ count: Int, to context: UnsafeMutableRawPointer?,
+        _ take: (Transfer, UnsafeRawBufferPointer) -> Bool
+    ) -> Int {
+        guard let bytes, let context else { return 0 }
+        let piece = UnsafeRawBufferPointer(start: bytes, count: count)
+        return take(Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue(), piece) ? count : 0
     }
 
     deinit {

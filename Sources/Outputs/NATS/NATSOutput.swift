@@ -45,7 +45,7 @@ public actor NATSOutput: MeasuredOutput {
         self.log = log
         self.time = time
         builder = try BodyBuilder(NDJSONEncoder(), settings.nats.message == .batch ? settings.compression : .none)
-        let servers = try settings.checkNATS()
+        let servers = try settings.natsServers()
         let files = try FollowedFiles(
             name, settings.tls, secret: settings.natsSecret, hasLines: settings.nats.credentials.source != nil,
             log: log,

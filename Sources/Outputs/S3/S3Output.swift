@@ -39,7 +39,6 @@ public actor S3Output: MeasuredOutput {
     ) throws(OutputError) {
         let options = try options.ofBucket()
         let settings = options.settings
-        try require(settings.s3.key.fields.contains(.batchID), "the key lacks {batch_id}")
         key = EventTemplates([settings.s3.key], settings.templateScope(installID: installID, log: log, time: time))
         try options.check()
         self.name = name

@@ -13,7 +13,7 @@ struct SecretProvider {
     /// - Parameters:
     ///   - hasLines: whether the secret is a text of several lines.
     ///   - credentialsDirectory: where systemd puts a service's credentials; nil when it runs otherwise.
-    /// - Throws: `OutputError` when there is no credentials directory, a credential's name is a path, or as `refresh`.
+    /// - Throws: `OutputError` when there is no credentials directory, or as `refresh`.
     init(
         _ source: SecretSource, hasLines: Bool = false,
         credentialsDirectory: String? = getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) }
@@ -29,9 +29,6 @@ struct SecretProvider {
                 throw OutputError(
                     .unreadable,
                     "no $CREDENTIALS_DIRECTORY for credential \(name): add LoadCredential=\(name):… to the unit")
-            }
-            guard !name.isEmpty, !name.contains("/"), name != "..", name != "." else {
-                throw OutputError(.invalidSetting, "credential \(name) is not a name; give it without a directory")
             }
             file = WatchedFile(path: "\(credentialsDirectory)/\(name)", limit: 65_536)
         }

@@ -23,11 +23,8 @@ struct TLSMaterial {
     private var certificate: WatchedFile?
     private var key: WatchedFile?
 
-    /// Reads the files for the first time; throws for a key without a certificate, or as `refresh`.
+    /// Reads the files for the first time; throws as `refresh`.
     init(_ options: TLSOptions) throws(OutputError) {
-        guard options.keyFile == nil || options.certificateFile != nil else {
-            throw OutputError(.invalidSetting, "key_file without certificate_file; set both")
-        }
         authorities = options.caFile.map { WatchedFile(path: $0, limit: 4 << 20) }
         certificate = options.certificateFile.map { WatchedFile(path: $0) }
         key = options.keyFile.map { WatchedFile(path: $0) }

@@ -8,7 +8,6 @@ extension QueueStore {
     /// - Throws: `QueueError` with code `capBelowStored` if the new cap is below what is stored: the old settings stay
     ///   in force (ac11).
     public func apply(_ new: QueueOptions) async throws(QueueError) {
-        try new.validate()
         try await write { transaction throws(QueueError) in try transaction.apply(new) }
         if let file { limit(file) }
         state.givenUp = nil

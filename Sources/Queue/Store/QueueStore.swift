@@ -63,7 +63,6 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
         random: sending any RandomNumberGenerator = KernelRandom(), log: Log,
         observer: @escaping @Sendable (QueueSnapshot) -> Void = { _ in }, eventTime: EventTimes? = nil
     ) throws(QueueError) {
-        try options.validate()
         directory = try StateDirectory(options.stateDirectory, for: options.opener)
         let opened = try Opening.open(options, directory, now: time.wallTime, log)
         var options = options

@@ -144,13 +144,11 @@ extension StartupCheck {
         }
         for deadline in settings.deadlines {
             let file = "/usr/share/zoneinfo/\(deadline.timeZone)"
-            guard let bytes = try? WholeFile.bytes(of: file, atMost: 1 << 20), bytes.starts(with: "TZif".utf8) else {
-                add(
-                    "deadline.\(deadline.name).time_zone",
-                    "\"\(deadline.timeZone)\" is not known to this system; see timedatectl list-timezones, or install tzdata"
-                )
-                continue
-            }
+            guard (try? WholeFile.bytes(of: file, atMost: 1 << 20))?.starts(with: "TZif".utf8) != true else { continue }
+            add(
+                "deadline.\(deadline.name).time_zone",
+                "\"\(deadline.timeZone)\" is not known to this system; see timedatectl list-timezones, or install tzdata"
+            )
         }
     }
 

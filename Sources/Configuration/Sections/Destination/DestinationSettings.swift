@@ -97,7 +97,8 @@ extension DestinationSettings: SettingsSection {
             "Answers whose meaning differs from the default.", example: "{ 404 = \"retry\", 4xx = \"hold\" }"
         ).only(.type(.http)),
         .setting(
-            "batch_id_parameter", \.batchIDParameter, optional: .text(),
+            "batch_id_parameter", \.batchIDParameter,
+            optional: .checked("string", mustBe: "the name of a query parameter", { $0.isHeaderName }),
             "The query parameter that carries the batch's id, if the receiver removes repeats by it.",
             example: "\"insert_deduplication_token\""
         ).only(.type(.http)),

@@ -1,6 +1,5 @@
 public import EventLoops
 internal import Events
-internal import Glibc
 public import Model
 
 /// Applies the containers in force to events, one event at a time: the pure part of what a container does.
