@@ -80,4 +80,81 @@ struct ProxyChoiceTests {
         options.settings.proxy = EndpointURL("http://proxy.example.com:3128")
         try options.check()
     }
+
+    @Test("what fails at a proxy names the proxy and where its name comes from; where it made a tunnel, both")
+    func failuresOfProxies() async throws {
+        let bench = try Bench()
+        let answers = [
+            (nil, "no connection to the proxy PROXY for collector.test: connection refused"),
+            ("", "the connection to the proxy PROXY for collector.test broke before an answer arrived"),
+            ("nonsense\r\n\r\n", "the connection to the proxy PROXY for collector.test broke before an answer arrived"),
+            ("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", "answered 403: see its rules"),
+            (
+                "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n",
+                "the proxy PROXY for collector.test answered 503: it could not"
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n<html>login</html>  ",
+                "no TLS with collector.test through the proxy PROXY:"
+            ),
+        ]
+        for (answer, words) in answers {
+            let peer = try ScriptedPeer(nil) { connection in
+                guard let answer, connection.request() != nil else { return }
+                connection.write(answer)
+            }
+            if answer == nil { peer.stop() }
+            defer { peer.stop() }
+            let address = "http://127.0.0.1:\(peer.port)"
+            let configured = try bench.output(to: "https://collector.test/in") {
+                $0.proxy = EndpointURL(address.replacing("//", with: "//agent:proxypass@"))
+            }
+            let said = try #require(retried(await configured.send(try Sample.batch(5)))?.message)
+            #expect(said.contains(words.replacing("PROXY", with: address)), "\(said)")
+            #expect(!said.contains("proxypass"), "\(said)")
+            setenv("https_proxy", "127.0.0.1:\(peer.port)", 1)
+            defer { unsetenv("https_proxy") }
+            let found = try bench.output(to: "https://collector.test/in", heedsEnvironment: true)
+            let named = try #require(retried(await found.send(try Sample.batch(5)))?.message)
+            #expect(
+                named.contains(words.replacing("PROXY", with: "\(address) (https_proxy of the environment)")),
+                "\(named)")
+        }
+    }
+
+    @Test("a proxy that takes connections and is silent, and one whose name is unknown")
+    func silentProxy() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(nil) { $0.hang() }
+        defer { peer.stop() }
+        for (address, words) in [
+            (
+                "http://127.0.0.1:\(peer.port)",
+                "no connection to the proxy http://127.0.0.1:\(peer.port) for collector.test in time"
+            ),
+            ("http://proxy.invalid:3128", "cannot resolve the proxy http://proxy.invalid:3128 for collector.test"),
+        ] {
+            let output = try bench.output(to: "https://collector.test/in") {
+                $0.proxy = EndpointURL(address)
+                $0.connectTimeout = .milliseconds(200)
+            }
+            let said = try #require(retried(await output.send(try Sample.batch(5)))?.message)
+            #expect(said.contains(words), "\(said)")
+        }
+    }
+
+    @Test("a server that no_proxy names is blamed itself")
+    func exempt() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(nil) { _ in }
+        peer.stop()
+        setenv("https_proxy", "http://127.0.0.1:\(peer.port)", 1)
+        defer { for name in ["https_proxy", "no_proxy"] { unsetenv(name) } }
+        for list in ["192.0.2.0/24, .invalid", "other.example nowhere.invalid", "*"] {
+            setenv("no_proxy", list, 1)
+            let output = try bench.output(to: "https://nowhere.invalid/in", heedsEnvironment: true)
+            let said = try #require(retried(await output.send(try Sample.batch(5)))?.message)
+            #expect(said == "cannot resolve nowhere.invalid: check the url and the name servers", "\(list): \(said)")
+        }
+    }
 }

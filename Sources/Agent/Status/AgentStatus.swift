@@ -289,11 +289,3 @@ struct StatusCollector: MetricCollector {
         exposition.set(\.spoolLagSeconds, to: Double(report.spool.lagSeconds))
     }
 }
-
-extension EndpointURL {
-    /// Scheme, host and port: what is safe to show.
-    fileprivate var place: String {
-        let shown = host.contains(":") ? "[\(host)]" : host
-        return port.map { "\(scheme)://\(shown):\($0)" } ?? "\(scheme)://\(shown)"
-    }
-}

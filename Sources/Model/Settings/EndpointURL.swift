@@ -53,6 +53,12 @@ public struct EndpointURL: Sendable, Hashable, CustomStringConvertible, CustomRe
     /// Whether it leads to this machine: what is sent there crosses no wire.
     public var isLoopback: Bool { host.isLoopbackHost }
 
+    /// Scheme, host and port: what is safe to show.
+    public var place: String {
+        let shown = host.contains(":") ? "[\(host)]" : host
+        return port.map { "\(scheme)://\(shown):\($0)" } ?? "\(scheme)://\(shown)"
+    }
+
     /// The path, without query and fragment; empty for none.
     public var path: Substring {
         text.dropFirst(scheme.count + "://".count).prefix { $0 != "?" && $0 != "#" }.drop { $0 != "/" }

@@ -20,14 +20,14 @@ public enum HTTPHandshake {
         shim_curl_set_long(transfer.easy, CURLOPT_CONNECT_ONLY, 1)
         shim_curl_set_string(transfer.easy, CURLOPT_URL, options.url)
         let code = curl_easy_perform(transfer.easy)
-        guard code == CURLE_OK else { return TransferFailure.describe(code, transfer, url: options.url) }
-        return options.url.hasPrefix("https:") ? lateRefusal(transfer, url: options.url) : nil
+        guard code == CURLE_OK else { return TransferFailure.describe(code, transfer, options) }
+        return options.url.hasPrefix("https:") ? lateRefusal(transfer, options) : nil
     }
 
     /// What the server says against the agent's certificate after the handshake: with TLS 1.3 our side is done first.
     ///
     /// Blocks for 300 ms, or for as long as the handshake took, which an answer from far away may need as well.
-    private static func lateRefusal(_ transfer: Transfer, url: String) -> Failure? {
+    private static func lateRefusal(_ transfer: Transfer, _ options: HTTPOptions) -> Failure? {
         let handshake = Int64(shim_curl_info_offset(transfer.easy, CURLINFO_APPCONNECT_TIME_T))
         let end = SystemTime().monotonicMicroseconds + max(300_000, handshake)
         var socket = pollfd(fd: shim_curl_active_socket(transfer.easy), events: Int16(POLLIN), revents: 0)
@@ -36,9 +36,10 @@ public enum HTTPHandshake {
             let code = curl_easy_recv(transfer.easy, &byte, 1, &count)
             if code == CURLE_OK, count > 0 { return nil }
             if code == CURLE_OK {
-                return Failure(kind: .tls, message: TransferFailure.hungUp(HTTPAddress(url)?.host ?? "the destination"))
+                return Failure(
+                    kind: .tls, message: TransferFailure.hungUp(HTTPAddress(options.url)?.host ?? "the destination"))
             }
-            guard code == CURLE_AGAIN else { return TransferFailure.describe(code, transfer, url: url) }
+            guard code == CURLE_AGAIN else { return TransferFailure.describe(code, transfer, options) }
             // What comes now and is no answer is a ticket for the next session: a refusal may still follow.
             let left = (end - SystemTime().monotonicMicroseconds) / 1000
             guard left > 0, poll(&socket, 1, Int32(clamping: left)) > 0 else { return nil }

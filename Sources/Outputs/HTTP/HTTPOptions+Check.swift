@@ -30,6 +30,26 @@ extension HTTPOptions {
         return address.scheme == "https" || settings.login == nil && settings.headers.isEmpty
     }
 
+    /// Through which proxy a server is reached: `the proxy http://proxy.example.com:3128 (https_proxy of the environment)`; nil: none.
+    func proxy(to server: HTTPAddress) -> String? {
+        let variable = AWSSigner.variable
+        let exempt = (variable("no_proxy") ?? variable("NO_PROXY") ?? "").lowercased().split { ", ".contains($0) }
+        let isExempt = exempt.contains { entry in
+            let name = entry.drop { $0 == "." }
+            // A network (`10.0.0.0/8`) may be that of any number.
+            return name == "*" || server.host == name || server.host.hasSuffix(".\(name)")
+                || server.host.isHostNumber && entry.contains("/")
+        }
+        guard !isExempt else { return nil }
+        if let proxy = settings.proxy { return "the proxy \(proxy.place)" }
+        let names =
+            (server.scheme == "https" ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]) + ["all_proxy", "ALL_PROXY"]
+        guard mayUseProxyOfEnvironment, let name = names.first(where: { variable($0) != nil }) else { return nil }
+        let text = variable(name) ?? ""
+        let place = (EndpointURL(text) ?? EndpointURL("http://\(text)"))?.place
+        return "the proxy\(place.map { " \($0)" } ?? "") (\(name) of the environment)"
+    }
+
     /// A server beside the destination, through the same proxy; without `caFile` the system's authorities are trusted.
     func beside(_ url: EndpointURL?, caFile: String?) -> HTTPOptions {
         var other = HTTPOptions(DestinationSettings(), userAgent: userAgent)

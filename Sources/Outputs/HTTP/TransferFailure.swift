@@ -7,26 +7,31 @@ internal import Model
 /// Puts what libcurl says of a failed transfer into words that say what to do.
 enum TransferFailure {
     static func result(_ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions) -> HTTPResult {
-        let failure = describe(code, transfer, url: transfer.url)
+        let failure = describe(code, transfer, options)
         return lacksRoute(code, transfer, options) ? .noRoute(failure) : .failed(failure)
     }
 
-    static func describe(_ code: CURLcode, _ transfer: Transfer, url: String) -> Failure {
-        let host = HTTPAddress(url)?.host ?? "the destination"
+    static func describe(_ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions) -> Failure {
+        let address = HTTPAddress(transfer.url.isEmpty ? options.url : transfer.url)
         let text = transfer.libraryText
         // The library calls it success when a head without a status ends a connection.
         let said = code == CURLE_OK ? "no status" : text.isEmpty ? String(cString: curl_easy_strerror(code)) : text
         let tunnel = shim_curl_info_long(transfer.easy, CURLINFO_HTTP_CONNECTCODE)
+        let host = peer(transfer, options, address, hasTunnel: (200...299).contains(tunnel))
         if code == CURLE_RECV_ERROR, tunnel >= 300 {
-            let hint = tunnel == 407 ? "it requires other credentials; see proxy" : "see its rules"
-            return Failure(kind: .connect, message: "the proxy answered \(tunnel) for \(host): \(hint)")
+            let hint =
+                switch tunnel {
+                case 407: "it requires other credentials; see proxy"
+                case 502...504: "it could not reach it"
+                default: "see its rules"
+                }
+            return Failure(kind: .connect, message: "\(host) answered \(tunnel): \(hint)")
         }
         if let refusal = refusedByServer(said, host) { return Failure(kind: .tls, message: refusal) }
         let (kind, message): (Failure.Kind, String) =
             switch code {
             case CURLE_COULDNT_RESOLVE_HOST: (.resolve, "cannot resolve \(host): check the url and the name servers")
-            case CURLE_COULDNT_RESOLVE_PROXY:
-                (.resolve, "cannot resolve the proxy's name: check proxy and name servers")
+            case CURLE_COULDNT_RESOLVE_PROXY: (.resolve, "cannot resolve \(host): check its name and the name servers")
             case CURLE_COULDNT_CONNECT: (.connect, connect(transfer, host, said))
             case CURLE_OPERATION_TIMEDOUT: timeout(transfer, host)
             case CURLE_PEER_FAILED_VERIFICATION:
@@ -43,7 +48,7 @@ enum TransferFailure {
                 (.tls, noTLS(host, said))
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
                 (.connection, "the connection to \(host) broke before an answer arrived: \(said)")
-            case CURLE_PROXY: (.connect, "the proxy made no connection to \(host): \(said)")
+            case CURLE_PROXY: (.connect, "\(host) made no connection: \(said)")
             // The library says the same of a head that is longer than it keeps (100 KB).
             case CURLE_OUT_OF_MEMORY where transfer.hasBegunAnswer:
                 (.connection, "the head of the answer of \(host) is too long, or there was no memory for it")
@@ -53,6 +58,17 @@ enum TransferFailure {
             default: (.protocolViolation, "the answer of \(host) is not HTTP: \(said)")
             }
         return Failure(kind: kind, message: message)
+    }
+
+    /// Who failed, for messages: the server itself, or while nothing of the request is on its way the proxy before it.
+    private static func peer(
+        _ transfer: Transfer, _ options: HTTPOptions, _ address: HTTPAddress?, hasTunnel: Bool
+    ) -> String {
+        guard let address else { return "the destination" }
+        guard shim_curl_info_offset(transfer.easy, CURLINFO_PRETRANSFER_TIME_T) == 0,
+            let proxy = options.proxy(to: address)
+        else { return address.host }
+        return hasTunnel ? "\(address.host) through \(proxy)" : "\(proxy) for \(address.host)"
     }
 
     /// A success before the request was there.
@@ -112,10 +128,7 @@ enum TransferFailure {
         let number = Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_OS_ERRNO))
         // Without any address of its own the machine has no source for IPv6, which the kernel says in another word.
         guard number == ENETUNREACH || number == EADDRNOTAVAIL && address.host.hasPrefix("[") else { return false }
-        guard options.settings.proxy == nil else { return false }
-        guard options.mayUseProxyOfEnvironment else { return true }
-        let names = ["https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY"]
-        return names.allSatisfy { getenv($0) == nil }
+        return options.proxy(to: address) == nil
     }
 
     private static func connect(_ transfer: Transfer, _ host: String, _ said: String) -> String {
@@ -127,9 +140,7 @@ enum TransferFailure {
 
     private static func timeout(_ transfer: Transfer, _ host: String) -> (Failure.Kind, String) {
         if shim_curl_info_offset(transfer.easy, CURLINFO_NAMELOOKUP_TIME_T) == 0 {
-            return (
-                .resolve, "the name of \(host), or of its proxy, was not resolved in time: do the name servers answer?"
-            )
+            return (.resolve, "the name of \(host) was not resolved in time: do the name servers answer?")
         }
         return shim_curl_info_offset(transfer.easy, CURLINFO_PRETRANSFER_TIME_T) == 0
             ? (.timeout, "no connection to \(host) in time (connect_timeout): a firewall may drop it")
