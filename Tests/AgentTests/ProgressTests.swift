@@ -21,7 +21,7 @@ struct ProgressTests {
                 report(state).standstills(interval: { _ in .seconds(6) })
                     == ["main: nothing was acknowledged for 3h13m although 12,431 events wait"], "\(state)")
         }
-        #expect(report(.held).standstills(interval: { _ in .seconds(6) }) == ["main is held: 503 Service Unavailable"])
+        #expect(report(.held).standstills(interval: { _ in .seconds(6) }) == ["main is held: answered 503"])
     }
 
     @Test("what was ordered, what has nothing to do and what has just begun is no standstill")

@@ -59,7 +59,7 @@ enum SampleReport {
         report.destinations[0].nextAttempt = now + .seconds(41)
         report.destinations[0].lastAcknowledged = now - .seconds(11_600)
         report.destinations[0].lastFailure = (
-            Failure(kind: .status, status: 503, message: "503 Service Unavailable"), now - .seconds(800)
+            Failure(kind: .status, status: 503, message: "answered 503"), now - .seconds(800)
         )
         report.destinations[0].inFlight = 0
         report.destinations[0].lanes = [
@@ -89,7 +89,7 @@ enum SampleReport {
         var audit = StatusReport.Destination(name: "audit", state: .held)
         audit.since = now - .seconds(60)
         audit.nextAttempt = now + .seconds(900)
-        audit.lastFailure = (Failure(kind: .status, status: 403, message: "403 Forbidden"), now - .seconds(60))
+        audit.lastFailure = (Failure(kind: .status, status: 403, message: "answered 403"), now - .seconds(60))
         audit.lanes = [
             lane(.critical, accepted: 0, queued: 0),
             lane(.normal, accepted: 10, queued: 10, oldest: now - .seconds(75)),

@@ -57,6 +57,24 @@ struct StatusTextTests {
         #expect(!line.contains("nil") && !line.contains("Optional"))
     }
 
+    @Test("only what the destination itself answered is shortened to its status")
+    func whoAnswered() {
+        var report = SampleReport.failing
+        func line(_ message: String, _ state: DestinationStateName) -> String {
+            report.destinations[0].state = state
+            report.destinations[0].lastFailure?.failure = Failure(kind: .status, status: 500, message: message)
+            return StatusText(report).destinationLine(report.destinations[0])
+        }
+        let token = "no credentials: the token endpoint answered 500 when asked for a bearer token"
+        #expect(line("answered 500", .waitingForRetry).hasPrefix("main: 500 for 3h12m,"))
+        #expect(line(token, .waitingForRetry).hasPrefix("main: \(token) for 3h12m,"))
+        #expect(
+            line(token, .retryAfter).hasPrefix(
+                "main: asked us to come back later (\(token)) for 3h12m, next try in 41s;"))
+        #expect(
+            line("answered 429: too many requests", .retryAfter).contains("come back later (429: too many requests)"))
+    }
+
     @Test("the whole report is in its JSON")
     func json() throws {
         let difference = try GoldenFile("Tests/AgentTests/Fixtures/status-everything.json")

@@ -123,6 +123,46 @@ struct OAuth2Tests {
         #expect(!logged.contains("wrong") && !logged.contains("with+signs"))
     }
 
+    /// An output to a receiver that nobody asks, with that token endpoint.
+    private func output(_ bench: Bench, askingAt endpoint: ScriptedPeer) throws -> HTTPOutput {
+        try bench.output(to: "http://127.0.0.1:1/") {
+            $0.oauth2.tokenURL = EndpointURL(endpoint.url)
+            $0.oauth2.clientID = "agent"
+            $0.oauth2.secret.inline = Secret("a secret")
+            $0.requestTimeout = .seconds(1)
+        }
+    }
+
+    @Test("a token endpoint that says when to come back is left alone until then, and named")
+    func endpointThatIsBusy() async throws {
+        let bench = try Bench()
+        let endpoint = try ScriptedPeer(nil) { connection in
+            while connection.request() != nil {
+                connection.write("HTTP/1.1 429 Slow\r\nRetry-After: 60\r\nContent-Length: 0\r\n\r\n")
+            }
+        }
+        defer { endpoint.stop() }
+        guard
+            case .retryAfter(.seconds(60), let failure) =
+                await (try output(bench, askingAt: endpoint)).send(try Sample.batch(1))
+        else {
+            Issue.record("its Retry-After is not obeyed")
+            return
+        }
+        #expect(failure.message.contains("the token endpoint answered 429"), "\(failure)")
+    }
+
+    @Test("a token endpoint that is silent is given the destination's request_timeout, and named")
+    func silentEndpoint() async throws {
+        let bench = try Bench()
+        let endpoint = try ScriptedPeer(nil) { $0.hang() }
+        defer { endpoint.stop() }
+        let begin = SystemTime().bootTime
+        let outcome = await (try output(bench, askingAt: endpoint)).send(try Sample.batch(1))
+        #expect(retried(outcome)?.message.contains("cannot ask the token endpoint") == true, "\(outcome)")
+        #expect(SystemTime().bootTime - begin < .seconds(9))
+    }
+
     @Test(
         "what is no bearer token is none",
         arguments: [

@@ -48,6 +48,8 @@ struct ProxyChoiceTests {
         let plain = options.beside(EndpointURL("http://login.example.com/token"), caFile: nil)
         let safe = options.beside(EndpointURL("https://login.example.com/token"), caFile: nil)
         #expect(!plain.mayUseProxyOfEnvironment && safe.mayUseProxyOfEnvironment)
+        options.settings.requestTimeout = .seconds(3)
+        #expect(options.beside(EndpointURL("https://a"), caFile: nil).settings.requestTimeout == .seconds(3))
     }
 
     @Test("plain HTTP with a credential goes to no proxy of the environment; without one, and over TLS, it may")

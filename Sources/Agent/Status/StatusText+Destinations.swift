@@ -77,22 +77,17 @@ extension StatusText {
 
     private func active(_ destination: StatusReport.Destination) -> String {
         if let (failure, at) = destination.standingFailure {
-            let what = failure.status == nil ? failure.message : "answered \(StatusText.words(failure))"
-            return "\(what) \(since(at)) ago\(next(destination))"
+            return "\(failure.message) \(since(at)) ago\(next(destination))"
         }
         guard let last = destination.lastAcknowledged else { return "active, nothing was sent yet" }
         return "active, acknowledged \(since(last)) ago"
     }
 
-    /// The last failure in a few words: the status where there is one.
+    /// The last failure in a few words: of what the destination itself answered, from the status on.
     private func why(_ destination: StatusReport.Destination) -> String {
-        destination.lastFailure.map { StatusText.words($0.failure) } ?? "failed before the agent's start"
-    }
-
-    /// A status that says good says nothing of what failed.
-    private static func words(_ failure: Failure) -> String {
-        guard let status = failure.status else { return failure.message }
-        return status < 400 ? "\(status), \(failure.message)" : "\(status)"
+        guard let message = destination.lastFailure?.failure.message else { return "failed before the agent's start" }
+        let answered = "answered "
+        return message.hasPrefix(answered) ? String(message.dropFirst(answered.count)) : message
     }
 
     private func standing(_ destination: StatusReport.Destination) -> String {

@@ -55,6 +55,8 @@ extension HTTPOptions {
         var other = HTTPOptions(DestinationSettings(), userAgent: userAgent)
         other.settings.url = url
         other.settings.proxy = settings.proxy
+        other.settings.connectTimeout = settings.connectTimeout
+        other.settings.requestTimeout = settings.requestTimeout
         other.settings.allowPlainHTTP = settings.allowPlainHTTP
         other.settings.tls.caFile = caFile
         // Its requests carry a secret that `mayUseProxyOfEnvironment` does not know of.

@@ -66,7 +66,7 @@ struct CredentialService {
             guard answer.status == 200, answer.extent == .whole else {
                 let word = words(answer.body).map { " \($0)" } ?? ""
                 throw CredentialFailure(
-                    kind: .status, status: answer.status,
+                    kind: .status, status: answer.status, wait: answer.wait(at: SystemTime().wallTime),
                     "no credentials: \(name) answered \(answer.status)\(word) when asked for \(what)")
             }
             if let value = read(answer.body) { return value }
@@ -77,9 +77,12 @@ struct CredentialService {
 
 struct CredentialFailure: Error {
     let failure: Failure
+    /// How long the service wants to be left alone; nil where it does not say.
+    private let wait: Duration?
 
-    init(kind: Failure.Kind, status: Int? = nil, _ message: String) {
+    init(kind: Failure.Kind, status: Int? = nil, wait: Duration? = nil, _ message: String) {
         failure = Failure(kind: kind, status: status, message: message)
+        self.wait = wait
     }
 
     /// What they would be asked for with cannot be read.
@@ -87,7 +90,8 @@ struct CredentialFailure: Error {
 
     /// What happens to the batch: a service that refuses needs a person, all else passes.
     var outcome: Outcome {
-        [400, 401, 403].contains(failure.status) ? .held(failure) : failure.outcome
+        [400, 401, 403].contains(failure.status)
+            ? .held(failure) : wait.map { .retryAfter($0, failure) } ?? failure.outcome
     }
 }
 
