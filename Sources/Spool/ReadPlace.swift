@@ -33,7 +33,7 @@ public struct ReadPlace: Sendable, Hashable {
         return places
     }
 
-    /// A pattern that names only files that are never read, packed joinedTops; nil where each may name others.
+    /// A pattern that names only files that are never read, packed ones; nil where each may name others.
     public var neverRead: String? {
         patterns.first { pattern in ReadPlace.packed.contains { pattern.last?.hasSuffix($0) == true } }.map {
             "\(root)/\($0.joined(separator: "/"))"

@@ -159,11 +159,37 @@ struct StartupCheckTests {
         for name in ["out.log", "out.log.1"] {
             try expect(file("\(root)/logs/\(name)") + read, says: "is read for web (apps.web.read)")
         }
+        _ = try write("logs/app.log", "")
         #expect(try problems(file("\(root)/logs/out.json") + read).map(\.text) == [])
         let own = "\(root)/conf.toml"
         let text = "spool.directory = \"\(root)/spool\"\nagent.state_directory = \"\(root)/state\"\n" + file(own)
         let found = StartupCheck.problems(of: try Settings.read([ConfigurationText(file: own, text: text)]))
         #expect(found.contains { $0.message == "destination.out.path \(own) is a file of the configuration" })
+    }
+
+    @Test("fault22: a pattern that fits no file is warned of, and ** is refused: only * stands for other characters")
+    func fault22_patterns() throws {
+        mkdir("\(root)/logs", 0o755)
+        _ = try write("logs/app1.log", "")
+        func told(_ pattern: String) throws -> [String] {
+            try problems("[apps.web]\nread = [\"\(root)/\(pattern)\"]\n").map { "\($0.severity): \($0.message)" }
+        }
+        #expect(try told("logs/*.log") == [])
+        #expect(try told("logs/app1.log") == [])
+        for pattern in ["logs/*.txt", "lgos/*.log"] {
+            #expect(try told(pattern) == ["warning: apps.web.read \(root)/\(pattern) fits no file now"])
+        }
+        for pattern in ["logs/app?.log", "logs/app[0-9].log", "logs/{app1,app2}.log"] {
+            let says = "fits no file: only * stands for other characters"
+            #expect(try told(pattern) == ["warning: apps.web.read \(root)/\(pattern) \(says)"])
+        }
+        // A name with such characters is one.
+        _ = try write("logs/app[1].log", "")
+        #expect(try told("logs/app[1].log") == [])
+        for pattern in ["**/*.log", "logs/**.log"] {
+            let says = "* is for one part of a path: name each level (*/*.log)"
+            #expect(try told(pattern).contains("error: apps.web.read \(root)/\(pattern): \(says)"))
+        }
     }
 
     @Test("fault22: two destinations with one file are refused")

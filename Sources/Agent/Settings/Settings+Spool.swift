@@ -93,6 +93,9 @@ extension Settings {
             guard let places = ReadPlace.of(app: app, patterns) else {
                 return ("apps.\(app).read", "must be absolute paths of files, with * in one or more parts")
             }
+            if let pattern = patterns.first(where: { $0.holds("**") }) {
+                return ("apps.\(app).read", "\(pattern): * is for one part of a path: name each level (*/*.log)")
+            }
             for place in places {
                 if let pattern = place.neverRead {
                     return (

@@ -163,6 +163,9 @@ struct StartupCheck {
                         ?? files.flatMap({ _ in access.refusal(directory, [.read, .execute]) })
                 {
                     add("apps.\(name).read", "\(directory) \(refusal)", severity: .warning)
+                } else if files == [] {
+                    let hint = pattern.contains { "?[{".contains($0) } ? ": only * stands for other characters" : " now"
+                    add("apps.\(name).read", "\(pattern) fits no file\(hint)", severity: .warning)
                 }
                 let refused = (files ?? []).filter { access.refusal($0, .read) != nil }
                 guard let first = refused.first, let refusal = access.refusal(first, .read) else { continue }
