@@ -27,7 +27,7 @@ public struct QueueError: Error, Sendable, Equatable {
         case fileFull = "file_full"
         /// The file system cannot be written.
         case readOnly = "read_only"
-        /// The database was removed or replaced while it was open.
+        /// The database was removed or replaced while it was open, or its path cannot be looked at.
         case moved
         /// The state directory or the database may not be opened.
         case noPermission = "no_permission"

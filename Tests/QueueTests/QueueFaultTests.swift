@@ -405,6 +405,32 @@ struct QueueMovedTests {
     }
 }
 
+extension QueueMovedTests {
+    @Test("a state directory that cannot be looked into is named as what it is; opened again, all goes on")
+    func closedOff() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        for _ in 0..<10 { _ = try await store.store(maker.commit(50, size: 100, full: true)) }
+        let directory = fixture.options.stateDirectory
+        try #require(rename(directory, directory + ".mine") == 0)
+        // To root no mode closes a directory; a file in its place does.
+        close(open(directory, O_WRONLY | O_CREAT, 0o600))
+        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.moved))
+        let message = try #require(store.snapshot.failure?.message)
+        #expect(
+            message
+                == "\(directory)/queue.sqlite cannot be looked at: Not a directory; `spoolship check` says what to do")
+        let batch = try #require(try await store.leaseNext(request()))
+        _ = try await store.settle(.acknowledged(batch.header))
+        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == batch.header.events })
+        try #require(unlink(directory) == 0 && rename(directory + ".mine", directory) == 0)
+        #expect(await eventually { store.snapshot.accepting == .all && store.snapshot.failure == nil })
+        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))
+        await store.close()
+    }
+}
+
 @Suite("Queue on a full disk", .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
 struct QueueFullDiskTests {
     @Test(

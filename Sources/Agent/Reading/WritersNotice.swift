@@ -95,7 +95,7 @@ extension SpoolState {
         case .nothing(.full): self.init(.none, reason: "the queue is full")
         case .nothing(.diskFull): self.init(.none, reason: "the disk of the state directory is full")
         case .nothing(.readOnly): self.init(.none, reason: "the state directory cannot be written")
-        case .nothing(.moved): self.init(.none, reason: "the queue's database was removed or replaced")
+        case .nothing(.moved): self.init(.none, reason: "the queue's database was removed, replaced or closed off")
         case .nothing(.walPinned):
             self.init(.none, reason: "a reader outside keeps the queue's WAL from being written back")
         }

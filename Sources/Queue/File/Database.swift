@@ -69,7 +69,10 @@ final class Database {
     /// Looks whether somebody has removed the WAL, or put another file in its place: the next process would not find what it holds.
     func lookForWAL() {
         var status = stat()
-        let inode = stat(walPath, &status) == 0 ? UInt64(status.st_ino) : nil
+        let isThere = stat(walPath, &status) == 0
+        // Of a directory that is closed to the agent nobody can tell.
+        guard isThere || errno == ENOENT else { return }
+        let inode = isThere ? UInt64(status.st_ino) : nil
         if walInode == nil { walInode = inode }
         hasLostWAL = inode != walInode
     }

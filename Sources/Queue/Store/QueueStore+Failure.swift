@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Glibc
 internal import Logs
 internal import Model
 
@@ -51,16 +52,20 @@ extension QueueStore {
         armRoomTimer()
     }
 
-    /// - Throws: `QueueError` with code `moved` when the database, or its WAL, is no more where it was opened.
+    /// - Throws: `QueueError` with code `moved` when the database, or its WAL, is no more where it was opened, or nobody can tell.
     func refuseMoved(_ file: QueueFile) throws(QueueError) {
+        let path = file.database.path
         if file.database.hasLostWAL {
-            let path = file.database.path
             throw QueueError(.moved, "\(path)-wal was removed while another program reads the queue: stop that program")
         }
         guard file.database.hasMoved else { return }
+        guard FileStatus(path) != nil || errno == ENOENT else {
+            let reason = SystemError.message(errno)
+            throw QueueError(.moved, "\(path) cannot be looked at: \(reason); `spoolship check` says what to do")
+        }
         throw QueueError(
             .moved,
-            "\(file.database.path) was removed or replaced: put it back, or let the agent send its events (spoolship drain) and"
+            "\(path) was removed or replaced: put it back, or let the agent send its events (spoolship drain) and"
                 + " restart it")
     }
 
