@@ -304,7 +304,8 @@ struct StartupCheckTests {
         try expect(
             pair(certificate, try write("open.key", good.key, mode: 0o644)), says: "run chmod o-r", warning: true)
         try expect(
-            pair(try write("ended.pem", try identity(days: -3).certificate), key), says: "expired 2 days ago; renew it")
+            pair(try write("ended.pem", try identity(days: -3).certificate), key), says: "expired 2d23h ago; renew it",
+            warning: true)
         try expect(
             pair(try write("soon.pem", try identity(days: 5).certificate), key), says: "expires in 5 days; renew it",
             warning: true)

@@ -49,6 +49,12 @@ static inline CURLcode shim_curl_set_header(CURL *easy, curl_write_callback func
     return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_HEADERDATA, context);
 }
 
+/// The function is given the `SSL_CTX *` of each connection that is made.
+static inline CURLcode shim_curl_set_tls(CURL *easy, curl_ssl_ctx_callback function, void *context) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, function);
+    return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, context);
+}
+
 /// The body of a POST, which must stay where it is until the transfer ends.
 static inline CURLcode shim_curl_set_body(CURL *easy, const void *bytes, size_t size) {
     CURLcode code = curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);

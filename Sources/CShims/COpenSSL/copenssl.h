@@ -67,4 +67,40 @@ static inline void shim_openssl_free(void *bytes) {
     OPENSSL_free(bytes);
 }
 
+/// Why a certificate was not accepted.
+typedef struct {
+    /// OpenSSL's number; 0: it was.
+    int error;
+    /// Which of the chain it is about; 0: the server's own.
+    int depth;
+    /// Whether it is one of those that are trusted here, and not one that the server has sent.
+    int is_ours;
+    /// What it is called, or its issuer where that is missing. Hostile.
+    char name[128];
+} shim_openssl_verdict;
+
+static int shim_openssl_verify(X509_STORE_CTX *store, void *context) {
+    shim_openssl_verdict *verdict = context;
+    int is_good = X509_verify_cert(store);
+    if (is_good == 1) return 1;
+    verdict->error = X509_STORE_CTX_get_error(store);
+    verdict->depth = X509_STORE_CTX_get_error_depth(store);
+    verdict->is_ours = verdict->depth >= X509_STORE_CTX_get_num_untrusted(store);
+    X509 *certificate = X509_STORE_CTX_get_current_cert(store);
+    if (certificate == NULL) return is_good;
+    int lacks_issuer = verdict->error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT
+        || verdict->error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
+        || verdict->error == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE;
+    X509_NAME *name = lacks_issuer ? X509_get_issuer_name(certificate) : X509_get_subject_name(certificate);
+    if (X509_NAME_get_text_by_NID(name, NID_commonName, verdict->name, sizeof verdict->name) < 0) {
+        X509_NAME_oneline(name, verdict->name, sizeof verdict->name);
+    }
+    return is_good;
+}
+
+/// Has certificates judged as ever, and what was wrong with one noted.
+static inline void shim_openssl_note_verdict(SSL_CTX *context, shim_openssl_verdict *verdict) {
+    SSL_CTX_set_cert_verify_callback(context, shim_openssl_verify, verdict);
+}
+
 #endif

@@ -1,4 +1,5 @@
 internal import CCurl
+internal import COpenSSL
 internal import EventLoops
 internal import Glibc
 internal import Model
@@ -43,6 +44,8 @@ final class Transfer {
     private var headerLines: [String] = []
     private var body = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private let errorText: UnsafeMutablePointer<CChar>
+    /// Why the server's certificate was not accepted.
+    let verdict = UnsafeMutablePointer<shim_openssl_verdict>.allocate(capacity: 1)
 
     /// - Returns: nil for want of memory.
     init?(generation: Int) {
@@ -81,6 +84,7 @@ final class Transfer {
         curl_slist_free_all(headers)
         body.deallocate()
         errorText.deallocate()
+        verdict.deallocate()
     }
 
     /// What the library says of the failure, in its words; empty when it says nothing.
@@ -100,6 +104,7 @@ final class Transfer {
         serverExpiry = nil
         sent = request.body.count
         errorText.pointee = 0
+        verdict.pointee = shim_openssl_verdict()
         // The library reads the body where it is until the transfer ends, and an array may not promise to stay.
         if body.count < request.body.count {
             body.deallocate()

@@ -34,12 +34,7 @@ enum TransferFailure {
             case CURLE_COULDNT_RESOLVE_PROXY: (.resolve, "cannot resolve \(host): check its name and the name servers")
             case CURLE_COULDNT_CONNECT: (.connect, connect(transfer, host, said))
             case CURLE_OPERATION_TIMEDOUT: timeout(transfer, host)
-            case CURLE_PEER_FAILED_VERIFICATION:
-                (
-                    .tls,
-                    verification(
-                        Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_SSL_VERIFYRESULT)), host, said)
-                )
+            case CURLE_PEER_FAILED_VERIFICATION: (.tls, verification(transfer.verdict.pointee, host, said))
             case CURLE_SSL_PINNEDPUBKEYNOTMATCH: (.tls, unpinned(host))
             case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE:
                 (.local, "a certificate file of this destination cannot be used: \(said)")
@@ -147,21 +142,25 @@ enum TransferFailure {
             : (.timeout, "no answer from \(host) in time (request_timeout)")
     }
 
-    /// What is wrong with the other side's certificate, by OpenSSL's number.
-    static func verification(_ result: Int32, _ host: String, _ said: String) -> String {
-        let unknown = "is from an unknown CA: name the CA in tls.ca_file"
+    /// What is wrong with the other side's certificate, or with one that it depends on.
+    static func verification(_ verdict: shim_openssl_verdict, _ host: String, _ said: String) -> String {
+        let name = withUnsafeBytes(of: verdict.name) { $0.prefix { $0 != 0 }.filter { (0x20...0x7E).contains($0) } }
+        let called = "\"\(String(decoding: name, as: UTF8.self))\""
         let about =
-            switch result {
-            case X509_V_ERR_CERT_HAS_EXPIRED:
-                // The number does not say whose.
-                "or one that it depends on (an intermediate, tls.ca_file) has expired: renew it, or correct this machine's clock"
+            switch verdict.error {
+            case X509_V_ERR_CERT_HAS_EXPIRED where verdict.is_ours != 0:
+                "depends on \(called), which is trusted here (tls.ca_file) and has expired: replace it"
+            case X509_V_ERR_CERT_HAS_EXPIRED where verdict.depth > 0:
+                "depends on the intermediate \(called), which has expired: the server must send a newer one"
+            case X509_V_ERR_CERT_HAS_EXPIRED: "has expired: renew it, or correct this machine's clock"
             case X509_V_ERR_CERT_NOT_YET_VALID: "is not valid yet: check the clocks of both machines"
-            case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-                "\(unknown); if it is there, the server does not send its intermediate certificate"
+            case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE,
+                X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+                "is from an unknown CA, \(called): name it in tls.ca_file; if the CA above it is there, the server does not send"
+                    + " its intermediate certificate"
             case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
-                X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_CERT_UNTRUSTED:
-                unknown
-            case X509_V_ERR_CERT_REVOKED: "was revoked"
+                X509_V_ERR_CERT_UNTRUSTED:
+                "is from an unknown CA, \(called): name it in tls.ca_file"
             // The library compares names before it asks how the chain was verified.
             case X509_V_OK, X509_V_ERR_UNSPECIFIED, X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
                 "is for another name: \(said)"

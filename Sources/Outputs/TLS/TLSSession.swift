@@ -24,6 +24,8 @@ final class TLSSession {
     private let outgoing: OpaquePointer
     private let host: String
     private let pinnedKeys: [String]
+    /// Why the other side's certificate was not accepted.
+    private let verdict = UnsafeMutablePointer<shim_openssl_verdict>.allocate(capacity: 1)
 
     /// - Parameter host: the name, or the number, that the certificate must be for.
     /// - Throws: `OutputError` with code `badFile` or `library`.
@@ -38,6 +40,8 @@ final class TLSSession {
             SSL_CTX_free(context)
             ERR_clear_error()
         }
+        verdict.initialize(to: shim_openssl_verdict())
+        shim_openssl_note_verdict(context, verdict)
         try TLSSession.prepare(context, contents, options, authorities)
         guard let tls = SSL_new(context) else { throw TLSSession.noMemory }
         guard let incoming = BIO_new(BIO_s_mem()), let outgoing = BIO_new(BIO_s_mem()) else {
@@ -62,6 +66,7 @@ final class TLSSession {
 
     deinit {
         SSL_free(tls)
+        verdict.deallocate()
         ERR_clear_error()
     }
 
@@ -171,10 +176,9 @@ final class TLSSession {
         ERR_error_string_n(code, &text, text.count)
         let said = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         if let refusal = TransferFailure.refusedByServer(said, host) { return Failure(kind: .tls, message: refusal) }
-        let verified = Int32(clamping: SSL_get_verify_result(tls))
-        guard verified == X509_V_OK else {
-            let about = String(cString: X509_verify_cert_error_string(Int(verified)))
-            return Failure(kind: .tls, message: TransferFailure.verification(verified, host, about))
+        guard verdict.pointee.error == X509_V_OK else {
+            let about = String(cString: X509_verify_cert_error_string(Int(verdict.pointee.error)))
+            return Failure(kind: .tls, message: TransferFailure.verification(verdict.pointee, host, about))
         }
         return Failure(kind: .tls, message: TransferFailure.noTLS(host, said))
     }

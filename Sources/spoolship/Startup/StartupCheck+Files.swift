@@ -1,6 +1,7 @@
 internal import Agent
 internal import Configuration
 internal import Containers
+internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Model
@@ -9,7 +10,7 @@ internal import Outputs
 /// The files that settings name: secrets, certificates, containers, programs, databases, time zones.
 extension StartupCheck {
     /// So long before a certificate ends, it is time to renew it.
-    private static let renewal = 14
+    private static let renewal = Duration.seconds(14 * 86_400)
 
     mutating func checkFiles(of destination: DestinationSettings) {
         let path = "destination.\(destination.name)"
@@ -180,11 +181,14 @@ extension StartupCheck {
         guard let bytes = checkReadable(file, setting) else { return nil }
         do throws(OutputError) {
             let ends = try CertificateFile(pem: bytes, path: file).expiries
-            let seconds = ((chain ? ends[0] : ends.reduce(ends[0], max)) - SystemTime().wallTime).components.seconds
-            if seconds < 0 {
-                add(setting, "\(file): certificate expired \(-seconds / 86_400) days ago; renew it")
-            } else if seconds / 86_400 < StartupCheck.renewal {
-                add(setting, "\(file): certificate expires in \(seconds / 86_400) days; renew it", severity: .warning)
+            let left = (chain ? ends[0] : ends.reduce(ends[0], max)) - SystemTime().wallTime
+            if left < .zero {
+                add(
+                    setting, "\(file): certificate expired \(HumanText.duration(.zero - left)) ago; renew it",
+                    severity: .warning)
+            } else if left < StartupCheck.renewal {
+                let days = left.components.seconds / 86_400
+                add(setting, "\(file): certificate expires in \(days) days; renew it", severity: .warning)
             }
             return bytes
         } catch {
