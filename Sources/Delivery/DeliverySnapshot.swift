@@ -23,7 +23,7 @@ public struct DeliverySnapshot: Sendable {
         public let setAside: [String: Int]
         /// When something is next tried by itself; nil when nothing is planned.
         public let nextAttempt: Timestamp?
-        /// Since when it is held or its breaker is open.
+        /// Since when it is held, its breaker is open, or it asks to be tried again later and takes nothing.
         public let since: Timestamp?
         /// When it last acknowledged a batch.
         public let lastSuccess: Timestamp?
@@ -83,7 +83,8 @@ extension DestinationMachine {
             setAside: tracked.values.reduce(into: [:]) {
                 if $1.isSetAside { $0[$1.app ?? "", default: 0] += $1.header.events }
             },
-            nextAttempt: wake.map { now.wall + ($0 - now.boot) }, since: hold?.since ?? breaker?.since,
+            nextAttempt: wake.map { now.wall + ($0 - now.boot) },
+            since: hold?.since ?? breaker?.since ?? (obstacle(gate) == .retryAfter ? refusingSince : nil),
             lastSuccess: lastSuccess, lastFailure: lastFailure, pauseTokens: pauseTokens, counters: counters)
     }
 }

@@ -22,6 +22,22 @@ struct FailureTests {
         #expect(world.alerts == 1)
     }
 
+    @Test("a destination that asks to come back later, again and again, is one that takes nothing since the first time")
+    func refusingSince() throws {
+        var world = World(options())
+        var takes = false
+        world.answer = { _, _ in (.milliseconds(10), takes ? .acknowledged : .retryAfter(.seconds(5), .unavailable)) }
+        func since() -> Timestamp? { world.machine.snapshot(at: world.now).destinations.first?.since }
+        world.accept(50)
+        world.run(.seconds(1))
+        let first = try #require(since())
+        world.run(.seconds(60))
+        #expect(world.sent.count > 3 && since() == first)
+        takes = true
+        world.runUntilQuiet()
+        #expect(world.store.queued == 0 && since() == nil)
+    }
+
     @Test("ac13: Retry-After holds the whole destination, is durable, jittered upwards, capped, and is no attempt")
     func ac13_retryAfter() throws {
         var world = World(options())

@@ -99,7 +99,7 @@ extension DestinationMachine {
     /// At most `parallelBatches` are in flight; a critical one more, when normal ones have taken all places (ac04). After a
     /// refusal it is one.
     func hasPlace(_ priority: Priority) -> Bool {
-        if isRefusing, attempts.contains(where: { $0.takesPlace }) { return false }
+        if refusingSince != nil, attempts.contains(where: { $0.takesPlace }) { return false }
         if options.order != .free, attempts.contains(where: { $0.priority == priority && $0.takesPlace }) {
             return false
         }

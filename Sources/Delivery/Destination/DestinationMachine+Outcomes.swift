@@ -88,7 +88,7 @@ extension DestinationMachine {
         if breaker == nil, failuresInARow > 0 { effects.append(.note(name, .recovered(failures: failuresInARow))) }
         if failuresInARow > 0 { endWaits(at: now.boot) }
         failuresInARow = 0
-        (isRefusing, startNotBefore) = (false, nil)
+        (refusingSince, startNotBefore) = (nil, nil)
         closeBreaker(at: now)
         // Those events are counted that came after their view's deadline (ga08).
         for deadline in options.deadlines {
@@ -208,7 +208,7 @@ extension DestinationMachine {
     /// overloaded gets one request at a time of each agent; one that refuses a single batch gets the others a moment later.
     private mutating func pauseStarts(at now: Moment) {
         let wait = options.retry.shortened(.seconds(1 << min(failuresInARow - 1, 2)), using: &random)
-        (isRefusing, startNotBefore) = (true, max(startNotBefore ?? now.boot, now.boot + wait))
+        (refusingSince, startNotBefore) = (refusingSince ?? now.wall, max(startNotBefore ?? now.boot, now.boot + wait))
     }
 
     private mutating func openBreaker(_ failure: Failure, at now: Moment) {
@@ -235,7 +235,7 @@ extension DestinationMachine {
         let asked = min(max(wait, .seconds(1)), .seconds(86_400))
         let until = now.boot + asked * (1 + 0.5 * Double.random(in: 0...1, using: &random))
         guard until > retryAfterUntil ?? now.boot else { return }
-        (retryAfterUntil, isRefusing) = (until, true)
+        (retryAfterUntil, refusingSince) = (until, refusingSince ?? now.wall)
         setProbes(to: until)
         effects.append(.persist(SwitchName.retryAfter(name), KeptWait.value(of: until - now.boot, at: now)))
         effects.append(.note(name, .retryAfter(until - now.boot, failure)))

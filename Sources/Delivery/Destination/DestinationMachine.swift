@@ -135,8 +135,8 @@ struct DestinationMachine: Sendable {
     var prefersPieces = false
     /// Attempts that failed since the last one that went through, and were logged.
     var failuresInARow = 0
-    /// Whether it asked to be tried again later, and has taken nothing since: then one request at a time is on its way.
-    var isRefusing = false
+    /// Since when it fails, or asks to be tried again later, and has taken nothing: then one request at a time is on its way.
+    var refusingSince: Timestamp?
     var hasAcknowledgedWithSettings: Bool
     var rejections = RejectionWindow()
     var ceiling: SizeCeiling?
@@ -222,7 +222,7 @@ struct DestinationMachine: Sendable {
     /// The network has changed: waits end, the breaker closes (ac15). Retry-After and holds stay.
     mutating func resetRetries(at now: Moment) {
         if case .until = offline { offline = nil }
-        if isRefusing { (isRefusing, startNotBefore) = (false, nil) }
+        if refusingSince != nil { (refusingSince, startNotBefore) = (nil, nil) }
         closeBreaker(at: now)
         for id in tracked.keys { tracked[id]?.reset(at: now.boot) }
     }
