@@ -296,6 +296,8 @@ package struct MetricTable: Sendable {
         .info, "spoolship_build_info", "Version, commit and toolchain of the agent.",
         [.open("version"), .open("commit"), .open("toolchain")])
     package let ready = gauge("ready", "1 if /readyz says yes.")
+    package let obstacles = gauge(
+        "obstacles", "Reasons why /readyz says no, by what they are about.", .closed("of", "agent", "destination"))
     package let collectionEnabled = gauge("collection_enabled", "1 unless collection was disabled.")
     package let networkEnabled = gauge("network_enabled", "1 unless the network was switched off.")
     package let pauseTokens = gauge("pause_tokens", "Pause tokens that are held.")

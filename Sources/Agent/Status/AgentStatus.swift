@@ -5,7 +5,6 @@ internal import EventLoops
 internal import Events
 internal import Glibc
 internal import Intake
-internal import Journal
 internal import Logs
 internal import Metrics
 internal import Model
@@ -69,13 +68,14 @@ struct AgentStatus: Sendable {
         report.spool.complaints += cuts + beyondTemplates(settings)
         parts.recorder.add(StatusHistory.Sample(state, at: now))
         report.growth = parts.recorder.history.growth
+        let standstills = report.standstills { name in
+            let known = delivery.destinations.first { $0.name.text == name }
+            return (known?.interval ?? delivery.interval).duration
+        }
+        report.standstills = standstills.count
         report.obstacles =
             noDestination(state, settings) + parts.queue.obstacles + parts.ports.obstacles + parts.pulse.obstacles
-            + parts.containers.obstacles + lostSpool(settings) + spoolObstacles
-            + report.standstills { name in
-                let known = delivery.destinations.first { $0.name.text == name }
-                return (known?.interval ?? delivery.interval).duration
-            }
+            + parts.containers.obstacles + lostSpool(settings) + spoolObstacles + standstills
         // An agent with a task is no service.
         if agent.task == nil { agent.manager?.notifyStatus(report.obstacles) }
         return report
@@ -283,6 +283,8 @@ struct StatusCollector: MetricCollector {
         let report = status.report()
         Task(executorPreference: status.agent.loop) { await status.parts.pulse.check() }
         exposition.set(\.ready, to: report.obstacles.isEmpty)
+        let standstills = report.standstills
+        exposition.set(\.obstacles, by: ["agent": report.obstacles.count - standstills, "destination": standstills])
         // Without a destination nobody reads, and the reader has no figures.
         guard report.spool.waits == "no destination" else { return }
         exposition.set(\.spoolLagBytes, to: report.spool.lagBytes)

@@ -91,6 +91,8 @@ struct StatusReport: Sendable {
     var now: Timestamp
     /// Why the agent is not ready; empty if it is.
     var obstacles: [String] = []
+    /// How many of these are destinations, which have alerts of their own.
+    var standstills = 0
     var isEnabled = true
     /// Whether connections may be made.
     var isNetworkOn = true
