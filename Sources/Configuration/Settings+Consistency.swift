@@ -17,6 +17,11 @@ extension ReadContext {
         for (number, rule) in settings.country.rules.enumerated() where rule.code.isEmpty {
             require("code", of: "country.rule.\(number + 1)")
         }
+        for (number, rule) in settings.priorities.rules.enumerated()
+        where rule.app == nil && rule.event == nil && rule.level == nil {
+            let what = "has neither app, name nor level: every event is \(rule.priority.name)"
+            complain(of: "priorities.rule.\(number + 1)", what, severity: .warning)
+        }
         checkApps(of: settings)
         checkDestinations(of: settings)
         checkDeadlines(of: settings)
@@ -98,6 +103,9 @@ extension ReadContext {
             if destination.user != nil && destination.token.source != nil && destination.kind.isServer {
                 complain(of: path, "has user and token; keep one", at: "user")
             }
+            if destination.token.inline?.revealed.lowercased().hasPrefix("bearer ") == true {
+                complain(of: "\(path).token", "begins with Bearer, which the agent adds itself", severity: .warning)
+            }
             checkProof(of: destination, path: path)
             if (destination.user == nil) != (destination.password.source == nil) {
                 let what = destination.user == nil ? "has a password but no user" : "has a user but no password_file"
@@ -113,6 +121,12 @@ extension ReadContext {
                     .conflict, "\(path).connect_timeout is longer than request_timeout, which includes it",
                     at: position(of: "\(path).connect_timeout") ?? position(of: "\(path).request_timeout"))
             }
+        }
+        if settings.containers.isEmpty, let first = settings.destinations.first,
+            !settings.destinations.contains(where: \.byDefault)
+        {
+            let what = "is false everywhere: events of apps that name no destination are discarded"
+            complain(of: "destination.\(first.name).by_default", what, severity: .warning)
         }
         let names = settings.destinations.map(\.name)
         for (app, section) in settings.apps.sorted(by: { $0.key < $1.key }) {
@@ -202,6 +216,9 @@ extension ReadContext {
             complain(
                 of: "\(path).url",
                 "is plain http to another machine; use https, or set allow_plain_http = true if you mean it")
+        }
+        if url.scheme == "http" && destination.tls != TLSOptions() {
+            complain(of: "\(path).tls", "has no effect: the url is plain http", severity: .warning)
         }
     }
 

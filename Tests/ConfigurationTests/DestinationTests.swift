@@ -240,6 +240,63 @@ struct FormatCheckTests {
     }
 }
 
+@Suite("What no request could be made with")
+struct RequestSettingsTests {
+    @Test(
+        "headers that could smuggle, keys, names and times that mean nothing are refused",
+        arguments: [
+            ("headers = { \"Bad Name\" = \"a\" }", "header"), ("headers = { Idempotency-Key = \"a\" }", "header"),
+            ("headers = { \"\" = \"a\" }", "header"),
+            ("headers = { X-Bad = \"a\\r\\nAuthorization: b\" }", "control character"),
+            ("batch_id_parameter = \"a&b=c\"", "query parameter"), ("request_timeout = \"0s\"", "request_timeout"),
+            ("token_credential = \"../token\"", "credential"), ("token_credential = \"/etc/passwd\"", "credential"),
+            ("token_credential = \".\"", "credential"), ("token_credential = \"\"", "credential"),
+            ("tls.pinned_keys = [\"sha256//short\"]", "sha256//"), ("tls.pinned_keys = [\"/etc/passwd\"]", "sha256//"),
+            ("tls.key_file = \"/a\"", "certificate_file and key_file together"),
+            ("type = \"nats\"\nnats.stream = \"a b\"", "stream"),
+            ("type = \"nats\"\nnats.inbox_prefix = \"a.*\"", "words"),
+        ])
+    func refused(lines: String, words: String) {
+        let text = "[[destination]]\nname = \"a\"\nurl = \"https://a\"\n\(lines)\n"
+        let error = #expect(throws: ConfigurationError.self) {
+            try Settings.read([ConfigurationText(file: "t.toml", text: text)])
+        }
+        #expect(
+            error?.problems.contains { $0.message.contains(words) } == true, "\(error?.problems.map(\.message) ?? [])")
+    }
+}
+
+@Suite("What is allowed and probably not meant")
+struct UnlikelySettingsTests {
+    @Test("is a warning, which names the setting")
+    func warnings() throws {
+        func told(_ text: String) throws -> [String] {
+            try Settings.read([ConfigurationText(file: "t.toml", text: text)]).warnings.map(\.message)
+        }
+        func main(_ lines: String = "", url: String = "https://a") -> String {
+            "[[destination]]\nname = \"main\"\nurl = \"\(url)\"\n\(lines)\n"
+        }
+        let nobody =
+            "destination.main.by_default is false everywhere: events of apps that name no destination are discarded"
+        #expect(try told(main("by_default = false")) == [nobody])
+        #expect(try told(main("by_default = false") + main().replacing("main", with: "other")) == [])
+        #expect(try told(main("by_default = false") + "[[container]]\nid = \"GTM-1\"\ndefault_file = \"/a\"\n") == [])
+        #expect(
+            try told(main() + "[[priorities.rule]]\n") == [
+                "priorities.rule.1 has neither app, name nor level: every event is critical"
+            ])
+        #expect(try told(main() + "[[priorities.rule]]\nlevel = \"error\"\n") == [])
+        #expect(
+            try told(main("token = \"bearer abc\"")) == [
+                "destination.main.token begins with Bearer, which the agent adds itself"
+            ])
+        #expect(
+            try told(main("tls.ca_file = \"/a\"", url: "http://localhost/")) == [
+                "destination.main.tls has no effect: the url is plain http"
+            ])
+    }
+}
+
 @Suite("What check knows of NATS")
 struct NATSCheckTests {
     private func problems(_ lines: String) -> [String] {
