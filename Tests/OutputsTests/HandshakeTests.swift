@@ -5,6 +5,30 @@ import Receiver
 import TestKit
 import Testing
 
+@Suite("Documents of containers")
+struct DocumentFetcherTests {
+    @Test("a web page is no document, and is named as what it is; nor is one that breaks off")
+    func noDocuments() async throws {
+        let bench = try Bench()
+        for (answer, words) in [
+            ("Content-Length: 21\r\n\r\n<!doctype html><html>", "this is a web page: a login page, portal or proxy"),
+            ("Content-Length: 99\r\n\r\n{", "the document broke off, or took too long"),
+        ] {
+            let peer = try ScriptedPeer(nil) { connection in
+                if connection.request() != nil { connection.write("HTTP/1.1 200 OK\r\n\(answer)") }
+            }
+            defer { peer.stop() }
+            let fetcher = try DocumentFetcher(
+                peer.url, caFile: nil, largest: 1 << 20, userAgent: "test", on: bench.loop, time: Sample.Time())
+            guard case .failed(let failure) = await fetcher.fetch(etag: nil) else {
+                Issue.record("\(answer) was taken")
+                continue
+            }
+            #expect(failure.message.contains(words), "\(failure)")
+        }
+    }
+}
+
 @Suite("A handshake without a request")
 struct HandshakeTests {
     private func options(_ bench: Bench, _ url: String) -> HTTPOptions {

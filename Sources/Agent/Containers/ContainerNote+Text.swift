@@ -16,7 +16,7 @@ extension ContainerNote {
             log.info("nothing saved yet", ["container": container])
         case .failed(let type, let result, let message):
             log.warning(
-                "refresh failed, the container in force stays",
+                "refresh failed, the container stays as it is",
                 ["container": container, "type": type.rawValue, "reason": result.rawValue, "hint": message])
         case .opened(let source, let version):
             log.info("container open", ["container": container, "source": source.rawValue, "version": version ?? 0])

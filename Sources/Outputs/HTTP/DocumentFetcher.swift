@@ -81,7 +81,12 @@ public actor DocumentFetcher: LoopActor {
             }
             guard answer.body.count <= largest else { return .tooLarge }
             guard answer.extent == .whole else {
-                return .failed(Failure(kind: .connection, message: "the document broke off; it will be fetched again"))
+                let message = "the document broke off, or took too long; it will be fetched again"
+                return .failed(Failure(kind: .connection, message: message))
+            }
+            guard !AnswerReader.isWebPage(answer.body) else {
+                let message = "this is a web page: a login page, portal or proxy answers instead of the server"
+                return .failed(Failure(kind: .status, message: message))
             }
             return .document(answer.body, etag: answer.etag.flatMap { DocumentFetcher.usable($0) ? $0 : nil })
         }
