@@ -164,10 +164,14 @@ struct Attempt: Sendable {
     var isLeased: Bool { isReady || isSending }
 
     /// Whether the queue is being told how its batch ended, and has not failed to take it.
-    var isBeingTold: Bool { if case .settling(let settling) = phase { settling.content.againAt == nil } else { false } }
+    var isBeingTold: Bool {
+        if case .settling(let settling) = phase { settling.content.againAt == nil } else { false }
+    }
 
     /// When the queue is told again how its batch ended; nil unless it could not take that.
-    var settleAgainAt: BootInstant? { if case .settling(let settling) = phase { settling.content.againAt } else { nil } }
+    var settleAgainAt: BootInstant? {
+        if case .settling(let settling) = phase { settling.content.againAt } else { nil }
+    }
 
     /// How many batches its settlement makes.
     var batchesToCome: Int { if case .settling(let settling) = phase { settling.content.children.count } else { 0 } }

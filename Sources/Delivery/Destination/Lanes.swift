@@ -7,23 +7,16 @@ public struct PerPriority<Value> {
     /// The normal lane's.
     public var normal: Value
 
-    /// Both values.
-    public init(critical: Value, normal: Value) {
-        self.critical = critical
-        self.normal = normal
-    }
-
-    /// The same value for both.
-    public init(both value: Value) {
-        critical = value
-        normal = value
-    }
-
     /// The value of a priority.
     public subscript(priority: Priority) -> Value {
         get { priority == .critical ? critical : normal }
         set { if priority == .critical { critical = newValue } else { normal = newValue } }
     }
+}
+
+extension PerPriority {
+    /// The same value for both.
+    public init(both value: Value) { self.init(critical: value, normal: value) }
 }
 
 extension PerPriority: Sendable where Value: Sendable {}

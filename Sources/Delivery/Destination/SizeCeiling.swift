@@ -10,7 +10,7 @@ struct SizeCeiling: Sendable, Equatable {
     private var acknowledged = 0
 
     init(refusedWireBytes: Int, bytes: Int) {
-        wireBytes = SizeCeiling.lessATenth(refusedWireBytes)
+        wireBytes = max(1, refusedWireBytes - refusedWireBytes / 10)
         bytesPerWireByte = Double(bytes) / Double(max(1, refusedWireBytes))
     }
 
@@ -28,6 +28,4 @@ struct SizeCeiling: Sendable, Equatable {
         acknowledged = 0
         wireBytes = wireBytes.multipliedReportingOverflow(by: 2).overflow ? .max : wireBytes * 2
     }
-
-    private static func lessATenth(_ bytes: Int) -> Int { max(1, bytes - bytes / 10) }
 }

@@ -56,7 +56,8 @@ struct ObjectSplitter {
     /// The place after the last event that was found whole, and the comma after it.
     private(set) var place: Place
 
-    private var offset: Int64
+    /// The bytes used so far, those of the open event included.
+    private(set) var position: Int64
     /// The event that is being read; nil between two.
     private var value: JSONGrammar?
     private var length = 0
@@ -66,7 +67,7 @@ struct ObjectSplitter {
     init(longest: Int, from place: Place = .start) {
         self.longest = longest
         self.place = place
-        offset = place.offset
+        position = place.offset
     }
 
     /// Whether the text may end here: something was there, and every bracket is closed.
@@ -90,9 +91,6 @@ struct ObjectSplitter {
 
     var hasOpenEvent: Bool { value != nil }
 
-    /// The bytes used so far, those of the open event included.
-    var position: Int64 { offset }
-
     /// Ends the event that only the end of the text can end, such as a bare number.
     mutating func finish() -> Find {
         guard value != nil else { return .more }
@@ -111,14 +109,14 @@ struct ObjectSplitter {
                 guard between(block[used]) else { continue }
                 if let fault { return .fault(fault) }
                 used += 1
-                offset += 1
+                position += 1
                 continue
             }
             if value?.isInString == true {
                 let run = ObjectSplitter.plainBytes(block[used...])
                 keep(block[used..<(used + run)])
                 used += run
-                offset += Int64(run)
+                position += Int64(run)
                 guard used < block.count else { break }
             }
             let byte = block[used]
@@ -128,14 +126,14 @@ struct ObjectSplitter {
             case .last?:
                 keep(CollectionOfOne(byte))
                 used += 1
-                offset += 1
+                position += 1
                 return end()
             case .after?: return end()
             case .fault(let expected)?: return fail(expected)
             case nil: break
             }
             used += 1
-            offset += 1
+            position += 1
         }
         return .more
     }
@@ -144,11 +142,11 @@ struct ObjectSplitter {
     private mutating func between(_ byte: UInt8) -> Bool {
         if JSONGrammar.isSpace(byte) {
             if place.state == .afterValue, byte == 0x0A || byte == 0x0D { place.state = .nextLine }
-            if place.state != .start { place.offset = offset + 1 }
+            if place.state != .start { place.offset = position + 1 }
             return true
         }
         // An editor's byte order mark is no content, as JSON's rules allow.
-        if place.state == .start, offset == Int64(marks), marks < 3, byte == ObjectSplitter.byteOrderMark[marks] {
+        if place.state == .start, position == Int64(marks), marks < 3, byte == ObjectSplitter.byteOrderMark[marks] {
             marks += 1
             return true
         }
@@ -169,7 +167,7 @@ struct ObjectSplitter {
         case (_, .afterElement): _ = fail("expected a comma or ]")
         case (_, .afterValue), (_, .afterArray): _ = fail("expected the end of the text")
         }
-        if fault == nil { place.offset = offset + 1 }
+        if fault == nil { place.offset = position + 1 }
         return true
     }
 
@@ -180,13 +178,13 @@ struct ObjectSplitter {
         }
         event.removeAll(keepingCapacity: true)
         value = JSONGrammar()
-        eventOffset = offset
+        eventOffset = position
         length = 0
         return false
     }
 
     private mutating func fail(_ expected: StaticString) -> Find {
-        let text = "\(expected) at byte \(offset) of the file"
+        let text = "\(expected) at byte \(position) of the file"
         fault = text
         return .fault(text)
     }
@@ -215,8 +213,8 @@ struct ObjectSplitter {
     private mutating func end() -> Find {
         value = nil
         let isAtTop = place.state == .start || place.state == .nextLine
-        place = Place(offset: offset, state: isAtTop ? .afterValue : .afterElement)
-        if length > longest { return .tooLong(offset - eventOffset) }
+        place = Place(offset: position, state: isAtTop ? .afterValue : .afterElement)
+        if length > longest { return .tooLong(position - eventOffset) }
         event.append(0x0A)
         return .event
     }

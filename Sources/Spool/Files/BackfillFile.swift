@@ -48,16 +48,10 @@ public final class BackfillFile {
         } catch {
             throw SpoolError(.cannotRead, "cannot read \(path)", cause: error)
         }
-        packed = try BackfillFile.unpacker(compression, longest)
-        splitter = ObjectSplitter(longest: longest)
-    }
-
-    private static func unpacker(_ compression: Compression, _ longest: Int) throws(SpoolError) -> PackedLines {
-        do throws(FrameError) {
-            return try PackedLines(compression, longest: longest)
-        } catch {
-            throw SpoolError(.cannotRead, error.message)
+        packed = try relaying(try PackedLines(compression, longest: maxEventSize)) { (error: FrameError) in
+            SpoolError(.cannotRead, error.message)
         }
+        splitter = ObjectSplitter(longest: maxEventSize)
     }
 
     /// How many bytes of the file have been used, about.
