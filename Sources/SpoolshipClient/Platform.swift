@@ -128,38 +128,28 @@ final class Monitor: @unchecked Sendable {
 
 /// Starts a thread that runs `body` and keeps it alive until it returns; false when the system has no thread left.
 func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
-    final class Box {
-        let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    }
-    let box = Unmanaged.passRetained(Box(body))
+    let box = Unmanaged.passRetained(ThreadBody(body))
     #if canImport(Darwin)
         var thread: pthread_t?
-        let result = pthread_create(
-            &thread, nil,
-            { pointer in
-                Unmanaged<Box>.fromOpaque(pointer).takeRetainedValue().body()
-                return nil
-            }, box.toOpaque())
-        guard result == 0, let thread else {
-            box.release()
-            return false
-        }
     #else
         var thread = pthread_t()
-        let result = pthread_create(
-            &thread, nil,
-            { pointer in
-                if let pointer { Unmanaged<Box>.fromOpaque(pointer).takeRetainedValue().body() }
-                return nil
-            }, box.toOpaque())
-        guard result == 0 else {
-            box.release()
-            return false
-        }
     #endif
-    pthread_detach(thread)
-    return true
+    let hasStarted = pthread_create(&thread, nil, { ThreadBody.run($0) }, box.toOpaque()) == 0
+    if !hasStarted { box.release() }
+    return hasStarted
+}
+
+private final class ThreadBody {
+    private let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+
+    /// What a thread begins with: nobody waits for its end.
+    static func run(_ pointer: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+        pthread_detach(pthread_self())
+        if let pointer { Unmanaged<ThreadBody>.fromOpaque(pointer).takeRetainedValue().body() }
+        return nil
+    }
 }
 
 /// Tells one file from its successor under the same name.
