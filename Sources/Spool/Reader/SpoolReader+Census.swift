@@ -139,7 +139,9 @@ extension SpoolReader {
             if let since = file.unreadSince { oldest = min(oldest ?? since, since) }
         }
         if backlog.census == nil, backlog.drops.bytes == 0 {
-            for drop in drops.asides.values { bytes += ByteCount(drop.status.size - drop.position) }
+            if !drops.asides.isEmpty {
+                for drop in drops.asides.values { bytes += ByteCount(drop.status.size - drop.position) }
+            }
             if let reading = drops.reading { bytes += ByteCount(reading.status.size - reading.position) }
         }
         counters.unreadBytes = bytes

@@ -120,16 +120,14 @@ extension SpoolReader {
     }
 
     func checkRoot() {
+        let left = tree.rootChecksLeft - 1
+        tree.rootChecksLeft = 0
         guard let directory = tree.directories[FileName("")], let status = try? FileSystem.status(tree.root) else {
-            tree.rootChecksLeft = 0
             return
         }
-        guard status.links > 0 else {
-            tree.rootChecksLeft = 0
-            return close(directory)
-        }
-        tree.rootChecksLeft -= 1
-        if tree.rootChecksLeft > 0 { schedule(after: options.pollInterval) { self.checkRoot() } }
+        guard status.links > 0 else { return close(directory) }
+        tree.rootChecksLeft = left
+        if left > 0 { schedule(after: options.pollInterval) { self.checkRoot() } }
     }
 
     private func lostRoot() {
