@@ -281,6 +281,22 @@ struct JournalReaderTests {
         await reader.stop()
     }
 
+    @Test("a file that is cut off while it is read ends nothing, and the others are read", arguments: [0, 100_000])
+    func cutOff(length: Int) async throws {
+        let directory = try TemporaryDirectory()
+        let (cut, other) = ("\(directory.path)/a.journal", "\(directory.path)/b.journal")
+        let text = String(repeating: "x", count: 300)
+        try JournalDaemon.makeFile(cut, (0..<2000).map { (100 + $0, "\(text) \($0)") })
+        try JournalDaemon.makeFile(other, [(50, "first")], boot: "3c")
+        let reader = reader(directory.path, look: .milliseconds(50)) { $0.pieceBytes = 10_000 }
+        _ = try await read(100, reader)
+        #expect(truncate(cut, length) == 0)
+        try JournalDaemon.makeFile(other, [(60, "last")], boot: "3c", uptime: 10)
+        var found: [String] = []
+        while found.last != "last" { found += try messages(try #require(await reader.next())) }
+        await reader.stop()
+    }
+
     @Test("a directory that is renamed and made anew, and a link that is turned, are followed once the old one is read")
     func followsThePath() async throws {
         let directory = try TemporaryDirectory()

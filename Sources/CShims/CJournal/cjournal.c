@@ -3,8 +3,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 // As sd-journal.h declares them.
 #define CJOURNAL_FUNCTIONS(F) \
@@ -40,6 +43,40 @@ static struct {
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
+static _Thread_local bool reads_journals;
+static uintptr_t page_size;
+static struct sigaction others;
+
+// The library maps files. Where one is truncated meanwhile, or its server is gone, its page is read as zeros, which the library takes for
+// damage, as systemd's own programs do it: src/basic/sigbus.c.
+static void read_zeros(int number, siginfo_t *fault, void *context) {
+    (void)context;
+    int saved = errno;
+    void *page = (void *)((uintptr_t)fault->si_addr & ~(page_size - 1));
+    if (!reads_journals || fault->si_code != BUS_ADRERR ||
+        mmap(page, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+        // The instruction is repeated, and fails as it would have; what a process sent comes again.
+        sigaction(SIGBUS, &others, NULL);
+        if (fault->si_code <= 0) raise(number);
+    }
+    errno = saved;
+}
+
+static void survive_truncation(void) {
+    page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
+    struct sigaction action = {.sa_sigaction = read_zeros, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &action, &others);
+}
+
+// The threads of loops have all signals blocked.
+static void read_here(void) {
+    reads_journals = true;
+    sigset_t faults;
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
+}
+
 static bool load(char *words, size_t size) {
     if (library.is_loaded) return true;
     void *object = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
@@ -57,6 +94,7 @@ static bool load(char *words, size_t size) {
     }
     CJOURNAL_FUNCTIONS(FIND)
 #undef FIND
+    survive_truncation();
     library.is_loaded = true;
     return true;
 }
@@ -76,11 +114,13 @@ static int with_threshold(int result, cjournal **journal, size_t longest) {
 }
 
 int cjournal_open(cjournal **journal, const char *directory, size_t longest) {
+    read_here();
     int result = directory ? library.open_directory(journal, directory, 0) : library.open(journal, LOCAL_ONLY);
     return with_threshold(result, journal, longest);
 }
 
 int cjournal_open_files(cjournal **journal, const char **paths, size_t longest) {
+    read_here();
     return with_threshold(library.open_files(journal, paths, 0), journal, longest);
 }
 

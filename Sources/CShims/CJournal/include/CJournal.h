@@ -1,6 +1,7 @@
 /// The journal of systemd by libsystemd's reader, which is loaded when the first journal is opened: few configure one.
 ///
-/// Building needs nothing of libsystemd. A journal is used by one thread at a time. Functions return 0 or more, or a
+/// Building needs nothing of libsystemd. A journal is used by the thread that opened it: of a file that is truncated meanwhile, that thread
+/// reads zeros. Functions return 0 or more, or a
 /// negative errno, as the library's do.
 #ifndef CJOURNAL_H
 #define CJOURNAL_H
