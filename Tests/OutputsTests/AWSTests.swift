@@ -147,10 +147,11 @@ struct AWSTests {
             settings, service: "es", installID: nil, HTTPOptions(url: server.url), on: bench.loop,
             environment: { $0 == "AWS_ENDPOINT_URL_STS" ? server.url : nil })
         signer.use(Secret("secret/with+signs="))
-        let now = SystemTime().wallTime
+        let time = ManualTime(wall: SystemTime().wallTime)
+        let now = time.bootTime
         func signed() async throws -> HTTPRequest {
             var request = HTTPRequest(url: server.url, headers: [], body: [], answerLimit: 0)
-            try await signer.authorize(&request, checksum: nil) { now }
+            try await signer.authorize(&request, checksum: nil, time)
             return request
         }
         let first = try await signed()
@@ -173,10 +174,10 @@ struct AWSTests {
             AWSTests.settings("x"), service: "es", installID: nil, HTTPOptions(url: "http://127.0.0.1:1"),
             on: bench.loop, environment: { _ in nil })
         signer.use(Secret("x"))
-        let now = SystemTime().wallTime
+        let time = ManualTime()
         var request = HTTPRequest(url: "http://127.0.0.1:1", headers: [], body: [], answerLimit: 0)
-        try await signer.authorize(&request, checksum: nil) { now }
-        #expect(!signer.renewRefused(request, isOver: true, at: now + .seconds(3600)))
+        try await signer.authorize(&request, checksum: nil, time)
+        #expect(!signer.renewRefused(request, isOver: true, at: time.bootTime + .seconds(3600)))
     }
 
     @Test("what the environment lacks is named", arguments: AWSSettings.Credentials.allCases)

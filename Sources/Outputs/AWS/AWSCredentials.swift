@@ -8,8 +8,10 @@ struct AWSCredentials: Expiring, Equatable {
     var sessionToken: Secret?
     var expires: Timestamp?
 
+    func lifetime(from now: Timestamp) -> Duration? { expires.map { $0 - now } }
+
     /// Amazon offers new ones at least 5 minutes before the end.
-    var renewal: Timestamp? { expires.map { $0 - .seconds(300) } }
+    func margin(of lifetime: Duration) -> Duration { .seconds(300) }
 
     /// - Parameter scope: `aws:amz:REGION:SERVICE`.
     func signature(scope: String) -> AWSSignature {

@@ -70,12 +70,12 @@ final class AWSSigner: RequestAuthorizer {
     }
 
     func authorize(
-        _ request: inout HTTPRequest, checksum: [UInt8]?, _ now: () -> Timestamp
+        _ request: inout HTTPRequest, checksum: [UInt8]?, _ time: any TimeSource
     ) async throws(CredentialFailure) {
         let credentials: AWSCredentials
         if source != nil || tokenService != nil {
-            let given = try await temporary.current(now) { () throws(CredentialFailure) in try await renewed() }
-            (credentials, request.credential) = given
+            let given = try await temporary.current(time) { () throws(CredentialFailure) in try await renewed() }
+            (credentials, request.credential) = (given.value, given.number)
         } else {
             credentials = try base()
         }
@@ -102,7 +102,7 @@ final class AWSSigner: RequestAuthorizer {
         temporary.forget()
     }
 
-    func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: Timestamp) -> Bool {
+    func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: BootInstant) -> Bool {
         temporary.renewRefused(request.credential, isOver: isOver, at: now)
     }
 }

@@ -158,7 +158,7 @@ public actor HTTPOutput: MeasuredOutput {
     /// - Returns: why there is none.
     private func authorize(_ request: inout HTTPRequest) async -> CredentialFailure? {
         do throws(CredentialFailure) {
-            try await authorizer?.authorize(&request, checksum: nil) { time.wallTime }
+            try await authorizer?.authorize(&request, checksum: nil, time)
             return nil
         } catch {
             return error
@@ -194,7 +194,7 @@ public actor HTTPOutput: MeasuredOutput {
                 () throws(OutputError) in try builder.lines(of: batch)
             }
             if case .held(let failure) = outcome, answer.status == 401 || answer.status == 403,
-                authorizer?.renewRefused(request, isOver: false, at: time.wallTime) == true
+                authorizer?.renewRefused(request, isOver: false, at: time.bootTime) == true
             {
                 return .retry(failure)
             }

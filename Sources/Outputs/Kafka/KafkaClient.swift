@@ -65,9 +65,12 @@ actor KafkaClient: LoopActor {
     }
 
     private func token() async throws(CredentialFailure) -> KafkaToken? {
-        guard let (token, number) = try await tokens?.token({ time.wallTime }) else { return nil }
+        guard let given = try await tokens?.token(time) else { return nil }
+        // The library knows the wall clock only.
         return KafkaToken(
-            number: number, text: token.text, expires: token.expires, client: options.settings.oauth2.clientID)
+            number: given.number, text: given.value.text,
+            expires: given.expires.map { time.wallTime + ($0 - time.bootTime) },
+            client: options.settings.oauth2.clientID)
     }
 
     private func begin(_ ticket: KafkaTicket, _ token: KafkaToken?) {
@@ -231,7 +234,7 @@ actor KafkaClient: LoopActor {
     private func outcome(of reason: (code: Int32, words: String), _ producer: KafkaProducer?) -> Outcome {
         let outcome = KafkaAnswer.outcome(of: reason.code, words: reason.words)
         guard case .held(let failure) = outcome, KafkaCode.badLogin.contains(reason.code),
-            tokens?.renewRefused(producer?.token?.number, at: time.wallTime) == true
+            tokens?.renewRefused(producer?.token?.number, at: time.bootTime) == true
         else { return outcome }
         return .retry(failure)
     }

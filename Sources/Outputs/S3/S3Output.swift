@@ -125,7 +125,7 @@ public actor S3Output: MeasuredOutput {
     ) async -> (result: HTTPResult, outcome: Outcome) {
         var request = request
         do throws(CredentialFailure) {
-            try await signer.authorize(&request, checksum: checksum) { time.wallTime }
+            try await signer.authorize(&request, checksum: checksum, time)
         } catch {
             return (.failed(error.failure), error.outcome)
         }
@@ -143,7 +143,7 @@ public actor S3Output: MeasuredOutput {
         case .answered(let answer):
             let outcome = S3Answer.outcome(of: answer, wireBytes: request.body.count, now: time.wallTime)
             if case .held(let failure) = outcome, S3Answer.saysExpired(answer),
-                signer.renewRefused(request, isOver: true, at: time.wallTime)
+                signer.renewRefused(request, isOver: true, at: time.bootTime)
             {
                 return .retry(failure)
             }

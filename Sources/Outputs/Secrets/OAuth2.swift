@@ -4,22 +4,21 @@ internal import Model
 
 struct AccessToken: Expiring, Equatable {
     var text: Secret
-    var since: Timestamp
     var lifetime: Duration?
 
-    var expires: Timestamp? { lifetime.map { since + $0 } }
+    /// Its life began when it was asked for, if not later.
+    func lifetime(from now: Timestamp) -> Duration? { lifetime }
 
-    /// A fifth before its end: any lifetime leaves time for a few tries.
-    var renewal: Timestamp? { lifetime.map { since + $0 * 4 / 5 } }
+    /// Any lifetime leaves time for a few tries.
+    func margin(of lifetime: Duration) -> Duration { lifetime / 5 }
 
     /// - Returns: nil when the answer holds no bearer token.
-    init?(answer: [UInt8], at now: Timestamp) {
+    init?(answer: [UInt8]) {
         guard let answer = JSONSlice(answer[...]), let token = answer["access_token"]?.string,
             (1...32_768).contains(token.utf8.count), token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             answer["token_type"]?.string?.lowercased() == "bearer"
         else { return nil }
         text = Secret(token)
-        since = now
         lifetime = answer["expires_in"]?.integer.map { .seconds(min(max($0, 0), 365 * 86_400)) }
     }
 }
@@ -42,19 +41,19 @@ final class OAuth2Client: RequestAuthorizer {
     }
 
     func authorize(
-        _ request: inout HTTPRequest, checksum: [UInt8]?, _ now: () -> Timestamp
+        _ request: inout HTTPRequest, checksum: [UInt8]?, _ time: any TimeSource
     ) async throws(CredentialFailure) {
-        let (token, number) = try await token(now)
-        request.headers.append("Authorization: Bearer \(token.text.revealed)")
-        request.credential = number
+        let given = try await token(time)
+        request.headers.append("Authorization: Bearer \(given.value.text.revealed)")
+        request.credential = given.number
     }
 
-    /// A token that is good now, and its number; throws why there is none.
-    func token(_ now: () -> Timestamp) async throws(CredentialFailure) -> Temporary<AccessToken>.Given {
-        try await temporary.current(now) { () throws(CredentialFailure) in try await ask(now()) }
+    /// A token that is good now; throws why there is none.
+    func token(_ time: any TimeSource) async throws(CredentialFailure) -> Temporary<AccessToken>.Given {
+        try await temporary.current(time) { () throws(CredentialFailure) in try await ask() }
     }
 
-    private func ask(_ now: Timestamp) async throws(CredentialFailure) -> AccessToken {
+    private func ask() async throws(CredentialFailure) -> AccessToken {
         guard let secret else { throw CredentialFailure(kind: .local, "there is no client secret") }
         let user = "\(settings.clientID.percentEncoded):\(secret.revealed.percentEncoded)"
         var form = [(name: "grant_type", value: "client_credentials")]
@@ -63,11 +62,7 @@ final class OAuth2Client: RequestAuthorizer {
         return try await service.ask(
             "a bearer token", .post, "",
             ["Authorization: Basic \(Base64.encode(Array(user.utf8)))", "Accept: application/json"], form: form,
-            words: OAuth2Client.error
-        ) {
-            // Its life began when it was asked for, if not later.
-            AccessToken(answer: $0, at: now)
-        }
+            words: OAuth2Client.error, read: AccessToken.init(answer:))
     }
 
     /// The errors that a token endpoint may name. Source: RFC 6749, section 5.2.
@@ -84,11 +79,11 @@ final class OAuth2Client: RequestAuthorizer {
         temporary.forget()
     }
 
-    func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: Timestamp) -> Bool {
+    func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: BootInstant) -> Bool {
         renewRefused(request.credential, isOver: isOver, at: now)
     }
 
-    func renewRefused(_ number: Int?, isOver: Bool = false, at now: Timestamp) -> Bool {
+    func renewRefused(_ number: Int?, isOver: Bool = false, at now: BootInstant) -> Bool {
         temporary.renewRefused(number, isOver: isOver, at: now)
     }
 }
