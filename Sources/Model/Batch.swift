@@ -78,9 +78,12 @@ public struct Batch: Sendable {
     public let header: BatchHeader
     /// Where its events are, in their order.
     public let parts: [Part]
+    /// Whether it was perhaps attempted before, by this process or an earlier one, perhaps with other settings.
+    package var mayHaveBeenSent: Bool
 
-    package init(header: BatchHeader, parts: [Part]) {
+    package init(header: BatchHeader, parts: [Part], mayHaveBeenSent: Bool = false) {
         self.header = header
         self.parts = parts
+        self.mayHaveBeenSent = mayHaveBeenSent
     }
 }

@@ -100,7 +100,7 @@ final class BodyBuilder {
             let part = Batch.Part(
                 compression: .none, frame: kept, bytes: kept.count, eventsInFrame: events.count,
                 events: 0..<events.count)
-            return Batch(header: header, parts: [part])
+            return Batch(header: header, parts: [part], mayHaveBeenSent: batch.mayHaveBeenSent)
         }
     }
 

@@ -25,7 +25,7 @@ struct HeldBatch {
 
 /// A batch as it was read, to be held.
 struct LoadedBatch {
-    let batch: Batch
+    var batch: Batch
     let held: HeldBatch
     /// The greatest event time of its chunks.
     let newest: Timestamp

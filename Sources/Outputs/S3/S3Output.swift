@@ -17,8 +17,6 @@ public actor S3Output: MeasuredOutput {
     private let options: HTTPOptions
     private let key: EventTemplates
     private let time: any TimeSource
-    /// When it was set up: what was accepted before may have been sent with other settings.
-    private let began: Timestamp
     private let builder: BodyBuilder
     private let client: HTTPClient
     private var files: FollowedFiles
@@ -46,7 +44,6 @@ public actor S3Output: MeasuredOutput {
         self.options = options
         self.loop = loop
         self.time = time
-        began = time.wallTime
         builder = try BodyBuilder(NDJSONEncoder(), settings.compression)
         let aws = settings.s3.aws
         let signer = try AWSSigner(
@@ -85,7 +82,7 @@ public actor S3Output: MeasuredOutput {
 
     private func store(_ batch: Batch, as key: String) async -> Outcome {
         do throws(AttemptEnd) {
-            let compression = try await compression(of: batch.header, key)
+            let compression = try await compression(of: batch, key)
             let body = try relaying(try body(of: batch, compression)) { (error: OutputError) in
                 AttemptEnd(outcome: error.failure.outcome)
             }
@@ -105,9 +102,9 @@ public actor S3Output: MeasuredOutput {
     }
 
     /// The compression of a batch's object: of one that is there from before a change of the settings, otherwise what they say.
-    private func compression(of batch: BatchHeader, _ key: String) async throws(AttemptEnd) -> Compression {
+    private func compression(of batch: Batch, _ key: String) async throws(AttemptEnd) -> Compression {
         let wanted = options.settings.compression
-        guard batch.acceptedAt < began else { return wanted }
+        guard batch.mayHaveBeenSent else { return wanted }
         for other in Compression.allCases where other != wanted {
             if try await storedSize(at: url(of: key, other)) != nil { return other }
         }

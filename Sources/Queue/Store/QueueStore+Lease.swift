@@ -165,7 +165,9 @@ extension QueueState {
         }
         let header = header(id, rows, lane)
         let held = HeldBatch(header: header, lane: lane, rows: rows, soleCost: sole, status: .leased)
-        return LoadedBatch(batch: Batch(header: header, parts: parts), held: held, newest: newest)
+        let mayHaveBeenSent = mayHaveBeenSent(rows[0], in: figures.lanes[lane])
+        return LoadedBatch(
+            batch: Batch(header: header, parts: parts, mayHaveBeenSent: mayHaveBeenSent), held: held, newest: newest)
     }
 
     func header(_ id: BatchID, _ rows: [DeliveryRow], _ lane: Int) -> BatchHeader {

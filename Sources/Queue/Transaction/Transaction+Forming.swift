@@ -89,7 +89,9 @@ extension Transaction {
             room.bytes -= run.bytes
             if run.events < row.events { break }
         }
-        guard let loaded = try state.load(taken, id, lane, of: file) else { return nil }
+        guard var loaded = try state.load(taken, id, lane, of: file) else { return nil }
+        // Nobody had this id before.
+        loaded.batch.mayHaveBeenSent = false
         state.hold(loaded, isNew: true)
         return loaded.batch
     }
