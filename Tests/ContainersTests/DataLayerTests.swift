@@ -100,6 +100,25 @@ struct DataLayerTests {
         #expect(memory.keys.filter { $0.hasPrefix("layer/") }.count == 512)
     }
 
+    @Test(
+        "tm11: whoever has many owner ids leaves an app room for its layer; the layer given up for it goes from memory")
+    func tm11_boundOfApps() throws {
+        let trial = try trial("plan")
+        for number in 0..<515 { _ = trial.push(#"{"type":"data_layer","plan":"x"}"#, app: "uid-\(131_072 + number)") }
+        #expect(trial.engine.counts.problems[.refusedPush] == 3)
+        let before = trial.engine.takeMemory().compactMapValues { $0 }
+        _ = trial.push(#"{"type":"data_layer","plan":"gold"}"#, app: "b")
+        #expect(shown(trial.apply(#"{"name":"n"}"#, app: "b")) == ["gold"])
+        #expect(trial.engine.counts.problems[.refusedPush] == 4)
+        let changes = trial.engine.takeMemory()
+        #expect(changes.count == 2 && changes["layer/uid-131072"] == .some(nil))
+        // The next process knows whose they are.
+        let later = try self.trial("plan")
+        later.engine.restore(before)
+        _ = later.push(#"{"type":"data_layer","plan":"gold"}"#, app: "b")
+        #expect(shown(later.apply(#"{"name":"n"}"#, app: "b")) == ["gold"])
+    }
+
     @Test("tm11: the layer outlives a restart, saved with the events that changed it")
     func tm11_memory() throws {
         let first = try trial("plan", "user.id")

@@ -174,6 +174,34 @@ struct TagTests {
         #expect((1000...1030).contains(many))
     }
 
+    @Test(
+        "tm15: an app that uses up a throttle's keys takes none from another, whose keys are its own, also after a restart"
+    )
+    func tm15_throttleOfApps() throws {
+        let tag = #""type": "throttle", "events": 10, "seconds": 86400, "key": {"macro": "u"}"#
+        let macro = #""u": {"type": "event_property", "path": "u"}"#
+        let trial = try trial(tag, macros: macro)
+        func kept(_ trial: Trial, _ app: String, _ users: Range<Int>, each: Int) -> Int {
+            users.reduce(0) { sum, user in
+                sum
+                    + (0..<each).count { _ in
+                        trial.apply("{\"name\":\"n\",\"properties\":{\"u\":\"\(user)\"}}", app: app).fate == .kept
+                    }
+            }
+        }
+        // Those beyond share one count.
+        #expect(kept(trial, "a", 0..<1100, each: 1) == 1024 + 10)
+        #expect(trial.engine.counts.problems[.crowdedThrottle] == 76)
+        #expect(kept(trial, "b", 0..<7, each: 12) == 70)
+        // A range of subordinate ids is one holder, and takes from the largest.
+        for owner in 0..<600 { _ = kept(trial, "uid-\(131_072 + owner)", 0..<1, each: 1) }
+        let later = try self.trial(tag, macros: macro)
+        later.engine.restore(trial.engine.takeMemory().compactMapValues { $0 })
+        #expect(kept(later, "b", 0..<7, each: 1) == 0)
+        #expect(kept(later, "b", 7..<14, each: 12) == 70)
+        #expect(kept(later, "c", 0..<7, each: 12) == 70)
+    }
+
     @Test("tm15: function asks for a call, with parameters from the event; others of the same event go on")
     func tm15_function() throws {
         let trial = try trial(

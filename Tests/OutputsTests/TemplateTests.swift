@@ -89,6 +89,23 @@ struct TemplateTests {
         #expect(groups.map(\.events) == [[0, 1]])
     }
 
+    @Test("an app that has all the values it may have leaves room for the others'; owners of one range of ids are one")
+    func sharedBound() throws {
+        let templates = EventTemplates(
+            [try Template("{app}-{name}", for: .topic)], TemplateScope(destination: "main", mostValues: 100))
+        func send(_ app: String, _ names: Int) throws -> Int {
+            let events = (0..<names).map { #"{"app":"\#(app)","name":"n\#($0)"}"# }
+            return try fill(templates, events).count { $0 != "other-other" }
+        }
+        #expect(try send("a", 120) == 100)
+        #expect(try send("b", 10) == 10)
+        #expect(try (0..<300).reduce(0) { try $0 + send("uid-\(100_000 + $1)", 1) } == 45)
+        #expect(try send("c", 10) == 10)
+        // What was taken stays: a repeat finds its place again.
+        #expect(try send("a", 120) == 100)
+        #expect(try send("b", 10) == 10)
+    }
+
     @Test("the events of a batch that do not differ are not looked at")
     func constant() throws {
         let templates = EventTemplates([try Template("a.{priority}", for: .subject)])
@@ -126,7 +143,7 @@ struct TemplateTests {
                 #"{"app":"\#(text(&random))","name":"\#(text(&random))","a":{"b":"\#(text(&random))"},"level":"\#(text(&random))"}"#
             }
             let found = try fill(templates, events)
-            #expect(Set(found).count <= most + 1, "\(Seeds.again(seed))")
+            #expect(Set(found).count <= 2 * most + 1, "\(Seeds.again(seed))")
             #expect(try fill(templates, events) == found, "\(Seeds.again(seed))")
             for name in found {
                 let isRight =

@@ -9,6 +9,8 @@ struct DataLayer: Sendable {
     static let limit = 16 << 10
 
     private var root: [Name: Node] = [:]
+    /// When it changed last, counted in changes of all layers.
+    fileprivate var turn = 0
     /// Bytes of JSON text, about.
     private(set) var size = 0
 
@@ -194,12 +196,14 @@ struct DataLayer: Sendable {
 
 /// The data layers of all apps: bounded in number, durable with the events that changed them.
 struct DataLayers {
-    /// How many apps have one; names of apps come from users of the spool. Those beyond have none.
+    /// How many apps have one; names of apps come from users of the spool.
     static let limit = 512
 
     private(set) var layers: [String: DataLayer] = [:]
+    private var holdings = Holdings()
+    private var turn = 0
     private var changed: Set<String> = []
-    /// Pushes that would have passed a bound and changed nothing.
+    /// Pushes that would have passed a bound and changed nothing, and layers that were given up.
     private(set) var refused = 0
 
     /// Takes out of an app's layer what is hidden.
@@ -220,12 +224,29 @@ struct DataLayers {
             guard pushed.push(members) else { return false }
             if pushed.hide(hidden) { members = pushed.json.members ?? [] }
         }
-        guard layers[app] != nil || layers.count < DataLayers.limit else { return false }
+        var layer = layers[app] ?? DataLayer()
         // Most events say again what is known: that needs no copy, and no write with the next commit.
-        if let layer = layers[app], layer.holds(members) { return true }
-        guard layers[app, default: DataLayer()].push(members) else { return false }
+        if layer.holds(members) { return true }
+        guard layer.push(members), makeRoom(for: app) else { return false }
+        turn += 1
+        layer.turn = turn
+        layers[app] = layer
         changed.insert(app)
         return true
+    }
+
+    /// Whether an app may have a layer; whoever has most of too many gives up the one that changed longest ago.
+    private mutating func makeRoom(for app: String) -> Bool {
+        guard layers[app] == nil else { return true }
+        let room = holdings.take(for: Holdings.holder(of: app), of: DataLayers.limit)
+        if case .givenUp(let giver) = room,
+            let old = layers.filter({ Holdings.holder(of: $0.key) == giver }).min(by: { $0.value.turn < $1.value.turn })
+        {
+            layers[old.key] = nil
+            changed.insert(old.key)
+            refused += 1
+        }
+        return room != .none
     }
 
     /// What has changed since the last call, by name, for `Commit.memory`.
@@ -233,7 +254,7 @@ struct DataLayers {
         guard !changed.isEmpty else { return [:] }
         var memory: [String: [UInt8]?] = [:]
         for app in changed {
-            if let layer = layers[app] { memory["layer/\(app)"] = Array(layer.json.description.utf8) }
+            memory.updateValue(layers[app].map { Array($0.json.description.utf8) }, forKey: "layer/\(app)")
         }
         changed = []
         return memory
@@ -241,10 +262,11 @@ struct DataLayers {
 
     /// Takes up what an earlier process remembered; what cannot be read is left out.
     mutating func restore(_ memory: [String: [UInt8]]) {
-        for (key, bytes) in memory where key.hasPrefix("layer/") && layers.count < DataLayers.limit {
+        for (key, bytes) in memory where key.hasPrefix("layer/") {
             guard case .object(let members)? = try? JSONValue(parsing: bytes) else { continue }
             var layer = DataLayer()
-            if layer.push(members) { layers[String(key.dropFirst(6))] = layer }
+            let app = String(key.dropFirst(6))
+            if layer.push(members), makeRoom(for: app) { layers[app] = layer }
         }
     }
 }

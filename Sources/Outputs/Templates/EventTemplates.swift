@@ -7,7 +7,8 @@ internal import Synchronization
 /// The templates of a destination that go together: one, or all labels of Loki.
 ///
 /// What an event puts into them, its values, is a function of its bytes. But only so many values are taken at a time: what comes
-/// beyond them becomes `other`, until one of them was in no batch for a day. A start and a reload begin with none.
+/// beyond them becomes `other`, until one of them was in no batch for a day. There is room for twice as many as one app may have,
+/// so that it leaves some to the others. A start and a reload begin with none.
 package final class EventTemplates: Sendable {
     /// What an event has for a member that is missing, empty, or no text, number or truth value.
     package static let missing = "none"
@@ -31,8 +32,9 @@ package final class EventTemplates: Sendable {
     }
 
     private struct State {
-        /// The values that are taken, with when a batch last had them.
-        var known: [[String]: BootInstant] = [:]
+        /// The values that are taken, with whose room they take and when a batch last had them.
+        var known: [[String]: (holder: String, usedAt: BootInstant)] = [:]
+        var holdings = Holdings()
         /// There is no room before: none of them is old enough until then.
         var fullUntil: BootInstant?
         var counts = Counts()
@@ -72,16 +74,18 @@ package final class EventTemplates: Sendable {
         for header: BatchHeader, _ events: () throws(OutputError) -> [EventView]
     ) throws(OutputError) -> FilledTemplates {
         guard areOfEvents else { return FilledTemplates(texts: [texts(header, [])], which: nil) }
-        let found = try events().map { event in fields.map { value(of: $0, in: event) } }
+        let found = try events().map { event in
+            (fields.map { value(of: $0, in: event) }, Holdings.holder(of: value(of: .app, in: event) ?? ""))
+        }
         let now = scope.time.bootTime
         return state.withLock { state in
             var places: [[String]: Int] = [:]
             var filled = FilledTemplates(texts: [], which: [])
             var beyond = 0
-            for values in found {
+            for (values, holder) in found {
                 if values.contains(nil) { state.counts.missing += 1 }
                 let values = values.map { $0 ?? EventTemplates.missing }
-                let isTaken = places[values] != nil || take(values, &state, now)
+                let isTaken = places[values] != nil || take(values, for: holder, &state, now)
                 if !isTaken { beyond += 1 }
                 let final = isTaken ? values : fields.map { _ in EventTemplates.beyond }
                 if places[final] == nil {
@@ -99,17 +103,23 @@ package final class EventTemplates: Sendable {
     }
 
     /// Whether there is room for values.
-    private func take(_ values: [String], _ state: inout State, _ now: BootInstant) -> Bool {
-        if state.known[values] != nil || state.known.count < scope.mostValues {
-            state.known[values] = now
+    private func take(
+        _ values: [String], for holder: String, _ state: inout State, _ now: BootInstant
+    ) -> Bool {
+        if let known = state.known[values] {
+            state.known[values] = (known.holder, now)
             return true
         }
-        if let until = state.fullUntil, now < until { return false }
-        guard let oldest = state.known.min(by: { $0.value < $1.value }) else { return false }
-        state.fullUntil = oldest.value + EventTemplates.patience
-        guard oldest.value + EventTemplates.patience <= now else { return false }
-        state.known[oldest.key] = nil
-        state.known[values] = now
+        if !state.holdings.takeFair(for: holder, of: 2 * scope.mostValues) {
+            if let until = state.fullUntil, now < until { return false }
+            for (old, known) in state.known where known.usedAt + EventTemplates.patience <= now {
+                state.known[old] = nil
+                state.holdings.release(known.holder)
+            }
+            state.fullUntil = state.known.values.map(\.usedAt).min().map { $0 + EventTemplates.patience }
+            guard state.holdings.takeFair(for: holder, of: 2 * scope.mostValues) else { return false }
+        }
+        state.known[values] = (holder, now)
         return true
     }
 

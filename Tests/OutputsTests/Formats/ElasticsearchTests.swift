@@ -207,10 +207,10 @@ struct LokiTests {
 
     @Test("many apps share a stream: labels are bounded, no event is left out")
     func manyApps() throws {
-        let lines = (0..<200).map { #"{"name":"a","app":"app\#($0)"}"# + "\n" }.joined()
+        let lines = (0..<400).map { #"{"name":"a","app":"app\#($0)"}"# + "\n" }.joined()
         let streams = try #require(slice(try encoded(LokiEncoder(), lines))?["streams"]?.elements)
-        #expect(streams.count == 101)
-        #expect(streams.reduce(0) { $0 + ($1["values"]?.elements?.count ?? 0) } == 200)
+        #expect(streams.count == 201)
+        #expect(streams.reduce(0) { $0 + ($1["values"]?.elements?.count ?? 0) } == 400)
         #expect(streams.last?["stream"]?["app"]?.string == "other")
     }
 }

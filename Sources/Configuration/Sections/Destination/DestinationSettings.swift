@@ -148,8 +148,8 @@ extension DestinationSettings: SettingsSection {
         ).only(.format(.ga4)),
         .setting(
             "template_values", \.templateValues, .count(1...10_000),
-            "How many values {app}, {date} and the like may have at a time, where they are in index, subject, topic, labels or"
-                + " key: beyond that, within a day, events are sent as \"other\"."
+            "How many values {app}, {date} and the like may have at a time for an app (for all: twice as many), where they are in"
+                + " index, subject, topic, labels or key: beyond that, within a day, events are sent as \"other\"."
         ).only(.servers),
         .setting(
             "path", \.path, optional: .path,

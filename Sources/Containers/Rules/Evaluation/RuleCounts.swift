@@ -18,7 +18,9 @@ public enum RuleProblem: String, Sendable, CaseIterable {
     case missingKey = "hash_key_missing"
     /// A name that a tag would have set to something that is no name.
     case badName = "not_a_name"
-    /// A push that changed nothing, because the data layer would have grown too large.
+    /// An event that shared a throttle's count with others of its app, because there were too many keys.
+    case crowdedThrottle = "throttle_full"
+    /// A push that changed nothing, because the data layer would have grown too large, or another app's that was given up for it.
     case refusedPush = "data_layer_full"
     /// An event that a tag sent to destinations that are not configured: it went where the configuration says.
     case unknownDestination = "unknown_destination"

@@ -3,7 +3,7 @@ internal import Model
 
 /// How many events each key has had in the present period, for the throttling tags of one container.
 struct Throttles {
-    /// Keys of one tag that are counted by themselves; those beyond share one count.
+    /// Keys of one tag that are counted by themselves; those beyond share one count of their app's.
     static let limit = 1024
 
     private var tables: [Table]
@@ -12,17 +12,43 @@ struct Throttles {
     private struct Table {
         /// The period, counted from 1970 in its own length.
         var period = Int64.min
-        var counts: [UInt64: Int] = [:]
+        var counts: [Key: Int] = [:]
+        var holdings = Holdings()
+
+        /// Whether a key is counted by itself; where there are too many, whoever has most gives up the one with the fewest events.
+        mutating func hasRoom(for key: Key) -> Bool {
+            guard counts[key] == nil else { return true }
+            let room = holdings.take(for: key.holder, of: Throttles.limit)
+            if case .givenUp(let giver) = room {
+                let own = counts.filter { $0.key.holder == giver && $0.key.hash != nil }
+                if let least = own.min(by: { $0.value < $1.value }) { counts[least.key] = nil }
+            }
+            return room != .none
+        }
+    }
+
+    private struct Key: Hashable {
+        let holder: String
+        /// Nil: all that have no count of their own.
+        var hash: UInt64?
     }
 
     init(count: Int) { tables = Array(repeating: Table(), count: count) }
 
     /// Counts an event, unless its key has had all that it may have in the period.
-    mutating func admit(_ key: UInt64, at now: Timestamp, place: Int, events: Int, seconds: Int) -> Bool {
+    ///
+    /// - Parameter crowded: called where the key has no count of its own, because there are too many.
+    mutating func admit(
+        _ hash: UInt64, of app: String, at now: Timestamp, place: Int, events: Int, seconds: Int, crowded: () -> Void
+    ) -> Bool {
         let period = now.milliseconds / 1000 / Int64(seconds)
         if tables[place].period != period { tables[place] = Table(period: period) }
-        var key = key
-        if tables[place].counts[key] == nil, tables[place].counts.count >= Throttles.limit { key = 0 }
+        var key = Key(holder: Holdings.holder(of: app), hash: hash)
+        if !tables[place].hasRoom(for: key) {
+            crowded()
+            // As many apps as there are keys leave none to the next: these share one count.
+            key = Key(holder: tables[place].holdings.count(of: key.holder) > 0 ? key.holder : "", hash: nil)
+        }
         let count = tables[place].counts[key, default: 0]
         guard count < events else { return false }
         tables[place].counts[key] = count + 1
@@ -38,8 +64,9 @@ struct Throttles {
                 .array([
                     .integer(Int(table.period)),
                     .object(
-                        table.counts.sorted { $0.key < $1.key }.map { key, count in
-                            JSONValue.Member(String(key, radix: 16), .integer(count))
+                        table.counts.map { key, count in
+                            let hash = key.hash.map { String($0, radix: 16) } ?? "rest"
+                            return JSONValue.Member("\(hash) \(key.holder)", .integer(count))
                         }),
                 ])
             })
@@ -56,9 +83,12 @@ struct Throttles {
                 let counts = parts[1].members
             else { continue }
             tables[place].period = Int64(period)
-            for member in counts.prefix(Throttles.limit) {
-                guard let key = UInt64(member.key, radix: 16), let count = member.value.integer else { continue }
-                tables[place].counts[key] = count
+            for member in counts.prefix(2 * Throttles.limit) {
+                let words = member.key.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
+                // Those of an earlier version are nobody's.
+                guard words.count == 2, let count = member.value.integer else { continue }
+                let key = Key(holder: String(words[1]), hash: UInt64(words[0], radix: 16))
+                if key.hash == nil || tables[place].hasRoom(for: key) { tables[place].counts[key] = count }
             }
         }
     }

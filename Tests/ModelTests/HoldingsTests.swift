@@ -1,0 +1,42 @@
+import Model
+import Testing
+
+@Suite("Whose the places of a bounded table are")
+struct HoldingsTests {
+    @Test("one app may have all; then whoever has most gives up, until both have as many")
+    func givingUp() {
+        var holdings = Holdings()
+        for _ in 0..<10 { #expect(holdings.take(for: "a", of: 10) == .free) }
+        #expect(holdings.take(for: "a", of: 10) == .none)
+        for _ in 0..<5 { #expect(holdings.take(for: "b", of: 10) == .givenUp(by: "a")) }
+        #expect(holdings.take(for: "b", of: 10) == .none)
+        #expect(holdings.take(for: "c", of: 10) != .none)
+        #expect(holdings.count(of: "c") == 1 && holdings.count(of: "a") + holdings.count(of: "b") == 9)
+        // As many holders as there are places: nobody has more than the next would.
+        var crowded = Holdings()
+        for number in 0..<10 { #expect(crowded.take(for: "\(number)", of: 10) == .free) }
+        #expect(crowded.take(for: "another", of: 10) == .none)
+    }
+
+    @Test("where nobody gives up, each may have half of what the others leave, and so leaves some")
+    func halves() {
+        var holdings = Holdings()
+        func taken(_ app: String) -> Int {
+            var count = 0
+            while holdings.takeFair(for: app, of: 128) { count += 1 }
+            return count
+        }
+        #expect(["a", "b", "c", "d", "e", "f", "g"].map { taken($0) } == [64, 32, 16, 8, 4, 2, 1])
+        holdings.release("a")
+        #expect(taken("h") == 1 && taken("a") == 0)
+        holdings.release("nobody")
+        #expect(holdings.count(of: "b") == 32)
+    }
+
+    @Test("owners without a name beyond the first 65,536 are one for each 65,536; others are their own")
+    func holders() {
+        #expect(
+            ["shop", "uid-65535", "uid-x", "uid-65536", "uid-131071", "uid-131072"].map { Holdings.holder(of: $0) }
+                == ["shop", "uid-65535", "uid-x", "uids-1", "uids-1", "uids-2"])
+    }
+}
