@@ -15,6 +15,8 @@ public final class IntakeFigures: Sendable {
         public var names: [String: NameCount] = [:]
         /// What went to the quarantine, by reason.
         public var quarantined: [QuarantineRecord.Reason: Int] = [:]
+        /// How many files wait for a function's answer or for a place to ask, by function and app.
+        public internal(set) var waiting: [String: [String: Int]] = [:]
         /// What each app has written.
         public var apps: [String: AppCounts] = [:]
 

@@ -44,10 +44,12 @@ struct FunctionRunnerTests {
         Asker(runner: FunctionRunner(definitions, on: loop, failed: { [failures] in failures.add($0) }))
     }
 
-    private func call(_ asker: Asker, _ function: String, _ parameters: JSONValue = [:]) async -> JSONValue {
+    private func call(
+        _ asker: Asker, _ function: String, _ parameters: JSONValue = [:], for app: String = "a"
+    ) async -> JSONValue {
         await withCheckedContinuation { continuation in
             loop.post {
-                asker.runner.call(FunctionCall(function: function, parameters: parameters)) {
+                asker.runner.call(FunctionCall(function: function, parameters: parameters), for: app) {
                     continuation.resume(returning: $0)
                 }
             }
@@ -161,6 +163,40 @@ struct FunctionRunnerTests {
             for await answer in group { #expect(answer == .null) }
         }
         #expect(results(stuck, "stuck") == [.timeout: 4])
+    }
+
+    @Test("tm14: calls wait in one line for each app: whoever had least of the programs' time is next")
+    func turns() async throws {
+        let log = "\(directory.path)/turns"
+        let gate = "\(directory.path)/gate"
+        let command = try program(
+            """
+            read call
+            case $call in
+            *first*) while ! [ -e \(gate) ]; do sleep 0.01; done;;
+            *'"of":"a"'*) echo a >> \(log);;
+            *) echo b >> \(log);;
+            esac
+            echo 1
+            """)
+        let time = ManualTime()
+        let asker = Asker(
+            runner: FunctionRunner(
+                ["look": FunctionSettings(command: command, timeout: .seconds(60))], on: loop, time: time))
+        let answered = Mutex(0)
+        loop.post {
+            for (app, calls) in [("a", ["first", "a", "a", "a"]), ("b", ["b", "b", "b"])] {
+                for (number, of) in calls.enumerated() {
+                    let call = FunctionCall(function: "look", parameters: ["of": .string(of), "n": .integer(number)])
+                    asker.runner.call(call, for: app) { _ in answered.withLock { $0 += 1 } }
+                }
+            }
+        }
+        #expect(await eventually { asker.runner.figures.running["look"] == 1 })
+        time.advance(by: .seconds(10))
+        _ = try program("", "gate")
+        #expect(await eventually { answered.withLock { $0 } == 7 })
+        #expect(readSmall(log) == "b\nb\nb\na\na\na\n")
     }
 
     @Test("tm14: waiting for a place is no part of the timeout: every call runs")

@@ -19,7 +19,7 @@ private final class HeldFunctions: FunctionCaller {
 
     func cachedResult(of call: FunctionCall) -> JSONValue? { nil }
 
-    func call(_ call: FunctionCall, answer: @escaping (JSONValue) -> Void) {
+    func call(_ call: FunctionCall, for app: String, answer: @escaping (JSONValue) -> Void) {
         calls.append(call)
         waiting.append(answer)
     }
@@ -96,8 +96,8 @@ actor RuleHost {
     private var resumed: [String] = []
 
     /// Offers a line; one that is not taken is parked, and stands in `takeResumed` when it is to be offered again.
-    func offer(_ line: String) -> Bool {
-        if take([line]) > 0 { return true }
+    func offer(_ line: String, app: String = "shop") -> Bool {
+        if take([line], app: app) > 0 { return true }
         #expect(intake?.park { self.resumed.append(line) } == true)
         return false
     }
@@ -398,6 +398,23 @@ struct IntakeRuleTests {
         }
     }
 
+    @Test(
+        "tm14: an app whose files wait for a slow function leaves another a place to ask; who waits for what is counted"
+    )
+    func tm14_placesOfApps() async throws {
+        try await withHost { host in
+            try await host.publish(Self.asking, mayCall: ["plan"])
+            for number in 0..<200 { #expect(await !host.offer("{\"name\":\"Ask\(number)\"}")) }
+            #expect(await host.calls().count == 64)
+            #expect(await !host.offer(#"{"name":"AskB"}"#, app: "b"))
+            #expect(await host.calls().last?.parameters == ["event": "AskB"])
+            #expect(await host.counts().waiting == ["plan": ["shop": 200, "b": 1]])
+            await host.answer("paying")
+            #expect(await host.takeResumed().contains(#"{"name":"AskB"}"#))
+            #expect(await host.counts().waiting["plan"]?["b"] == nil)
+        }
+    }
+
     static let calling = """
         {"id": "GTM-1", "version": 1, "rules": {"buy": {"conditions": [{"macro": "event", "equals": "Bought"}]}},
          "tags": [{"name": "tell", "type": "function", "function": "tell", "parameters": {"what": {"macro": "event"}}, "rules": ["buy"]}]}
@@ -457,6 +474,9 @@ struct IntakeRuleTests {
             async let committed: Void = host.commit()
             #expect(await eventually { await host.calls().count == 256 })
             try await committed
+            // Another app's events are read on.
+            #expect(await host.take([lines[0]], app: "b") > 0)
+            try await host.commit()
             // What comes now waits for room, not for a commit.
             #expect(await !host.offer(lines[0]))
             #expect(await host.takeResumed().isEmpty)
@@ -464,7 +484,7 @@ struct IntakeRuleTests {
             #expect(await host.takeResumed() == [lines[0]])
             #expect(await host.take(Array(lines.prefix(44))) == 44 * (lines[0].utf8.count + 1))
             try await host.commit()
-            #expect(await host.calls().count == 300)
+            #expect(await host.calls().count == 301)
         }
     }
 

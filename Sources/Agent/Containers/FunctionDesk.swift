@@ -33,7 +33,7 @@ final class FunctionDesk: Sendable {
     func ask(_ call: FunctionCall, answer: @escaping @Sendable (JSONValue) -> Void) {
         loop.post {
             if let known = self.runner.cachedResult(of: call) { return answer(known) }
-            self.runner.call(call, answer: answer)
+            self.runner.call(call, for: "", answer: answer)
         }
     }
 

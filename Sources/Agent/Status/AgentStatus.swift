@@ -194,6 +194,7 @@ struct AgentStatus: Sendable {
         let own = parts.reader.spool.figures
         spool.files = own.appendFiles + own.waitingDropFiles
         if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
+        if spool.waits == nil { spool.waits = waitsForFunctions }
         spool.secondTries = Dictionary(uniqueKeysWithValues: figures.secondTries.map { ($0.key.rawValue, $0.value) })
         spool.passedOver = figures.passedOver
         spool.places = parts.reader.places.map { ($0.place, $0.reader.figures) }
@@ -202,6 +203,16 @@ struct AgentStatus: Sendable {
             figures.complaints.map { "\($0.path) (owner \($0.ownerName)): \($0.advice)" }
             + complaints(figures, state).compactMap { $0 }
         return spool
+    }
+
+    /// Whose files wait for which function, those of most first; nil for none.
+    private var waitsForFunctions: String? {
+        let waits = parts.intakes.spool.counts.waiting.flatMap { function, apps in
+            apps.map {
+                (files: $0.value, text: "\(HumanText.plural($0.value, "file")) of \($0.key) for function \(function)")
+            }
+        }.sorted { ($1.files, $0.text) < ($0.files, $1.text) }
+        return waits.isEmpty ? nil : waits.prefix(4).map(\.text).joined(separator: ", ")
     }
 
     /// What else a person should fix.

@@ -28,7 +28,9 @@ public protocol FunctionCaller: AnyObject {
 
     /// Asks the function.
     ///
-    /// - Parameter answer: is called exactly once, never before this returns: with the result, or with null after an unknown
-    ///   name, a timeout, an exit code or bad JSON, which the caller has counted by then.
-    func call(_ call: FunctionCall, answer: @escaping (JSONValue) -> Void)
+    /// - Parameters:
+    ///   - app: for whose event: apps whose calls wait take turns.
+    ///   - answer: is called exactly once, never before this returns: with the result, or with null after an unknown
+    ///     name, a timeout, an exit code or bad JSON, which the caller has counted by then.
+    func call(_ call: FunctionCall, for app: String, answer: @escaping (JSONValue) -> Void)
 }

@@ -14,7 +14,7 @@ public final class FunctionRunner: FunctionCaller {
     /// The most that a function is given, in bytes.
     static let largestRequest = 64 << 10
     /// Calls of one function that may wait for a place: all that the intake lets wait, and some more.
-    static let mostWaiting = 384
+    static let mostWaiting = 768
 
     private struct Cached {
         let value: JSONValue
@@ -27,14 +27,16 @@ public final class FunctionRunner: FunctionCaller {
     private final class Running {
         let call: FunctionCall
         let request: [UInt8]
+        let holder: String
         var answers: [(JSONValue) -> Void]
         var process: FunctionProcess?
         var timer: EventLoop.TimerID?
         var started: BootInstant?
 
-        init(_ call: FunctionCall, _ request: [UInt8], _ answer: @escaping (JSONValue) -> Void) {
+        init(_ call: FunctionCall, _ request: [UInt8], _ holder: String, _ answer: @escaping (JSONValue) -> Void) {
             self.call = call
             self.request = request
+            self.holder = holder
             answers = [answer]
         }
     }
@@ -48,6 +50,10 @@ public final class FunctionRunner: FunctionCaller {
     private var isStopped = false
     private var active: [String: [Running]] = [:]
     private var waiting: [String: [Running]] = [:]
+    /// How long programs ran for each app of late; whoever had least is next.
+    private var spent: [String: Duration] = [:]
+    /// What the app had that was last in turn: one that comes anew has had as much, whenever it was there before.
+    private var level = Duration.zero
     private let published = Mutex(FunctionFigures())
     private let observe: (String, Duration) -> Void
     private let failed: (FunctionFailure) -> Void
@@ -101,7 +107,7 @@ public final class FunctionRunner: FunctionCaller {
     }
 
     /// Asks a function; the answer comes on the loop, never before this returns.
-    public func call(_ call: FunctionCall, answer: @escaping (JSONValue) -> Void) {
+    public func call(_ call: FunctionCall, for app: String, answer: @escaping (JSONValue) -> Void) {
         guard !isStopped else { return refuse(call, .notStarted, answer) }
         guard let definition = definitions[call.function] else { return refuse(call, .unknown, answer) }
         // The same question twice at once is asked once, where its answer would serve again anyway.
@@ -117,7 +123,8 @@ public final class FunctionRunner: FunctionCaller {
         }
         let request = Array("\(call.request)\n".utf8)
         guard request.count <= FunctionRunner.largestRequest else { return refuse(call, .tooLarge, answer) }
-        let running = Running(call, request, answer)
+        let running = Running(call, request, Holdings.holder(of: app), answer)
+        spent[running.holder] = max(spent[running.holder] ?? level, level)
         waiting[call.function, default: []].append(running)
         // Never before this call returns: whoever asks may not be ready for the answer yet.
         later { $0.startNext(of: call.function) }
@@ -139,8 +146,11 @@ public final class FunctionRunner: FunctionCaller {
             for call in waiting[function, default: []] { finish(call, .unknown, .null) }
             return
         }
-        while active[function, default: []].count < definition.parallel, let next = waiting[function]?.first {
-            waiting[function]?.removeFirst()
+        while active[function, default: []].count < definition.parallel,
+            let next = waiting[function]?.min(by: { spent[$0.holder] ?? level < spent[$1.holder] ?? level })
+        {
+            waiting[function]?.removeAll { $0 === next }
+            level = max(level, spent[next.holder] ?? level)
             start(next, definition)
         }
         publishRunning(function)
@@ -169,8 +179,10 @@ public final class FunctionRunner: FunctionCaller {
     }
 
     private func ended(_ call: Running, _ end: FunctionProcess.End) {
-        if let started = call.started, definitions[call.call.function] != nil {
-            observe(call.call.function, time.bootTime - started)
+        if let started = call.started {
+            let duration = time.bootTime - started
+            spent[call.holder, default: level] += duration
+            if definitions[call.call.function] != nil { observe(call.call.function, duration) }
         }
         switch end {
         case .printed(let bytes):
@@ -201,6 +213,7 @@ public final class FunctionRunner: FunctionCaller {
         call.process = nil
         active[function]?.removeAll { $0 === call }
         waiting[function]?.removeAll { $0 === call }
+        if active.values.allSatisfy(\.isEmpty), waiting.values.allSatisfy(\.isEmpty) { spent = [:] }
         let answers = call.answers
         call.answers = []
         publishRunning(function)

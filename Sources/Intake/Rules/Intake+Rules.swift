@@ -56,9 +56,9 @@ extension Intake {
     /// - Returns: as `take`.
     func push(_ line: UnsafeRawBufferPointer, by rules: IntakeRules, app: String, at now: Timestamp) -> Bool {
         guard kind == .spool else { return true }
-        guard !calls.isFull else { return stop(at: .fullCalls) }
+        guard !calls.isFull(for: app) else { return stop(at: .fullCalls) }
         if case .needs = rules.push(line, app: app, at: now) { return stop(at: .question) }
-        calls.add(rules.engine.calls)
+        calls.add(rules.engine.calls, of: app)
         return true
     }
 
@@ -69,7 +69,7 @@ extension Intake {
         _ verdict: Verdict, by rules: IntakeRules, _ place: Int, _ source: SpoolSource, _ offset: Int64,
         at now: Timestamp
     ) -> Bool {
-        guard !calls.isFull else { return stop(at: .fullCalls) }
+        guard !calls.isFull(for: source.app) else { return stop(at: .fullCalls) }
         scratch.removeAll(keepingCapacity: 1 << 20)
         pass.write(into: &scratch)
         let fate = rules.apply(
@@ -87,7 +87,7 @@ extension Intake {
     ) {
         if fate == .tooLarge { return keepMadeTooLarge(rules, source, offset) }
         pending.read += 1
-        calls.add(rules.engine.calls)
+        calls.add(rules.engine.calls, of: source.app)
         let priority = isBackfill ? .normal : rules.engine.priority
         let place = rules.engine.destinations.map { self.place(of: $0, else: place) } ?? place
         let route = routes[place]

@@ -19,12 +19,20 @@ public final class IntakeRules: @unchecked Sendable {
     private var answers: [FunctionCall: JSONValue] = [:]
     private var used: [FunctionCall] = []
     private var asked: Set<FunctionCall> = []
-    /// The question that the last event waits for.
-    private var needed: FunctionCall?
-    private var waiters: [(question: FunctionCall?, body: () -> Void)] = []
+    private var holdings = Holdings()
+    /// What the last event waits for.
+    private var needed: Need?
+    private var waiters: [(need: Need, body: () -> Void)] = []
 
-    /// Questions that are open at once; files that want more wait for a place.
-    private static let mostAsked = 64
+    /// A question that an event waits for, or for a place to ask it.
+    private struct Need {
+        let call: FunctionCall
+        let app: String
+        var isAsked: Bool
+    }
+
+    /// Questions that are open at once, half of them of one app; files that want more wait for a place.
+    private static let mostAsked = 128
     /// Answers that are kept for events that never came again (their file is gone, or was cut).
     private static let mostAnswers = 1024
 
@@ -83,12 +91,12 @@ public final class IntakeRules: @unchecked Sendable {
         finish(
             engine.apply(
                 to: line, app: app, priority: priority, at: now, largest: largest, isPushed: !isOld
-            ) { self.result(of: $0) ?? (isNow ? .null : nil) })
+            ) { self.result(of: $0) ?? (isNow ? .null : nil) }, app)
     }
 
     /// Takes a push into the data layer; as `apply`.
     func push(_ line: UnsafeRawBufferPointer, app: String, at now: Timestamp) -> RuleEngine.Fate {
-        finish(engine.push(line, app: app, at: now) { self.result(of: $0) })
+        finish(engine.push(line, app: app, at: now) { self.result(of: $0) }, app)
     }
 
     private func result(of call: FunctionCall) -> JSONValue? {
@@ -100,14 +108,11 @@ public final class IntakeRules: @unchecked Sendable {
         return functions.cachedResult(of: call)
     }
 
-    private func finish(_ fate: RuleEngine.Fate) -> RuleEngine.Fate {
+    private func finish(_ fate: RuleEngine.Fate, _ app: String) -> RuleEngine.Fate {
         if case .needs(let calls) = fate {
             used = []
             // What else it needs it will say when this is answered.
-            needed = calls.first
-            if let call = needed, !asked.contains(call) {
-                if asked.count < IntakeRules.mostAsked { ask(call) } else { needed = nil }
-            }
+            needed = calls.first.map { Need(call: $0, app: app, isAsked: asked.contains($0) || ask($0, for: app)) }
             return fate
         }
         if !used.isEmpty {
@@ -117,24 +122,34 @@ public final class IntakeRules: @unchecked Sendable {
         return fate
     }
 
-    private func ask(_ call: FunctionCall) {
+    /// Asks a question, unless there is no place for one more of its app.
+    private func ask(_ call: FunctionCall, for app: String) -> Bool {
+        let holder = Holdings.holder(of: app)
+        guard holdings.takeFair(for: holder, of: IntakeRules.mostAsked) else { return false }
         asked.insert(call)
-        functions?.call(call) { [self] answer in
+        functions?.call(call, for: app) { [self] answer in
             asked.remove(call)
+            holdings.release(holder)
             if answers.count >= IntakeRules.mostAnswers { answers = [:] }
             answers[call] = answer
             wake(after: call)
         }
+        return true
     }
 
     /// Wakes the sources that wait for the answer, and for each free place one that waits for a place: each reads its file again.
     private func wake(after answered: FunctionCall) {
-        var places = asked.isEmpty ? Int.max : IntakeRules.mostAsked - asked.count
+        // When nothing is asked, nothing will wake those that are left.
+        let most = asked.isEmpty ? Int.max : IntakeRules.mostAsked
+        var places = holdings
         var woken: [() -> Void] = []
-        waiters.removeAll { question, body in
-            guard question == answered || question == nil && places > 0 else { return false }
-            if question == nil { places -= 1 }
+        waiters.removeAll { need, body in
+            guard
+                need.isAsked
+                    ? need.call == answered : places.takeFair(for: Holdings.holder(of: need.app), of: most)
+            else { return false }
             woken.append(body)
+            count(need, -1)
             return true
         }
         for body in woken { body() }
@@ -142,5 +157,16 @@ public final class IntakeRules: @unchecked Sendable {
 
     /// Calls `body` when the event that the last `needs` was about is worth offering again: its question was answered, or
     /// there is room for one. Never before this returns.
-    func whenAnswered(_ body: @escaping () -> Void) { waiters.append((needed, body)) }
+    func whenAnswered(_ body: @escaping () -> Void) {
+        guard let needed else { return }
+        waiters.append((needed, body))
+        count(needed, 1)
+    }
+
+    private func count(_ need: Need, _ change: Int) {
+        figures?.update {
+            let files = $0.waiting[need.call.function]?[need.app] ?? 0
+            $0.waiting[need.call.function, default: [:]][need.app] = files + change > 0 ? files + change : nil
+        }
+    }
 }

@@ -15,7 +15,8 @@ final class TagCalls {
     private var running = 0
     /// Calls that may be made, in their order.
     private var due: [Int] = []
-    private var calls: [Int: FunctionCall] = [:]
+    private var calls: [Int: (call: FunctionCall, app: String)] = [:]
+    private var holdings = Holdings()
     /// Those of them that no commit holds yet.
     private var newCalls: [Int] = []
     private var last = 0
@@ -26,32 +27,39 @@ final class TagCalls {
     ///   - functions: runs functions; without one no call is made or remembered.
     ///   - name: of an intake beside the spool's, in what is remembered; nil for the spool's. The others have fewer calls, because they
     ///     wait at the same functions.
-    ///   - most: calls that may wait; reading stops while there are more. A piece of an old file is taken as a whole, however many
-    ///     calls it asks for.
+    ///   - most: calls that may wait, half of them for one app; while there are more, no event of it that may call is read. A piece
+    ///     of an old file is taken as a whole, however many calls it asks for.
     init(_ functions: (any FunctionCaller)?, aside name: String?, most: Int? = nil) {
         self.functions = functions
-        self.most = most ?? (name == nil ? 256 : 32)
-        atOnce = name == nil ? 256 : 16
+        self.most = most ?? (name == nil ? 512 : 64)
+        atOnce = name == nil ? 512 : 16
         memoryName = name.map { "calls/\($0)" } ?? "calls"
     }
 
     /// How many calls wait, for a commit or for an answer.
     var count: Int { calls.count }
 
-    /// Whether so many calls wait that no event more is to be taken.
-    var isFull: Bool { calls.count >= most }
+    /// Whether so many calls wait that no event more of an app is to be taken.
+    func isFull(for app: String) -> Bool {
+        !calls.isEmpty && !holdings.hasFairRoom(for: Holdings.holder(of: app), of: most)
+    }
 
     var hasNew: Bool { !newCalls.isEmpty }
 
     /// Notes what the tags of an event ask for.
-    func add(_ wanted: [FunctionCall]) {
+    func add(_ wanted: [FunctionCall], of app: String) {
         guard !wanted.isEmpty, functions != nil else { return }
         for call in wanted {
-            last += 1
-            calls[last] = call
+            note(call, app)
             newCalls.append(last)
         }
         isChanged = true
+    }
+
+    private func note(_ call: FunctionCall, _ app: String) {
+        last += 1
+        calls[last] = (call, app)
+        holdings.add(Holdings.holder(of: app))
     }
 
     /// Calls `body` once there is room again; never before this returns.
@@ -80,9 +88,9 @@ final class TagCalls {
     private func startDue() {
         while running < atOnce, !due.isEmpty {
             let number = due.removeFirst()
-            guard let call = calls[number] else { continue }
+            guard let (call, app) = calls[number] else { continue }
             running += 1
-            functions?.call(call) { [self] _ in
+            functions?.call(call, for: app) { [self] _ in
                 running -= 1
                 forget([number])
                 startDue()
@@ -92,8 +100,12 @@ final class TagCalls {
 
     /// Forgets calls: they were made, or their events were not stored.
     func forget(_ numbers: [Int]) {
-        for number in numbers where calls.removeValue(forKey: number) != nil { isChanged = true }
-        guard !isFull else { return }
+        for number in numbers {
+            guard let (_, app) = calls.removeValue(forKey: number) else { continue }
+            isChanged = true
+            holdings.release(Holdings.holder(of: app))
+        }
+        guard calls.count < most else { return }
         let waiters = roomWaiters
         roomWaiters = []
         for waiter in waiters { waiter() }
@@ -105,7 +117,9 @@ final class TagCalls {
     func takeMemory() -> [String: [UInt8]?] {
         guard isChanged else { return [:] }
         isChanged = false
-        let waiting = calls.sorted { $0.key < $1.key }.map(\.value.request)
+        let waiting = calls.sorted { $0.key < $1.key }.map { _, waiting in
+            JSONValue.object((waiting.call.request.members ?? []) + [JSONValue.Member("app", .string(waiting.app))])
+        }
         let bytes: [UInt8]? = waiting.isEmpty ? nil : Array(JSONValue.array(waiting).description.utf8)
         return [memoryName: bytes]
     }
@@ -119,8 +133,7 @@ final class TagCalls {
         else { return [] }
         for request in requests {
             guard let name = request["function"]?.string, let parameters = request["parameters"] else { continue }
-            last += 1
-            calls[last] = FunctionCall(function: name, parameters: parameters)
+            note(FunctionCall(function: name, parameters: parameters), request["app"]?.string ?? "")
         }
         return calls.keys.sorted()
     }
