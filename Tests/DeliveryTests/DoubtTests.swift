@@ -135,6 +135,32 @@ struct DoubtTests {
         }
     }
 
+    @Test(
+        "28.1: where one app's events are all bad, others' tell that the destination accepts again",
+        arguments: ScriptedReceiver.Manner.allCases)
+    func oneBadApp(manner: ScriptedReceiver.Manner) {
+        var world = world(manner, bad: [])
+        world.store.apps = 5
+        func receiver(refusesAll: Bool) {
+            world.answer = { _, sent in
+                let receiver = ScriptedReceiver(
+                    manner: manner, bad: Set(sent.events.filter { $0 % 5 == 0 }), refusesAll: refusesAll)
+                return (.milliseconds(150), receiver.answer(sent))
+            }
+        }
+        receiver(refusesAll: false)
+        world.accept(100)
+        world.run(.seconds(60))
+        receiver(refusesAll: true)
+        world.accept(1_000)
+        world.run(.seconds(60))
+        receiver(refusesAll: false)
+        world.run(.seconds(31))
+        #expect(world.main.hold == nil)
+        world.run(.seconds(60))
+        #expect((1...1_100).allSatisfy { $0 % 5 == 0 || world.store.acknowledged[$0] == 1 })
+    }
+
     @Test("what was set aside goes once the destination takes one of it", arguments: ScriptedReceiver.Manner.allCases)
     func mindChanged(manner: ScriptedReceiver.Manner) {
         var world = world(manner, bad: Set(101...400))

@@ -28,8 +28,7 @@ extension DestinationMachine {
     mutating func doubt(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) {
         let now = answer.now
         var batch = batch
-        batch.rejectedAt = now.boot
-        batch.notBefore = now.boot
+        (batch.rejectedAt, batch.notBefore) = (now.boot, now.boot)
         giveBack(batch, answer.number)
         if hold == nil || answer.isProbe && hold?.doubt == nil {
             hold = Hold(
@@ -38,12 +37,9 @@ extension DestinationMachine {
         }
         guard let doubt = hold?.doubt else { return }
         let isOver = doubt.began + DestinationMachine.patience <= now.boot
-        guard isOver || !hasUntried(since: doubt.began) else {
-            hold?.nextProbe = now.boot
-            return
-        }
-        let wait = min(probeWait(), DestinationMachine.step)
-        if answer.isProbe || hold?.nextProbe ?? now.boot <= now.boot { hold?.nextProbe = now.boot + wait }
+        let isPatient = !isOver && hasUntried(since: doubt.began)
+        let wait = isPatient ? .zero : min(probeWait(), DestinationMachine.step)
+        if isPatient || answer.isProbe || hold?.nextProbe ?? now.boot <= now.boot { hold?.nextProbe = now.boot + wait }
         guard isOver, !doubt.isAnnounced else { return }
         hold?.doubt?.isAnnounced = true
         effects.append(.note(name, .held(failure, probeIn: wait)))
@@ -61,9 +57,14 @@ extension DestinationMachine {
         // In order, only the rejected event itself is passed by what comes after it.
         if options.order != .free { return firstInOrder(untriedSince: doubt.began) }
         if !prefersPieces, let new = fresh(isFree: false) { return new }
-        let known = tracked.values.filter { isUntried($0, since: doubt.began) }.min(by: TrackedBatch.isRested)
-        if let known { return .again(known.header.id, isProbe: true) }
-        return fresh(isFree: true) ?? fresh(isFree: false)
+        // One app after another: of one, all may be bad.
+        let last = tracked.values.max(by: TrackedBatch.isRested)?.app ?? ""
+        let known = tracked.values.filter { isUntried($0, since: doubt.began) }.min {
+            let (left, right) = ($0.app ?? "", $1.app ?? "")
+            return left == right
+                ? TrackedBatch.isRested($0, $1) : (left <= last ? 1 : 0, left) < (right <= last ? 1 : 0, right)
+        }
+        return known.map { .again($0.header.id, isProbe: true) } ?? fresh(isFree: true) ?? fresh(isFree: false)
     }
 
     /// What was not offered yet: new events, or a batch that is free since a restart.

@@ -35,6 +35,7 @@ extension DestinationMachine {
         case .none:
             attempts[number] = nil
             storeFailures = 0
+            if attempt.isProbe, hold?.doubt != nil { hold?.nextProbe = now.boot + DestinationMachine.step }
             if attempt.wishedBatch == nil { noteEmpty(attempt.priority, at: now) }
         case .batch(let header):
             take(header, for: number, attempt, wish, gate, at: now)
