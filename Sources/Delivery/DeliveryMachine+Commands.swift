@@ -2,8 +2,6 @@ internal import EventLoops
 internal import Model
 
 extension DeliveryMachine {
-    // MARK: Beginning
-
     /// Begins a drain with a time, a dispatch without one.
     mutating func begin(_ id: CommandID?, _ name: DestinationName?, timeout: Duration? = nil, at now: Moment) {
         let names = (name.map { [$0] } ?? destinations.keys).filter {
@@ -20,8 +18,6 @@ extension DeliveryMachine {
             deadline: timeout.map { now.boot + $0 }, destinations: names, open: isTimedOut ? [] : Set(names),
             isTimedOut: isTimedOut)
     }
-
-    // MARK: Ending
 
     mutating func cancel(_ id: CommandID) {
         guard let command = commands.removeValue(forKey: id) else { return }
@@ -46,8 +42,6 @@ extension DeliveryMachine {
         let isShared = commands.contains { $0.key != id && !$0.value.isTimedOut && $0.value.open.contains(name) }
         if !isShared { destinations.update(name) { $0.stopPush() } }
     }
-
-    // MARK: Telling
 
     /// Reports how requests of a destination ended, and that its push is over.
     mutating func tellCommands(of name: DestinationName) {

@@ -29,8 +29,6 @@ extension DeliveryMachine {
         effects.append(.note(key.destination, .resumed(token: key.token)))
     }
 
-    // MARK: Network and interval
-
     mutating func setNetwork(_ on: Bool, at now: Moment) {
         guard on != isNetworkOn else { return }
         isNetworkOn = on

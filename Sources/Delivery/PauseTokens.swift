@@ -42,8 +42,6 @@ struct PauseTokens: Sendable {
         holds.filter { $0.value.map { $0 <= now } ?? false }.map(\.key)
     }
 
-    // MARK: Beyond a restart
-
     /// The switch's name: the destination (none for all) and the token.
     static func switchName(_ key: Key) -> String { "\(prefix)\(key.destination?.text ?? "")/\(key.token)" }
 

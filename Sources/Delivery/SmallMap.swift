@@ -43,8 +43,6 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
 
     func contains(_ key: Key) -> Bool { index(of: key) != nil }
 
-    // MARK: Where they are
-
     // An array's own subscript may copy what it hands out, a buffer's never does.
 
     /// Changes a value in place; does nothing when there is none.

@@ -118,8 +118,6 @@ public enum TimestampText {
         return Timestamp(nanoseconds: whole.multipliedSaturating(by: unit).addingSaturating(fraction))
     }
 
-    // MARK: The calendar
-
     @inline(__always)
     private static func two(_ p: UnsafePointer<UInt8>) -> Int? {
         let tens = p[0] &- UInt8(ascii: "0")

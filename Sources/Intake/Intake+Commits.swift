@@ -7,8 +7,6 @@ public import Model
 
 /// How what was taken becomes durable.
 extension Intake {
-    // MARK: Chunks
-
     func close(_ chunk: OpenChunk, _ route: Route, isFull: Bool) {
         do throws(FrameError) {
             let made = try chunk.close(for: route, isFull: isFull, with: &compressors)
@@ -41,8 +39,6 @@ extension Intake {
                 NotStored(priority: priority, destinations: destinations, fate: fate, events: events))
         }
     }
-
-    // MARK: Commits
 
     /// Returns when what was committed before survives a power cut.
     public func persist() async throws { try await store.sync() }

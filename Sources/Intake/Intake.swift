@@ -176,8 +176,6 @@ public final class Intake: SpoolSink {
         return true
     }
 
-    // MARK: Lines
-
     /// Takes whole lines; what is not taken is offered again.
     func takeLines(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
         obstacle = nil

@@ -41,8 +41,6 @@ struct JournalHandle: ~Copyable {
         }
     }
 
-    // MARK: Finding entries
-
     /// Lets the index find the entries that have all matches of one of the groups.
     func match(_ groups: [[String]]) throws(JournalError) {
         for (number, group) in groups.enumerated() {
@@ -80,8 +78,6 @@ struct JournalHandle: ~Copyable {
     /// Goes to the entry before; false at the beginning.
     func previous() throws(JournalError) -> Bool { try checked(cjournal_previous(raw)) > 0 }
 
-    // MARK: The entry
-
     /// Where it is; by its time, all before it was looked at.
     var position: JournalPosition? {
         var cursor: UnsafeMutablePointer<CChar>?
@@ -116,8 +112,6 @@ struct JournalHandle: ~Copyable {
         guard cjournal_times(raw, &from, &until) > 0 else { return nil }
         return (JournalHandle.time(from), JournalHandle.time(until))
     }
-
-    // MARK: News
 
     /// Readable when something has changed. The journal's own: not to be closed.
     func descriptor() throws(JournalError) -> Int32 { try checked(cjournal_descriptor(raw)) }

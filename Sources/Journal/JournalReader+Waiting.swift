@@ -6,8 +6,6 @@ internal import Synchronization
 
 /// How the reader waits, and what it says.
 extension JournalReader {
-    // MARK: Waiting
-
     /// What the paths of the directories lead to now, by device and number; nil: to none.
     var directoryIDs: [[UInt64]?] {
         JournalFiles.directories(options.directory).map { FileStatus($0).map { [$0.device, $0.inode] } }
@@ -52,8 +50,6 @@ extension JournalReader {
         loop.forget(open.descriptor)
         self.open = nil
     }
-
-    // MARK: What it says
 
     func note(_ piece: JournalPiece) {
         published.withLock {

@@ -87,8 +87,6 @@ public final class StandardErrorLog: LogSink {
         }
     }
 
-    // MARK: On the loop's thread
-
     private func needsLoop(_ state: borrowing State) -> Bool {
         guard state.loop != nil else { return false }
         if state.pipe.isWaiting && !state.watching { return true }
@@ -120,8 +118,6 @@ public final class StandardErrorLog: LogSink {
             }
         }
     }
-
-    // MARK: Lines
 
     private func put(_ message: LogMessage, _ pipe: inout LogPipe) {
         pipe.write(formatter.line(message, at: time.wallTime, as: format), told: missing)

@@ -42,8 +42,6 @@ public struct SpoolFigures: Sendable, Equatable {
         }
     }
 
-    // MARK: Now
-
     /// The spool's directory as it was opened; nil before.
     public var root: Root?
     /// Directories that are read.
@@ -88,8 +86,6 @@ public struct SpoolFigures: Sendable, Equatable {
         /// Descriptors, of the process.
         public var limit: Int
     }
-
-    // MARK: Since the start
 
     /// Bytes handed over.
     public var bytesRead: ByteCount = 0

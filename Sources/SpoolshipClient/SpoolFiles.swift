@@ -48,8 +48,6 @@ struct SpoolFiles {
         adoptLeftovers()
     }
 
-    // MARK: Writing
-
     /// Begins or ends keeping back.
     mutating func hold(_ wanted: Bool) throws(AnalyticsError) {
         guard wanted != isHolding else { return }
@@ -126,8 +124,6 @@ struct SpoolFiles {
         }
         try syncDirectory()
     }
-
-    // MARK: System calls
 
     private func create(_ path: String, orTake: Bool = false) throws(AnalyticsError) -> Int32 {
         let mode = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW

@@ -40,8 +40,6 @@ public struct TimeZoneRules: Sendable, Equatable {
         self.init(name: name, file: file)
     }
 
-    // MARK: From instants to local time
-
     /// How far local time is ahead of UTC at an instant, in seconds.
     public func offset(at time: Timestamp) -> Int { span(at: time).offset }
 
@@ -62,8 +60,6 @@ public struct TimeZoneRules: Sendable, Equatable {
         return LocalDate(dayNumber: Int(local.floored(by: 86_400).quotient))
     }
 
-    // MARK: From local time to instants
-
     /// The instant of a local date and time.
     ///
     /// A time that the clocks skip is the first instant after the gap; one that comes twice is the earlier (ga08).
@@ -79,8 +75,6 @@ public struct TimeZoneRules: Sendable, Equatable {
             span = self.span(at: span.until)
         }
     }
-
-    // MARK: The rules
 
     private typealias Span = (offset: Int, from: Int64, until: Int64)
 

@@ -47,6 +47,29 @@ extension EndToEnd {
             #expect(try bench.figures().total("spoolship_events_read_total") == 7010)
         }
 
+        @Test(
+            "31: root follows no user's link to what the user may not read", .enabled(if: geteuid() == 0),
+            arguments: [true, false])
+        func usersLinks(isDirectoryLinked: Bool) throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            let (home, secret) = ("\(bench.path)/home", "\(bench.path)/secret")
+            for directory in [home, secret] { try #require(mkdir(directory, 0o755) == 0) }
+            try write(old(0..<5), to: "\(secret)/a.jsonl")
+            try #require(chmod("\(secret)/a.jsonl", 0o600) == 0 && chmod(bench.path, 0o755) == 0)
+            try write(old(5..<10), to: "\(home)/b.jsonl")
+            try #require(chown("\(home)/b.jsonl", 65_001, 65_001) == 0 && chown(home, 65_001, 65_001) == 0)
+            let link = isDirectoryLinked ? "\(home)/logs" : "\(home)/a.jsonl"
+            try #require(symlink(isDirectoryLinked ? secret : "\(secret)/a.jsonl", link) == 0)
+            try bench.startAgent()
+            let refused = try bench.command(
+                "run", "--once", isDirectoryLinked ? "\(link)/a.jsonl" : link, "--app", "shop")
+            #expect(refused.code == 77 && refused.text.contains("with the rights of"), "\(refused)")
+            let taken = try bench.command("run", "--once", "\(home)/b.jsonl", "--app", "shop")
+            #expect(taken.code == 0, "\(taken)")
+            try bench.waitUntilDelivered(5)
+        }
+
         @Test("everything else goes first: old events wait while others do, and say so")
         func afterEverythingElse() throws {
             let bench = try Workbench()

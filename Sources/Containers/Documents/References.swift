@@ -71,8 +71,6 @@ struct References {
         }
     }
 
-    // MARK: Chains
-
     /// Follows each macro to those it needs; a macro met on the way to itself is a mistake.
     private func checkChains() throws(ContainerError) {
         var depths: [String: Int] = [:]

@@ -79,8 +79,6 @@ struct WantedValues {
         return (key, slot, nil)
     }
 
-    // MARK: Setting
-
     /// What sets them in a line.
     mutating func edits(in base: UnsafePointer<UInt8>, to end: Int, most: Int) -> Edits {
         var edits = Edits(most: most)

@@ -114,8 +114,6 @@ extension HTTPServer {
         }
     }
 
-    // MARK: Streams
-
     // What a handler writes bit by bit waits here, bounded, until the client has taken it.
 
     /// Takes a stream's next bytes; returns when there is room for more, false when the client is gone.

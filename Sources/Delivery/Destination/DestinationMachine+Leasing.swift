@@ -146,8 +146,6 @@ extension DestinationMachine {
         effects.append(.release(batch.header.id))
     }
 
-    // MARK: Settling
-
     /// Tells the queue how the attempt's batch ended; its place is free once the queue knows.
     mutating func settle(_ number: UInt64, _ settlement: Settlement, children: [TrackedBatch] = []) {
         attempts.update(number) { $0.settle(settlement, children) }
@@ -173,8 +171,6 @@ extension DestinationMachine {
         }
         if attempt.isPushed { ends.append(nil) }
     }
-
-    // MARK: Stopping
 
     /// Gives up all attempts, except where the queue is being told how a batch ended: batches stay in it as they are.
     mutating func cutAll() {

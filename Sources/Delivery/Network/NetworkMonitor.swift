@@ -82,8 +82,6 @@ public actor NetworkMonitor: LoopActor {
         look()
     }
 
-    // MARK: Looking
-
     /// Looks then, or earlier if that is planned already.
     private func arm(at point: BootInstant) {
         if let timer {

@@ -47,8 +47,6 @@ struct DistinctNames: ~Copyable {
         isChanged = true
     }
 
-    // MARK: Memory
-
     /// The day and its names, for the next start; nil when there are none.
     func saved() -> [UInt8]? {
         guard count > 0 else { return nil }
@@ -76,8 +74,6 @@ struct DistinctNames: ~Copyable {
         }
         isChanged = false
     }
-
-    // MARK: The table
 
     /// Eight bytes at a time, the last ones again with those before them where the length is no multiple of eight.
     @inline(__always)

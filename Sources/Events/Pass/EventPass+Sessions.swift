@@ -167,8 +167,6 @@ extension EventPass {
         return Array(UnsafeBufferPointer(start: text, count: EventIDs.length))
     }
 
-    // MARK: Producers
-
     private mutating func automaticPlace() -> Int {
         if let member = processMember() {
             let text = UnsafeRawBufferPointer(start: base + member.value, count: member.end - member.value)

@@ -92,8 +92,6 @@ extension EventPass {
         return isText(member, "data_layer") ? .dataLayer : .other
     }
 
-    // MARK: The name
-
     /// The event's name as UTF-8 text; nil, with the problem noted, when it has none. Valid until the next line.
     @inline(__always)
     private mutating func eventName(_ type: EventType) -> UnsafeBufferPointer<UInt8>? {

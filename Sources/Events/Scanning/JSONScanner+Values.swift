@@ -1,7 +1,5 @@
 /// The parts of JSON below the members: white space, numbers, literals, nested values.
 extension JSONScanner {
-    // MARK: White space
-
     /// Steps over white space; returns the byte it stands at then.
     @inline(__always)
     mutating func space(_ p: inout Pointer) -> UInt8 {
@@ -33,8 +31,6 @@ extension JSONScanner {
             }
         }
     }
-
-    // MARK: Other values
 
     /// Steps over a value that is not a string; `depth` is the level that an opening bracket here would begin.
     @inline(never)

@@ -77,8 +77,6 @@ public final class IntakeRules: @unchecked Sendable {
 
     func publish() { figures?.update { $0.rules = engine.counts } }
 
-    // MARK: Events
-
     /// Applies what is in force; on `needs` a function has been asked, and the event is to be offered again `whenAnswered`.
     ///
     /// - Parameters:

@@ -65,8 +65,6 @@ final class TagCalls {
     /// Calls `body` once there is room again; never before this returns.
     func whenRoom(_ body: @escaping () -> Void) { roomWaiters.append(body) }
 
-    // MARK: Commits
-
     /// The calls that the next commit makes durable: `start` them when it is, `forget` them when it never will be.
     func takeNew() -> [Int] {
         defer { newCalls = [] }
@@ -110,8 +108,6 @@ final class TagCalls {
         roomWaiters = []
         for waiter in waiters { waiter() }
     }
-
-    // MARK: Memory
 
     /// What must be durable with the events that were taken.
     func takeMemory() -> [String: [UInt8]?] {

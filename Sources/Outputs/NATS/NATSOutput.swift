@@ -97,8 +97,6 @@ public actor NATSOutput: MeasuredOutput {
         return refusal.failure ?? Failure(kind: .connect, message: "there is no route to the server")
     }
 
-    // MARK: Messages
-
     /// All of a batch, or what of it goes to one subject: under its id, or that and the subject.
     private func message(of part: BatchPart) throws(OutputError) -> NATSMessage {
         let header = part.batch.header
@@ -112,7 +110,8 @@ public actor NATSOutput: MeasuredOutput {
         let events = try EventView.all(try builder.lines(of: batch))
         let subjects = try templates.fill(for: batch.header) { events }
         return events.enumerated().map { index, event in
-            let id = NATSOutput.messageID(event.stableID(in: batch.header.id, at: index))
+            // A stream knows ids, whatever the subjects: another destination's message for the event is no repeat.
+            let id = NATSOutput.messageID("\(event.stableID(in: batch.header.id, at: index))/\(subjects[index][0])")
             var headers = headers(id: id, type: "application/json", compression: .none)
             headers.append(contentsOf: "\r\n".utf8)
             return NATSMessage(subject: subjects[index][0], headers: headers, payload: Array(event.line))
@@ -133,8 +132,6 @@ public actor NATSOutput: MeasuredOutput {
         let isPlain = (1...256).contains(id.utf8.count) && id.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
         return isPlain ? id : SHA256.hexadecimal(Array(id.utf8))
     }
-
-    // MARK: Outcomes
 
     /// A batch may be stored already, and the stream may have forgotten its id.
     private func warnOfRepeats(_ header: BatchHeader) {

@@ -25,8 +25,6 @@ struct TableWriter: ~Copyable {
         try file.database.commit()
     }
 
-    // MARK: Tables in general
-
     /// A statement that writes and is used now and then, prepared once.
     func statement(_ sql: String) throws(QueueError) -> Statement { try file.statement(sql) }
 
@@ -40,8 +38,6 @@ struct TableWriter: ~Copyable {
     func run<each Value: SQLValue>(_ sql: String, _ values: repeat each Value) throws(QueueError) {
         try file.statement(sql).run(repeat each values)
     }
-
-    // MARK: Chunks
 
     func insert(_ chunk: NewChunk, id: Int64, wantedBy destinations: String) throws(QueueError) {
         let statement = statements.insertChunk
@@ -80,8 +76,6 @@ struct TableWriter: ~Copyable {
         try statements.deleteChunk.run(id)
         try statements.deleteHolding.run(id)
     }
-
-    // MARK: Deliveries
 
     func insert(_ row: DeliveryRow, in lane: LaneKey) throws(QueueError) {
         try statements.insertDelivery.run(

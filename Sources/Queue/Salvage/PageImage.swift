@@ -46,8 +46,6 @@ final class PageImage {
         return got > 0 ? bytes : nil
     }
 
-    // MARK: What nothing uses
-
     /// Whether nothing uses a page, so that rows on it are old ones; as the list of free pages says where the map is damaged.
     ///
     /// By the map, what is neither free nor a root has a parent: a bit that is wrong in its kind hides no rows and brings none back.
@@ -87,8 +85,6 @@ final class PageImage {
         }
         return free
     }
-
-    // MARK: The page size
 
     /// The size in the head, or the one under which most pages make sense.
     private static func likelySize(of file: borrowing Descriptor, _ size: Int) -> Int {

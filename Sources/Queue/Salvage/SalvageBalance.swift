@@ -95,8 +95,6 @@ struct SalvageBalance {
                 + "(SELECT batch FROM delivery WHERE batch IS NOT NULL GROUP BY batch HAVING count(*) > 1)")
     }
 
-    // MARK: Figures
-
     private func name(_ number: Int64, _ name: String, _ tables: borrowing TableWriter) throws(QueueError) {
         try tables.run("INSERT OR IGNORE INTO destination (id, name) VALUES (?, ?)", number, name)
     }
@@ -118,8 +116,6 @@ struct SalvageBalance {
         }
         return found
     }
-
-    // MARK: Deliveries
 
     /// Makes rows again for chunks whose rows were lost, the newest first: those before them have most likely been sent.
     ///

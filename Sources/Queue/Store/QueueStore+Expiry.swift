@@ -62,8 +62,6 @@ extension Transaction {
         return !rows.isEmpty
     }
 
-    // MARK: Chunks of which only some events are too old
-
     /// Takes those events out of a row that have expired. What is left of a batch that was attempted goes under another id.
     mutating func sift(_ row: DeliveryRow, _ lane: Int) throws(QueueError) {
         guard let chunk = try file.readChunk(row.chunk), chunk.part(row) != nil,

@@ -95,8 +95,6 @@ extension Transaction {
         return .stored(refused: refused)
     }
 
-    // MARK: Rows
-
     /// - Parameter others: who got its events otherwise, as `DeadLetter.others`.
     mutating func insert(_ chunk: NewChunk, others: String = "") throws(QueueError) {
         state.figures.totals.lastChunk += 1

@@ -97,8 +97,6 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
         published = Mutex(health.with(state, opened.file))
     }
 
-    // MARK: State
-
     /// What the queue holds now; from any thread, without waiting for the store.
     public nonisolated var snapshot: QueueSnapshot { published.withLock { $0 } }
 
@@ -163,8 +161,6 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
     var options: QueueOptions { state.options }
 
     var bounds: FileBounds { state.bounds }
-
-    // MARK: Publishing
 
     /// Publishes once the present work is done; several changes make one notice.
     func publishSoon() {

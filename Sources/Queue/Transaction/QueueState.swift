@@ -47,8 +47,6 @@ struct QueueState {
         var bytes: Int
     }
 
-    // MARK: What may become of rows
-
     /// Whether events as new as that, and no newer, are too old to be sent to a lane's destination. Exactly the maximum age is
     /// kept (ac12).
     func isExpired(_ newest: Timestamp, in lane: Int) -> Bool {

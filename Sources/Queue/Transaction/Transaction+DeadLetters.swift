@@ -74,8 +74,6 @@ extension Transaction {
         }
     }
 
-    // MARK: Making room
-
     /// Purges what is beyond the bounds.
     mutating func trimKept() throws(QueueError) {
         try trim(.deadLetters, to: state.deadLettersBound)

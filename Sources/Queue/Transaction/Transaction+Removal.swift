@@ -39,8 +39,6 @@ extension Transaction {
         state.figures.lanes[lane].batchedBytes -= rows.reduce(0) { $0 + $1.bytes }
     }
 
-    // MARK: Damage
-
     /// Gives up those of the chunks whose frames are damaged.
     mutating func loseDamaged(_ rows: [DeliveryRow]) throws(QueueError) {
         for row in rows where try file.readChunk(row.chunk)?.part(row) == nil {

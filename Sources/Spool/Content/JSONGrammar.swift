@@ -123,8 +123,6 @@ struct JSONGrammar {
         return depth == 0 ? .last : .inside
     }
 
-    // MARK: Strings
-
     private mutating func inString(_ byte: UInt8, _ isKey: Bool) -> Step {
         switch byte {
         case UInt8(ascii: "\""):
@@ -143,8 +141,6 @@ struct JSONGrammar {
         mode = byte == UInt8(ascii: "u") ? .digits(left: 4, isKey: isKey) : .string(isKey: isKey)
         return .inside
     }
-
-    // MARK: Numbers
 
     private mutating func inNumber(_ byte: UInt8) -> Step {
         let digit = UInt8(ascii: "0")...UInt8(ascii: "9")

@@ -136,8 +136,6 @@ final class Archive {
         return try Descriptor(checking: raw, "openat")
     }
 
-    // MARK: Bounds
-
     /// Holds the bound, as far as the archive can be read: the file is in it by now, whatever else is there.
     private func count(_ name: FileName, in folder: Int32) {
         guard let mostBytes else { return }

@@ -49,8 +49,6 @@ struct FileName: Hashable, Comparable {
         }
     }
 
-    // MARK: What a name says
-
     var isHidden: Bool { bytes.first == UInt8(ascii: ".") }
 
     /// Names under which files are written before they are renamed.
@@ -141,8 +139,6 @@ struct FileName: Hashable, Comparable {
     func hasSuffix(_ suffix: String) -> Bool {
         bytes.count >= suffix.utf8.count && bytes.suffix(suffix.utf8.count).elementsEqual(suffix.utf8)
     }
-
-    // MARK: Claims
 
     /// What our names for claimed files begin with; sixteen hexadecimal digits, a full stop and the original name
     /// follow.

@@ -4,8 +4,6 @@ internal import Glibc
 internal import Model
 
 extension SpoolReader {
-    // MARK: Knowing files
-
     /// Has a look at a name that an append file may have: a new file, a known one under a new name, or nothing new.
     ///
     /// - Parameter isNew: whether the name appeared just now, so that another file's claim to it is over.

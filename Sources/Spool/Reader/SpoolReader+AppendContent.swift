@@ -7,8 +7,6 @@ internal import Model
 /// file was truncated or rewritten.
 extension SpoolReader {
 
-    // MARK: Reading
-
     /// Reads a block of the file that has waited longest. False: none waits.
     func readAppendFile() -> Bool {
         guard let (app, file) = ready.popFirst(shares) else { return false }

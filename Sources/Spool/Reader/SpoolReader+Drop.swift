@@ -49,8 +49,6 @@ extension SpoolReader {
         wake()
     }
 
-    // MARK: Beginning
-
     /// Reads some drop files, or a block of a large one. False: there is none.
     func readDropFiles() -> Bool {
         let end = now + SpoolReader.smallFilesTime

@@ -161,8 +161,6 @@ extension SpoolReader {
         }
     }
 
-    // MARK: What is given up
-
     /// The time has come to give up what no copy was found of.
     func giveUpUncopied() {
         let (isHeldBack, suspected) = (isHeldBack, streams.suspected)

@@ -22,8 +22,6 @@ extension SpoolReader {
             name, from: raw, of: app, at: time.wallTime, isTrusted: { sink.isClockTrusted() }, using: &random)
     }
 
-    // MARK: Drop files
-
     func remove(_ files: [ClaimedFile]) {
         for file in files {
             drops.inHand.remove(file.id)

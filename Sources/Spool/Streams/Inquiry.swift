@@ -185,8 +185,6 @@ struct Inquiry {
         return compared == mark.offset
     }
 
-    // MARK: What was seen
-
     /// The bytes that the file begins with which `next` named; none if it is gone, or out of reach: reading finds out which.
     mutating func saw(beginning bytes: [UInt8]) {
         guard let twin = twins.popLast(), !bytes.isEmpty, !head.isEmpty,

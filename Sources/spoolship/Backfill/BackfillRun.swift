@@ -88,12 +88,21 @@ struct BackfillRun: Sendable {
 
     func open(_ path: String, _ opened: [String: BackfillFile] = [:]) throws(CommandFailure) -> BackfillFile {
         if let file = opened[path] { return file }
+        let owner = try relaying(try PathOwner(of: path)) { (error: SystemError) in
+            CommandFailure(.inputOutput, "cannot read \(path) (\(error))")
+        }
+        let rights = owner.map {
+            " (with the rights of \(FileStatus.name(ofUser: $0.user)), who can change where it leads)"
+        }
         do throws(SpoolError) {
-            return try BackfillFile(path: path, maxEventSize: maxEventSize)
+            func open() throws(SpoolError) -> BackfillFile { try BackfillFile(path: path, maxEventSize: maxEventSize) }
+            if let file = if let owner { try owner.perform(open) } else { try open() } { return file }
         } catch {
             let isForbidden = error.cause?.number == EACCES || error.cause?.number == EPERM
-            throw CommandFailure(isForbidden ? .noPermission : .inputOutput, error.description)
+            throw CommandFailure(
+                isForbidden ? .noPermission : .inputOutput, error.description + (isForbidden ? rights ?? "" : ""))
         }
+        throw CommandFailure(.noPermission, "\(path) cannot be opened\(rights ?? ""): this process may not take them")
     }
 
     // MARK: One file

@@ -35,16 +35,18 @@ extension Command {
             invocation.values("document").isEmpty || invocation.has("config")
             ? try invocation.loadSettings().settings : Settings()
         let documents = try invocation.documents(settings)
+        let app = try invocation.app() ?? settings.containers.flatMap(\.apps).first ?? "default"
+        func set(_ isWanted: (EffectiveSetting) -> Bool, in section: String = "") -> [String] {
+            settings.effective.filter { isWanted($0) && settings.origin(of: $0.path) != .standard }.compactMap {
+                setting in setting.value.map { "\(setting.path.dropFirst(section.count)) = \($0.toml)" }
+            }
+        }
+        let own = "apps.\(app)."
         let proof = try PrivacyProof(
-            paths: Invocation.spellings(of: path),
-            app: try invocation.app() ?? settings.containers.flatMap(\.apps).first ?? "default",
-            events: try invocation.sampleEvents(), documents: documents,
-            settings: settings.effective.compactMap { setting in
-                guard ["limits", "device", "session"].contains(setting.section.path),
-                    settings.origin(of: setting.path) != .standard
-                else { return nil }
-                return setting.value.map { "\(setting.path) = \($0.toml)" }
-            })
+            paths: Invocation.spellings(of: path), app: app, events: try invocation.sampleEvents(),
+            documents: documents,
+            settings: set { ["limits", "device", "session", "country"].contains($0.section.path) },
+            ofApp: set({ $0.path.hasPrefix(own) && PrivacyProof.decides($0.path.dropFirst(own.count)) }, in: own))
         try invocation.console.print(
             "\(path), app \(proof.app), containers \(documents.map(\.id).joined(separator: ", "))")
         let places = try proof.run()

@@ -34,8 +34,6 @@ struct DiagnoseReport {
         return Redaction(loaded?.settings).redacted(text)
     }
 
-    // MARK: Sections
-
     private var program: String {
         let libraries = Build.libraries.map { "\($0.name) \($0.version)" }.joined(separator: ", ")
         return "spoolship \(Build.version), commit \(Build.commit), \(Build.toolchain)\n\(libraries)"

@@ -28,6 +28,8 @@ struct PrivacyProof {
     let documents: [(id: String, bytes: [UInt8])]
     /// Settings that decide what tags see, as TOML.
     let settings: [String]
+    /// The same of the app, without its name.
+    let ofApp: [String]
     private let directory: String
     private let sought: String
     private let control: String
@@ -36,13 +38,14 @@ struct PrivacyProof {
 
     init(
         paths: [[String]], app: String, events: [JSONValue], documents: [(id: String, bytes: [UInt8])],
-        settings: [String]
+        settings: [String], ofApp: [String]
     ) throws(CommandFailure) {
         self.paths = paths
         self.app = app
         self.events = events
         self.documents = documents
         self.settings = settings
+        self.ofApp = ofApp
         var random = KernelRandom()
         sought = "marker\(UInt64.random(in: (1 << 60)...UInt64(Int64.max), using: &random))"
         control = "control\(UInt64.random(in: (1 << 60)...UInt64(Int64.max), using: &random))"
@@ -126,6 +129,11 @@ struct PrivacyProof {
 
     // MARK: The agent
 
+    /// Whether a setting of an app decides what tags see of its events; how the proof's are read is its own matter.
+    static func decides(_ key: Substring) -> Bool {
+        !["read", "format", "text", "destinations"].contains(String(key)) && !key.hasPrefix("journal")
+    }
+
     private func configuration(_ port: UInt16) -> String {
         var text =
             settings.joined(separator: "\n") + """
@@ -141,7 +149,7 @@ struct PrivacyProof {
                 control.socket = "\(directory)/run/control.sock"
                 stats.listen = "off"
                 [apps."\(app)"]
-                kind = "event"
+                \((ofApp.contains { $0.hasPrefix("kind ") } ? ofApp : ofApp + ["kind = \"event\""]).joined(separator: "\n"))
                 read = ["\(directory)/docker/*.log"]
                 format = "docker"
 

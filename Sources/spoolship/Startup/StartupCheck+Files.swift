@@ -153,8 +153,6 @@ extension StartupCheck {
         }
     }
 
-    // MARK: Single files
-
     private mutating func checkSecret(_ source: SecretSource?, _ setting: String) {
         switch source {
         case .file(let file):

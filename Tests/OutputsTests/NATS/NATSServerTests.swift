@@ -146,7 +146,7 @@ struct NATSServerTests {
         let again = Sample.batch([part], id: BatchID(high: 7, low: 7))
         #expect(await output.send(again) == .acknowledged)
         let messages = try reader.messages()
-        #expect(messages.map { $0.headers["Nats-Msg-Id"] } == (0..<count).map { "web/event-\($0)" })
+        #expect(messages.map { $0.headers["Nats-Msg-Id"] } == (0..<count).map { "web/event-\($0)/events.web" })
         #expect(try messages.map { try $0.numbers() } == (0..<count).map { [$0] })
     }
 

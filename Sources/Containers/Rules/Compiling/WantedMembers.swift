@@ -92,8 +92,6 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
     @inline(__always)
     func node(ofName name: UnsafeBufferPointer<UInt8>) -> Int { child(of: 0, name, 0, name.count, name.count) }
 
-    // MARK: Finding
-
     /// Finds members in an accepted line; of one name the last counts. There is room for `count` places.
     func find(in base: UnsafePointer<UInt8>, to end: Int, into places: UnsafeMutablePointer<Place>) {
         places.update(repeating: Place(), count: nodes.count)

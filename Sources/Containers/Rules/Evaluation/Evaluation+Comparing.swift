@@ -66,8 +66,6 @@ extension Evaluation {
         return condition.pointee.compare(text(of: value), with: other)
     }
 
-    // MARK: Values
-
     @inline(__always)
     private func text(of value: UnsafeMutablePointer<ComparedValue>) -> UnsafeBufferPointer<UInt8> {
         value.pointee.isOwn

@@ -94,8 +94,6 @@ final class Evaluation {
         states.update(repeating: Evaluation.unknown)
     }
 
-    // MARK: Rules
-
     @inline(__always)
     func firstHolding(_ rules: UnsafeMutableBufferPointer<Int32>) -> Int? {
         for rule in rules where holds(rule: Int(rule)) { return Int(rule) }

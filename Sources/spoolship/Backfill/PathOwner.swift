@@ -1,0 +1,39 @@
+internal import EventLoops
+internal import Glibc
+
+/// The first user but root who owns something on the path of a file, and so can change where it leads: root opens it with this user's
+/// rights, so that no link leads to what the user may not read.
+struct PathOwner {
+    let user: uid_t
+    private let group: gid_t
+
+    /// - Returns: nil where root alone can change it, or this process is not root's anyway.
+    /// - Throws: `SystemError` when something on the path is not there.
+    init?(of path: String) throws(SystemError) {
+        guard geteuid() == 0 else { return nil }
+        var place = path.hasPrefix("/") ? "/." : "."
+        var parts: [Substring] = [""]
+        parts += path.split(separator: "/")
+        for part in parts {
+            place += part.isEmpty ? "" : "/\(part)"
+            guard let status = FileStatus(link: place) else { throw SystemError("open") }
+            guard status.owner != 0 else { continue }
+            (user, group) = (status.owner, status.group)
+            return
+        }
+        return nil
+    }
+
+    /// Does something with the user's rights; nil where this process may not take them.
+    func perform<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value? {
+        var groups = [gid_t](repeating: 0, count: Int(getgroups(0, nil)))
+        guard getgroups(Int32(groups.count), &groups) >= 0 else { return nil }
+        defer {
+            // To become root again is what the saved ids are for.
+            precondition(
+                seteuid(0) == 0 && setegid(0) == 0 && setgroups(groups.count, groups) == 0, "root's rights are gone")
+        }
+        guard setgroups(0, nil) == 0, setegid(group) == 0, seteuid(user) == 0 else { return nil }
+        return try body()
+    }
+}
