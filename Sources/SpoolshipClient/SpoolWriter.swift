@@ -40,8 +40,6 @@ final class SpoolWriter: @unchecked Sendable {
         guard started else { throw AnalyticsError(.notWritable, "the system has no thread left for the writer") }
     }
 
-    // MARK: Callers
-
     /// Until when a call that begins now may wait.
     func deadline() -> Int64 { steadyNanoseconds() + settings.longestWait.wholeNanoseconds }
 
@@ -133,8 +131,6 @@ final class SpoolWriter: @unchecked Sendable {
             monitor.wakeAll()
         }
     }
-
-    // MARK: The writing thread
 
     private func run() {
         monitor.lock()

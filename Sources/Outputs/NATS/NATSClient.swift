@@ -119,8 +119,6 @@ actor NATSClient: LoopActor {
         }
     }
 
-    // MARK: Sending
-
     private func start(_ ticket: NATSTicket, over link: NATSLink) {
         ticket.link = link
         pump(ticket)
@@ -156,8 +154,6 @@ actor NATSClient: LoopActor {
         if ticket.isSettled { finish(ticket.id, nil) }
         flush(link)
     }
-
-    // MARK: Answers
 
     /// A message to our inbox.
     func take(_ headers: [UInt8], _ payload: [UInt8], subject: String, from link: NATSLink) {

@@ -139,8 +139,6 @@ extension QueueStore {
         }
     }
 
-    // MARK: The file's size
-
     /// Free pages that are kept for what comes next, in bytes: giving them back and taking them again costs more than they.
     private static let keptFree = 64 << 20
 
@@ -195,8 +193,6 @@ extension QueueStore {
             log.warning("WAL checkpoint failed", ["code": error.code.rawValue, "error": error.message])
         }
     }
-
-    // MARK: Acknowledgements
 
     func armAcknowledgementTimer() {
         // A steady stream is stored five times a second: it goes with the next commit, and costs no sync of its own. While writing

@@ -27,18 +27,20 @@ public final class BackfillFile {
 
     /// Opens a file.
     ///
-    /// - Parameter maxEventSize: the longest event, in bytes.
+    /// - Parameters:
+    ///   - name: by which it is opened, if not by its path.
+    ///   - maxEventSize: the longest event, in bytes.
     /// - Throws: `SpoolError` with code `cannotRead`.
-    public init(path: String, maxEventSize: Int) throws(SpoolError) {
+    public init(path: String, by name: String? = nil, maxEventSize: Int) throws(SpoolError) {
         self.path = path
         longest = maxEventSize
-        var name = path[...]
+        var stem = path[...]
         compression = path.hasSuffix(".gz") ? .gzip : path.hasSuffix(".zst") ? .zstd : .none
-        if compression != .none { name = name.dropLast(compression == .gzip ? 3 : 4) }
-        isText = name.hasSuffix(".json")
+        if compression != .none { stem = stem.dropLast(compression == .gzip ? 3 : 4) }
+        isText = stem.hasSuffix(".json")
         do throws(SystemError) {
             let descriptor = try Descriptor(
-                checking: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), "open")
+                checking: open(name ?? path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), "open")
             let status = try FileSystem.status(descriptor)
             guard status.isRegular else { throw SystemError("open", number: status.isDirectory ? EISDIR : EINVAL) }
             key = Hexadecimal.text(try FileID(descriptor, status).bytes)

@@ -96,6 +96,9 @@ struct BackfillRun: Sendable {
         }
         do throws(SpoolError) {
             func open() throws(SpoolError) -> BackfillFile { try BackfillFile(path: path, maxEventSize: maxEventSize) }
+            if owner != nil, let file = PathOwner.itself(path) {
+                return try BackfillFile(path: path, by: "/proc/self/fd/\(file.raw)", maxEventSize: maxEventSize)
+            }
             if let file = if let owner { try owner.perform(open) } else { try open() } { return file }
         } catch {
             let isForbidden = error.cause?.number == EACCES || error.cause?.number == EPERM
@@ -104,8 +107,6 @@ struct BackfillRun: Sendable {
         }
         throw CommandFailure(.noPermission, "\(path) cannot be opened\(rights ?? ""): this process may not take them")
     }
-
-    // MARK: One file
 
     /// Takes a file from where it was taken to; gives the agent's words where somebody else has taken a piece meanwhile.
     private func take(_ file: BackfillFile, _ course: inout Course) throws(CommandFailure) -> String? {
@@ -162,8 +163,6 @@ struct BackfillRun: Sendable {
             usleep(50_000)
         }
     }
-
-    // MARK: Asking
 
     private func ask(
         _ method: String, _ file: BackfillFile, _ piece: FilePiece?, from place: String?

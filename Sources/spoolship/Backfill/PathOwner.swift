@@ -1,3 +1,4 @@
+internal import CLinux
 internal import EventLoops
 internal import Glibc
 
@@ -22,6 +23,17 @@ struct PathOwner {
             return
         }
         return nil
+    }
+
+    /// What lies under a path itself: no link leads to it, and it has no other name. Nobody has brought it there who could not read it.
+    static func itself(_ path: String) -> Descriptor? {
+        let start = path.hasPrefix("/") ? nil : RealPath.target(of: "/proc/self/cwd")
+        let parts = "\(start ?? "")/\(path)".split(separator: "/").filter { $0 != "." }
+        guard let file = try? Descriptor(checking: open(path, CLINUX_O_PATH | O_CLOEXEC | O_NOFOLLOW), "open"),
+            let status = try? FileStatus(of: file.raw), status.isRegular, status.links == 1,
+            RealPath.target(of: "/proc/self/fd/\(file.raw)") == "/" + parts.joined(separator: "/")
+        else { return nil }
+        return file
     }
 
     /// Does something with the user's rights; nil where this process may not take them.
