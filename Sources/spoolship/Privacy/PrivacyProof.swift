@@ -305,11 +305,28 @@ struct PrivacyProof {
 
     static func count(_ text: String, in bytes: [UInt8]) -> Int {
         let part = Array(text.utf8)
-        return bytes.indices.count { bytes[$0] == part[0] && bytes[$0...].starts(with: part) }
+        var count = 0
+        var start = 0
+        while let place = place(of: part, in: bytes, from: start) {
+            count += 1
+            start = place + 1
+        }
+        return count
     }
 
     /// Where bytes first occur in others.
-    static func place(of part: [UInt8], in bytes: [UInt8]) -> Int? {
-        bytes.indices.first { bytes[$0] == part[0] && bytes[$0...].starts(with: part) }
+    static func place(of part: [UInt8], in bytes: [UInt8], from start: Int = 0) -> Int? {
+        bytes.withUnsafeBytes { all in
+            guard let base = all.baseAddress else { return nil }
+            var place = start
+            while place + part.count <= all.count,
+                let found = memchr(base + place, Int32(part[0]), all.count - part.count - place + 1)
+            {
+                place = UnsafeRawPointer(found) - base
+                if memcmp(found, part, part.count) == 0 { return place }
+                place += 1
+            }
+            return nil
+        }
     }
 }
