@@ -82,8 +82,6 @@ public struct ControlClient: Sendable {
         }
     }
 
-    // MARK: Request
-
     private static func head(
         _ method: String, _ path: String, _ query: [(String, String)], _ content: [UInt8]?
     ) -> [UInt8] {
@@ -108,8 +106,6 @@ public struct ControlClient: Sendable {
             rest = rest.dropFirst(count)
         }
     }
-
-    // MARK: Answer
 
     private func receive(
         from descriptor: Int32, silence: Duration?, _ take: (ArraySlice<UInt8>) -> Bool
@@ -166,8 +162,6 @@ public struct ControlClient: Sendable {
         }
         return (status, length.first)
     }
-
-    // MARK: Failures
 
     func connectionFailure(_ number: Int32) -> ControlError {
         switch number {

@@ -24,8 +24,6 @@ extension DestinationMachine {
         endPushWhenOver(gate)
     }
 
-    // MARK: What has passed by itself
-
     private mutating func passTime(at now: Moment) {
         if let until = retryAfterUntil, until <= now.boot {
             retryAfterUntil = nil
@@ -78,8 +76,6 @@ extension DestinationMachine {
         }
     }
 
-    // MARK: Beginning
-
     private mutating func begin(_ start: Start, at now: Moment) {
         bucket?.charge(1, at: now.boot)
         prefersPieces = true
@@ -127,8 +123,6 @@ extension DestinationMachine {
         if suspectsFree { request.free = takesFree ? .newest : .none }
         return request
     }
-
-    // MARK: Waking
 
     /// When `advance` has to be called again although nothing has happened; nil for never.
     func wakeAt(_ gate: Gate, at now: Moment) -> BootInstant? {

@@ -17,8 +17,6 @@ final class Statement {
 
     deinit { sqlite3_finalize(handle) }
 
-    // MARK: Binding
-
     func bind(_ index: Int32, _ value: some SQLValue) { value.bind(to: handle, at: index) }
 
     private func bindNext(_ index: inout Int32, _ value: some SQLValue) {
@@ -39,8 +37,6 @@ final class Statement {
     func take(_ numbers: [Int]) {
         for (place, number) in numbers.enumerated() { bind(Int32(place + 1), number) }
     }
-
-    // MARK: Running
 
     /// Goes to the next row; false at the end, and then the statement is ready for another run.
     func step() throws(QueueError) -> Bool {
@@ -102,8 +98,6 @@ final class Statement {
 
     /// Leaves the rows that were not read.
     func reset() { sqlite3_reset(handle) }
-
-    // MARK: Reading
 
     func integer(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
 

@@ -1,6 +1,5 @@
 internal import EventLoops
 internal import Glibc
-internal import Logs
 internal import Model
 
 /// What is in an append file: its lines, block by block, from the place that was reached; and that place again after the
