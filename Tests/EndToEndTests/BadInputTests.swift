@@ -81,7 +81,7 @@ extension EndToEnd {
             bench.settings["retry.intervals"] = #"["500ms"]"#
             try bench.startAgent()
             try bench.append(keyed(0..<120), to: "app.jsonl")
-            let advice = "name the CA in tls.ca_file"
+            let advice = "name it in tls.ca_file"
             try wait(.seconds(30), "a log line that says what to do: \(bench.agentLog)") {
                 bench.agentLog.contains(advice)
             }
