@@ -76,6 +76,14 @@ struct ExamplesTests {
         try FileManager.default.createDirectory(atPath: "\(box)/.spoolship", withIntermediateDirectories: true)
         #expect(chmod(box, 0o3733) == 0 && mkfifo("\(box)/.spoolship/state", 0o644) == 0)
         #expect(try run(command + [box, "x"]) == 0)
+        // The agent takes the file before its name is synced.
+        let tools = "\(root.path)/tools"
+        try FileManager.default.createDirectory(atPath: tools, withIntermediateDirectories: true)
+        try "#!/bin/sh\n[ \"$1\" != -f ] || rm -f -- \"$2\"\nexec /usr/bin/env -i /bin/sync \"$@\"\n"
+            .write(toFile: "\(tools)/sync", atomically: true, encoding: .utf8)
+        #expect(chmod("\(tools)/sync", 0o755) == 0)
+        let path = "PATH=\(tools):\(ProcessInfo.processInfo.environment["PATH"] ?? "")"
+        #expect(try run(["env", path] + command + [spool, "x"]) == 0)
         let errors = "\(root.path)/errors"
         #expect(try run(command + ["\(root.path)/nowhere", "x"], errors: errors) != 0)
         #expect(try String(contentsOfFile: errors, encoding: .utf8).contains("nowhere"))

@@ -24,5 +24,9 @@ try {
   closeSync(folder);
 } catch (error) {
   if (error.code !== "EACCES") throw error;
-  execFileSync("sync", ["-f", `${directory}/event-${id}.json`]); // The drop box incoming/ lets nobody open it.
+  try {
+    execFileSync("sync", ["-f", `${directory}/event-${id}.json`], { stdio: "ignore" }); // The drop box incoming/ lets nobody open it.
+  } catch (failed) {
+    if (existsSync(`${directory}/event-${id}.json`)) throw failed; // What is gone the agent has taken.
+  }
 }

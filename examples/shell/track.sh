@@ -18,5 +18,7 @@ printf '{"name":"%s","timestamp":"%s","pid":%d,"properties":{"language":"shell",
 chmod 640 "$hidden" # The agent reads as the group.
 sync "$hidden"
 final=${hidden##*/.}
-mv -n "$hidden" "$directory/${final%.tmp}.json"
-sync -f "$directory/${final%.tmp}.json" # The new name survives a power cut as well.
+final=$directory/${final%.tmp}.json
+mv -n "$hidden" "$final"
+# The new name survives a power cut as well. What is gone the agent has taken.
+sync -f "$final" 2>/dev/null || [ ! -e "$final" ] || exit 74
