@@ -51,7 +51,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "trial 4, 13 and 14: paths with dots are proved in both spellings, lists in their own",
+            "33: paths with dots are proved in both spellings, lists in their own",
             arguments: [
                 (#"["user.email"]"#, "user.email", 0), (#"["process.command_line"]"#, "process.command_line", 0),
                 (#"[["user.email"]]"#, #"["user.email"]"#, 0), (#"[["user.email"]]"#, "user.email", 1),
@@ -60,6 +60,29 @@ extension EndToEnd {
         func spellings(paths: String, path: String, code: Int32) throws {
             let result = try prove("\"type\":\"redact\",\"paths\":\(paths)", path: path)
             #expect(result.code == code, "\(result.lines.joined(separator: "\n"))")
+        }
+
+        @Test(
+            "33: rules see the settings of the app and the country, as in the agent",
+            arguments: [
+                ("[country]\ncode = \"DE\"", "country != \"DE\""),
+                ("[apps.shop]\ndefault_event_name = \"line\"", "name != \"line\""),
+            ])
+        func settings(settings: String, rule: String) throws {
+            let directory = try TemporaryDirectory()
+            let (file, configuration) = ("\(directory.path)/GTM-1", "\(directory.path)/main.toml")
+            let when = rule.replacing("\"", with: "\\\"")
+            try write(
+                #"{"id":"GTM-1","version":1,"tags":[{"name":"t","type":"redact","paths":["properties.email"],"when":"\#(when)"}]}"#,
+                to: file)
+            try write(settings + "\n", to: configuration)
+            let result = try run(
+                spoolship,
+                [
+                    "privacy", "prove", "--path", "properties.email", "--document", file, "--config", configuration,
+                    "--app", "shop",
+                ])
+            #expect(result.code == 1 && result.text.contains("FOUND"), "\(result.text)")
         }
 
         @Test("33: a tag for another member leaves the value in every place, and the proof says so")

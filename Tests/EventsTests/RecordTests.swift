@@ -41,7 +41,7 @@ struct RecordTests {
         if known.time != nil { #expect(second.eventTime == time ?? Reading.now, "\(line)") }
     }
 
-    @Test("trial 4, 15: no name, time or severity is made of members that tags hide; others take their place")
+    @Test("33: no name, time or severity is made of members that tags hide; others take their place")
     func hiddenSources() throws {
         var reading = Reading(
             try options {
