@@ -27,7 +27,7 @@ public final class StandardErrorLog: LogSink {
     private let isJSON: Atomic<Bool>
     private let state: Mutex<State>
 
-    /// Writes messages of `level` and graver, to a descriptor that stays open and unchanged for others that share it.
+    /// Writes messages of `level` and more severe ones to a descriptor that others may share: it is neither closed nor changed.
     ///
     /// `forJournal` is by default told by `$JOURNAL_STREAM`; `buffer` bytes may wait for a slow reader, default 64 KiB.
     public init(

@@ -188,7 +188,7 @@ struct JournalSequenceTests {
         try JournalDaemon.makeFile(system, [(20, "1"), (21, "2"), (22, "3")], boot: "3c")
         var (found, place) = try await read(3, first)
         #expect(found == ["1", "2", "3"])
-        // --relinquish-var: journald goes on in memory with the same sequence; a flush copies that with the next numbers of the system's file.
+        // After --relinquish-var journald writes to memory in the same sequence. A flush copies those entries to the system's file, with its next numbers.
         try JournalDaemon.makeFile(memory, (0..<6).map { (30 + $0, "m\($0)") }, boot: "3c", uptime: 30)
         try share(system, memory)
         (found, place) = try await read(6, first)

@@ -9,7 +9,7 @@ final class ServiceManager: Sendable {
     private let address: [UInt8]
     private let told = Mutex("")
 
-    /// Nil when no service manager wants to be told: by `$NOTIFY_SOCKET`, an absolute path, or `@` and an abstract name.
+    /// Nil without `$NOTIFY_SOCKET`, an absolute path, or `@` and an abstract name: no service manager asks for news.
     init?(socket: String?) {
         guard let socket, let first = socket.utf8.first, first == UInt8(ascii: "/") || first == UInt8(ascii: "@")
         else { return nil }

@@ -2,7 +2,7 @@ internal import EventLoops
 internal import Model
 internal import Outputs
 
-/// A destination of which a file was on a file system that does not answer at the start: it is made when that answers, and its batches wait.
+/// A destination one of whose files did not answer at the start. It is made once the file answers; its batches wait until then.
 actor AwaitedOutput: MeasuredOutput {
     nonisolated let loop: EventLoop
     nonisolated let firstCertificates: OutputCertificates? = OutputCertificates()

@@ -2,9 +2,9 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// Asks about files that may be where nothing answers: on a network mount whose server is gone, or FUSE without its program.
+/// Asks about files on file systems that may never answer: a network mount whose server is gone, or FUSE without its program.
 public enum SilentFiles {
-    /// How long an answer is waited for. A second holds up whoever asks no more than a slow disk does.
+    /// How long to wait for an answer, in milliseconds: about as long as a slow disk may take.
     private static let patience: Int32 = 1000
 
     private struct State {
@@ -54,8 +54,8 @@ public enum SilentFiles {
         }
     }
 
-    /// Asks the file systems that paths are on first, each at its root: while one process waits for a name to be looked up, nothing ends
-    /// another that waits for the same.
+    /// First asks each path's file system at its root. A process that looks up a name while another one waits for the same name cannot be
+    /// ended.
     public static func askMounts(of paths: [String]) {
         let table = (try? WholeFile.bytes(of: "/proc/self/mountinfo", atMost: 64 << 20)) ?? nil
         let points = String(decoding: table ?? [], as: UTF8.self).split(separator: "\n").compactMap {

@@ -52,7 +52,7 @@ extension QueueStore {
         armRoomTimer()
     }
 
-    /// - Throws: `QueueError` with code `moved` when the database, or its WAL, is no more where it was opened, or nobody can tell.
+    /// - Throws: `QueueError` with code `moved` when the database or its WAL is no longer where it was opened, or cannot be looked at.
     func refuseMoved(_ file: QueueFile) throws(QueueError) {
         let path = file.database.path
         if file.database.hasLostWAL {

@@ -25,7 +25,7 @@ struct PathOwner {
         return nil
     }
 
-    /// What lies under a path itself: no link leads to it, and it has no other name. Nobody has brought it there who could not read it.
+    /// The file that a path names, if no link leads to it and it has no other name: no user can have made the path lead there.
     static func itself(_ path: String) -> Descriptor? {
         let start = path.hasPrefix("/") ? nil : RealPath.target(of: "/proc/self/cwd")
         let parts = "\(start ?? "")/\(path)".split(separator: "/").filter { $0 != "." }
