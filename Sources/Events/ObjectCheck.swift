@@ -27,4 +27,14 @@ package struct ObjectCheck: ~Copyable {
         if let place, let slot = slots[place] { return scanner.present & 1 << UInt64(slot) != 0 }
         return RawWalk.find(name(), in: scanner.base, from: scanner.open, to: scanner.close + 1) != nil
     }
+
+    /// Whether all its members of that name have this value, written in the same way.
+    package func hasOnly(_ value: ArraySlice<UInt8>, _ name: [UInt8]) -> Bool {
+        var walk = RawWalk(scanner.base, from: scanner.open, to: scanner.close + 1)
+        while let member = walk.next() {
+            let own = UnsafeBufferPointer(start: scanner.base, count: member.value.upperBound)[member.value]
+            if member.isNamed(name, in: scanner.base), !value.elementsEqual(own) { return false }
+        }
+        return true
+    }
 }

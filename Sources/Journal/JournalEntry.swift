@@ -46,6 +46,7 @@ struct JournalEntry: ~Copyable {
     private var findings: JournalFilter.Findings = []
     private var line = LineBuffer()
 
+    private static let timeName = "__REALTIME_TIMESTAMP"
     private static let mostKnown = 512
     /// Longer texts are hardly ever the same.
     private static let longestKnown = 256
@@ -59,7 +60,7 @@ struct JournalEntry: ~Copyable {
         let wanted = takesAll ? JournalField.withOtherNames : options.fields
         for name in wanted where !names.contains(name) { names.append(name) }
         fields = names.map { JournalField($0) }
-        check = ObjectCheck(fields.map { String(decoding: $0.member, as: UTF8.self) })
+        check = ObjectCheck(fields.map { String(decoding: $0.member, as: UTF8.self) } + [JournalEntry.timeName])
         lastTaken = Array(repeating: 0, count: fields.count)
         filter = JournalFilter(options)
     }
@@ -167,8 +168,8 @@ struct JournalEntry: ~Copyable {
 
     /// Appends the entry as a line of JSON with its line feed.
     ///
-    /// A message that is a JSON object is the line, and the other fields follow its own members; any other message is the member
-    /// `message`. Bytes that are not UTF-8 stay as they are. What is longer than `limit` is cut in its longest field; the members
+    /// A message that is a JSON object is the line, and the other fields follow its own members; any other message, and one that
+    /// contradicts journald, is the member `message`. Bytes that are not UTF-8 stay as they are. What is longer than `limit` is cut in its longest field; the members
     /// `truncated_member` and `truncated_bytes` say so.
     ///
     /// - Parameters:
@@ -230,7 +231,7 @@ struct JournalEntry: ~Copyable {
         line.removeAll()
         line.append(bytes[parts[message].value])
         line.append("\n")
-        if let (close, hasLineBreaks) = check.end(of: line.bytes) {
+        if let (close, hasLineBreaks) = check.end(of: line.bytes), !contradictsJournald() {
             var others = parts
             others.removeAll { $0.field == 0 || check.has($0.field, Array(memberName($0))) }
             var object = bytes[parts[message].value].prefix(close)
@@ -243,12 +244,25 @@ struct JournalEntry: ~Copyable {
             line.removeAll()
             line.append(object)
             JournalEntry.append(others, of: bytes, to: &line)
-            line.append(isEmpty && others.isEmpty ? "\"__REALTIME_TIMESTAMP\":" : ",\"__REALTIME_TIMESTAMP\":")
-            line.append(Array("\(time.nanoseconds / 1000)}\n".utf8)[...])
+            let comma = isEmpty && others.isEmpty ? "" : ","
+            line.append(Array("\(comma)\"\(JournalEntry.timeName)\":\(time.nanoseconds / 1000)}\n".utf8)[...])
             if line.count <= limit + 1 { return true }
         }
         remake(message)
         return false
+    }
+
+    /// Whether the object that is the message has a member that only journald may set, with another value than journald's.
+    private func contradictsJournald() -> Bool {
+        for index in fields.indices where fields[index].isTrusted && check.has(index, fields[index].member) {
+            let part = parts.first { $0.field == index }
+            let value = part.map { bytes[$0.member].dropFirst(fields[index].opening.count) }
+            if !check.hasOnly(value ?? [], fields[index].member) { return true }
+        }
+        return check.has(fields.count, Array(JournalEntry.timeName.utf8))
+            || parts.contains {
+                $0.field == nil && JournalField.isTrusted(bytes[$0.name]) && check.has(nil, Array(bytes[$0.name]))
+            }
     }
 
     private mutating func writeText(_ time: Timestamp, cut: (part: Int, bytes: Int)?) {

@@ -9,6 +9,7 @@ struct JournalField: Sendable, Equatable {
     /// What goes before its value: a comma, and the member with its quotes and colon.
     let opening: [UInt8]
     let isNumber: Bool
+    var isTrusted: Bool { JournalField.isTrusted(name[...]) }
 
     init(_ name: String) {
         let known = JournalField.known[name]
@@ -17,6 +18,9 @@ struct JournalField: Sendable, Equatable {
         opening = JournalField.opening(member[...])
         isNumber = known?.isNumber ?? false
     }
+
+    /// Whether only journald sets it, and no program can.
+    static func isTrusted(_ name: ArraySlice<UInt8>) -> Bool { name.first == UInt8(ascii: "_") }
 
     static func opening(_ member: ArraySlice<UInt8>) -> [UInt8] { Array(",\"".utf8) + member + Array("\":".utf8) }
 

@@ -44,13 +44,13 @@ struct JournalEntryTests {
     @Test("a message that is a JSON object is the record: its own members stay first, and none comes twice")
     func object() {
         #expect(
-            line([("MESSAGE", #"{"level":"warn","host.name":"x"} "#), ("_HOSTNAME", "web-1"), ("PRIORITY", "6")])
-                == #"{"level":"warn","host.name":"x","PRIORITY":6,"__REALTIME_TIMESTAMP":1795168800123000}"#)
+            line([("MESSAGE", #"{"PRIORITY":4,"host.name":"web-1"} "#), ("_HOSTNAME", "web-1"), ("PRIORITY", "6")])
+                == #"{"PRIORITY":4,"host.name":"web-1","__REALTIME_TIMESTAMP":1795168800123000}"#)
         #expect(
             line([("MESSAGE", "{\n \"a\": 1,\n \"b\": 2 }"), ("_PID", "1")])
                 == #"{  "a": 1,  "b": 2 ,"process.pid":1,"__REALTIME_TIMESTAMP":1795168800123000}"#)
         // Only its own members are compared, however their names are spelled: no text, and nothing deeper.
-        let known = #"{"a":"PRIORITY","b":{"host.name":1},"c":["N"],"process\u002epid":2,"\u004e2":3"#
+        let known = #"{"a":"PRIORITY","b":{"host.name":1},"c":["N"],"process\u002epid":1,"\u004e2":3"#
         let entry = [("_HOSTNAME", "h"), ("PRIORITY", "6"), ("_PID", "1"), ("N", "4"), ("N2", "5")]
         #expect(
             line([("MESSAGE", known + "}")] + entry, fields: ["*"])
@@ -64,6 +64,20 @@ struct JournalEntryTests {
         #expect(
             line([("MESSAGE", "{ \n }"), ("_PID", "1")])
                 == #"{   "process.pid":1,"__REALTIME_TIMESTAMP":1795168800123000}"#)
+    }
+
+    @Test(
+        "a message that contradicts journald about a field which only journald sets is a text",
+        arguments: [
+            (#""host.name":"db""#, []), (#""process.pid":"1""#, []), (#""_BOOT_ID":"0""#, []), (#""_LINE_BREAK":"rest""#, []),
+            (#""process\u002epid":2"#, []), (#""process.pid":2,"process.pid":1"#, []), (#""__REALTIME_TIMESTAMP":1"#, []),
+            (#""process.user.id":0"#, ["_UID"]), (#""_AUDIT_SESSION":"9""#, ["*"]), (#""process.user.id":0"#, ["*"]),
+        ] as [(String, [String])])
+    func forged(member: String, fields: [String]) throws {
+        let entry = [("_HOSTNAME", "web-1"), ("_PID", "1"), ("_AUDIT_SESSION", "3"), ("PRIORITY", "6")]
+        let message = #"{"a":1,"# + member + "}"
+        let members = try JSONValue(parsing: line([("MESSAGE", message)] + entry, fields: fields))
+        #expect(members["message"]?.string == message && members["process.pid"] == 1 && members["PRIORITY"] == 6)
     }
 
     @Test(
