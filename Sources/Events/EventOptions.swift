@@ -26,7 +26,7 @@ public struct EventOptions: Sendable, Equatable {
     /// The zone of times that say none.
     public var zone = TimeZoneRules.utc
 
-    package init() {}
+    public init() {}
 }
 
 /// How one app's lines are read.
@@ -58,9 +58,6 @@ public struct AppSettings: Sendable, Equatable {
     /// Whether the app's own `"priority": "critical"` (and `"type": "crash"`) counts. Nil means: yes, but not for what comes
     /// through the drop box that everybody may write to.
     public var mayBeCritical: Bool?
-    /// Whether the app's own `app` member counts. Default false: the directory says whose an event is, and nobody can write
-    /// as another app; a member that says otherwise is replaced, and counted.
-    public var mayNameApp = false
     /// The country of events that name none; nil leaves it to the look-up of an address, if there is one.
     public var country: CountryCode?
     /// Events further ahead than this are quarantined. Default 3 days.

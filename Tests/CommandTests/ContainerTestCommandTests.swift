@@ -122,6 +122,54 @@ struct ContainerTestCommandTests {
         #expect((1...12).contains(lines.count { $0.contains("some: in") }))
     }
 
+    @Test("with a configuration, lines are read as it says: limits, kind, level, name and country")
+    func configuredApp() throws {
+        let document = try write(
+            "GTM-1",
+            """
+            {"id": "GTM-1", "version": 1, "tags": [
+              {"name": "cut", "type": "set", "when": "properties.nest == 5", "path": "a", "value": 1},
+              {"name": "level", "type": "set", "when": "level == \\"error\\"", "path": "b", "value": 1},
+              {"name": "name", "type": "set", "when": "name == \\"Bought\\"", "path": "c", "value": 1},
+              {"name": "country", "type": "set", "when": "country == \\"DE\\"", "path": "d", "value": 1}],
+             "tests": [
+              {"name": "event", "app": "web", "event": {"name": "a", "properties": {"nested": 5}},
+               "expect": {"tags": ["cut"]}},
+              {"name": "record", "app": "shop", "event": {"sev": 17, "who": "Bought"},
+               "expect": {"tags": ["level", "name", "country"]}}]}
+            """)
+        let configuration = try write(
+            "c.toml",
+            """
+            [apps.shop]
+            kind = "log"
+            name = "who"
+            level = ["sev"]
+            level_scale = "otel"
+            [apps.web.limits]
+            property_key_length = 4
+            beyond_property_key_length = "cut"
+            [[country.rule]]
+            app = "shop"
+            host = "web-*"
+            code = "DE"
+            [[destination]]
+            name = "main"
+            type = "stdout"
+
+            """)
+        let withHost = ["--config", configuration, "--host", "web-1"]
+        for (options, isGood) in [([], false), (["--config", configuration], false), (withHost, true)] {
+            let (code, kept) = KeptConsole.run(["container", "test", document] + options)
+            #expect(code == (isGood ? .success : .negative), "\(kept.output) \(kept.errorOutput)")
+        }
+        let key = "\(directory.path)/key"
+        #expect(KeptConsole.run("container", "keygen", key).0 == .success)
+        #expect(KeptConsole.run(["container", "sign", "--key", key, document]).0 == .badData)
+        let (code, kept) = KeptConsole.run(["container", "sign", "--key", key, document, "--config", configuration])
+        #expect(code == .badData && kept.errorOutput.contains("record fails: tags fired: level, name;"), "\(kept.errorOutput)")
+    }
+
     @Test("the app is checked, and the configuration's warnings are printed once")
     func namedApp() throws {
         let group: gid_t = geteuid() == 0 ? 54_321 : getegid()

@@ -53,7 +53,6 @@ struct AgreementTests {
         var options = EventOptions()
         options.defaults.limits = EventLimits()
         options.defaults.defaultEventName = "default"
-        options.defaults.mayNameApp = true
         options.defaults.repairsUTF8 = false
         options.maxAge = nil
         var reading = Reading(options)

@@ -109,16 +109,12 @@ struct EventPassTests {
         #expect(reading.pass.counts[.replacedApp] == 0 && reading.pass.counts[.unknownCountry] == 0)
     }
 
-    @Test("the directory says whose an event is; where the app may name itself, its word counts")
+    @Test("the directory says whose an event is")
     func appsCannotPretend() throws {
         var reading = Reading()
         let line = #"{"app":"bank","name":"a"}"#
         #expect(try #require(reading.read(line).output).hasPrefix(#"{"name":"a","app":"shop","observed_at""#))
         #expect(reading.pass.counts[.replacedApp] == 1)
-        var options = EventOptions()
-        options.defaults.mayNameApp = true
-        var trusting = Reading(options)
-        #expect(try #require(trusting.read(line).output).hasPrefix(#"{"app":"bank","name":"a","observed_at""#))
     }
 
     @Test("of members with equal names the last one counts, however it is spelled, and the others are taken out")

@@ -1,5 +1,5 @@
 public import Configuration
-internal import Events
+public import Events
 internal import Intake
 internal import Model
 internal import TimeZones
@@ -11,8 +11,11 @@ extension Settings {
     ///   - cap: the storage cap in force, which may differ from the configured one.
     ///   - country: the country set by command, which takes precedence over the configured one.
     func intakeSettings(cap: Int, isCollecting: Bool, country: CountryCode?, host: HostFacts) -> IntakeSettings {
-        var events = eventOptions(host)
+        var events = eventOptions(on: host.name)
         events.countryOverride = country
+        events.device = host.device(for: self)
+        events.hostName = events.device?.hostName
+        events.zone = host.zone ?? .utc
         // However a line comes: what its wrapper hides from tags they would not find.
         for (name, app) in apps { events.apps[name]?.format = app.format }
         let table = routeTable(cap: cap)
@@ -37,12 +40,23 @@ extension Settings {
     /// The same for files read in place and for journals: lines are records, text too, unless the app says otherwise.
     func forPlaces(_ settings: IntakeSettings) -> IntakeSettings {
         var settings = settings
-        for (name, app) in apps where app.read != nil || app.journal == true {
-            if app.kind == nil { settings.events.apps[name]?.kind = .log }
-            if app.text == nil { settings.events.apps[name]?.text = .lines }
-            settings.events.apps[name]?.isJournal = app.journal == true
-        }
+        setPlaces(of: &settings.events)
         return settings
+    }
+
+    private func setPlaces(of events: inout EventOptions) {
+        for (name, app) in apps where app.read != nil || app.journal == true {
+            if app.kind == nil { events.apps[name]?.kind = .log }
+            if app.text == nil { events.apps[name]?.text = .lines }
+            events.apps[name]?.isJournal = app.journal == true
+        }
+    }
+
+    /// How lines are read where a document is tried: with nothing of this machine, nor of the moment.
+    public func trialEvents(on host: String) -> EventOptions {
+        var events = eventOptions(on: host)
+        setPlaces(of: &events)
+        return events
     }
 
     /// The apps whose lines of text are sent, each with the setting that says so.
@@ -78,20 +92,17 @@ extension Settings {
             compression: Compression(name: queue.compression.rawValue))
     }
 
-    private func eventOptions(_ host: HostFacts) -> EventOptions {
+    private func eventOptions(on host: String) -> EventOptions {
         var options = EventOptions()
         // What is too old for some destinations only expires in their lanes of the queue.
         options.maxAge = destinations.map { maxAge(for: $0) }.max() ?? queue.maxAge
         options.defaults.priority = priorities.standard
-        options.defaults.country = countryCode(of: nil, on: host.name)
+        options.defaults.country = countryCode(of: nil, on: host)
         options.defaults.maxAhead = limits.ahead
         options.defaults.limits = eventLimits(limits)
         options.session = session
         options.addressMember = country.database == nil ? "" : country.addressMember
         options.removesAddress = country.removeAddress
-        options.device = host.device(for: self)
-        options.hostName = options.device?.hostName
-        options.zone = host.zone ?? .utc
         options.priorityRules = priorities.rules
         for name in Set(apps.keys).union(country.rules.compactMap(\.app)) {
             let app = apps[name] ?? Configuration.AppSettings()
@@ -101,7 +112,7 @@ extension Settings {
             settings.mayBeCritical = app.mayBeCritical
             settings.version = app.version
             settings.build = app.build
-            settings.country = app.country.flatMap { CountryCode($0) } ?? countryCode(of: name, on: host.name)
+            settings.country = app.country.flatMap { CountryCode($0) } ?? countryCode(of: name, on: host)
             let own = limits.overridden(by: app.limits)
             settings.maxAhead = own.ahead
             settings.limits = eventLimits(own)

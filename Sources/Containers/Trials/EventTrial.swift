@@ -1,5 +1,5 @@
 public import EventLoops
-internal import Events
+public import Events
 public import Model
 
 /// What a container does to one event, and why: without an agent, remembering only earlier trials.
@@ -38,14 +38,16 @@ public final class ContainerTrials {
 
     /// - Parameters:
     ///   - document: the document; it may call every function that it names, and all answer null unless a test says more.
+    ///   - events: how the agent reads lines; sessions and expiry do not matter.
     ///   - now: the time of day: events count as accepted then.
     /// - Throws: `ContainerError`, as `CompiledContainer`.
-    public init(_ document: ContainerDocument, facts: AgentFacts = AgentFacts(), now: Timestamp) throws(ContainerError)
-    {
-        var facts = facts
+    public init(
+        _ document: ContainerDocument, facts: AgentFacts = AgentFacts(), events: EventOptions = EventOptions(),
+        now: Timestamp
+    ) throws(ContainerError) {
+        var (facts, options) = (facts, events)
         facts.hashKey = facts.hashKey ?? .trial
         container = try CompiledContainer(document, mayCall: document.functions, facts: facts)
-        var options = EventOptions()
         options.session.mode = .off
         options.maxAge = nil
         pass = EventPass(options: options)

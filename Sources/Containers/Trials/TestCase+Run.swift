@@ -1,4 +1,5 @@
 internal import EventLoops
+public import Events
 internal import Model
 
 extension TestCase {
@@ -8,10 +9,10 @@ extension TestCase {
     /// - Returns: what is not as expected, a line each; empty when the case passes.
     /// - Throws: `ContainerError` when the document cannot be compiled.
     public func failures(
-        in document: ContainerDocument, facts: AgentFacts = AgentFacts()
+        in document: ContainerDocument, facts: AgentFacts = AgentFacts(), events: EventOptions = EventOptions()
     ) throws(ContainerError) -> [String] {
         // Each case by itself: what others pushed, sampled and throttled is none of its business.
-        let trials = try ContainerTrials(document, facts: facts, now: TestCase.moment)
+        let trials = try ContainerTrials(document, facts: facts, events: events, now: TestCase.moment)
         var failures: [String] = []
         for member in expected.values {
             switch trials.container.value(ofKey: member.key, results: { functions[$0.function] ?? .null }) {

@@ -147,7 +147,7 @@ extension EventPass {
         let isOwn =
             member.end - member.value == state.quotedName.count
             && memcmp(base + member.value, state.quotedName, state.quotedName.count) == 0
-        if isOwn || (state.settings.mayNameApp && isIdentifier(member)) {
+        if isOwn {
             wanted.remove(.app)
         } else {
             if !isNull(member) { counts[.replacedApp] += 1 }

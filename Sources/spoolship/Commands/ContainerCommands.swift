@@ -200,7 +200,8 @@ extension Command {
         guard SignedDocument.purpose(of: content) == nil else {
             throw bad(" is signed already; sign the document, which `tail -n +2 \(file)` prints")
         }
-        guard !invocation.review(content, file, for: try invocation.trialAgent()) else { throw bad(" is not signed") }
+        let agent = try invocation.trialAgent()
+        guard !invocation.review(content, file, for: agent) else { throw bad(" is not signed") }
         let document = try orFail(.badData, about: file, try ContainerDocument(reading: content))
         let now = SystemTime().wallTime
         if let expires = document.expires {
@@ -211,7 +212,8 @@ extension Command {
         }
         // Its own tests first: what fails here would fail on every server.
         for test in document.tests {
-            let failures = try orFail(.badData, about: file, try test.failures(in: document))
+            let failures = try orFail(
+                .badData, about: file, try test.failures(in: document, facts: agent.facts, events: agent.events))
             guard failures.isEmpty else {
                 throw bad(": tests: \(test.name) fails: \(failures.joined(separator: "; "))")
             }

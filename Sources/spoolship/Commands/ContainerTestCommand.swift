@@ -2,6 +2,7 @@ internal import Configuration
 internal import Agent
 internal import Containers
 internal import EventLoops
+internal import Events
 internal import Model
 
 extension Command {
@@ -101,7 +102,7 @@ private struct ContainerTest {
         }
         var all: [[String]] = []
         for test in document.tests {
-            let failures = try orFail(.badData, try test.failures(in: document, facts: agent.facts))
+            let failures = try orFail(.badData, try test.failures(in: document, facts: agent.facts, events: agent.events))
             all.append(failures)
             guard isText else { continue }
             try console.print(
@@ -117,7 +118,7 @@ private struct ContainerTest {
         _ document: ContainerDocument
     ) throws(CommandFailure) -> (shown: [JSONValue], hasRefused: Bool) {
         guard let path = invocation.value("events") else { return ([], false) }
-        let trials = try orFail(.badData, try ContainerTrials(document, facts: agent.facts, now: now))
+        let trials = try orFail(.badData, try ContainerTrials(document, facts: agent.facts, events: agent.events, now: now))
         var shown: [JSONValue] = []
         var hasRefused = false
         let lines = try Invocation.contents(of: path, atMost: 1 << 30).split(separator: UInt8(ascii: "\n"))
@@ -248,18 +249,18 @@ extension Command {
 
 extension Invocation {
     /// What is known of the agent that a document is tried for; settings only with `--config`: a document is for many machines.
-    typealias TrialAgent = (settings: Settings?, facts: AgentFacts)
+    typealias TrialAgent = (settings: Settings?, facts: AgentFacts, events: EventOptions)
 
     func trialAgent() throws(CommandFailure) -> TrialAgent {
         let settings = has("config") ? try orFail(.configuration, try loadSettings().settings) : nil
         var facts = AgentFacts(hostName: values("host").first)
         facts.keyLengths = settings?.keyLengths ?? []
-        return (settings, facts)
+        return (settings, facts, settings?.trialEvents(on: facts.hostName ?? "") ?? EventOptions())
     }
 
     /// Prints all that is wrong or weak in a document; gives whether something is wrong.
     func review(_ bytes: [UInt8], _ file: String, for agent: TrialAgent) -> Bool {
-        let (settings, facts) = agent
+        let (settings, facts, _) = agent
         let id = (try? JSONValue(parsing: bytes))?["id"]?.string
         let container = settings?.containers.first { $0.id == id }
         let review = DocumentReview(
