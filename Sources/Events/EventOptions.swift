@@ -26,6 +26,7 @@ public struct EventOptions: Sendable, Equatable {
     /// The zone of times that say none.
     public var zone = TimeZoneRules.utc
 
+    /// The usual ones.
     public init() {}
 }
 

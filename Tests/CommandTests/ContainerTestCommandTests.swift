@@ -167,7 +167,9 @@ struct ContainerTestCommandTests {
         #expect(KeptConsole.run("container", "keygen", key).0 == .success)
         #expect(KeptConsole.run(["container", "sign", "--key", key, document]).0 == .badData)
         let (code, kept) = KeptConsole.run(["container", "sign", "--key", key, document, "--config", configuration])
-        #expect(code == .badData && kept.errorOutput.contains("record fails: tags fired: level, name;"), "\(kept.errorOutput)")
+        #expect(
+            code == .badData && kept.errorOutput.contains("record fails: tags fired: level, name;"),
+            "\(kept.errorOutput)")
     }
 
     @Test("the app is checked, and the configuration's warnings are printed once")

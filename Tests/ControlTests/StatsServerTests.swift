@@ -11,12 +11,12 @@ import Testing
 struct StatsServerTests {
     private func withServer(
         thread: String = "stats", obstacles: @escaping @Sendable () -> [String] = { [] },
-        page: (@Sendable () -> String)? = nil,
+        page: (@Sendable () -> String)? = nil, time: any TimeSource = SystemTime(),
         _ body: (String, EventLoop) async throws -> Void
     ) async throws {
         try await withLoop(thread) { loop in
             let server = StatsServer(
-                on: loop, collectors: [ProcessCollector()], obstacles: obstacles, page: page)
+                on: loop, collectors: [ProcessCollector()], obstacles: obstacles, page: page, time: time)
             let port = try await server.start()
             try await body("http://127.0.0.1:\(port)", loop)
             await server.stop()
@@ -52,6 +52,25 @@ struct StatsServerTests {
             #expect(
                 try curl("-w '%{http_code}' \(address)/readyz")
                     == "not ready\n- nothing was committed for 5 min although 3 files wait\n- the disk is full\n503")
+        }
+    }
+
+    @Test("a crowd gets the answers of the same second again; those of the next one are new")
+    func crowd() async throws {
+        let asked = Mutex(0)
+        let time = ManualTime()
+        try await withServer(
+            obstacles: {
+                asked.withLock { $0 += 1 }
+                return []
+            }, time: time
+        ) { (address, _) async throws in
+            let many = try curl("-w '%{http_code}' '\(address)/readyz?[1-200]'")
+            #expect(many == String(repeating: "ready\n200", count: 200))
+            #expect(asked.withLock { $0 } == StatsServer.answersOfASecond)
+            time.advance(by: .seconds(1))
+            #expect(try curl("\(address)/readyz") == "ready\n")
+            #expect(asked.withLock { $0 } == StatsServer.answersOfASecond + 1)
         }
     }
 

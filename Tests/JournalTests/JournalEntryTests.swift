@@ -69,8 +69,10 @@ struct JournalEntryTests {
     @Test(
         "a message that contradicts journald about a field which only journald sets is a text",
         arguments: [
-            (#""host.name":"db""#, []), (#""process.pid":"1""#, []), (#""_BOOT_ID":"0""#, []), (#""_LINE_BREAK":"rest""#, []),
-            (#""process\u002epid":2"#, []), (#""process.pid":2,"process.pid":1"#, []), (#""__REALTIME_TIMESTAMP":1"#, []),
+            (#""host.name":"db""#, []), (#""process.pid":"1""#, []), (#""_BOOT_ID":"0""#, []),
+            (#""_LINE_BREAK":"rest""#, []),
+            (#""process\u002epid":2"#, []), (#""process.pid":2,"process.pid":1"#, []),
+            (#""__REALTIME_TIMESTAMP":1"#, []),
             (#""process.user.id":0"#, ["_UID"]), (#""_AUDIT_SESSION":"9""#, ["*"]), (#""process.user.id":0"#, ["*"]),
         ] as [(String, [String])])
     func forged(member: String, fields: [String]) throws {

@@ -10,6 +10,9 @@ public final class StatsServer: Sendable {
     private let server: HTTPServer
     private let bound = Mutex<UInt16?>(nil)
 
+    /// With more requests in a second, the answers that were made in it are given again: a crowd must not keep the loop from others.
+    static let answersOfASecond = 50
+
     /// A server that does not listen yet.
     ///
     /// - Parameters:
@@ -22,13 +25,14 @@ public final class StatsServer: Sendable {
     public init(
         on loop: EventLoop, host: String = "127.0.0.1", port: UInt16 = 0, names: [String] = [],
         collectors: [any MetricCollector] = [], obstacles: @escaping @Sendable () async -> [String] = { [] },
-        page: (@Sendable () -> String)? = nil
+        page: (@Sendable () -> String)? = nil, time: any TimeSource = SystemTime()
     ) {
         self.host = host
         self.port = port
         let figures = ServerFigures(of: "stats")
         let collectors = collectors + figures.collectors
         let hosts = AcceptedHosts(names)
+        let lately = Mutex((second: Int64(0), requests: 0, made: [String: ControlResponse]()))
         server = HTTPServer(
             on: loop, options: HTTPServerOptions(bodyBytes: 1024),
             judge: { head, _ in
@@ -37,7 +41,20 @@ public final class StatsServer: Sendable {
                     421, "unknown_host",
                     "this port is not known as \(host): use its address, or add the name to stats.hosts")
             },
-            figures: figures, handler: { request in await StatsServer.answer(request, collectors, obstacles, page) })
+            figures: figures,
+            handler: { request in
+                let second = time.bootTime.nanoseconds / 1_000_000_000
+                let key = "\(request.method) \(request.path) \(ExpositionFormat(accept: request.accept).contentType)"
+                let known = lately.withLock { lately in
+                    if lately.second != second { lately = (second, 0, [:]) }
+                    lately.requests += 1
+                    return lately.requests > StatsServer.answersOfASecond ? lately.made[key] : nil
+                }
+                if let known { return known }
+                let response = await StatsServer.answer(request, collectors, obstacles, page)
+                if [200, 503].contains(response.status) { lately.withLock { $0.made[key] = response } }
+                return response
+            })
     }
 
     /// Answers from now on and gives the port; throws `addressInUse`, `badAddress` or `notPermitted` with what to do.

@@ -102,7 +102,8 @@ private struct ContainerTest {
         }
         var all: [[String]] = []
         for test in document.tests {
-            let failures = try orFail(.badData, try test.failures(in: document, facts: agent.facts, events: agent.events))
+            let failures = try orFail(
+                .badData, try test.failures(in: document, facts: agent.facts, events: agent.events))
             all.append(failures)
             guard isText else { continue }
             try console.print(
@@ -118,7 +119,8 @@ private struct ContainerTest {
         _ document: ContainerDocument
     ) throws(CommandFailure) -> (shown: [JSONValue], hasRefused: Bool) {
         guard let path = invocation.value("events") else { return ([], false) }
-        let trials = try orFail(.badData, try ContainerTrials(document, facts: agent.facts, events: agent.events, now: now))
+        let trials = try orFail(
+            .badData, try ContainerTrials(document, facts: agent.facts, events: agent.events, now: now))
         var shown: [JSONValue] = []
         var hasRefused = false
         let lines = try Invocation.contents(of: path, atMost: 1 << 30).split(separator: UInt8(ascii: "\n"))
