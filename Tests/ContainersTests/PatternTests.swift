@@ -32,6 +32,8 @@ struct PatternTests {
         ("credit_card", "4111 1111 1111 1112 and 1795168800000", "4111 1111 1111 1112 and 1795168800000"),
         // A date or another number before it hides none either.
         ("credit_card", "20261125 4111 1111 1111 1111 1", "20261125 [redacted]"),
+        ("credit_card", "4111\u{A0}1111\u{A0}1111\u{A0}1111 4111\t1111‐1111–1111", "[redacted] [redacted]"),
+        ("bearer_token", "Bearer%20abc, bearer+def, Bearer:  ghi", "[redacted], [redacted], [redacted]"),
         ("bearer_token", "Authorization: BeArEr abc.def-1", "Authorization: [redacted]"),
         ("jwt", "t=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc_-9;", "t=[redacted];"),
         (#"ORD-\\d+"#, "ORD-17, ORD-18 and ORD-", "[redacted], [redacted] and ORD-"),

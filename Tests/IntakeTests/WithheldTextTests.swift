@@ -83,8 +83,11 @@ extension IntakeRuleTests {
                 }
             case 12:
                 // As servers log the body of a request, and browsers put it into an address.
-                let quote = pick("\\x22", "\\u0022", "%22", "&quot;")
-                let colon = quote == "%22" ? "%3A" : ":"
+                let (quote, colon) = [
+                    ("\\x22", ":"), ("\\x22", "\\x3a"), ("\\u0022", "\\u003A"), ("\"", "\\u003a"), ("%22", "%3A"),
+                    ("%2522", "%253a"),
+                    ("&quot;", ":"), ("&quot;", "&colon;"), ("&#34;", "&#58;"), ("&#x22;", "&#x3A;"),
+                ][Int.random(in: 0..<10, using: &random)]
                 return [pick("POST ", "GET /?q=", "\"") + one.replacing("\"", with: quote).replacing(":", with: colon)]
             case 0: return [beginning(place) + two]
             case 1: return [one + pick("", " ", ", ") + two]
@@ -98,7 +101,9 @@ extension IntakeRuleTests {
                 let value = secret().joined()
                 let before = pick("saved (", "x ", "data=", "row|", "} ", "[1] ")
                 return [before + #""email": "# + value + pick(")", "|", "")]
-            case 9: return [object().map { "\u{1B}[1;39m\($0)\u{1B}[0m" }.joined()]
+            case 9:
+                let begin = pick("\u{1B}[1;39m", "\u{1B}[?25h", "\u{1B}]8;;http://a/\u{7}", "\u{1B}]8;id=1;a\u{1B}\\")
+                return [object().map { "\(begin)\($0)\u{1B}[0m" }.joined()]
             default:
                 var lines = [""]
                 for token in object() {
@@ -109,6 +114,18 @@ extension IntakeRuleTests {
                 let colour = pick("", "", "\u{1B}[34;1m", "\u{1B}(B")
                 return lines.map { "  \(colour)\($0)\(colour)" }
             }
+        }
+
+        /// A line as it comes from the journal.
+        func entry(_ text: String) -> String {
+            guard let members = (try? JSONValue(parsing: text))?.members else {
+                return (["timestamp": "2026-11-20T10:00:00Z", "message": .string(text), "process.pid": 7] as JSONValue)
+                    .description
+            }
+            let own: [JSONValue.Member] = [
+                .init("process.pid", 7), .init("__REALTIME_TIMESTAMP", 1_795_168_800_000_000),
+            ]
+            return JSONValue.object(members + own).description
         }
 
         /// The output as a runtime wraps it: in pieces, between which there may be other lines, and the last of which may lack its end.
@@ -154,9 +171,11 @@ extension IntakeRuleTests {
         try await withHost(events: Self.textOptions) { host in
             try await host.publish(Self.hiding)
             for _ in 0..<40 {
-                let app = drawn.pick("lines", "blocks", "docker", "cri")
+                let app = drawn.pick("lines", "blocks", "docker", "cri", "journal")
                 let output = drawn.output()
-                let lines = LineFormat(rawValue: app).map { drawn.wrapped(output, $0) } ?? output
+                let lines =
+                    LineFormat(rawValue: app).map { drawn.wrapped(output, $0) }
+                    ?? (app == "journal" ? output.map(drawn.entry) : output)
                 try await host.takeAndCommit(lines, app: app)
                 for sent in try await host.lines(of: "main", .normal) {
                     let (line, message) = ("\(sent)", sent["message"]?.string ?? "")

@@ -18,8 +18,8 @@ final class TextPattern: Sendable {
             // All that may belong to it: each byte of a text is looked at once.
             case .ipv6: "[0-9A-Fa-f.]*:[0-9A-Fa-f:.]+"
             case .jwt: #"eyJ[A-Za-z0-9_\-]+\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?"#
-            case .creditCard: #"\d(?:[ -]*\d){12,}"#
-            case .bearerToken: #"(?i)bearer\s+[A-Za-z0-9._~+/=\-]+"#
+            case .creditCard: #"\d(?:[ \-\t\x{A0}\x{202F}\x{2010}-\x{2013}]*\d){12,}"#
+            case .bearerToken: #"(?i)bearer(?:[\s+:]|%20)+[A-Za-z0-9._~+/=\-]+"#
             }
         }
 
@@ -31,7 +31,7 @@ final class TextPattern: Sendable {
             case .ipv4: ([], digits + ".", 7)
             case .ipv6: (["::"], digits + "abcdefABCDEF:", 15)
             case .jwt: (["eyJ"], "", 0)
-            case .creditCard: ([], digits + " -", 13)
+            case .creditCard: ([], digits + " -\t\u{A0}\u{202F}\u{2010}\u{2011}\u{2012}\u{2013}", 13)
             case .bearerToken: ([], "bearBEAR", 6)
             }
         }

@@ -53,12 +53,21 @@ extension EventPass {
             }
             return JSONString.decoded(UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2))
         }
+        let process =
+            member(Array("process.pid".utf8), of: entry).map {
+                Array(UnsafeBufferPointer(start: base + $0.lowerBound, count: $0.count))
+            } ?? []
         // An entry whose message was an object has this member.
-        guard member(Array("__REALTIME_TIMESTAMP".utf8), of: entry) == nil else { return false }
+        guard member(Array("__REALTIME_TIMESTAMP".utf8), of: entry) == nil else {
+            return unfinished.remove(process) != nil && withheld == .members
+        }
         let isPiece =
             ["line-max", "rest"].contains(String(decoding: text("_LINE_BREAK"), as: UTF8.self))
             || !text("truncated_member").isEmpty
-        return text("message").withUnsafeBufferPointer { withheld.include($0, isPiece: isPiece) }
+        return text("message").withUnsafeBufferPointer {
+            note($0, endsBeforeValueOf: process)
+            return withheld.include($0, isPiece: isPiece)
+        }
     }
 
     /// Members that have our names stay, and ours give way. Only who wrote it is not theirs to say where others write too.

@@ -55,14 +55,18 @@ extension EventPass {
     /// Makes a text the message of a record, unless it is withheld.
     ///
     /// - Parameters:
-    ///   - more: further members, each after a comma.
+    ///   - stream: the runtime's; nil for a line that nothing has wrapped.
     ///   - isPiece: whether it is a piece of a line.
     private mutating func judgeText(
-        _ content: UnsafeBufferPointer<UInt8>, _ next: Int, more: [UInt8] = [], isPiece: Bool = false
+        _ content: UnsafeBufferPointer<UInt8>, _ next: Int, stream: [UInt8]? = nil, isPiece: Bool = false
     ) -> Verdict {
+        if withheld != .none || !unfinished.isEmpty {
+            note(content, endsBeforeValueOf: producer + (stream ?? []), forgets: stream == nil)
+        }
         guard !withheld.include(content, isPiece: isPiece) else { return withhold(next) }
         repaired.removeAll(keepingCapacity: 1 << 16)
         let valid = String(decoding: content, as: UTF8.self)
+        let more = stream.map { Array(",\"stream\":\"".utf8) + $0 + [.quote] } ?? []
         let text = Array("{\"message\":".utf8) + JSONText.quoted(valid) + more + [.closeBrace, .lineFeed]
         text.withUnsafeBytes { repaired.append($0) }
         counts[.wrappedText] += 1
@@ -99,6 +103,7 @@ extension EventPass {
         isPiece = notePiece(of: stream, goesOn: isPiece)
         return content.withUnsafeBufferPointer { content in
             let content = UnsafeBufferPointer(rebasing: content.dropFirst(EventPass.marks(before: content)))
+            if isPiece, withheld != .none { return judgeText(content, next, stream: stream, isPiece: true) }
             repaired.removeAll(keepingCapacity: 1 << 16)
             repaired.append(UnsafeRawBufferPointer(content))
             withUnsafeBytes(of: UInt8.lineFeed) { repaired.append($0) }
@@ -109,7 +114,7 @@ extension EventPass {
             {
                 return verdict
             }
-            return judgeText(content, next, more: Array(",\"stream\":\"".utf8) + stream + [.quote], isPiece: isPiece)
+            return judgeText(content, next, stream: stream)
         }
     }
 
@@ -119,10 +124,21 @@ extension EventPass {
     private mutating func notePiece(of stream: [UInt8], goesOn: Bool) -> Bool {
         guard goesOn || !unfinished.isEmpty else { return false }
         guard goesOn else { return unfinished.remove(producer + stream) != nil }
+        note(unfinished: producer + stream)
+        return true
+    }
+
+    /// Notes whether the next line of a stream may be the value of a member that a text ends with.
+    mutating func note(
+        _ text: UnsafeBufferPointer<UInt8>, endsBeforeValueOf stream: [UInt8], forgets: Bool = true
+    ) {
+        if withheld.endsBeforeValue(text) { note(unfinished: stream) } else if forgets { unfinished.remove(stream) }
+    }
+
+    private mutating func note(unfinished key: [UInt8]) {
         // The rest of a file that is gone never comes.
         if unfinished.count >= 4096 { unfinished.removeFirst() }
-        unfinished.insert(producer + stream)
-        return true
+        unfinished.insert(key)
     }
 
     private mutating func wrappedLine(

@@ -58,7 +58,7 @@ public struct EventPass: ~Copyable {
     var pod: [UInt8] = []
     /// When the container's runtime got the line.
     var outerTime: Timestamp?
-    /// The streams of wrapped files whose last line was a piece, each behind its file's producer.
+    /// The streams whose last line was a piece, or ended before a value, each behind its file's producer.
     var unfinished: Set<[UInt8]> = []
     var producer: [UInt8] = []
     var isShared = false
@@ -248,6 +248,7 @@ public struct EventPass: ~Copyable {
         if let format { return readWrapped(format, from: start, to: end) }
         let (next, isObject) = scanner.scanLine(base, from: start, to: end)
         guard isObject else { return repair(start, next, end) }
+        if !unfinished.isEmpty, unfinished.remove(producer) != nil, withheld == .members { return withhold(next) }
         return judge(next)
     }
 

@@ -18,6 +18,16 @@ public enum WithheldTexts: Sendable {
         }
     }
 
+    /// Whether a text ends before a value of an object that is spread over lines: the value may be an object that is alone on the next line.
+    func endsBeforeValue(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard self == .members else { return false }
+        return WithheldTexts.plain(text).withUnsafeBufferPointer { text in
+            guard let last = text.last(where: { $0 > 0x20 }), ":,[".utf8.contains(last) else { return false }
+            return text.allSatisfy { $0 <= 0x20 || ":,[]{}".utf8.contains($0) }
+                || WithheldTexts.mayHoldPlainMembers(text)
+        }
+    }
+
     /// Whether a text may hold a member of a JSON object, or the end of one: a line that was cut, several objects, a list, a line of
     /// an object that is spread over lines. When in doubt it does; what may be beside them does not matter.
     ///
@@ -34,11 +44,13 @@ public enum WithheldTexts: Sendable {
     private static let marks: [UInt8] = [escape] + Array("\\%&".utf8)
     /// How quotes and colons are written in logs of requests, in URLs and in pages.
     private static let spellings: [(text: [UInt8], plain: [UInt8])] = [
-        ("\\x22", "\\\""), ("\\u0022", "\\\""), ("%22", "\\\""), ("&quot;", "\\\""), ("&#34;", "\\\""),
-        ("\\x3A", ":"), ("\\x3a", ":"), ("%3A", ":"), ("%3a", ":"),
-    ].map { (Array($0.utf8), Array($1.utf8)) }
+        ("\\\"", ["22"], ["&quot;", "&#34;"]), (":", ["3A", "3a"], ["&colon;", "&#58;"]),
+    ].flatMap { plain, codes, names in
+        let coded = codes.flatMap { ["\\x\($0)", "\\u00\($0)", "%\($0)", "%25\($0)", "&#x\($0);"] }
+        return (coded + names).map { (Array($0.utf8), Array(plain.utf8)) }
+    }
 
-    /// The text without sequences such as `ESC [ 1 ; 39 m` and `ESC ( B`, and with quotes and colons as they are. Of other sequences more is
+    /// The text without sequences such as `ESC [ 1 ; 39 m`, `ESC ( B` and `ESC ] 8 ; ; URL BEL`, and with quotes and colons as they are. Of other sequences more is
     /// left, so that nothing is hidden by them.
     private static func plain(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         var plain: [UInt8] = []
@@ -56,9 +68,14 @@ public enum WithheldTexts: Sendable {
             guard text[start] == escape else { continue }
             switch rest.first {
             case UInt8(ascii: "["):
-                rest = rest.dropFirst().drop { "0123456789;".utf8.contains($0) }
+                rest = rest.dropFirst().drop { "0123456789;<=>?".utf8.contains($0) }
                 if let last = rest.first, (0x40...0x7E).contains(last) { rest = rest.dropFirst() }
             case UInt8(ascii: "("): rest = rest.dropFirst(2)
+            case UInt8(ascii: "]"):
+                // A link's address.
+                let behind = rest.drop { $0 > 0x1F && $0 != .quote }
+                guard behind.first == 7 || behind.starts(with: [escape, .backslash]) else { break }
+                rest = behind.dropFirst(behind.first == 7 ? 1 : 2)
             default: break
             }
         }
