@@ -112,7 +112,7 @@ struct HashTests {
 
     @Test(
         "33.7: equal values have one digest however they are spelled, and different ones different digests",
-        arguments: 1...100)
+        arguments: Seeds.list(1...100))
     func typed(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let trial = try trial(.trial)

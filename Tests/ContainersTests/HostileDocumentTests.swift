@@ -56,7 +56,7 @@ struct HostileDocumentTests {
             "macros": {"p": {"type": "event_property", "path": "p"}}, "rules": {\(rules)},
             "tags": [{"name": "t", "type": "discard", "rules": [\(names)]}]
             """)
-        var random = SplitMix64(seed: 7)
+        var random = SplitMix64(seed: Seeds.one(7))
         for _ in 0..<20 {
             let text = String((0..<2000).map { _ in "abcxyz0123456789".randomElement(using: &random) ?? "a" })
             _ = trial.apply("{\"name\":\"n\",\"properties\":{\"p\":\"\(text)\"}}")

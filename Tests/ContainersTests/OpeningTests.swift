@@ -137,7 +137,7 @@ struct OpeningTests {
 
     @Test("tm05: whatever comes in whatever order, it is open when the timeout is over, and says so once")
     func alwaysOpens() {
-        var random = SplitMix64(seed: 55)
+        var random = SplitMix64(seed: Seeds.one(55))
         for seed in 0..<2000 {
             var bench = MachineBench {
                 $0.opening = [.preferNonDefault, .preferFresh, .immediate].randomElement(using: &random) ?? .immediate

@@ -52,7 +52,9 @@ struct PatternTests {
         }
     }
 
-    @Test("33.12: whatever is before and behind it, what a ready pattern finds is taken out", arguments: 1...200)
+    @Test(
+        "33.12: whatever is before and behind it, what a ready pattern finds is taken out",
+        arguments: Seeds.list(1...200))
     func anywhere(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let values = [
@@ -206,7 +208,9 @@ struct PatternTests {
         }
     }
 
-    @Test("33.12: for any event, no address is left that a pattern knows, wherever it was put", arguments: 1...200)
+    @Test(
+        "33.12: for any event, no address is left that a pattern knows, wherever it was put",
+        arguments: Seeds.list(1...200))
     func nowhere(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         func value(_ depth: Int) -> String {

@@ -41,9 +41,11 @@ struct PrivacyPropertyTests {
         func json(_ path: [String]) -> String { "[" + path.map { "\"\($0)\"" }.joined(separator: ",") + "]" }
     }
 
-    @Test("a hidden value is in no event that leaves, no data layer, no line for the quarantine", arguments: 1...400)
-    func nowhere(seed: Int) throws {
-        var drawn = Drawn(random: SplitMix64(seed: UInt64(seed)))
+    @Test(
+        "a hidden value is in no event that leaves, no data layer, no line for the quarantine",
+        arguments: Seeds.list(1...400))
+    func nowhere(seed: UInt64) throws {
+        var drawn = Drawn(random: SplitMix64(seed: seed))
         let path = drawn.path()
         let plain = path.first == "properties" ? Array(path.dropFirst()) : path
         let hides =

@@ -120,7 +120,7 @@ struct RefreshTests {
 
     @Test("tm06: by itself it is fetched at most twice a minute, whatever happens; a person's refresh goes at once")
     func atMostOnceAMinute() {
-        var random = SplitMix64(seed: 66)
+        var random = SplitMix64(seed: Seeds.one(66))
         for run in 0..<300 {
             var bench = MachineBench {
                 $0.refreshInterval = .seconds(60)
@@ -296,7 +296,7 @@ struct RefreshTests {
 
     @Test("tm08: the version in force never sinks, whatever comes")
     func neverBack() {
-        var random = SplitMix64(seed: 88)
+        var random = SplitMix64(seed: Seeds.one(88))
         for run in 0..<1000 {
             var bench = MachineBench { $0.opening = .immediate }
             bench.handle(.start(standard: nil))

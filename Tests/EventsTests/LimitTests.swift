@@ -157,7 +157,7 @@ struct LimitTests {
 
     @Test("ac19: cuts against a plain model, on random documents")
     func ac19_againstModel() throws {
-        var random = SplitMix64(seed: 19)
+        var random = SplitMix64(seed: Seeds.one(19))
         for round in 0..<3000 {
             var limits = EventLimits()
             limits.properties.value = Int.random(in: 0...4, using: &random)

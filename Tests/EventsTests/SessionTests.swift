@@ -386,7 +386,7 @@ struct SessionTests {
 
     @Test("sessions against a plain model, on random events")
     func againstModel() {
-        var random = SplitMix64(seed: 21)
+        var random = SplitMix64(seed: Seeds.one(21))
         for round in 0..<200 {
             var reading = SessionReading(.automatic, seed: UInt64(round))
             var model: [Int: (id: String?, last: Timestamp)] = [:]

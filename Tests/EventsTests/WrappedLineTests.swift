@@ -155,7 +155,7 @@ struct WrappedLineTests {
 
     @Test(
         "random bytes in wrapped lines: each call goes on, and what is accepted is one object on one line",
-        arguments: 1...200)
+        arguments: Seeds.list(1...200))
     func random(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         let pieces = [

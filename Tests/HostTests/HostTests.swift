@@ -50,7 +50,7 @@ struct HostTests {
     @Test("ac22: the install id is made once, kept, private; a broken one is made anew, and said so")
     func ac22_installID() throws {
         let directory = try TemporaryDirectory()
-        var random = SplitMix64(seed: 22)
+        var random = SplitMix64(seed: Seeds.one(22))
         let first = try InstallID.load(in: directory.path, using: &random)
         #expect(!first.wasReplaced && first.text.utf8.count == 36 && Array(first.text)[14] == "4")
         #expect(try InstallID.load(in: directory.path, using: &random) == first)
@@ -70,7 +70,7 @@ struct HostTests {
     @Test("ac22: a machine made of another one's image gets an install id of its own, once, and says whose it was")
     func ac22_clonedMachine() throws {
         let directory = try TemporaryDirectory()
-        var random = SplitMix64(seed: 23)
+        var random = SplitMix64(seed: Seeds.one(23))
         let (one, two) = (String(repeating: "a", count: 32), String(repeating: "b", count: 32))
         // An agent before this knew no machine: what it has stays.
         let first = try InstallID.load(in: directory.path, using: &random)

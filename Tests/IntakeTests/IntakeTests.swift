@@ -174,7 +174,7 @@ struct IntakeTests {
     )
     func apps() async throws {
         try await withHost { host in
-            var chance = SplitMix64(seed: 29)
+            var chance = SplitMix64(seed: Seeds.one(29))
             var expected: [String: AppCounts] = [:]
             for round in 0..<1_500 {
                 // A few apps that write often among many that write once.
@@ -324,7 +324,7 @@ struct IntakeTests {
     func commitsWaitForRoom() async throws {
         try await withHost(cap: 24 << 10) { host in
             // Chance does not pack: these fill the cap for sure.
-            var random = SplitMix64(seed: 3)
+            var random = SplitMix64(seed: Seeds.one(3))
             var stored: Int64 = 0
             let finished = Mutex<[Int64]>([])
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -384,7 +384,7 @@ struct IntakeTests {
         arguments: [24 << 10, 64 << 10, 1 << 20])
     func commitsFitSmallCaps(cap: Int) async throws {
         try await withHost(cap: cap) { host in
-            var random = SplitMix64(seed: 5)
+            var random = SplitMix64(seed: Seeds.one(5))
             // Chunks end by their bytes, not by their events; chance keeps them from packing well.
             var lines = (0..<3_000).map { number in
                 let length = number.isMultiple(of: 7) ? 20 : 3

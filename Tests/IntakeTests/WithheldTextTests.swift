@@ -165,9 +165,9 @@ extension IntakeRuleTests {
 
     @Test(
         "33: whatever is wrong with a line of text, no value of a hidden member leaves, nor stays in the quarantine",
-        arguments: 1...12)
-    func hiddenInText(seed: Int) async throws {
-        var drawn = Drawn(random: SplitMix64(seed: UInt64(seed)))
+        arguments: Seeds.list(1...24))
+    func hiddenInText(seed: UInt64) async throws {
+        var drawn = Drawn(random: SplitMix64(seed: seed))
         try await withHost(events: Self.textOptions) { host in
             try await host.publish(Self.hiding)
             for _ in 0..<40 {

@@ -237,7 +237,7 @@ struct OTLPTests {
 
     @Test("hostile protobuf never traps")
     func hostileProtobuf() {
-        var random = SplitMix64(seed: 99)
+        var random = SplitMix64(seed: Seeds.one(99))
         for _ in 0..<20_000 {
             let bytes = (0..<Int.random(in: 0...24, using: &random)).map { _ in
                 UInt8.random(in: 0...255, using: &random)
