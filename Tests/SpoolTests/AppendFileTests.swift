@@ -93,6 +93,44 @@ struct AppendFileTests {
         await reader.stop()
     }
 
+    @Test("fault02: a log begun anew with the same banner, whose lines all end alike, is read from where it differs")
+    func fault02_equalBeginningsAndEndsProveNothing() async throws {
+        let spool = try SpoolHarness()
+        let banner = String(repeating: "b", count: 1300)
+        func line(_ number: Int) -> String { "\(10_000 + number) \(String(repeating: "e", count: 325))" }
+        var reader = try await spool.start()
+        var expected: [String] = []
+        for next in [banner] + (0..<30).map(line) {
+            spool.append(next + "\n", to: "x.log")
+            expected.append(next)
+            await spool.until("line \(expected.count) arrives") { spool.queue.lines.count == expected.count }
+        }
+        await reader.stop()
+        spool.write(([banner] + (100..<120).map(line)).joined(separator: "\n") + "\n", to: "x.log")
+        reader = try await spool.start()
+        await spool.untilLines(expected + (100..<120).map(line))
+        await reader.stop()
+    }
+
+    @Test(
+        "fault02: what is proven of a long file is read in several turns, and only what follows its last mark comes again"
+    )
+    func fault02_longProofs() async throws {
+        let spool = try SpoolHarness()
+        let lines = (0..<6_000).map { "\($0) \(String(repeating: "x", count: 1000))" }
+        spool.write(lines.joined(separator: "\n") + "\n", to: "x.log")
+        var reader = try await spool.start { $0.commitBytes = 1 << 20 }
+        await spool.untilLines(lines)
+        await reader.stop()
+        let size = lines.reduce(0) { $0 + $1.utf8.count + 1 }
+        #expect(truncate("\(spool.path)/x.log", size - 1500) == 0)
+        spool.append("\nafter\n", to: "x.log")
+        reader = try await spool.start()
+        await spool.until("the last line arrives") { spool.queue.lines.contains("after") }
+        #expect(spool.queue.lines.count > lines.count && spool.queue.lines.count < lines.count + 2_500)
+        await reader.stop()
+    }
+
     @Test("fault03: files that begin alike are different files; a new file under an old name is a new one")
     func fault03_identityIsNotTheBeginning() async throws {
         let spool = try SpoolHarness()

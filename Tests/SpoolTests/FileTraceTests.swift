@@ -10,9 +10,12 @@ struct FileTraceTests {
         trace.inode = random.next()
         trace.fingerprint = Fingerprint(length: Int(random.next() % 1025), hash: random.next())
         var offset: Int64 = 0
-        for _ in 0..<(random.next() % 200) {
+        // From the first mark on of which the sum is not known none is known.
+        let known = random.next() % 200
+        for number in 0..<(random.next() % 200) {
             offset += Int64(random.next() % 1_000_000) + 1
-            trace.add(Mark(offset: offset, hash: random.next()))
+            let sum = number < known ? UInt32(truncatingIfNeeded: random.next()) : 0
+            trace.add(Mark(offset: offset, hash: random.next(), sum: sum))
         }
         if random.next() % 2 == 0 { trace.missingSince = Int64(random.next() >> 2) }
         if random.next() % 2 == 0 { trace.doneVersion = random.next() }
@@ -30,6 +33,14 @@ struct FileTraceTests {
             #expect(bytes.count <= 2048)
             #expect(FileTrace(bytes) == trace)
         }
+    }
+
+    @Test("a trace of an earlier version has its marks, without sums")
+    func tracesOfEarlierVersions() {
+        var trace = FileTrace()
+        for offset in [10, 20] { trace.add(Mark(offset: Int64(offset), hash: 7, sum: 9)) }
+        #expect(FileTrace(trace.encoded.dropLast(8))?.marks.map(\.sum) == [0, 0])
+        #expect(FileTrace(trace.encoded.dropLast(8))?.marks.map(\.offset) == [10, 20])
     }
 
     @Test("bytes that are no trace are refused, whatever they are")

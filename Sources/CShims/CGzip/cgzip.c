@@ -104,6 +104,10 @@ uint32_t cgzip_crc32(uint32_t initial, const void *bytes, size_t length) {
     return crc32_gzip_refl(initial, bytes, length);
 }
 
+uint32_t cgzip_crc32c(uint32_t initial, const void *bytes, size_t length) {
+    return crc32_iscsi((unsigned char *)(uintptr_t)bytes, (int)length, initial);
+}
+
 #define TEXT(x) #x
 #define VERSION(major, minor, patch) TEXT(major) "." TEXT(minor) "." TEXT(patch)
 const char *cgzip_version(void) { return VERSION(ISAL_MAJOR_VERSION, ISAL_MINOR_VERSION, ISAL_PATCH_VERSION); }

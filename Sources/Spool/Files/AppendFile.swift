@@ -16,10 +16,10 @@ final class AppendFile {
 
     /// The place before which all was taken by the sink.
     var taken: Mark
-    /// The offset before which all is durable.
-    var committed: Int64
     /// How often its place went back; a commit that began before says nothing about what came after.
     var setbacks: UInt32 = 0
+    /// The offset before which all is durable.
+    var committed: Int64
     /// Where its content ended when it was last looked at: zeros at its end are none.
     private(set) var size: Int64
     /// When its content was changed, as its file system said when it was last looked at.
@@ -172,6 +172,16 @@ extension AppendFile {
         }
     }
 
+    /// The sums of the beginnings of a file that has changed, as far as it was read for them.
+    struct Proof: Equatable {
+        /// How long the file was.
+        var size: Int64
+        var reached: Int64 = 0
+        var sum = UInt32.max
+        /// By the offsets at which they were asked for.
+        var sums: [Int64: UInt32] = [:]
+    }
+
     /// What is only of concern while something happens to a file.
     struct Activity {
         /// The zeros at its end; nil if there are none.
@@ -186,6 +196,8 @@ extension AppendFile {
         var reached: Int64 = 0
         /// How short it was seen then.
         var cutTo: Int64 = 0
+        /// What is read to find its place again; nil if nothing is.
+        var proof: Proof?
         /// Of a suspect: how far another file had what it may be a copy of.
         var sharedTo: Int64 = 0
         var lastChange = BootInstant(nanoseconds: 0)

@@ -1,3 +1,5 @@
+internal import Frames
+
 /// A quick hash of bytes, to see whether they are still the same; not against an adversary, who could only fool the
 /// reading of a file of his own.
 enum ByteHash {
@@ -26,7 +28,7 @@ enum ByteHash {
     }
 }
 
-/// A place in a file and the hash of the bytes right before it: proof that the file was read up to here.
+/// A place in a file, what is right before it, and what all that is before it sums up to: proof that the file was read up to here.
 struct Mark: Equatable {
     /// How many bytes before it the hash covers, or all if there are fewer.
     static let window = 256
@@ -35,10 +37,25 @@ struct Mark: Equatable {
     var offset: Int64
     /// `ByteHash` of the last `window` of them.
     var hash: UInt64
+    /// `crc32c` of all of them; 0 where it is not known: some were skipped, or an earlier version read them.
+    var sum: UInt32 = 0
 
-    static let start = Mark(offset: 0, hash: ByteHash.of(UnsafeRawBufferPointer(start: nil, count: 0)))
+    static let start = Mark(offset: 0, hash: ByteHash.of(UnsafeRawBufferPointer(start: nil, count: 0)), sum: .max)
 
     var covered: Int { Int(min(offset, Int64(Mark.window))) }
+
+    /// Whether the bytes right before both are the same.
+    func ends(like other: Mark) -> Bool { offset == other.offset && hash == other.hash }
+
+    /// The mark so many bytes further on.
+    ///
+    /// - Parameter bytes: what ends with these bytes, and has before them what a mark covers.
+    func advanced(by count: Int, atEndOf bytes: UnsafeRawBufferPointer) -> Mark {
+        var mark = Mark(offset: offset + Int64(count), hash: 0)
+        mark.hash = ByteHash.of(UnsafeRawBufferPointer(rebasing: bytes.suffix(mark.covered)))
+        mark.sum = sum == 0 ? 0 : crc32c(UnsafeRawBufferPointer(rebasing: bytes.suffix(count)), from: sum)
+        return mark
+    }
 }
 
 /// The first bytes of a file: two files that begin alike may still be two, but one that begins otherwise is another.
@@ -147,7 +164,7 @@ extension FileTrace {
     /// No state that this program wrote is longer.
     private static let longest = 2048
 
-    /// The bytes to keep: a version, then numbers of variable length; marks as distances.
+    /// The bytes to keep: a version, then numbers of variable length; marks as distances, and the sums of the first of them.
     var encoded: [UInt8] {
         var bytes = [FileTrace.version]
         FileTrace.put(fixed: inode, &bytes)
@@ -172,6 +189,8 @@ extension FileTrace {
             FileTrace.put(fixed: mark.hash, &bytes)
             last = mark.offset
         }
+        // Earlier versions end here.
+        for mark in marks.prefix(while: { $0.sum != 0 }) { FileTrace.put(fixed: mark.sum, &bytes) }
         return bytes
     }
 
@@ -194,7 +213,7 @@ extension FileTrace {
             }
             self.told = told
             for _ in 0..<(try reader.count(upTo: 4)) {
-                _ = (try reader.fingerprint(), try reader.number(), try reader.fixed())
+                _ = (try reader.fingerprint(), try reader.number(), try reader.fixed() as UInt64)
             }
             var marks: [Mark] = []
             for _ in 0..<(try reader.count(upTo: FileTrace.mostMarks)) {
@@ -204,6 +223,7 @@ extension FileTrace {
                 // bounded: by what is left to the largest.
                 marks.append(Mark(offset: last + distance, hash: try reader.fixed()))
             }
+            for index in marks.indices where !reader.rest.isEmpty { marks[index].sum = try reader.fixed() }
             self.marks = marks
             guard reader.rest.isEmpty else { return nil }
         } catch {
@@ -220,7 +240,7 @@ extension FileTrace {
         bytes.append(UInt8(number))
     }
 
-    private static func put(fixed number: UInt64, _ bytes: inout [UInt8]) {
+    private static func put(fixed number: some FixedWidthInteger, _ bytes: inout [UInt8]) {
         withUnsafeBytes(of: number.littleEndian) { bytes += $0 }
     }
 }
@@ -237,8 +257,8 @@ private struct TraceReader {
         return rest.prefix(count)
     }
 
-    mutating func fixed() throws(Malformed) -> UInt64 {
-        try bytes(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+    mutating func fixed<Number: FixedWidthInteger>() throws(Malformed) -> Number {
+        try bytes(Number.bitWidth / 8).reversed().reduce(0) { $0 << 8 | Number($1) }
     }
 
     mutating func number(atMost most: UInt64 = .max) throws(Malformed) -> UInt64 {

@@ -147,7 +147,8 @@ extension SpoolReader {
         for (other, checkpoint) in streams.remembered.kept where !other.isOfSameForm(as: id) {
             guard let trace = FileTrace(checkpoint.state), trace.inode == status.inode, trace.doneVersion == nil,
                 let last = trace.marks.last, last.offset == checkpoint.offset, last.offset <= status.size,
-                let readable = try? FileSystem.read(looked), (try? mark(at: last.offset, readable.raw)) == last
+                let readable = try? FileSystem.read(looked),
+                (try? mark(at: last.offset, readable.raw))?.ends(like: last) == true
             else { continue }
             streams.remembered.remove(other)
             pass.forget(other)

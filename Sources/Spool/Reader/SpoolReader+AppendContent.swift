@@ -83,8 +83,9 @@ extension SpoolReader {
         if status.links == 0, file.hasName { displaced(file) }
         file.see(length: status.size)
         file.modified = status.modified
-        if status.size < file.taken.offset + file.scanned {
+        if status.size < file.taken.offset + file.scanned || file.stage == .cut {
             guard try findPlace(in: file, descriptor) else {
+                guard file.proof == nil else { return true }
                 schedule(after: options.settleTime, by: share(of: file)) { self.makeReady(file) }
                 return false
             }
@@ -106,9 +107,8 @@ extension SpoolReader {
             try isOnePiece(buffer[..<count], at: file.taken.offset - Int64(before), descriptor)
         else {
             file.see(length: min(file.size, file.taken.offset - Int64(before) + Int64(count)))
-            return try findPlace(in: file, descriptor, isRewritten: true)
+            return try findPlace(in: file, descriptor, isRewritten: true) || file.proof != nil
         }
-        streams.isWhole(file)
         if file.reached > 0 {
             // Its end is gone, and may have grown again.
             streams.cutOff(file, from: max(file.cutTo, file.taken.offset))
@@ -218,7 +218,7 @@ extension SpoolReader {
     private func skip(
         _ file: AppendFile, length: Int64, next: Int64, _ descriptor: Int32
     ) throws(SystemError) {
-        guard try mark(at: file.taken.offset, descriptor) == file.taken else {
+        guard try mark(at: file.taken.offset, descriptor).ends(like: file.taken) else {
             // Rewritten while its end was looked for: these are other lines.
             _ = try findPlace(in: file, descriptor, isRewritten: true)
             return
@@ -233,13 +233,10 @@ extension SpoolReader {
         _ file: AppendFile, by count: Int, in buffer: UnsafeMutableRawBufferPointer, at start: Int, _ descriptor: Int32
     ) throws(SystemError) {
         guard count > 0 else { return }
-        let offset = file.taken.offset + Int64(count)
-        let end = start + count
-        let covered = Mark(offset: offset, hash: 0).covered
-        let hash = ByteHash.of(UnsafeRawBufferPointer(rebasing: buffer[(end - covered)..<end]))
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<(start + count)])
         // The buffer begins with the file's first byte.
-        let head = file.taken.offset == Int64(start) ? UnsafeRawBufferPointer(rebasing: buffer[..<end]) : nil
-        try took(file, upTo: Mark(offset: offset, hash: hash), descriptor, head: head)
+        let head = file.taken.offset == Int64(start) ? bytes : nil
+        try took(file, upTo: file.taken.advanced(by: count, atEndOf: bytes), descriptor, head: head)
     }
 
     /// All bytes before a place were taken.

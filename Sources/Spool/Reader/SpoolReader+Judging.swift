@@ -52,13 +52,14 @@ extension SpoolReader {
         return answer
     }
 
-    /// The file is shorter than what was read of it, or its bytes are others: finds where to go on. False: that is waited for.
+    /// The file is or was shorter than what was read of it, or its bytes are others: finds where to go on. False: that is waited for, or takes
+    /// more turns (its `proof`).
     func findPlace(
         in file: AppendFile, _ descriptor: Int32, isRewritten: Bool = false
     ) throws(SystemError) -> Bool {
         file.scanned = 0
-        let (size, old) = (file.size, file.taken.offset)
-        guard size < old || isRewritten else { return true }
+        let (size, old, isProvable) = (file.size, file.taken.offset, file.taken.sum != 0)
+        guard size < old || isRewritten || file.stage == .cut else { return true }
         let head = try FileSystem.bytes(of: descriptor, at: 0, count: Fingerprint.longest)
         var inquiry = streams.inquiry(aboutChanged: file, head: head, isRewritten: isRewritten)
         let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
@@ -69,11 +70,19 @@ extension SpoolReader {
             streams.changed(
                 file, answer, inquiry, isRotatedName: isRotated(file.name), hasWaiting: hasWaiting, in: &pass) != nil
         else { return false }
+        guard file.taken.offset < old else { return true }
         counters.truncations += 1
         tellCutOffs()
-        log.info(
-            "file was truncated or rewritten",
-            ["path": file.path.text, "read_to": old, "goes_on_at": file.taken.offset])
+        let place = file.taken.offset
+        let fields: KeyValuePairs<String, any CustomStringConvertible> = [
+            "path": file.path.text, "read_to": old, "goes_on_at": place,
+        ]
+        if place == 0, size > 0, !isProvable {
+            log.warning(
+                "file was truncated or rewritten: all is read, because what was read before is not known", fields)
+        } else {
+            log.info("file was truncated or rewritten", fields)
+        }
         return true
     }
 
@@ -85,6 +94,9 @@ extension SpoolReader {
             switch inquiry.next {
             case .beginning(let file): inquiry.saw(beginning: beginning(of: file, near: directory))
             case .places(let places): inquiry.saw(try look(places))
+            case .sums(let file, let places):
+                guard let sums = try sums(of: file, upTo: places) else { return .later(first: nil) }
+                inquiry.saw(sums: sums)
             case .end(let file): inquiry.saw(file, isReadToItsEnd: try isReadToItsEnd(file))
             case .answer(let answer):
                 if case .later(let first?) = answer, !first.isSuspect { makeReady(first) }
@@ -106,7 +118,7 @@ extension SpoolReader {
             guard let descriptor = file.descriptor?.raw else { return true }
             let status = try FileStatus(of: descriptor)
             guard status.size == file.length else { return false }
-            return try mark(at: file.taken.offset, descriptor) == file.taken
+            return try mark(at: file.taken.offset, descriptor).ends(like: file.taken)
         } catch {
             // It is gone, or out of reach: reading it finds out which.
             return false
@@ -136,6 +148,30 @@ extension SpoolReader {
             if place >= size { sight.end = mark }
         }
         return sight
+    }
+
+    /// What all bytes of a file before these places sum up to; nil until they were read, a block a turn.
+    private func sums(of file: AppendFile, upTo places: [Int64]) throws(SystemError) -> [Int64: UInt32]? {
+        guard let descriptor = file.descriptor?.raw else { return [:] }
+        var proof = file.proof ?? AppendFile.Proof(size: file.size)
+        // It may have become shorter, and have grown again, since the last turn.
+        if file.size < proof.size { proof = AppendFile.Proof(size: file.size) }
+        var block = UnsafeMutableRawBufferPointer(rebasing: buffer.take()[...])
+        for place in places where place > proof.reached {
+            let most = Int(min(place - proof.reached, Int64(block.count)))
+            let room = UnsafeMutableRawBufferPointer(rebasing: block[..<most])
+            let count = try FileSystem.read(descriptor, into: room, at: proof.reached)
+            let bytes = UnsafeRawBufferPointer(rebasing: room[..<count])
+            (proof.sum, proof.reached) = (crc32c(bytes, from: proof.sum), proof.reached + Int64(count))
+            guard proof.reached == place else {
+                let hasEnded = count == 0 && most > 0
+                file.proof = hasEnded ? nil : proof
+                return nil
+            }
+            proof.sums[place] = proof.sum
+            block = UnsafeMutableRawBufferPointer(rebasing: block[most...])
+        }
+        return proof.sums
     }
 
     func mark(at offset: Int64, of file: AppendFile) throws(SystemError) -> Mark {

@@ -38,7 +38,7 @@ struct Sight {
     mutating func saw(_ mark: Mark, endsLine: Bool) { places[mark.offset] = (mark, endsLine) }
 
     /// Whether the bytes before a place are those that were read.
-    func holds(_ mark: Mark) -> Bool { places[mark.offset]?.mark == mark }
+    func holds(_ mark: Mark) -> Bool { places[mark.offset]?.mark.ends(like: mark) == true }
 
     /// Whether a line ends before the offset, or the file does. What was taken of a torn line (`{"`) is the beginning of many files.
     func endsLine(at offset: Int64) -> Bool { places[offset]?.endsLine == true }
@@ -63,6 +63,8 @@ struct Inquiry {
         case beginning(of: AppendFile)
         /// What is before these places of the subject, and where that ends if it ends before the last of them.
         case places([Int64])
+        /// What all bytes of the changed file before these places sum up to.
+        case sums(of: AppendFile, upTo: [Int64])
         /// Whether a file was read to its end, and is still what it holds.
         case end(of: AppendFile)
         case answer(Answer)
@@ -76,7 +78,7 @@ struct Inquiry {
         case later(first: AppendFile?)
     }
 
-    /// Whether it is about a file that is shorter than what was read of it, or holds other bytes there; else about a copy or an archive.
+    /// Whether it is about a file that is or was shorter than what was read of it, or holds other bytes; else about a copy or an archive.
     private let isChanged: Bool
     let streams: [Stream]
     /// The subject's beginning: as much as a fingerprint covers, or all.
@@ -88,6 +90,7 @@ struct Inquiry {
     private var twins: [AppendFile]
     private var contents: [KnownContent] = []
     private var sight: Sight?
+    private var sums: [Int64: UInt32]?
     private var readToTheEnd: Set<AppendFile> = []
     private var answer: Answer?
 
@@ -102,12 +105,7 @@ struct Inquiry {
 
     /// What a content says at first sight.
     private mutating func consider(_ content: KnownContent) {
-        if isChanged {
-            // Lines may end alike: what begins otherwise is something else.
-            guard content.fingerprint.length == 0 || content.fingerprint.length > head.count || content.begins(head)
-            else { return }
-            return contents.append(content)
-        }
+        if isChanged { return contents.append(content) }
         guard content.fingerprint.length <= head.count else {
             // It may still grow to be the same.
             if rest == .moving { answer = .later(first: nil) }
@@ -127,13 +125,13 @@ struct Inquiry {
             let places = Set(contents.flatMap { self.places(of: $0) })
             return places.isEmpty ? .answer(.new) : .places(places.sorted())
         }
-        return judge(sight)
+        return isChanged ? judgeChanged(sight) : judge(sight)
     }
 
     private func places(of content: KnownContent) -> [Int64] {
         let marks = content.marks.map(\.offset).filter { $0 > 0 }
         guard let size else { return marks + [content.place.offset] }
-        if isChanged { return marks.filter { $0 <= size && $0 < content.place.offset } }
+        if isChanged { return (marks + [content.place.offset]).filter { $0 <= size } }
         guard content.place.offset > size else { return [content.place.offset] }
         return marks.last { $0 <= size }.map { [$0, size] } ?? []
     }
@@ -143,13 +141,7 @@ struct Inquiry {
         var best = (proven: Int64(0), place: Mark.start, content: KnownContent?.none)
         for content in contents {
             var (place, proven) = (content.place, content.place.offset)
-            if isChanged {
-                let marks = content.marks.filter { $0.offset < place.offset && sight.holds($0) }
-                guard let mark = marks.last(where: { isProof($0, of: content, marks) }) else { continue }
-                // It may become what it was: what is cut off and put back is not read again.
-                guard rest != .moving else { return .answer(.later(first: nil)) }
-                (place, proven) = (mark, mark.offset)
-            } else if let end = sight.end, content.place.offset > end.offset {
+            if let end = sight.end, content.place.offset > end.offset {
                 // Copied before all of it was written. An equal beginning alone is no proof: many files have one.
                 guard let proof = content.marks.last(where: { $0.offset <= end.offset }), sight.holds(proof) else {
                     continue
@@ -175,14 +167,18 @@ struct Inquiry {
         return .answer(.goOn(at: best.place, content.fingerprint, content.origin))
     }
 
-    /// Whether a mark of a changed file shows that all before it was read: the beginning is the same, or where there is not enough of
-    /// it, every byte before the mark is one that a mark covers.
-    private func isProof(_ mark: Mark, of content: KnownContent, _ held: [Mark]) -> Bool {
-        guard content.fingerprint.length > head.count else { return true }
-        let compared = held.reduce(Int64(0)) { end, next in
-            next.offset <= mark.offset && next.offset - Int64(next.covered) <= end ? next.offset : end
-        }
-        return compared == mark.offset
+    /// A changed file goes on at the last mark before which every byte is the same: lines may begin and end alike.
+    private func judgeChanged(_ sight: Sight) -> Step {
+        guard let content = contents.first, let file = content.carrier else { return .answer(.new) }
+        let earlier = content.marks.filter { $0.offset < content.place.offset }
+        let held = (earlier + [content.place]).filter { sight.holds($0) }
+        // It may become what it was: what is cut off and put back is not read again.
+        guard held.isEmpty || rest != .moving else { return .answer(.later(first: nil)) }
+        let provable = held.filter { $0.sum != 0 }
+        guard !provable.isEmpty else { return .answer(.new) }
+        guard let sums else { return .sums(of: file, upTo: provable.map(\.offset)) }
+        guard let mark = provable.last(where: { $0.sum == sums[$0.offset] }) else { return .answer(.new) }
+        return .answer(.goOn(at: mark, content.fingerprint, content.origin))
     }
 
     /// The bytes that the file begins with which `next` named; none if it is gone, or out of reach: reading finds out which.
@@ -200,6 +196,8 @@ struct Inquiry {
     }
 
     mutating func saw(_ sight: Sight) { self.sight = sight }
+
+    mutating func saw(sums: [Int64: UInt32]) { self.sums = sums }
 
     /// Whether the file that `next` named was read to its end; if it was not, it is read first.
     mutating func saw(_ carrier: AppendFile, isReadToItsEnd: Bool) {

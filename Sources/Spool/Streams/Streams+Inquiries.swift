@@ -42,12 +42,13 @@ extension Streams {
     /// How many times the time to settle a copy may take.
     private static let patience = 10
 
-    /// The file is shorter than what was read of it, or its bytes are others: goes on at the highest mark that still holds, or from the
-    /// start (fault 2).
+    /// The file is or was shorter than what was read of it, or its bytes are others: goes on at the highest mark before which all is the same,
+    /// or from the start (fault 2).
     ///
     /// - Parameter isRewritten: whether its bytes are known to be others.
     func inquiry(aboutChanged file: AppendFile, head: [UInt8], isRewritten: Bool) -> Inquiry {
-        let isWaiting = file.stage != .cut || now - file.stageSince < settleTime
+        let isShort = file.size < file.taken.offset
+        let isWaiting = isShort && (file.stage != .cut || now - file.stageSince < settleTime)
         let content = KnownContent(
             fingerprint: file.trace.fingerprint, place: file.taken, marks: file.trace.marks, carrier: file,
             isCutOff: false, origin: file.origin, isOfOtherName: false)
@@ -84,7 +85,7 @@ extension Streams {
         }
     }
 
-    /// What happened to a file that is shorter than what was read of it, or holds other bytes.
+    /// What happened to a file that is or was shorter than what was read of it, or holds other bytes.
     ///
     /// - Returns: the place that was reached before; nil if it is waited whether it becomes what it was.
     mutating func changed(
@@ -99,7 +100,12 @@ extension Streams {
             if file.stage == .reading { file.enter(.cut, at: now) }
             return nil
         }
+        file.proof = nil
         let old = file.taken
+        guard place.offset < old.offset else {
+            isWhole(file)
+            return old
+        }
         rememberContent(of: file, hasWaiting: hasWaiting, in: &pass)
         cutOff(file, from: old.offset)
         file.isCopy = false
@@ -127,7 +133,7 @@ extension Streams {
     }
 
     /// A file that was shorter is what it was: nothing has become of it.
-    func isWhole(_ file: AppendFile) {
+    private func isWhole(_ file: AppendFile) {
         guard file.stage == .cut else { return }
         file.enter(.reading, at: now)
         if file.size >= file.reached { file.reached = 0 }

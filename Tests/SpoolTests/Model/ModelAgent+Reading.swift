@@ -1,4 +1,5 @@
 import EventLoops
+import Frames
 import Model
 @testable import Spool
 import TestKit
@@ -46,12 +47,13 @@ extension ModelAgent {
         if named.path == nil, file.hasName { displaced(file) }
         file.see(length: Int64(named.bytes.count))
         file.modified = Timestamp(nanoseconds: named.version)
-        if file.size < file.taken.offset, !findPlace(file, named, isRewritten: false) { return wait(file) }
-        guard mark(named, file.taken.offset) == file.taken else {
+        if file.size < file.taken.offset || file.stage == .cut, !findPlace(file, named, isRewritten: false) {
+            return wait(file)
+        }
+        guard mark(named, file.taken.offset).ends(like: file.taken) else {
             if findPlace(file, named, isRewritten: true) { makeReady(file) } else { wait(file) }
             return
         }
-        streams.isWhole(file)
         if file.reached > 0 { streams.cutOff(file, from: max(file.cutTo, file.taken.offset)) }
         tellCutOffs()
         // A suspect again: a copy over an older copy.
@@ -70,8 +72,14 @@ extension ModelAgent {
         let fingerprint = Fingerprint(
             length: min(end + 1, Fingerprint.longest),
             hash: named.bytes.prefix(min(end + 1, Fingerprint.longest)).withUnsafeBytes { ByteHash.of($0) })
-        streams.took(file, upTo: mark(named, Int64(end + 1)), fingerprint, in: &pass)
+        let place = named.bytes[...end].withUnsafeBytes { file.taken.advanced(by: end + 1 - start, atEndOf: $0) }
+        streams.took(file, upTo: place, fingerprint, in: &pass)
         if end + 1 < named.bytes.count { makeReady(file) }
+    }
+
+    /// Notices that a file is shorter. One whose lines end alike may look unchanged if it is filled again beyond its place unseen.
+    func notice(shorter named: ModelFile) {
+        if let file = streams.files[named.id], !file.isSuspect { readBlock(file, named) }
     }
 
     func wait(_ file: AppendFile) { later.append((now + settleTime, file)) }
@@ -109,10 +117,13 @@ extension ModelAgent {
                 let isHidden = open[file] == nil && !file.mayHaveChanged(near: directory)
                 inquiry.saw(beginning: isHidden ? [] : Array(reach(file)?.bytes.prefix(Fingerprint.longest) ?? []))
             case .places(let places): inquiry.saw(sight(of: named, places, isPacked: isPacked))
+            case .sums(_, let places):
+                let sums = places.map { (place: $0, sum: named.bytes[..<Int($0)].withUnsafeBytes { crc32c($0) }) }
+                inquiry.saw(sums: Dictionary(uniqueKeysWithValues: sums.map { ($0.place, $0.sum) }))
             case .end(let file):
                 let other = file.taken.offset >= file.size && !file.isReady ? reach(file) : nil
                 let isRead = other.map {
-                    Int64($0.bytes.count) == file.length && mark($0, file.taken.offset) == file.taken
+                    Int64($0.bytes.count) == file.length && mark($0, file.taken.offset).ends(like: file.taken)
                 }
                 inquiry.saw(file, isReadToItsEnd: isRead ?? false)
             case .answer(let answer):

@@ -14,6 +14,8 @@ final class ModelWorld {
         var path: String
         var mode: Mode
         var header: [UInt8]
+        /// Whether all of its lines are of one length and end alike, and whoever truncates it begins it with the header again.
+        var isUniform: Bool
         var file: ModelFile?
         var rotations = 0
         var steps: [(ModelWorld, inout Writer) -> Void] = []
@@ -29,7 +31,7 @@ final class ModelWorld {
 
     enum Mode: CaseIterable {
         case rename, compress, delayedCompress, copyTruncate, shiftedCopy, copyOver, copyCompress, chain, dated,
-            logback, cut, delete
+            logback, cut, delete, emptied
     }
 
     let disk = ModelDisk()
@@ -56,10 +58,14 @@ final class ModelWorld {
         disk.isUnknowable = { [unowned self] line in
             writers.contains { unknowableCopy(of: $0)?.lines().contains(line) ?? false }
         }
-        let headers: [[UInt8]] = [[], [], Array("start\n".utf8), Array(repeating: UInt8(ascii: "="), count: 1200)]
+        let long = [UInt8](repeating: UInt8(ascii: "="), count: 1200)
+        let headers: [[UInt8]] = [[], [], Array("start\n".utf8), long, long + [0x0A]]
         for number in 0..<(1 + chance(3)) {
             let mode = Mode.allCases[chance(Mode.allCases.count)]
-            writers.append(Writer(path: "a/f\(number).log", mode: mode, header: headers[chance(4)]))
+            // Copies of such files are not to be told from each other.
+            let isUniform = [.cut, .emptied].contains(mode) && chance(2) == 0
+            writers.append(
+                Writer(path: "a/f\(number).log", mode: mode, header: headers[chance(5)], isUniform: isUniform))
         }
         listen()
     }
@@ -93,7 +99,9 @@ final class ModelWorld {
     }
 
     private func restart() throws {
-        if chance(2) == 0 {
+        // What an agent has noticed of a file whose lines end alike, and not made durable, the next one may not notice.
+        guard !writers.contains(where: { $0.isUniform && agent.isCut($0.path) }) else { return }
+        if chance(2) == 0 || writers.contains(where: \.isUniform) {
             note("stop")
             agent.beginCommit()
             try agent.endCommit()
@@ -104,6 +112,10 @@ final class ModelWorld {
         agent = ModelAgent(disk, agent.queue, time, isPolling: isPolled, seed: random.next())
         disk.forgetChanges()
         listen()
+        for writer in writers where writer.isUniform {
+            agent.notice(writer.path)
+            if let file = disk.names[writer.path] { agent.notice(shorter: file) }
+        }
     }
 
     private func listen() {
@@ -112,8 +124,13 @@ final class ModelWorld {
 
     // MARK: Writers
 
-    private func line() -> [UInt8] {
+    private func line(of writer: Writer) -> [UInt8] {
         lineCount += 1
+        if writer.isUniform {
+            let number = "\(lineCount)"
+            let zeros = String(repeating: "0", count: 6 - number.utf8.count)
+            return Array("\(zeros)\(number):\(String(repeating: "x", count: 260)).\n".utf8)
+        }
         let padding = [0, 0, 5, 30, 200][chance(5)]
         return Array("\(lineCount):\(String(repeating: "x", count: padding)).\n".utf8)
     }
@@ -123,7 +140,7 @@ final class ModelWorld {
         let file = disk.create(writer.path)
         file.writers += 1
         writer.file = file
-        if file.bytes.isEmpty, !writer.header.isEmpty { disk.append(writer.header + line(), to: file) }
+        if file.bytes.isEmpty, !writer.header.isEmpty { disk.append(writer.header + line(of: writer), to: file) }
         return file
     }
 
@@ -139,7 +156,7 @@ final class ModelWorld {
         let file = open(&writers[index])
         var bytes = writers[index].rest
         writers[index].rest = []
-        for _ in 0...chance(chance(6) == 0 ? 40 : 3) { bytes += line() }
+        for _ in 0...chance(chance(6) == 0 ? 40 : 3) { bytes += line(of: writers[index]) }
         if chance(6) == 0, let last = bytes.dropLast().lastIndex(of: 0x0A) {
             let cut = last + 1 + chance(bytes.count - last - 1)
             writers[index].rest = Array(bytes[cut...])
@@ -225,6 +242,9 @@ final class ModelWorld {
             }
             writer.copy = nil
             world.disk.truncate(file)
+            guard writer.isUniform else { return }
+            world.agent.notice(shorter: file)
+            world.disk.append(writer.header + world.line(of: writer), to: file)
         }
     }
 
@@ -290,6 +310,7 @@ final class ModelWorld {
                     let due = world.time.bootTime + (isOpen ? .zero : .seconds(1))
                     file.cut = world.disk.allow(file.lines(from: mark), from: due)
                     world.disk.truncate(file, to: end)
+                    if writer.isUniform { world.agent.notice(shorter: file) }
                 },
                 { world, writer in
                     guard let file = world.disk.names[writer.path], let since, file.bytes.count >= end else { return }
@@ -302,6 +323,7 @@ final class ModelWorld {
                     world.disk.append(tail, to: file)
                 },
             ]
+        case .emptied: writer.steps = [truncated()]
         case .delete: writer.steps = [closed, { world, writer in world.disk.delete(writer.path) }]
         }
     }

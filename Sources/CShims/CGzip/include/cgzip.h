@@ -43,6 +43,9 @@ int cgzip_unpack(
 /// The CRC-32 of gzip.
 uint32_t cgzip_crc32(uint32_t initial, const void *bytes, size_t length);
 
+/// The CRC-32 of iSCSI, not inverted.
+uint32_t cgzip_crc32c(uint32_t initial, const void *bytes, size_t length);
+
 /// The library's version that it was built with.
 const char *cgzip_version(void);
 
