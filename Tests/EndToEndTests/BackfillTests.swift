@@ -138,12 +138,14 @@ extension EndToEnd {
             try bench.startReceiver()
             let file = "\(bench.path)/old.jsonl"
             try write(old(0..<100), to: file)
-            try #require(try run("chown", ["-R", "65534:65534", bench.path]).code == 0)
+            try #require(try run("chown", ["-R", "65534:0", bench.path]).code == 0)
             try #require(chown(file, 0, 0) == 0 && chmod(file, 0o600) == 0)
             let done = try bench.command("run", "--once", file)
             #expect(done.code == 0 && done.text.contains("100 events delivered"), "\(done)")
             #expect(access("\(bench.state)/queue.sqlite", F_OK) == 0)
             #expect(try run("find", [bench.state, "!", "-user", "65534"]).text == "")
+            // By the owner's own group, not the directory's.
+            #expect(try run("find", [bench.state, "-name", "queue*", "!", "-group", "65534"]).text == "")
             try bench.startAgent(under: ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
             try bench.append(keyed(0..<10), to: "app.jsonl")
             try bench.waitUntilDelivered(110)

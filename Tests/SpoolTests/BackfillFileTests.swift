@@ -2,7 +2,7 @@ import EventLoops
 import Frames
 import Glibc
 import Model
-import Spool
+@testable import Spool
 import TestKit
 import Testing
 
@@ -113,6 +113,80 @@ struct BackfillFileTests {
         // What grew behind the place is the same file.
         let grown = try read(write(lines(0..<100) + lines(100..<200), as: "a.jsonl"), from: place)
         #expect(grown.lines.hasSuffix(lines(100..<200)))
+    }
+
+    @Test("a file that was written anew in place is read from its beginning, however alike it begins and ends")
+    func rewrittenInPlace() throws {
+        let head = String(
+            repeating: #"{"name":"config","k":"\#(String(repeating: "c", count: 80))"}"# + "\n", count: 20)
+        let tail = String(repeating: "t", count: 400)
+        func text(_ numbers: Range<Int>) -> String {
+            head + numbers.map { #"{"n":\#(1000 + $0),"x":"\#(tail)"}"# + "\n" }.joined()
+        }
+        for (name, compression) in [("a.jsonl", Compression.none), ("a.json", .none), ("a.jsonl.gz", .gzip)] {
+            func write(_ numbers: Range<Int>) throws -> String {
+                let text = text(numbers)
+                return try self.write(compression == .none ? Array(text.utf8) : packed(text, compression), as: name)
+            }
+            let place = try read(write(0..<300)).place
+            for other in [0..<200, 300..<600, 300..<400, 300..<900] {
+                let file = try BackfillFile(path: write(other), maxEventSize: 1000)
+                #expect(try !file.begin(at: place), "\(name) \(other)")
+            }
+            #expect(try read(write(0..<300), from: place) == Read(place: place))
+            if compression == .none {
+                #expect(
+                    try read(write(0..<400), from: place).lines == String(text(300..<400).dropFirst(head.utf8.count)))
+            }
+        }
+    }
+
+    @Test("a place of an earlier version is good if the file begins as it did")
+    func placesOfEarlierVersions() throws {
+        let path = try write(lines(0..<100), as: "a.jsonl")
+        let hash = Array(lines(0..<100).utf8.prefix(1024)).withUnsafeBytes { ByteHash.of($0) }
+        let offset = lines(0..<3).utf8.count
+        let place = "1:\(String(offset, radix: 16)):0:400:\(String(hash, radix: 16))"
+        #expect(try read(path, from: place).lines == lines(3..<100))
+        #expect(try !BackfillFile(path: write(lines(7..<100), as: "a.jsonl"), maxEventSize: 1000).begin(at: place))
+    }
+
+    @Test("records of a container's runtime are not cut at the end of a piece", arguments: LineFormat.allCases)
+    func recordsOfContainers(format: LineFormat) throws {
+        func line(_ text: String, isLast: Bool) -> String {
+            let time = "2026-11-20T10:00:00.000000001Z"
+            guard format == .docker else { return "\(time) stdout \(isLast ? "F" : "P") \(text)\n" }
+            return #"{"log":"\#(text)\#(isLast ? "\n" : "")","stream":"stdout","time":"\#(time)"}"# + "\n"
+        }
+        func record(_ number: Int, of lines: Int) -> String {
+            (1...lines).map { line("\(number)-\($0) \(String(repeating: "x", count: 200))", isLast: $0 == lines) }
+                .joined()
+        }
+        let records = (0..<60).map { record($0, of: 1 + $0 % 9) }
+        for name in ["a.log", "a.log.gz"] {
+            let all = records.joined()
+            let path = try write(name == "a.log" ? Array(all.utf8) : packed(all, .gzip), as: name)
+            let file = try BackfillFile(path: path, maxEventSize: 4000)
+            file.format = format
+            var (rest, pieces) = (records[...], 0)
+            while let piece = try file.next(atMost: 1000) {
+                let whole = rest.first?.utf8.count ?? 0
+                #expect(piece.problem == nil && piece.bytes.count <= max(1000, whole))
+                var text = ""
+                while text.utf8.count < piece.bytes.count, let next = rest.popFirst() { text += next }
+                #expect(Array(text.utf8) == piece.bytes)
+                pieces += 1
+            }
+            #expect(rest.isEmpty && pieces > 20)
+        }
+        // One that is longer than an event may be goes in parts, and one that does not end goes as it is.
+        let path = try write(record(1, of: 30) + record(2, of: 3) + line("3-1", isLast: false), as: "b.log")
+        let file = try BackfillFile(path: path, maxEventSize: 4000)
+        file.format = format
+        var found: [String] = []
+        while let piece = try file.next(atMost: 1000) { found.append(String(decoding: piece.bytes, as: UTF8.self)) }
+        #expect(found.joined() == record(1, of: 30) + record(2, of: 3) + line("3-1", isLast: false))
+        #expect(found.last == line("3-1", isLast: false) && found.dropLast().last == record(2, of: 3))
     }
 
     @Test("the key is the file's, whatever it is called")

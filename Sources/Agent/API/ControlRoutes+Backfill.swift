@@ -7,10 +7,10 @@ extension ControlRoutes {
     mutating func addBackfill(_ backfill: Backfill) {
         add("GET", "/v1/backfill") { request in
             await .of {
-                let state = await backfill.state(of: try request.key())
+                let state = await backfill.state(of: try request.key(), app: request.query["app"])
                 return .json([
                     "place": JSONValue(state.place), "piece_bytes": .integer(state.pieceBytes),
-                    "max_event_size": .integer(state.maxEventSize),
+                    "max_event_size": .integer(state.maxEventSize), "format": JSONValue(state.format?.rawValue),
                 ])
             }
         }

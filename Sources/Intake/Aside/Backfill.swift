@@ -1,4 +1,5 @@
 internal import Containers
+internal import Events
 public import EventLoops
 public import Logs
 public import Model
@@ -87,11 +88,14 @@ public actor Backfill: LoopActor {
     public func stop() { isStopping = true }
 
     /// How far a file has been taken, nil where nothing of it was; how many bytes of lines the next piece should have at most, a
-    /// single event excepted; and how many an event may have.
-    public func state(of key: String) async -> (place: String?, pieceBytes: Int, maxEventSize: Int) {
+    /// single event excepted; how many an event may have; and what the app's lines are wrapped in.
+    public func state(
+        of key: String, app: String? = nil
+    ) async -> (place: String?, pieceBytes: Int, maxEventSize: Int, format: LineFormat?) {
         let options = await options()
+        let format = app.flatMap { options.intake.events.apps[$0]?.format }
         // Small in a small queue: a piece must fit, with what is added to its events.
-        return (places[key]?.text, min(256 << 10, max(256, options.intake.cap / 64)), options.maxEventSize)
+        return (places[key]?.text, min(256 << 10, max(256, options.intake.cap / 64)), options.maxEventSize, format)
     }
 
     /// Takes a piece and how far it reaches, durably and together, or nothing of it.

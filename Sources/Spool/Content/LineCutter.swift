@@ -89,6 +89,17 @@ extension LineFormat {
         return 0
     }
 
+    /// Where the first whole record ends in whole lines; nil if none does.
+    func end(ofFirstRecordIn lines: UnsafeRawBufferPointer) -> Int? {
+        var start = 0
+        while let feed = LineCutter.firstLineFeed(in: UnsafeRawBufferPointer(rebasing: lines[start...])) {
+            let end = start + feed + 1
+            if isLast(UnsafeRawBufferPointer(rebasing: lines[start..<end])) { return end }
+            start = end
+        }
+        return nil
+    }
+
     /// Whether a record ends with this line; also where it is no such line.
     private func isLast(_ line: UnsafeRawBufferPointer) -> Bool {
         switch self {

@@ -47,7 +47,10 @@ final class PackedLines {
     private let storage: UnsafeMutableRawBufferPointer
     private var input: [UInt8] = []
     private var inputStart = 0
-    private var position: Int64 = 0
+    /// How many bytes of the file were read.
+    private(set) var position: Int64 = 0
+    /// What they sum up to (`crc32c`), where that is asked for; nil where it is not.
+    var sum: UInt32?
     private var isAtBoundary = false
     private var start = 0
     private var count = 0
@@ -82,12 +85,21 @@ final class PackedLines {
 
     /// What comes next of what was unpacked.
     ///
-    /// - Parameter limit: how many bytes of lines there may be; a single line may have more.
-    func next(atMost limit: Int = .max) -> Piece {
+    /// - Parameters:
+    ///   - limit: how many bytes of lines there may be; a single line, or record, may have more.
+    ///   - format: what the lines are wrapped in: a record of several is not cut, unless it is longer than a line may be.
+    func next(atMost limit: Int = .max, in format: LineFormat? = nil) -> Piece {
         let feed = LineCutter.firstLineFeed(in: lines)
         if skipped == nil {
             let most = UnsafeRawBufferPointer(rebasing: lines.prefix(max(limit, 1)))
-            if case .lines(let count) = LineCutter(longest: longest).piece(of: most) { return .lines(count) }
+            var cutter = LineCutter(longest: longest, format: format)
+            if case .lines(let count) = cutter.piece(of: most) { return .lines(count) }
+            if let format, feed ?? .max <= longest {
+                if let count = format.end(ofFirstRecordIn: lines), count <= longest { return .lines(count) }
+                if end == nil, count <= longest { return .more }
+                cutter.format = nil
+                if case .lines(let count) = cutter.piece(of: most) { return .lines(count) }
+            }
             if let feed, feed <= longest { return .lines(feed + 1) }
             if feed == nil, count <= longest {
                 guard let end else { return .more }
@@ -128,6 +140,7 @@ final class PackedLines {
                 input = try FileSystem.bytes(of: descriptor, at: position, count: PackedLines.inputSize)
                 inputStart = 0
                 position += Int64(input.count)
+                sum = sum.map { sum in input.withUnsafeBytes { crc32c($0, from: sum) } }
             }
             let output = UnsafeMutableRawBufferPointer(rebasing: storage[count..<(storage.count - 1)])
             do throws(FrameError) {

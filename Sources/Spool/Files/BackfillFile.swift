@@ -15,13 +15,15 @@ public final class BackfillFile {
     /// The path that it was opened by.
     public let path: String
 
+    /// What its lines are wrapped in; to be set before the first is read.
+    public var format: LineFormat?
+
     private let descriptor: Descriptor
     private let compression: Compression
     private let isText: Bool
     private let longest: Int
     private var packed: PackedLines
     private var splitter: ObjectSplitter
-    private var fingerprint: (length: Int, hash: UInt64)
     private var waiting: [FilePiece] = []
     private var isFinished = false
 
@@ -45,7 +47,6 @@ public final class BackfillFile {
             guard status.isRegular else { throw SystemError("open", number: status.isDirectory ? EISDIR : EINVAL) }
             key = Hexadecimal.text(try FileID(descriptor, status).bytes)
             size = status.size
-            fingerprint = try BackfillFile.fingerprint(descriptor.raw, Int(min(1024, status.size)))
             self.descriptor = descriptor
         } catch {
             throw SpoolError(.cannotRead, "cannot read \(path)", cause: error)
@@ -53,6 +54,7 @@ public final class BackfillFile {
         packed = try relaying(try PackedLines(compression, longest: maxEventSize)) { (error: FrameError) in
             SpoolError(.cannotRead, error.message)
         }
+        packed.sum = .max
         splitter = ObjectSplitter(longest: maxEventSize)
     }
 
@@ -69,15 +71,14 @@ public final class BackfillFile {
     public func begin(at place: String?) throws(SpoolError) -> Bool {
         guard let place else { return true }
         let numbers = place.split(separator: ":", omittingEmptySubsequences: false).map { UInt64($0, radix: 16) }
-        guard numbers.count == 5, numbers[0] == 1, let offset = numbers[1].flatMap({ Int64(exactly: $0) }),
+        guard numbers.count == 5, let version = numbers[0], let offset = numbers[1].flatMap({ Int64(exactly: $0) }),
             let flags = numbers[2], let state = UInt8(exactly: flags & ~4).flatMap(ObjectSplitter.Place.State.init),
-            let length = numbers[3].flatMap({ Int(exactly: $0) }), let hash = numbers[4]
+            let length = numbers[3].flatMap({ Int64(exactly: $0) }), let sum = numbers[4]
         else { return false }
         do throws(SystemError) {
-            guard length <= 1024, try BackfillFile.fingerprint(descriptor.raw, length) == (length, hash) else {
+            guard try version == 2 ? holds(length, sum) : version == 1 ? begins(length, sum) : false else {
                 return false
             }
-            fingerprint = (length, hash)
             if flags & 4 != 0 {
                 isFinished = true
                 return true
@@ -95,22 +96,38 @@ public final class BackfillFile {
         return true
     }
 
+    /// With what all bytes that were read sum up to: they may be more than those before the place.
     private func place(_ place: ObjectSplitter.Place, isFinished: Bool = false) -> String {
         let flags = place.state.rawValue | (isFinished ? 4 : 0)
-        let numbers = [1, UInt64(place.offset), UInt64(flags), UInt64(fingerprint.length), fingerprint.hash]
+        let numbers = [2, UInt64(place.offset), UInt64(flags), UInt64(packed.position), UInt64(packed.sum ?? 0)]
         return numbers.map { String($0, radix: 16) }.joined(separator: ":")
     }
 
-    private static func fingerprint(_ descriptor: Int32, _ length: Int) throws(SystemError) -> (Int, UInt64) {
-        let bytes = try FileSystem.bytes(of: descriptor, at: 0, count: length)
-        return (bytes.count, bytes.withUnsafeBytes { ByteHash.of($0) })
+    /// Whether so many bytes are the same still.
+    private func holds(_ length: Int64, _ sum: UInt64) throws(SystemError) -> Bool {
+        var (reached, found) = (Int64(0), UInt32.max)
+        while reached < length {
+            let bytes = try FileSystem.bytes(
+                of: descriptor.raw, at: reached, count: Int(min(length - reached, 1 << 20)))
+            guard !bytes.isEmpty else { return false }
+            found = bytes.withUnsafeBytes { crc32c($0, from: found) }
+            reached += Int64(bytes.count)
+        }
+        return UInt64(found) == sum
+    }
+
+    /// What earlier versions kept: only how the file begins.
+    private func begins(_ length: Int64, _ hash: UInt64) throws(SystemError) -> Bool {
+        guard length <= Fingerprint.longest else { return false }
+        let bytes = try FileSystem.bytes(of: descriptor.raw, at: 0, count: Int(length))
+        return bytes.count == Int(length) && bytes.withUnsafeBytes { ByteHash.of($0) } == hash
     }
 
     // MARK: Reading
 
     /// The next piece; nil at the end.
     ///
-    /// - Parameter limit: how many bytes of lines it may have; a single event may have more.
+    /// - Parameter limit: how many bytes of lines it may have; a single event, or record of a format, may have more.
     /// - Throws: `SpoolError` with code `cannotRead`.
     public func next(atMost limit: Int) throws(SpoolError) -> FilePiece? {
         do throws(SystemError) {
@@ -123,7 +140,7 @@ public final class BackfillFile {
 
     private func readLines(_ limit: Int) throws(SystemError) {
         let offset = packed.offset
-        switch packed.next(atMost: limit) {
+        switch packed.next(atMost: limit, in: format) {
         case .more: try packed.fill(from: descriptor.raw)
         case .lines(let count):
             let bytes = Array(packed.lines.prefix(count))

@@ -115,7 +115,9 @@ struct BackfillRun: Sendable {
         }
         var place = state["place"]?.string
         let pieceBytes = state["piece_bytes"]?.integer ?? 65_536
-        let isKnown = try orFail(.inputOutput, try file.begin(at: place)) && place != nil
+        file.format = state["format"]?.string.flatMap(LineFormat.init)
+        let isSame = try orFail(.inputOutput, try file.begin(at: place))
+        let isKnown = isSame && place != nil
         course.progress.skip(file.position)
         let (events, bad) = (course.read, course.bad)
         while let piece = try orFail(.inputOutput, try file.next(atMost: pieceBytes)) {
@@ -136,7 +138,8 @@ struct BackfillRun: Sendable {
         course.progress.reached((course.before + ByteCount(file.size)).value, events: 0, at: time.bootTime)
         let taken = course.read - events
         let good = taken - (course.bad - bad)
-        let word = isKnown ? taken == 0 ? "was read before, nothing to do" : "resumed" : "taken"
+        let anew = isSame ? "taken" : "was rewritten since it was read, taken anew"
+        let word = isKnown ? taken == 0 ? "was read before, nothing to do" : "resumed" : anew
         try course.line.end(with: "\(file.path): \(word)\(taken == 0 ? "" : ", \(HumanText.plural(good, "event"))")")
         return nil
     }
@@ -167,9 +170,9 @@ struct BackfillRun: Sendable {
     private func ask(
         _ method: String, _ file: BackfillFile, _ piece: FilePiece?, from place: String?
     ) throws(CommandFailure) -> Answer {
-        var query = [("key", file.key)]
+        var query = [("key", file.key), ("app", app)]
         if let piece {
-            query += [("file", String(decoding: file.path.utf8.suffix(1024), as: UTF8.self)), ("app", app)]
+            query.append(("file", String(decoding: file.path.utf8.suffix(1024), as: UTF8.self)))
             query += [("offset", "\(piece.offset)"), ("end", piece.end)]
             if let place { query.append(("from", place)) }
             if let problem = piece.problem {

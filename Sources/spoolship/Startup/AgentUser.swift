@@ -28,7 +28,8 @@ enum AgentUser {
     /// Makes this process the owner's of the state directory, in the same way.
     static func becomeOwner(of directory: String, by unit: UnitSandbox?) throws(CommandFailure) {
         guard let status = FileStatus(directory) else { return }
-        try become(status.owner, status.group, by: unit)
+        // The directory's group may be any, and is not what the agent runs with.
+        try become(status.owner, getpwuid(status.owner)?.pointee.pw_gid ?? status.group, by: unit)
     }
 
     private static func become(_ user: uid_t, _ group: gid_t, by unit: UnitSandbox?) throws(CommandFailure) {
