@@ -1,13 +1,16 @@
 extension Entry {
-    /// A setting: its key, its place in the struct, what it may be, what it is for and why one would change it.
+    /// A setting: its key, its place in the struct, what it may be, what it is for and why one would change it; `only` and
+    /// `changesAnswers` are of destinations.
     static func setting<Value: Equatable & Sendable>(
         _ name: String, _ place: any WritableKeyPath<Owner, Value> & Sendable, _ type: ValueType<Value>, _ why: String,
-        example: String? = nil, restart: Bool = false
+        example: String? = nil, restart: Bool = false, only scope: DestinationUse.Scope = .all,
+        changesAnswers: Bool = true
     ) -> Entry where Owner: SettingsSection {
+        let use = DestinationUse(scope: scope, changesAnswers: changesAnswers)
         let description = SettingDescription(
             name: name, type: type.name, range: type.range, defaultValue: type.print(Owner()[keyPath: place]),
             example: example, why: why, needsRestart: restart)
-        return Entry(description: .setting(description)) { node, path, owner, context in
+        return Entry(description: .setting(description), use: use) { node, path, owner, context in
             // A value that is refused counts as set: nothing more is said of it.
             context.note(path, at: node.position)
             do throws(Problem) { owner[keyPath: place] = try type.parse(node) } catch {
@@ -27,16 +30,21 @@ extension Entry {
     /// A setting that has no value by default.
     static func setting<Value: Equatable & Sendable>(
         _ name: String, _ place: any WritableKeyPath<Owner, Value?> & Sendable, optional type: ValueType<Value>,
-        _ why: String, example: String? = nil, restart: Bool = false
+        _ why: String, example: String? = nil, restart: Bool = false, only scope: DestinationUse.Scope = .all,
+        changesAnswers: Bool = true
     ) -> Entry where Owner: SettingsSection {
-        setting(name, place, type.optional(), why, example: example, restart: restart)
+        setting(
+            name, place, type.optional(), why, example: example, restart: restart, only: scope,
+            changesAnswers: changesAnswers)
     }
 
     /// A section that occurs once: `[name]`.
     static func section<Section: SettingsSection>(
-        _ name: String, _ place: any WritableKeyPath<Owner, Section> & Sendable, _ why: String
+        _ name: String, _ place: any WritableKeyPath<Owner, Section> & Sendable, _ why: String,
+        only scope: DestinationUse.Scope = .all
     ) -> Entry {
-        Entry(description: Section.described(name, .once, why)) { node, path, owner, context in
+        Entry(description: Section.described(name, .once, why), use: DestinationUse(scope: scope)) {
+            node, path, owner, context in
             context.note(path, at: node.position)
             owner[keyPath: place].read(node, path: path, context: &context)
         } list: { owner, section in

@@ -3,18 +3,18 @@
 /// The default stands nowhere but in the section's struct: it is what the property holds in a new one.
 struct Entry<Owner: Sendable>: Sendable {
     let description: EntryDescription
+    var use = DestinationUse()
     /// Reads a node into its place, or adds to the problems.
     let read: @Sendable (TOMLNode, String, inout Owner, inout ReadContext) -> Void
     let list: @Sendable (Owner, SectionPlace) -> [EffectiveSetting]
-    var use = DestinationUse()
 
     var name: String { description.name }
 
     /// The same setting of what holds this one's owner.
     func inside<Holder>(_ place: any WritableKeyPath<Holder, Owner> & Sendable) -> Entry<Holder> {
         Entry<Holder>(
-            description: description, read: { read($0, $1, &$2[keyPath: place], &$3) },
-            list: { list($0[keyPath: place], $1) }, use: use)
+            description: description, use: use, read: { read($0, $1, &$2[keyPath: place], &$3) },
+            list: { list($0[keyPath: place], $1) })
     }
 }
 

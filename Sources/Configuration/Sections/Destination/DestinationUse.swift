@@ -31,20 +31,6 @@ public struct DestinationUse: Sendable, Equatable {
     }
 }
 
-extension Entry {
-    func only(_ scope: DestinationUse.Scope) -> Entry {
-        var entry = self
-        entry.use.scope = scope
-        return entry
-    }
-
-    func changingNoAnswer() -> Entry {
-        var entry = self
-        entry.use.changesAnswers = false
-        return entry
-    }
-}
-
 extension DestinationUse.Scope {
     func includes(_ destination: DestinationSettings) -> Bool {
         switch self {

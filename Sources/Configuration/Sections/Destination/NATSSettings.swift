@@ -30,8 +30,7 @@ extension NATSSettings: SettingsSection {
         .setting(
             "duplicate_window", \.duplicateWindow, .duration(.seconds(1) ... .seconds(31 * 86_400)),
             "How long the stream recognises repeats: set the stream's value. A batch that is sent again later, and"
-                + " so may be stored twice, is logged."
-        ).changingNoAnswer(),
+                + " so may be stored twice, is logged.", changesAnswers: false),
     ]
 
     private static let loginEntries: [Entry<NATSSettings>] =

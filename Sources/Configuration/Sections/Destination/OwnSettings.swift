@@ -2,7 +2,11 @@ public import Model
 
 extension OwnSettings {
     /// The rows of the table, bounded as the settings that they replace; like those, they are in no fingerprint.
-    static let entries = rows.map { $0.changingNoAnswer() }
+    static let entries = rows.map { row in
+        var row = row
+        row.use.changesAnswers = false
+        return row
+    }
 
     private static let rows: [Entry<DestinationSettings>] = [
         .setting(
