@@ -55,11 +55,7 @@ final class SpoolWriter: @unchecked Sendable {
             isStateWanted = true
             monitor.wakeAll()
         }
-        while isStateWanted, state.accepting != .all, !isClosing {
-            let left = deadline - steadyNanoseconds()
-            guard left > 0 else { break }
-            monitor.wait(nanoseconds: left)
-        }
+        _ = wait(until: deadline) { !isStateWanted || state.accepting == .all || isClosing }
         return state
     }
 
@@ -70,13 +66,12 @@ final class SpoolWriter: @unchecked Sendable {
         guard line.count <= settings.bufferSize else {
             throw AnalyticsError(.invalidEvent, "the event is larger than the buffer of \(settings.bufferSize) bytes")
         }
-        while pending.count + writing + line.count > settings.bufferSize, !isClosing {
-            let left = deadline - steadyNanoseconds()
-            guard left > 0 else {
-                throw failure
-                    ?? AnalyticsError(.bufferFull, "\(pending.count + writing) bytes of events wait to be written")
-            }
-            monitor.wait(nanoseconds: left)
+        let hasRoom = wait(until: deadline) {
+            pending.count + writing + line.count <= settings.bufferSize || isClosing
+        }
+        guard hasRoom else {
+            throw failure
+                ?? AnalyticsError(.bufferFull, "\(pending.count + writing) bytes of events wait to be written")
         }
         guard !isClosing else { throw AnalyticsError(.closed, "the client is closed") }
         let isFirst = pending.isEmpty
@@ -97,16 +92,19 @@ final class SpoolWriter: @unchecked Sendable {
         try wait(timeout) { written >= wanted && !isUrgent && isEnabled == keptEnabled }
     }
 
-    /// Waits, the monitor held, until what was wanted is done.
     private func wait(_ timeout: Duration, until isDone: () -> Bool) throws(AnalyticsError) {
-        let deadline = steadyNanoseconds() + timeout.wholeNanoseconds
+        guard !wait(until: steadyNanoseconds() + timeout.wholeNanoseconds, isDone) else { return }
+        throw failure ?? AnalyticsError(.timedOut, "\(accepted - written) events still wait to be written")
+    }
+
+    /// Waits, the monitor held, until what was wanted is done; false when the time is over first.
+    private func wait(until deadline: Int64, _ isDone: () -> Bool) -> Bool {
         while !isDone() {
             let left = deadline - steadyNanoseconds()
-            guard left > 0 else {
-                throw failure ?? AnalyticsError(.timedOut, "\(accepted - written) events still wait to be written")
-            }
+            guard left > 0 else { return false }
             monitor.wait(nanoseconds: left)
         }
+        return true
     }
 
     func setInterval(_ value: Duration) { change { interval = value.wholeNanoseconds } }
