@@ -32,17 +32,17 @@ struct TZifReader {
     }
 
     private struct Header {
-        var version: Int
-        var isUTC: Int
-        var isStandard: Int
-        var leaps: Int
-        var times: Int
-        var types: Int
-        var letters: Int
+        let version: Int
+        /// How many marks for UTC, marks for standard time, leap seconds, transitions, types and letters there are.
+        let counts: [Int]
 
-        func size(timeSize: Int) -> Int {
-            times * (timeSize + 1) + types * 6 + letters + leaps * (timeSize + 4) + isStandard + isUTC
-        }
+        var times: Int { counts[3] }
+        var types: Int { counts[4] }
+
+        func size(timeSize: Int) -> Int { times * (timeSize + 1) + types * 6 + rest(timeSize: timeSize) }
+
+        /// The size of what comes behind the types.
+        func rest(timeSize: Int) -> Int { counts[5] + counts[2] * (timeSize + 4) + counts[1] + counts[0] }
     }
 
     private mutating func header() -> Header? {
@@ -51,13 +51,9 @@ struct TZifReader {
         let version = versionByte == 0 ? 1 : Int(versionByte) - Int(UInt8(ascii: "0"))
         guard version >= 1 else { return nil }
         index += 20
-        var counts: [Int] = []
-        for _ in 0..<6 { counts.append(Int(number(4))) }
-        guard counts.allSatisfy({ $0 <= 65_536 }) else { return nil }
-        let header = Header(
-            version: version, isUTC: counts[0], isStandard: counts[1], leaps: counts[2], times: counts[3],
-            types: counts[4], letters: counts[5])
-        return header.types >= 1 ? header : nil
+        let header = Header(version: version, counts: (0..<6).map { _ in Int(number(4)) })
+        guard header.counts.allSatisfy({ $0 <= 65_536 }), header.types >= 1 else { return nil }
+        return header
     }
 
     private mutating func block(_ header: Header, timeSize: Int) -> File? {
@@ -79,7 +75,7 @@ struct TZifReader {
         guard kinds.allSatisfy({ $0 < offsets.count }) else { return nil }
         file.offsets = kinds.map { offsets[$0] }
         file.first = offsets[0]
-        index += header.letters + header.leaps * (timeSize + 4) + header.isStandard + header.isUTC
+        index += header.rest(timeSize: timeSize)
         return file
     }
 
