@@ -141,7 +141,7 @@ struct SettingsTests {
         #expect(settings.destinations[0].outcomes == ["404": .retry, "5xx": .hold])
         #expect(settings.destinations[0].tls.minimumVersion == .tls13)
         #expect(settings.destinations[1].byDefault == false)
-        #expect(settings.deadlines[0].time == TimeOfDay(hour: 4, minute: 0))
+        #expect(settings.deadlines[0].time == .seconds(4 * 3600))
         #expect(settings.deadlines[0].margin == .seconds(1800))
         #expect(settings.containers[0].publicKeys.count == 2)
         #expect(settings.apps["shop"]?.country == "IT")

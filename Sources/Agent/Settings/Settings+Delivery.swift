@@ -104,7 +104,7 @@ extension DeadlineSettings {
         }
         return Deadline(
             // bounded: a time of day.
-            name: name, secondOfDay: time.hour * 3600 + time.minute * 60, zone: zone, margin: margin, apps: Set(apps))
+            name: name, secondOfDay: Int(time.components.seconds), zone: zone, margin: margin, apps: Set(apps))
     }
 }
 

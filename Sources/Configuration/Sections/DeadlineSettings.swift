@@ -4,7 +4,8 @@ internal import Model
 /// `[[deadline]]`: when events must have arrived: those of a local date, before a time of the next one.
 public struct DeadlineSettings: SettingsSection {
     package var name = ""
-    package var time = TimeOfDay(hour: 4, minute: 0)
+    /// Since midnight, in whole minutes.
+    package var time = Duration.seconds(4 * 3600)
     package var timeZone = ""
     package var margin = Duration.seconds(1800)
     package var apps: [String] = []
@@ -29,39 +30,23 @@ public struct DeadlineSettings: SettingsSection {
     ]
 }
 
-/// A time of day, to the minute.
-public struct TimeOfDay: Sendable, Hashable, CustomStringConvertible {
-    /// 0 to 23.
-    public let hour: Int
-    /// 0 to 59.
-    public let minute: Int
-
-    /// As it is written: `04:00`.
-    public var description: String { "\(hour.digits(2)):\(minute.digits(2))" }
-}
-
-extension TimeOfDay {
-    /// The time of a text such as `04:00`; nil for anything else.
-    public init?(_ text: String) {
-        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 2, parts.allSatisfy({ $0.utf8.count == 2 && $0.allSatisfy { $0.isASCII && $0.isNumber } }),
-            let hour = Int(parts[0]), let minute = Int(parts[1]), hour < 24, minute < 60
-        else { return nil }
-        self.init(hour: hour, minute: minute)
-    }
-}
-
-extension ValueType where Value == TimeOfDay {
+extension ValueType where Value == Duration {
+    /// A time of day, to the minute: `04:00`.
     static var timeOfDay: ValueType {
         ValueType("time", range: "\"00:00\" to \"23:59\"") { node throws(Problem) in
             guard case .string(let text) = node.value else { throw .wrongType("a string, as \"04:00\"", node) }
-            guard let time = TimeOfDay(text) else {
+            let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+            let isForm = parts.allSatisfy { $0.utf8.count == 2 && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
+            guard isForm, parts.count == 2, let hour = Int(parts[0]), let minute = Int(parts[1]), hour < 24, minute < 60
+            else {
                 throw Problem(
                     .outOfRange, "is \(SettingValue.quote(text)); must be hours and minutes, such as \"04:00\"")
             }
-            return time
+            // bounded: a time of day.
+            return .seconds(hour * 3600 + minute * 60)
         } print: {
-            .string($0.description)
+            let (hour, minute) = ($0.components.seconds / 60).quotientAndRemainder(dividingBy: 60)
+            return .string("\(hour.digits(2)):\(minute.digits(2))")
         }
     }
 }
