@@ -65,13 +65,7 @@ struct StatusPage: Sendable {
         items += report.spool.complaints
         guard !items.isEmpty else { return "" }
         let list = items.map { "<li>\(HTMLText.escaped($0))</li>" }.joined(separator: "\n")
-        return """
-            <section class="alert" aria-labelledby="attention"><h2 id="attention">Needs attention</h2>
-            <ul>
-            \(list)
-            </ul></section>
-
-            """
+        return StatusPage.section("attention", "Needs attention", "<ul>\n\(list)\n</ul>", of: "class=\"alert\" ")
     }
 
     private var destinations: String {
@@ -99,13 +93,8 @@ struct StatusPage: Sendable {
                 </article>
                 """
         }
-        return """
-            <section aria-labelledby="destinations"><h2 id="destinations">Destinations</h2>
-            <div class="cards">
-            \(cards.joined(separator: "\n"))
-            </div></section>
-
-            """
+        return StatusPage.section(
+            "destinations", "Destinations", "<div class=\"cards\">\n\(cards.joined(separator: "\n"))\n</div>")
     }
 
     private var plots: String {
@@ -127,12 +116,8 @@ struct StatusPage: Sendable {
             title: "Waiting", now: report.now,
             lines: [.init(name: "deliveries", points: history.samples.map { ($0.at, Double($0.queued)) })],
             text: { HumanText.count(Int($0)) })
-        return """
-            <section aria-labelledby="hour"><h2 id="hour">The last hour</h2>
-            <div class="plots">
-            \(flow.html)\(waiting.html)</div></section>
-
-            """
+        return StatusPage.section(
+            "hour", "The last hour", "<div class=\"plots\">\n\(flow.html)\(waiting.html)</div>")
     }
 
     private var ledger: String {
@@ -183,17 +168,21 @@ struct StatusPage: Sendable {
     private static func table(
         _ id: String, _ title: String, _ caption: String?, head: [String], rows: [String], after: String
     ) -> String {
-        """
-        <section aria-labelledby="\(id)"><h2 id="\(id)">\(title)</h2>
-        <div class="scroll" tabindex="0" role="region" aria-labelledby="\(id)"><table>
-        \(caption.map { "<caption class=\"quiet\">\($0)</caption>" } ?? "")
-        <thead><tr\(caption == nil ? " class=\"text\"" : "")>\(head.map { "<th scope=\"col\">\($0)</th>" }.joined())</tr></thead>
-        <tbody>
-        \(rows.joined(separator: "\n"))
-        </tbody></table></div>
-        \(after)</section>
+        section(
+            id, title,
+            """
+            <div class="scroll" tabindex="0" role="region" aria-labelledby="\(id)"><table>
+            \(caption.map { "<caption class=\"quiet\">\($0)</caption>" } ?? "")
+            <thead><tr\(caption == nil ? " class=\"text\"" : "")>\(head.map { "<th scope=\"col\">\($0)</th>" }.joined())</tr></thead>
+            <tbody>
+            \(rows.joined(separator: "\n"))
+            </tbody></table></div>
+            \(after)
+            """)
+    }
 
-        """
+    private static func section(_ id: String, _ title: String, _ body: String, of attributes: String = "") -> String {
+        "<section \(attributes)aria-labelledby=\"\(id)\"><h2 id=\"\(id)\">\(title)</h2>\n\(body)</section>\n"
     }
 
     private var stores: String {
@@ -211,8 +200,9 @@ struct StatusPage: Sendable {
             report.spool.lagBytes == 0
             ? "nothing"
             : "\(HumanText.bytes(report.spool.lagBytes)), oldest \(HumanText.duration(.seconds(report.spool.lagSeconds)))"
-        return """
-            <section aria-labelledby="stores"><h2 id="stores">Spool and queue</h2>
+        return StatusPage.section(
+            "stores", "Spool and queue",
+            """
             <p><label for="fill">Queue: \(HumanText.bytes(queue.storedBytes)) of \(HumanText.bytes(queue.maxSize)), \
             \(share) %</label><br>
             <meter id="fill" min="0" max="100" low="80" high="90" optimum="0" value="\(share)">\(share) %</meter></p>
@@ -224,9 +214,8 @@ struct StatusPage: Sendable {
             \(StatusPage.term("Refused", HumanText.count(intake.refused)))\
             \(StatusPage.term("In quarantine", HumanText.count(queue.quarantine.count)))\
             \(StatusPage.term("Dead letters", HumanText.count(queue.deadLetters.count)))\
-            \(StatusPage.term("On disk", HumanText.bytes(queue.fileBytes + queue.walBytes)))</dl></section>
-
-            """
+            \(StatusPage.term("On disk", HumanText.bytes(queue.fileBytes + queue.walBytes)))</dl>
+            """)
     }
 
     private var containers: String {

@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Model
 
 /// A small plot of the last hour as inline SVG, which says in words what it shows.
 struct StatusPlot {
@@ -64,17 +65,7 @@ struct StatusPlot {
 enum HTMLText {
     /// The text with everything escaped that HTML gives a meaning, in content and in attributes.
     static func escaped(_ text: String) -> String {
-        var result = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "'": result += "&#39;"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
+        let escapes = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&#39;")]
+        return escapes.reduce(text) { $0.replacingAll($1.0, with: $1.1) }
     }
 }
