@@ -46,7 +46,8 @@ extension Command {
             paths: Invocation.spellings(of: path), app: app, events: try invocation.sampleEvents(),
             documents: documents,
             settings: set { ["limits", "device", "session", "country"].contains($0.section.path) },
-            ofApp: set({ $0.path.hasPrefix(own) && PrivacyProof.decides($0.path.dropFirst(own.count)) }, in: own))
+            ofApp: set({ $0.path.hasPrefix(own) && PrivacyProof.decides($0.path.dropFirst(own.count)) }, in: own),
+            directory: PrivacyProof.makeDirectory())
         try invocation.console.print(
             "\(path), app \(proof.app), containers \(documents.map(\.id).joined(separator: ", "))")
         let places = try proof.run()

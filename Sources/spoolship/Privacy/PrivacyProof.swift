@@ -30,30 +30,19 @@ struct PrivacyProof {
     let settings: [String]
     /// The same of the app, without its name.
     let ofApp: [String]
-    private let directory: String
-    private let sought: String
-    private let control: String
+    /// A directory of the proof's own: it goes with it.
+    let directory: String
+    private let sought = "marker\(UInt64.random(in: 1 << 60...1 << 63))"
+    private let control = "control\(UInt64.random(in: 1 << 60...1 << 63))"
     /// An address, so that the pattern for these finds it.
     private var marker: String { sought + "@example.com" }
 
-    init(
-        paths: [[String]], app: String, events: [JSONValue], documents: [(id: String, bytes: [UInt8])],
-        settings: [String], ofApp: [String]
-    ) throws(CommandFailure) {
-        self.paths = paths
-        self.app = app
-        self.events = events
-        self.documents = documents
-        self.settings = settings
-        self.ofApp = ofApp
-        var random = KernelRandom()
-        sought = "marker\(UInt64.random(in: (1 << 60)...UInt64(Int64.max), using: &random))"
-        control = "control\(UInt64.random(in: (1 << 60)...UInt64(Int64.max), using: &random))"
+    static func makeDirectory() throws(CommandFailure) -> String {
         var template = Array("\(Console.environment("TMPDIR") ?? "/tmp")/spoolship-privacy-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
             throw CommandFailure(.cannotCreate, "no directory can be made: \(SystemError.message(errno).lowercased())")
         }
-        directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     // MARK: Events
@@ -221,10 +210,10 @@ struct PrivacyProof {
         // What else is on its way.
         _ = wait(seconds: 3, receiver) { false }
         ChildProgram.end(program("diagnose", "--log", "\(directory)/log", into: "diagnose"), 0)
-        var places = tables() + files("state", as: "files of the queue, while it runs")
+        var places = tables() + [files("state", as: "files of the queue, while it runs")]
         ChildProgram.end(tap)
         ChildProgram.end(agent)
-        places += files("state", as: "files of the queue, after the stop") + files("run", as: "values for apps")
+        places += [files("state", as: "files of the queue, after the stop"), files("run", as: "values for apps")]
         for (file, name) in [
             ("log", "log (journal)"), ("diagnose", "diagnose"), ("tap", "tap"),
             ("received.jsonl", "destination of type file"),
@@ -269,9 +258,9 @@ struct PrivacyProof {
             name: name, found: PrivacyProof.count(sought, in: bytes), controls: PrivacyProof.count(control, in: bytes))
     }
 
-    private func files(_ folder: String, as name: String) -> [Place] {
+    private func files(_ folder: String, as name: String) -> Place {
         let files = (try? WholeFile.names(in: "\(directory)/\(folder)")) ?? []
-        return [files.map { searched(contents("\(folder)/\($0)"), name) }.reduce(Place(name: name), +)]
+        return files.map { searched(contents("\(folder)/\($0)"), name) }.reduce(Place(name: name), +)
     }
 
     /// The rows of the queue's tables: pages of the file may cut a value in two.
