@@ -1,3 +1,4 @@
+internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Synchronization
@@ -14,7 +15,7 @@ final class ServiceManager: Sendable {
         guard let socket, let first = socket.utf8.first, first == UInt8(ascii: "/") || first == UInt8(ascii: "@")
         else { return nil }
         var name = Array(socket.utf8)
-        guard name.count < MemoryLayout<sockaddr_un>.size - MemoryLayout<sa_family_t>.size else { return nil }
+        guard name.count <= UnixSocket.longestPath else { return nil }
         if first == UInt8(ascii: "@") { name[0] = 0 }
         address = name
     }
@@ -55,16 +56,10 @@ final class ServiceManager: Sendable {
             let socket = try? Descriptor(
                 checking: socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0), "socket")
         else { return }
-        var target = sockaddr_un()
-        target.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &target.sun_path) { $0.copyBytes(from: address) }
-        let length = socklen_t(MemoryLayout<sa_family_t>.size + address.count)
         let bytes = Array(state.utf8)
-        withUnsafePointer(to: &target) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                // A manager that does not listen must not stop the agent.
-                _ = sendto(socket.raw, bytes, bytes.count, Int32(MSG_NOSIGNAL), generic, length)
-            }
+        UnixSocket.withAddress(address) {
+            // A manager that does not listen must not stop the agent.
+            _ = sendto(socket.raw, bytes, bytes.count, Int32(MSG_NOSIGNAL), $0, $1)
         }
     }
 }

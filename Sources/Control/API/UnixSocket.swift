@@ -1,5 +1,5 @@
 package import EventLoops
-internal import Glibc
+package import Glibc
 
 /// The process at the other end of a Unix socket.
 struct PeerCredentials: Sendable {
@@ -19,7 +19,7 @@ package enum UnixSocket {
         let raw = socket(AF_UNIX, Int32(type), 0)
         guard raw >= 0 else { return nil }
         let descriptor = Descriptor(raw)
-        let result = withAddress(path) { Glibc.connect(raw, $0, $1) }
+        let result = withAddress(path.utf8) { Glibc.connect(raw, $0, $1) }
         guard result == 0 else {
             // Closing must not hide the reason.
             let reason = errno
@@ -48,7 +48,7 @@ package enum UnixSocket {
         // Left over from a process with our number, if it is there at all.
         unlink(temporary)
         // The mode of the descriptor becomes the mode of the name that it is bound to.
-        guard fchmod(raw, 0o600) == 0, withAddress(temporary, { bind(raw, $0, $1) }) == 0 else {
+        guard fchmod(raw, 0o600) == 0, withAddress(temporary.utf8, { bind(raw, $0, $1) }) == 0 else {
             throw ControlError(
                 errno == EACCES ? .notPermitted : .system,
                 "the control socket \(path) cannot be made: \(SystemError.message(errno))")
@@ -117,16 +117,16 @@ package enum UnixSocket {
             groups: [credentials.2] + (known ? groups.prefix(Int(groupsSize) / 4) : []))
     }
 
-    static func withAddress<Result>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+    /// Hands over the address of a path, or of an abstract name, which begins with a zero byte.
+    package static func withAddress<Result>(
+        _ name: some Collection<UInt8>, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    ) -> Result {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { buffer in
-            buffer.copyBytes(from: path.utf8.prefix(longestPath))
-        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name.prefix(longestPath)) }
+        let size = MemoryLayout<sa_family_t>.size + min(name.count, longestPath)
         return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(size)) }
         }
     }
 }
