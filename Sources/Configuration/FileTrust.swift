@@ -9,9 +9,7 @@ enum FileTrust {
     /// What is wrong with the permissions to add, rename or remove entries in a directory, or in one above it.
     /// A relative path is taken from the working directory.
     static func problems(directory: String) -> [Problem] {
-        guard let resolved = realpath(directory, nil) else { return [] }
-        defer { free(resolved) }
-        let whole = String(cString: resolved)
+        guard let whole = RealPath.ofExisting(directory) else { return [] }
         var problems: [Problem] = []
         let parts = whole.split(separator: "/")
         for count in 0...parts.count {

@@ -10,9 +10,7 @@ public struct TimeZoneLoader: Sendable {
 
     package init() {}
 
-    /// The zone of that name; `UTC` needs no file.
-    ///
-    /// - Throws: `TimeZoneError`: the name is none, there is no such zone, or its file is damaged.
+    /// The zone of that name; `UTC` needs no file. Throws `badName`, `unknown`, `unreadable` or `malformed`.
     public func load(_ name: String) throws(TimeZoneError) -> TimeZoneRules {
         guard name != "UTC" else { return .utc }
         guard name.isTimeZoneName else {
@@ -55,10 +53,7 @@ public struct TimeZoneLoader: Sendable {
 
     /// The name that the link to the machine's zone shows.
     private func localName() -> String? {
-        guard let resolved = realpath(localFile, nil) else { return nil }
-        defer { free(resolved) }
-        let path = String(cString: resolved)
-        guard path.hasPrefix(directory + "/") else { return nil }
+        guard let path = RealPath.ofExisting(localFile), path.hasPrefix(directory + "/") else { return nil }
         return String(path.dropFirst(directory.count + 1))
     }
 

@@ -9,15 +9,19 @@ public enum RealPath {
     ///
     /// - Parameter links: how many links to nothing are followed.
     public static func of(_ path: String, links: Int = mostLinks) -> String {
-        if let resolved = realpath(path, nil) {
-            defer { free(resolved) }
-            return String(cString: resolved)
-        }
+        if let resolved = ofExisting(path) { return resolved }
         guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return path }
         let directory = of(String(path[..<slash]), links: links)
         let whole = directory + path[slash...]
         guard let target = target(of: whole), links > 0 else { return whole }
         return of(target.hasPrefix("/") ? target : "\(directory)/\(target)", links: links - 1)
+    }
+
+    /// Where a path leads; nil, and errno says why, where that is nothing.
+    public static func ofExisting(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
     }
 
     /// What a link says; nil, and errno says why, for what is none. By an empty name: what the opened link says.

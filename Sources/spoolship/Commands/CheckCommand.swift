@@ -47,7 +47,7 @@ extension Command {
     /// Prints what would become of the lines of a file.
     private static func sample(_ path: String, _ invocation: Invocation) throws {
         let settings = try invocation.loadSettings().settings
-        guard let whole = resolved(path) else {
+        guard let whole = RealPath.ofExisting(path) else {
             throw CommandFailure(.inputOutput, "\(path): \(SystemError.message(errno))")
         }
         let report = try SampleReport(whole, settings)

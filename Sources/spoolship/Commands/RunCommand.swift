@@ -98,17 +98,10 @@ extension Command {
 
     /// A file of the spool is read anyway: taken by hand too, its events would go twice.
     private static func refuseSpoolFiles(_ files: [String], _ spool: String) throws(CommandFailure) {
-        guard let root = resolved(spool) else { return }
-        for file in files where resolved(file)?.hasPrefix(root + "/") == true {
+        guard let root = RealPath.ofExisting(spool) else { return }
+        for file in files where RealPath.ofExisting(file)?.hasPrefix(root + "/") == true {
             throw CommandFailure(.usage, "\(file) is in the spool, where the agent reads it anyway")
         }
-    }
-
-    /// A path without links; nil, and errno says why, where it leads nowhere.
-    static func resolved(_ path: String) -> String? {
-        guard let real = realpath(path, nil) else { return nil }
-        defer { free(real) }
-        return String(cString: real)
     }
 }
 
