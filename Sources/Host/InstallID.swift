@@ -20,11 +20,11 @@ public struct InstallID: Sendable, Equatable {
     public static func load(
         in stateDirectory: String, machine: String? = nil, using random: inout some RandomNumberGenerator
     ) throws(HostError) -> InstallID {
-        guard let machine else { return try load(from: stateDirectory, using: &random) }
+        var id = try load(from: stateDirectory, using: &random)
+        guard let machine else { return id }
         let path = "\(stateDirectory)/machine-id"
         let known = HostFile.read(path).map { String($0.prefix { !$0.isWhitespace }) } ?? ""
-        guard known != machine else { return try load(from: stateDirectory, using: &random) }
-        var id = try load(from: stateDirectory, using: &random)
+        guard known != machine else { return id }
         if !known.isEmpty {
             let original = id.text
             id = try reset(in: stateDirectory, using: &random)
@@ -73,9 +73,7 @@ public struct InstallID: Sendable, Equatable {
     }
 }
 
-/// Distinguishes a machine from its copies: an image that is started twice gets two ids.
-///
-/// Source: machine-id(5). A container has its own, or none.
+/// Distinguishes a machine from its copies, by machine-id(5): an image that is started twice gets two ids.
 public enum MachineID {
     /// The id below a root (empty but in tests); nil where there is none, or not yet.
     public static func read(root: String = "") -> String? {
