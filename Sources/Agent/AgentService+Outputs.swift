@@ -6,9 +6,7 @@ internal import Model
 internal import Outputs
 
 extension AgentService {
-    /// One sender for each destination.
-    ///
-    /// - Throws: `AgentError` with code `configuration` for settings that cannot be: then nothing has changed.
+    /// One sender for each destination; throws `configuration` for settings that cannot be: then nothing has changed.
     func senders(for settings: Settings) throws(AgentError) -> [DestinationName: any BatchSender] {
         if let mistake = settings.fileMistake {
             throw AgentError(.configuration, "\(mistake.setting) \(mistake.message)")
@@ -25,11 +23,8 @@ extension AgentService {
                 output = AwaitedOutput(on: loop) { [self] in
                     try assumeIsolated { try $0.makeOutput(destination, of: settings) }
                 }
-            } catch let error as AgentError {
-                throw error
             } catch {
-                let message = (error as? OutputError)?.message ?? "\(error)"
-                throw AgentError(.configuration, "destination \(name): \(message)")
+                throw error as? AgentError ?? AgentError(.configuration, "destination \(name): \(error)")
             }
             certificates[name] = output.firstCertificates
             senders[name] = MeasuredSender(name: name, output: output, figures: sending, time: time)

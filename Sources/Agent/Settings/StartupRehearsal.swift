@@ -221,8 +221,6 @@ public struct StartupRehearsal: Sendable {
             // One that does not answer is waited for.
             guard error.code != .unanswered else { return nil }
             return countsFiles || [.invalidSetting, .library].contains(error.code) ? error.message : nil
-        } catch let error as AgentError {
-            return error.message
         } catch {
             return "\(error)"
         }
