@@ -1,6 +1,5 @@
 internal import COpenSSL
 public import EventLoops
-internal import Glibc
 
 /// A certificate authority for development: it vouches for servers on this machine, and for nobody else's.
 public final class CertificateAuthority {

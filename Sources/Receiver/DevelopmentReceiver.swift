@@ -1,6 +1,5 @@
 internal import CMicroHTTPD
 public import EventLoops
-internal import Glibc
 internal import Synchronization
 
 /// An HTTPS server that takes batches: for `make run`, for trying out an agent, and for tests.

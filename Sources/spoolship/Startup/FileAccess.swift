@@ -1,10 +1,7 @@
-internal import CLinux
 internal import EventLoops
 internal import Glibc
 
-/// What the user of this process may do with files: the kernel's own answer, as the agent's start will get it.
-///
-/// `check` has become the agent's user by then (`AgentUser`).
+/// What this process's user (the agent's by now, by `AgentUser`) may do with files: the kernel's own answer.
 struct FileAccess: Sendable {
     /// What is to be done with a file or directory.
     struct Purpose: OptionSet, Sendable {
@@ -23,9 +20,7 @@ struct FileAccess: Sendable {
         return FileAccess(user: FileStatus.name(ofUser: own), userID: own)
     }
 
-    /// Why the user may not; nil when the user may, or there is no such file.
-    ///
-    /// Looks at every directory on the way: a readable file behind a closed door is not readable.
+    /// Why the user may not, be it for a closed door on the way; nil when the user may, or there is no such file.
     func refusal(_ path: String, _ purpose: Purpose) -> String? {
         guard faccessat(AT_FDCWD, path, Int32(purpose.rawValue), AT_EACCESS) != 0, errno != ENOENT else { return nil }
         let number = errno

@@ -40,9 +40,7 @@ struct UnitSandbox: Equatable {
         for (_, path) in dropIns.sorted(by: { $0.key < $1.key }) { read(path) }
     }
 
-    /// Why the agent cannot use a path inside the service as `check` can outside; nil when it can.
-    ///
-    /// - Parameter writes: whether it is to be written, not only read.
+    /// Why the agent cannot read a path inside the service, or write there; nil when it can.
     func refusal(_ path: String, writes: Bool) -> String? {
         func lies(_ directory: String) -> Bool { path == directory || path.hasPrefix(directory + "/") }
         let advice = "in a drop-in (systemctl edit spoolship)"
@@ -120,13 +118,14 @@ struct UnitSandbox: Equatable {
                     environment[key] = UnitSandbox.words(value).joined(separator: " ")
                 }
             }
-        case "PrivateTmp":
-            hidden.removeAll { $0 == "/tmp" || $0 == "/var/tmp" }
-            if isOn { hidden += ["/tmp", "/var/tmp"] }
-        case "ProtectHome":
-            hidden.removeAll { ["/home", "/root", "/run/user"].contains($0) }
-            if isOn || values.first == "tmpfs" { hidden += ["/home", "/root", "/run/user"] }
+        case "PrivateTmp": hide(["/tmp", "/var/tmp"], isOn)
+        case "ProtectHome": hide(["/home", "/root", "/run/user"], isOn || values.first == "tmpfs")
         default: break
         }
+    }
+
+    private mutating func hide(_ places: [String], _ isHidden: Bool) {
+        hidden.removeAll(where: places.contains)
+        if isHidden { hidden += places }
     }
 }
