@@ -36,9 +36,7 @@ actor JournalReaders: LoopActor {
     /// Under which name the queue keeps an app's place.
     static func memoryName(of app: String) -> String { "journal/\(app)" }
 
-    /// The journals in the order of the settings, with what is known of each. From any thread.
-    ///
-    /// - Parameter silent: the loops that do not answer.
+    /// The journals in the order of the settings, with what is known of each; `silent`: loops that do not answer.
     nonisolated func states(
         _ silent: Set<String>
     ) -> [(app: String, directory: String?, figures: JournalFigures)] {

@@ -1,8 +1,6 @@
 /// The countries that have a two-letter code.
 public enum CountryCodes {
-    /// The officially assigned codes.
-    ///
-    /// Source: ISO 3166-1, as of 2024.
+    /// The officially assigned codes of ISO 3166-1, as of 2024.
     public static let all: Set<String> = Set(
         """
         AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ

@@ -273,9 +273,7 @@ extension ReadContext {
 
 private let unsetDestination = DestinationSettings().effective(in: .root)
 
-/// Why Elasticsearch refuses a name of an index; nil when it does not.
-///
-/// Source: Elasticsearch reference, "Create index API", path parameters.
+/// Why Elasticsearch refuses a name of an index (its reference, "Create index API"); nil when it does not.
 private func elasticsearchIndexMistake(_ index: String) -> String? {
     if index.contains(where: \.isUppercase) { return "has capital letters, which Elasticsearch refuses" }
     if index.contains(where: { $0.isWhitespace || "\\/*?\"<>|,#:".contains($0) }) {

@@ -9,9 +9,7 @@ internal import Synchronization
 public enum Analytics {
     private static let shared = Mutex<AnalyticsClient?>(nil)
 
-    /// Starts the shared client: once in a process.
-    ///
-    /// - Throws: `alreadyStarted`, or what `AnalyticsClient.init` throws.
+    /// Starts the shared client, once in a process; throws `alreadyStarted`, or what `AnalyticsClient.init` throws.
     public static func start(_ settings: ClientSettings) throws(AnalyticsError) {
         let client = try AnalyticsClient(settings)
         let isFirst = shared.withLock { shared in
@@ -22,9 +20,7 @@ public enum Analytics {
         guard isFirst else { throw AnalyticsError(.alreadyStarted, "Analytics.start was called already") }
     }
 
-    /// Writes what waits and ends the shared client; another may be started after.
-    ///
-    /// - Throws: `notStarted`, `timedOut`, or why writing fails.
+    /// Writes what waits and ends the shared client; another may be started after. Throws `notStarted`, or as `flush`.
     public static func stop(timeout: Duration = .seconds(5)) throws(AnalyticsError) {
         let client = try client()
         shared.withLock { $0 = nil }

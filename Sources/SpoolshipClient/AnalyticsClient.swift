@@ -18,9 +18,7 @@ public final class AnalyticsClient: Sendable {
     private let writer: SpoolWriter
     private let state = Mutex(State())
 
-    /// A client of a spool directory.
-    ///
-    /// - Throws: `AnalyticsError`: `spoolMissing`, `notWritable`, `invalidSetting`.
+    /// A client of a spool directory; throws `spoolMissing`, `notWritable` or `invalidSetting`.
     public init(_ settings: ClientSettings) throws(AnalyticsError) {
         guard settings.bufferSize >= 1024, settings.fileSize >= 1024, settings.longestWait >= .zero else {
             throw AnalyticsError(
@@ -77,9 +75,7 @@ public final class AnalyticsClient: Sendable {
     /// - Throws: `timedOut`, or why writing fails; the events stay in the buffer and are tried again each second.
     public func flush(timeout: Duration = .seconds(5)) throws(AnalyticsError) { try writer.flush(timeout: timeout) }
 
-    /// Writes what waits and ends the client; later events throw `closed`.
-    ///
-    /// - Throws: `timedOut`, or why writing fails.
+    /// Writes what waits and ends the client; later events throw `closed`. Throws `timedOut`, or why writing fails.
     public func close(timeout: Duration = .seconds(5)) throws(AnalyticsError) { try writer.close(timeout: timeout) }
 
     /// What the agent accepts now. Reads a file.
@@ -150,9 +146,7 @@ public final class AnalyticsClient: Sendable {
     /// client of the same name releases them at once. When the agent sends is its own setting.
     public var transmissionInterval: Duration { writer.gatheringInterval() }
 
-    /// Sets `transmissionInterval`.
-    ///
-    /// - Throws: `invalidSetting` outside 0…86,400 s; the old value stays.
+    /// Sets `transmissionInterval`; throws `invalidSetting` outside 0…86,400 s, and the old value stays.
     public func setTransmissionInterval(_ interval: Duration) throws(AnalyticsError) {
         guard interval >= .zero, interval <= .seconds(86_400) else {
             throw AnalyticsError(.invalidSetting, "the interval must be from 0 to 86400 seconds")

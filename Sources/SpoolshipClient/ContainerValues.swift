@@ -15,9 +15,7 @@ public final class ContainerValues: @unchecked Sendable {
     private var lastWatcher: UInt64 = 0
     private var isWatching = false
 
-    /// Values of the agent on this machine.
-    ///
-    /// - Parameter path: the file; default the package's.
+    /// Values of the agent on this machine; `path` is their file, by default the package's.
     public init(path: String = "/run/spoolship/values.json") { self.path = path }
 
     /// The text of a key; `""` when it is missing. Numbers and truth values are written out.

@@ -28,9 +28,7 @@ public struct TimeZoneRules: Sendable, Equatable {
         self.init(name: text, file: TZifReader.File(first: Int32(rule.standard), footer: rule))
     }
 
-    /// The rules that a TZif file holds.
-    ///
-    /// - Throws: `TimeZoneError` with code `malformed`.
+    /// The rules that a TZif file holds; throws `malformed`.
     public init(name: String, tzif bytes: [UInt8]) throws(TimeZoneError) {
         var reader = TZifReader(bytes: bytes)
         guard let file = reader.read() else {

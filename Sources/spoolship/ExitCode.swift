@@ -1,6 +1,4 @@
-/// The exit codes of commands.
-///
-/// Source: sysexits(3); 124 as timeout(1) has it.
+/// The exit codes of commands, as in sysexits(3); 124 as timeout(1) has it.
 enum ExitCode: Int32, Sendable, CaseIterable {
     case success = 0
     /// An answer that is no, and no error.

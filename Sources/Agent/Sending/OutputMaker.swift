@@ -17,9 +17,7 @@ struct OutputMaker {
     let log: Log
     let time: any TimeSource
 
-    /// One sender.
-    ///
-    /// - Throws: `AgentError` where there is no thread for it, `OutputError` for what they or the files that they name hold.
+    /// One sender; throws `AgentError` where there is no thread for it, `OutputError` for bad settings or files.
     func output(for destination: DestinationSettings) throws -> any MeasuredOutput {
         let name = DestinationName(destination.name)
         let options = HTTPOptions(destination, userAgent: "spoolship/\(version)")

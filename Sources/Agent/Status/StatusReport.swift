@@ -6,9 +6,7 @@ internal import Model
 internal import Queue
 internal import Spool
 
-/// The state of the agent at one moment: what `status`, `top`, the status page and `GET /v1/status` show.
-///
-/// Made from published figures; nothing in it is event content or secret.
+/// The state of the agent at one moment, from published figures; nothing in it is event content or secret.
 struct StatusReport: Sendable {
     struct Destination: Sendable {
         var name: String

@@ -1,8 +1,6 @@
 public import Model
 
-/// A call of a function that the configuration names (tm14).
-///
-/// It is written to the function as `{"function": …, "parameters": {…}}`.
+/// A call of a configured function (tm14), which gets it as `{"function": …, "parameters": {…}}`.
 public struct FunctionCall: Sendable, Hashable {
     /// The name in `[functions.NAME]`.
     public let function: String

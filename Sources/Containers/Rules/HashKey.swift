@@ -77,9 +77,7 @@ enum Hashing {
         return [UInt8(ascii: "\"")] + Array(digest.utf8) + [UInt8(ascii: "\"")]
     }
 
-    /// The same as a UUID: one for each value, as receivers and their tables expect ids.
-    ///
-    /// Source: RFC 9562, section 5.8.
+    /// The same as a UUID (RFC 9562, section 5.8): one for each value, as receivers and their tables expect ids.
     func identifier(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8]? {
         let digits = replacement(base, value)?.dropFirst().prefix(32) ?? []
         guard let id = UUIDv7(bytes: Hexadecimal.bytes(String(decoding: digits, as: UTF8.self))) else { return nil }

@@ -1,9 +1,7 @@
 internal import COpenSSL
 internal import Digests
 
-/// A trusted key: an Ed25519 public key.
-///
-/// Source: RFC 8032.
+/// A trusted key: an Ed25519 public key (RFC 8032).
 public struct PublicKey: Sendable, Hashable {
     /// The key as it is in the configuration: 44 characters of base64.
     public let text: String

@@ -20,9 +20,7 @@ struct StartupCheck {
 
     var settings: Settings { loaded.settings }
 
-    /// All that was found, in the order of the start.
-    ///
-    /// - Parameter clock: what this machine's clock keeps the agent from.
+    /// All that was found, in the order of the start; `clock` is what this machine's clock keeps the agent from.
     static func problems(
         of loaded: LoadedSettings, sandbox: UnitSandbox? = nil, clock: String? = StartupRehearsal.clockComplaint
     ) -> [Problem] {

@@ -1,8 +1,6 @@
 internal import CRE2
 
-/// A regular expression that is found or not in time linear in the text, whatever either says.
-///
-/// Syntax: RE2's. Unanchored: `^` and `$` tie it to the ends.
+/// A regular expression of RE2, found in time linear in the text; unanchored: `^` and `$` tie it to the ends.
 final class Expression: @unchecked Sendable {
     // Never changed after init, and RE2 lets any thread match at any time.
     private let compiled: OpaquePointer

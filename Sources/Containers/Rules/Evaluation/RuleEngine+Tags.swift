@@ -104,9 +104,7 @@ enum Sampling {
 
     private static func share(_ key: [UInt8]) -> Double { Double(hash(key) >> 11) * 0x1p-53 }
 
-    /// A number of the key in which each bit counts: FNV-1a, then the mixing of MurmurHash3.
-    ///
-    /// Source: Fowler, Noll, Vo, 64 bits; Appleby, `fmix64`.
+    /// A number in which each bit of the key counts: FNV-1a (64 bits), then `fmix64` of Appleby's MurmurHash3.
     static func hash(_ key: [UInt8]) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in key { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
