@@ -2,194 +2,132 @@ internal import Model
 
 /// What an app has pushed so far: a tree that merges deeply (tm11).
 ///
-/// Maps merge member by member, lists by index, everything else replaces; null is a value. Bounded in size: a push that
+/// Objects merge member by member, lists by index, everything else replaces; null is a value. Bounded in size: a push that
 /// would pass the bound changes nothing.
 struct DataLayer: Sendable {
     /// What one app's layer may take, in bytes of JSON text, about.
     static let limit = 16 << 10
 
-    private var root: [Name: Node] = [:]
+    /// Its members: as those of each object in it, each name once, sorted by the names' bytes.
+    private(set) var members: [JSONValue.Member] = []
     /// When it changed last, counted in changes of all layers.
     fileprivate var turn = 0
     /// Bytes of JSON text, about.
-    private(set) var size = 0
-
-    private indirect enum Node: Sendable {
-        case scalar(JSONValue)
-        case map([Name: Node])
-        case list([Node])
-    }
-
-    /// A name, byte for byte: `String` would take names for the same that differ in their Unicode form only.
-    private typealias Name = [UInt8]
+    private var size = 0
 
     init() {}
 
+    var json: JSONValue { .object(members) }
+
     /// Whether merging these members would change nothing, as far as that is quick to see.
-    func holds(_ members: [JSONValue.Member]) -> Bool {
-        members.allSatisfy { member in
-            if case .scalar(let known)? = root[member.key.bytes] { known == member.value } else { false }
+    func holds(_ new: [JSONValue.Member]) -> Bool {
+        new.allSatisfy { member in
+            switch member.value {
+            case .object, .array: false
+            default: DataLayer.find(member.key, in: members).value == member.value
+            }
         }
     }
 
     /// Merges members into it; false, and nothing has changed, when it would grow too large.
-    mutating func push(_ members: [JSONValue.Member]) -> Bool {
-        var changed = root
-        var grown = size
-        for member in members {
-            grown += DataLayer.merge(member.value, into: &changed, member.key.bytes)
-            guard grown <= DataLayer.limit else { return false }
+    mutating func push(_ new: [JSONValue.Member]) -> Bool {
+        var layer = self
+        for member in new {
+            // What is too large by itself is not even merged.
+            guard DataLayer.weight(member.value) <= DataLayer.limit else { return false }
+            layer.size += DataLayer.merge(member, into: &layer.members)
+            guard layer.size <= DataLayer.limit else { return false }
         }
-        root = changed
-        size = grown
+        self = layer
         return true
     }
 
     /// The value at these names, outermost first; nil when there is none.
     func value(at names: [String]) -> JSONValue? {
-        guard let first = names.first, var node = root[first.bytes] else { return nil }
-        for name in names.dropFirst() {
-            switch node {
-            case .map(let members):
-                guard let next = members[name.bytes] else { return nil }
-                node = next
-            case .list(let elements):
-                guard let index = Int(name), elements.indices.contains(index) else { return nil }
-                node = elements[index]
-            case .scalar: return nil
+        names.reduce(json) { (value: JSONValue?, name) in
+            switch value {
+            case .object(let members)?: DataLayer.find(name, in: members).value
+            case .array(let elements)?: Int(name).flatMap { elements.indices.contains($0) ? elements[$0] : nil }
+            default: nil
             }
         }
-        return DataLayer.json(node)
     }
-
-    var json: JSONValue { DataLayer.json(.map(root)) }
-
-    // MARK: Hiding
 
     /// Takes out what tags hide; gives whether there was any.
     mutating func hide(_ hidden: HiddenMembers) -> Bool {
-        var isChanged = false
-        for path in hidden.layerPaths where remove(path) { isChanged = true }
-        for scrubber in hidden.scrubbers where clean(scrubber) { isChanged = true }
-        return isChanged
-    }
-
-    /// Takes out what the path leads to, in each element of lists on the way; gives whether anything did.
-    private mutating func remove(_ path: PathSteps) -> Bool {
-        guard !path.isAtEnd(path.start) else {
-            defer { self = DataLayer() }
-            return !root.isEmpty
+        var clean = json
+        for path in hidden.layerPaths {
+            clean = path.isAtEnd(path.start) ? .object([]) : DataLayer.without(path, path.start, clean)
         }
-        var all = Node.map(root)
-        guard DataLayer.remove(path, path.start, from: &all), case .map(let members) = all else { return false }
-        root = members
-        size = root.reduce(0) { $0 + $1.key.count + 4 + DataLayer.weight($1.value) }
-        return true
-    }
-
-    private static func remove(_ path: PathSteps, _ states: UInt64, from node: inout Node) -> Bool {
-        var isChanged = false
-        switch node {
-        case .scalar: break
-        case .map(var members):
-            for (name, inner) in members {
-                let next = path.next(states, name)
-                var inner = inner
-                let isEnd = path.isAtEnd(next)
-                guard isEnd || next != 0 && remove(path, next, from: &inner) else { continue }
-                members[name] = isEnd ? nil : inner
-                isChanged = true
-            }
-            node = .map(members)
-        case .list(var elements):
-            for index in elements.indices where remove(path, states, from: &elements[index]) { isChanged = true }
-            node = .list(elements)
-        }
-        return isChanged
-    }
-
-    /// Takes out what patterns find, wherever it is; gives whether they found anything.
-    private mutating func clean(_ scrubber: Scrubber) -> Bool {
-        let members = json.members ?? []
-        let clean = scrubber.clean(.object(members)).members ?? []
-        guard clean != members else { return false }
+        for scrubber in hidden.scrubbers { clean = scrubber.clean(clean) }
+        guard clean != json else { return false }
         var layer = DataLayer()
+        layer.turn = turn
         // What takes the place of a match may be longer: beyond the bound nothing is kept.
-        _ = layer.push(clean)
+        _ = layer.push(clean.members ?? [])
         self = layer
         return true
     }
 
-    // MARK: Merging
-
-    /// Returns by how much it has grown.
-    private static func merge(_ value: JSONValue, into map: inout [Name: Node], _ key: Name) -> Int {
-        guard var old = map.removeValue(forKey: key) else {
-            let node = node(value)
-            map[key] = node
-            return weight(node) + key.count + 4
-        }
-        let growth = merge(value, into: &old)
-        map[key] = old
-        return growth
-    }
-
-    private static func merge(_ value: JSONValue, into node: inout Node) -> Int {
-        switch (node, value) {
-        case (.map(var members), .object(let new)):
-            node = .scalar(.null)  // so that the map is changed in its place
-            var growth = 0
-            for member in new { growth += merge(member.value, into: &members, member.key.bytes) }
-            node = .map(members)
-            return growth
-        case (.list(var elements), .array(let new)):
-            node = .scalar(.null)
-            var growth = 0
-            for (index, value) in new.enumerated() {
-                if index < elements.count {
-                    growth += merge(value, into: &elements[index])
-                } else {
-                    elements.append(self.node(value))
-                    growth += weight(elements[index]) + 1
-                }
-            }
-            node = .list(elements)
-            return growth
-        default:
-            let made = self.node(value)
-            let growth = weight(made) - weight(node)
-            node = made
-            return growth
-        }
-    }
-
-    private static func node(_ value: JSONValue) -> Node {
+    /// The value without what the path leads to, in each element of lists on the way.
+    private static func without(_ path: PathSteps, _ states: UInt64, _ value: JSONValue) -> JSONValue {
         switch value {
         case .object(let members):
-            // The last of equal keys counts.
-            .map(Dictionary(members.map { ($0.key.bytes, node($0.value)) }) { $1 })
-        case .array(let elements): .list(elements.map { node($0) })
-        default: .scalar(value)
-        }
-    }
-
-    private static func weight(_ node: Node) -> Int {
-        switch node {
-        case .scalar(.string(let text)): text.utf8.count + 2
-        case .scalar: 8
-        case .map(let members): members.reduce(2) { $0 + $1.key.count + 4 + weight($1.value) }
-        case .list(let elements): elements.reduce(2) { $0 + 1 + weight($1) }
-        }
-    }
-
-    private static func json(_ node: Node) -> JSONValue {
-        switch node {
-        case .scalar(let value): value
-        case .map(let members):
             .object(
-                members.sorted { $0.key.lexicographicallyPrecedes($1.key) }
-                    .map { JSONValue.Member(String(decoding: $0.key, as: UTF8.self), json($0.value)) })
-        case .list(let elements): .array(elements.map { json($0) })
+                members.compactMap { member in
+                    let next = path.next(states, member.key.bytes)
+                    guard !path.isAtEnd(next) else { return nil }
+                    return next == 0 ? member : .init(member.key, without(path, next, member.value))
+                })
+        case .array(let elements): .array(elements.map { without(path, states, $0) })
+        default: value
+        }
+    }
+
+    // MARK: Merging
+
+    /// Where a member of that name is, or belongs, and its value where there is one.
+    private static func find(_ name: String, in members: [JSONValue.Member]) -> (place: Int, value: JSONValue?) {
+        var (low, high) = (0, members.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if members[middle].key.utf8.lexicographicallyPrecedes(name.utf8) { low = middle + 1 } else { high = middle }
+        }
+        let isThere = low < members.count && members[low].key.utf8.elementsEqual(name.utf8)
+        return (low, isThere ? members[low].value : nil)
+    }
+
+    /// Merges a member with the one of its name, or replaces that; gives by how much they have grown.
+    private static func merge(
+        _ member: JSONValue.Member, into members: inout [JSONValue.Member], replaces: Bool = false
+    ) -> Int {
+        let (place, old) = find(member.key, in: members)
+        let value = merged(replaces ? nil : old, member.value)
+        members.replaceSubrange(place..<place + (old == nil ? 0 : 1), with: [.init(member.key, value)])
+        return weight(value) - (old.map { weight($0) } ?? -member.key.utf8.count - 4)
+    }
+
+    private static func merged(_ old: JSONValue?, _ new: JSONValue) -> JSONValue {
+        switch (old, new) {
+        case (_, .object(let new)):
+            // Where there was no object, the last of equal names counts.
+            var members = old?.members ?? []
+            for member in new { _ = merge(member, into: &members, replaces: old?.members == nil) }
+            return .object(members)
+        case (.array(let elements)?, .array(let new)):
+            let both = zip(elements, new).map { merged($0, $1) }
+            return .array(both + elements.dropFirst(new.count) + new.dropFirst(elements.count).map { merged(nil, $0) })
+        case (_, .array(let new)): return .array(new.map { merged(nil, $0) })
+        default: return new
+        }
+    }
+
+    private static func weight(_ value: JSONValue) -> Int {
+        switch value {
+        case .string(let text): text.utf8.count + 2
+        case .object(let members): members.reduce(2) { $0 + $1.key.utf8.count + 4 + weight($1.value) }
+        case .array(let elements): elements.reduce(2) { $0 + 1 + weight($1) }
+        case .null, .bool, .integer, .double: 8
         }
     }
 }
@@ -222,7 +160,7 @@ struct DataLayers {
             var pushed = DataLayer()
             // What is too large for a layer by itself is too large for one with more in it.
             guard pushed.push(members) else { return false }
-            if pushed.hide(hidden) { members = pushed.json.members ?? [] }
+            if pushed.hide(hidden) { members = pushed.members }
         }
         var layer = layers[app] ?? DataLayer()
         // Most events say again what is known: that needs no copy, and no write with the next commit.
