@@ -43,7 +43,6 @@ final class Evaluation {
     let firstCompared: Int
     private let firstCondition: Int
     private let firstRule: Int
-    private let placeholder = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
     /// Where the line begins; some byte without an event.
     @exclusivity(unchecked) private(set) var base: UnsafePointer<UInt8>
 
@@ -62,17 +61,16 @@ final class Evaluation {
         firstCompared = macros
         firstCondition = firstCompared + macros
         firstRule = firstCondition + container.conditions.count
-        states = .allocate(capacity: firstRule + container.rules.count)
+        // One more than needed, so that there is some byte.
+        states = .allocate(capacity: firstRule + container.rules.count + 1)
         states.initialize(repeating: Evaluation.unknown)
-        placeholder.initialize(to: 0)
-        base = UnsafePointer(placeholder)
+        base = UnsafePointer(states.baseAddress.unsafelyUnwrapped)
     }
 
     deinit {
         compared.deallocate()
         places.deallocate()
         states.deallocate()
-        placeholder.deallocate()
     }
 
     /// Turns to an event; nil for none.
@@ -85,7 +83,7 @@ final class Evaluation {
         self.layer = layer
         self.results = results
         drawRandom = random
-        base = subject?.base ?? UnsafePointer(placeholder)
+        base = subject?.base ?? UnsafePointer(states.baseAddress.unsafelyUnwrapped)
         hasPlaces = false
         hasMissedEvent = false
         hasMissedFunction = false
