@@ -56,8 +56,8 @@ public struct DocumentReview: Sendable {
 
     /// The document with an empty part in the place of the one that a path leads into: an empty rule, a macro that gives null.
     private static func emptied(_ bytes: [UInt8], at path: String) -> [UInt8]? {
-        let (ranges, names) = way(to: path, in: bytes)
-        guard let section = names.first, let range = ranges.dropFirst().first else { return nil }
+        let way = way(to: path, in: bytes)
+        guard let section = way.first?.name, let range = way.dropFirst().first?.range else { return nil }
         let part: String
         switch section {
         case "rules": part = #"{"conditions":[]}"#
@@ -73,18 +73,15 @@ public struct DocumentReview: Sendable {
     }
 
     private static func offset(of path: String, in bytes: [UInt8]) -> Int {
-        way(to: path, in: bytes).ranges.last?.lowerBound ?? 0
+        way(to: path, in: bytes).last?.range.lowerBound ?? 0
     }
 
-    /// The values on the way to a path, outermost first, as far as it leads, and the first name.
-    private static func way(to path: String, in bytes: [UInt8]) -> (ranges: [Range<Int>], names: [String]) {
-        guard (try? JSONValue(parsing: bytes)) != nil else { return ([], []) }
+    /// The values on the way to a path, with their names, outermost first, as far as it leads.
+    private static func way(to path: String, in bytes: [UInt8]) -> [(name: String, range: Range<Int>)] {
+        guard (try? JSONValue(parsing: bytes)) != nil else { return [] }
         return bytes.withUnsafeBufferPointer { text in
-            guard let base = text.baseAddress, let start = text.firstIndex(of: UInt8(ascii: "{")) else {
-                return ([], [])
-            }
-            var ranges: [Range<Int>] = []
-            var names: [String] = []
+            guard let base = text.baseAddress, let start = text.firstIndex(of: UInt8(ascii: "{")) else { return [] }
+            var way: [(name: String, range: Range<Int>)] = []
             var value = start..<RawWalk.valueEnd(base, start, text.count)
             var rest = path[...]
             while !rest.isEmpty {
@@ -111,11 +108,10 @@ public struct DocumentReview: Sendable {
                     }
                 }
                 guard let found = next else { break }
-                ranges.append(found.range)
-                names.append(found.name)
+                way.append((found.name, found.range))
                 (value, rest) = (found.range, found.rest)
             }
-            return (ranges, names)
+            return way
         }
     }
 }
