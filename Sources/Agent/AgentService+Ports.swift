@@ -71,15 +71,10 @@ extension AgentService {
         let parts = status.parts
         let collectors: [any MetricCollector] =
             [
-                KnownSeries(settings: { self.sharedSettings.withLock { $0 } }, queue: parts.queue),
-                parts.notice, parts.unread, sending, QueueCollector(queue: parts.queue, time: time),
-                IntakeCollector(figures: parts.intakes, time: time),
-                SpoolCollector(reader: parts.reader, pulse: parts.pulse, time: time),
-                DeliveryCollector(driver: parts.driver),
-                ContainerCollector(keeper: parts.containers, functions: parts.functions, time: time),
-                parts.functions.durations, ProgramCollector(agent: self), ProcessCollector(),
+                AgentCollector(agent: self, parts: parts), parts.notice, parts.unread, sending,
+                parts.functions.durations, ProcessCollector(),
                 MachineCollector(spool: settings.spool.directory, state: settings.agent.stateDirectory, on: storeLoop),
-            ] + control.collectors + [parts.ports.reopened, parts.restart, StatusCollector(status: status)]
+            ] + control.collectors + [parts.ports.reopened, parts.restart]
         var page: (@Sendable () -> String)?
         if settings.stats.statusPage {
             page = { StatusPage(status.report(), history: parts.recorder.history).html }

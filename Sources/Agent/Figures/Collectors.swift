@@ -12,15 +12,26 @@ internal import Queue
 internal import Spool
 internal import Synchronization
 
-// Each collector turns a module's published snapshot into figures; none waits for another loop.
+/// Turns the modules' published snapshots into figures; waits for no other loop.
+struct AgentCollector: MetricCollector {
+    let agent: AgentService
+    let parts: AgentService.Parts
 
-struct QueueCollector: MetricCollector {
-    let queue: QueueStore
-    let time: any TimeSource
+    private var now: Timestamp { agent.time.wallTime }
 
     func collect(into exposition: inout Exposition) {
-        let state = queue.snapshot
-        let now = time.wallTime
+        collectKnownSeries(into: &exposition)
+        collectQueue(into: &exposition)
+        IntakeCollector(figures: parts.intakes, time: agent.time).collect(into: &exposition)
+        collectSpool(into: &exposition)
+        collectDelivery(into: &exposition)
+        collectContainers(into: &exposition)
+        collectProgram(into: &exposition)
+        collectStatus(into: &exposition)
+    }
+
+    private func collectQueue(into exposition: inout Exposition) {
+        let state = parts.queue.snapshot
         var balances = state.intake.balances
         for lane in state.lanes {
             let labels = [lane.destination.text, lane.priority.name]
@@ -33,7 +44,6 @@ struct QueueCollector: MetricCollector {
             exposition.set(\.queueOldestAge, labels, to: max(0, age))
         }
         exposition.set(\.ledgerBalanced, to: balances)
-        exposition.set(\.ready, to: queue.obstacles.isEmpty)
         exposition.set([
             \.eventsRead: state.intake.read, \.eventsAccepted: state.intake.accepted,
             \.eventsRefused: state.intake.refused, \.eventsQuarantined: state.intake.quarantined,
@@ -53,6 +63,145 @@ struct QueueCollector: MetricCollector {
         exposition.set(\.queueCommits, by: ["ok": state.transactions, "failed": failures])
         exposition.set(\.persistenceFailures, ["queue"], to: failures)
         exposition.set(\.queueCapRefused, to: state.refusedMaxSize != nil)
+    }
+
+    private func collectSpool(into exposition: inout Exposition) {
+        let figures = parts.reader.figures
+        exposition.set([
+            \.spoolLagBytes: Int(figures.unreadBytes.value), \.spoolOpenFiles: figures.openFiles,
+            \.spoolReadBytes: Int(figures.bytesRead.value), \.spoolGivenUpBytes: Int(figures.bytesGivenUp.value),
+            \.spoolFilesRemoved: figures.filesRemoved, \.spoolRotations: figures.rotations,
+            \.spoolTruncations: figures.truncations, \.spoolLinesTooLong: figures.linesTooLong,
+            \.spoolZeroBytes: Int(figures.zeroBytes.value), \.spoolWatchOverflows: figures.overflows,
+            \.spoolLeaseWaits: figures.leaseWaits, \.spoolErrors: figures.errors,
+            \.spoolPassedOver: figures.passedOver, \.spoolCrowdedDirectories: figures.crowdedDirectories,
+        ])
+        let lag = figures.oldestUnread.map { (now - $0) / .seconds(1) } ?? 0
+        exposition.set(\.spoolLagSeconds, to: max(0, lag))
+        exposition.set(\.spoolFiles, by: ["append": figures.appendFiles, "drop": figures.waitingDropFiles])
+        exposition.set(\.spoolRefusedFiles, of: SpoolRefusal.self) { figures.refused[$0] ?? 0 }
+        exposition.set(\.spoolRefusedFiles, ["permission"], to: figures.inaccessible)
+        exposition.set(\.spoolPolling, to: figures.polledDirectories > 0)
+        exposition.set(\.spoolFilesFinished, by: ["append": figures.appendFilesRead, "drop": figures.dropFilesRead])
+        exposition.set(\.spoolSecondTries, of: SpoolObstacle.self) { figures.secondTries[$0] ?? 0 }
+        for journal in parts.reader.journals.states(parts.pulse.silent) {
+            exposition.set(\.journalEntries, [journal.app], to: journal.figures.entries)
+            exposition.set(\.journalCutEntries, [journal.app], to: journal.figures.cut)
+            exposition.set(\.journalGaps, [journal.app], to: journal.figures.gaps)
+            exposition.set(\.journalReadable, [journal.app], to: journal.figures.problem == nil)
+        }
+    }
+
+    private func collectDelivery(into exposition: inout Exposition) {
+        let state = parts.driver.snapshot
+        var late: [String: Int] = [:]
+        for destination in state.destinations {
+            let name = destination.name.text
+            let current = DestinationStateName(destination)
+            exposition.set(\.destinationState, [name], of: DestinationStateName.self) { $0 == current ? 1 : 0 }
+            exposition.set(\.inFlight, [name], to: destination.inFlight)
+            exposition.set(\.retryWaiting, [name], to: destination.waitingForRetry)
+            exposition.set(\.setAside, [name], to: destination.setAside.values.reduce(0, +))
+            exposition.set(
+                \.lastAcknowledged, [name], to: destination.lastSuccess.map { Double($0.milliseconds) / 1000 } ?? 0)
+            let counters = destination.counters
+            var attempts: [String: Int] = [:]
+            var failures: [String: Int] = [:]
+            var statuses: [String: Int] = [:]
+            for (answer, count) in counters.answers {
+                attempts[answer.outcome, default: 0] += count
+                if let kind = answer.kind { failures[kind.rawValue, default: 0] += count }
+                if let status = answer.status { statuses["\(status)", default: 0] += count }
+            }
+            exposition.set(\.attempts, [name], by: attempts)
+            exposition.set(\.failures, [name], by: failures)
+            exposition.set(\.responses, [name], by: statuses)
+            exposition.set(\.retries, [name], to: counters.retries)
+            exposition.set(\.unnamedRejections, [name], to: counters.unnamedRejections)
+            for (deadline, count) in counters.late { late[deadline, default: 0] += count }
+        }
+        exposition.set(\.lateEvents, by: late)
+        exposition.set(\.networkEnabled, to: state.isNetworkOn)
+        exposition.set(\.collectionEnabled, to: state.isEnabled)
+        exposition.set(\.pauseTokens, to: state.heldTokens)
+        exposition.set(\.dispatchInterval, to: (state.interval.duration ?? .zero) / .seconds(1))
+    }
+
+    /// The state of the containers, and what their functions do.
+    private func collectContainers(into exposition: inout Exposition) {
+        for state in parts.containers.states {
+            exposition.set(\.containerVersion, [state.id], to: state.version ?? 0)
+            exposition.set(\.containerHeldBackVersion, [state.id], to: state.machine.heldBack ?? 0)
+            exposition.set(\.containerSource, [state.id], of: ContainerSource.self) { $0 == state.source ? 1 : 0 }
+            exposition.set(\.containerAwaited, [state.id], to: state.isHolding)
+            exposition.set(\.containerFresh, [state.id], to: state.isFresh(at: now))
+            exposition.set(
+                \.containerConfirmed, [state.id], to: state.confirmed.map { Double($0.milliseconds) / 1000 } ?? 0)
+            if state.settings.url != nil {
+                exposition.set(
+                    \.containerRefreshSuccessful, [state.id], to: state.lastFetch.map { $0 == .success } ?? true)
+            }
+            exposition.set(\.containerSettingsRefused, [state.id], to: state.refused.count)
+            for (type, result, count) in state.refreshes {
+                exposition.set(\.containerRefreshes, [state.id, type.rawValue, result.rawValue], to: count)
+            }
+        }
+        let figures = parts.functions.runner.figures
+        for (name, results) in figures.calls.sorted(by: { $0.key < $1.key }) {
+            let counts = results.map { ($0.key.rawValue, $0.value) }
+            exposition.set(\.functionCalls, [name], by: Dictionary(uniqueKeysWithValues: counts))
+        }
+        exposition.set(\.functionsRunning, by: figures.running)
+    }
+
+    private func collectProgram(into exposition: inout Exposition) {
+        let (program, log) = (agent.program, agent.sink)
+        exposition.set(\.build, [program.version, program.commit, program.toolchain], to: 1)
+        for level in LogLevel.allCases { exposition.set(\.logMessages, [level.name], to: log.messages(of: level)) }
+        let last = agent.reloads.withLock { $0 }
+        exposition.set(\.reloadSuccessful, to: last.problem == nil)
+        exposition.set(\.reloadTime, to: Double(last.lastSuccess.milliseconds) / 1000)
+        exposition.set(\.logLinesSuppressed, to: log.suppressedLines)
+    }
+
+    /// Every counter whose labels are known, as 0 from the start; what was counted comes after it.
+    ///
+    /// `increase()` sees nothing of a series' first sample: a counter that comes into being with the first late event, or the
+    /// first lost one, could not tell of it.
+    private func collectKnownSeries(into exposition: inout Exposition) {
+        let settings = agent.sharedSettings.withLock { $0 }
+        let open = [
+            "destination": settings.destinations.map(\.name), "deadline": settings.deadlines.map(\.name),
+            "container": settings.containers.map(\.id), "function": settings.functions.keys.sorted(),
+        ]
+        for family in MetricFamily.all where family.kind == .counter {
+            let values = family.labels.compactMap { $0.values ?? open[$0.name] }
+            guard values.count == family.labels.count else { continue }
+            for labels in AgentCollector.combinations(values) { exposition.set(family, labels, to: 0) }
+        }
+        for reason in ["no_destination", "disabled", "purged", "moved"] { exposition.set(\.discards, [reason], to: 0) }
+        exposition.set(\.destinations, to: settings.destinations.count)
+        for (name, _) in parts.queue.snapshot.orphans {
+            exposition.set(\.destinationState, [name.text], of: DestinationStateName.self) { $0 == .orphaned ? 1 : 0 }
+        }
+    }
+
+    /// Each value of the first list with each of the second, and so on.
+    private static func combinations(_ lists: [[String]]) -> [[String]] {
+        lists.reduce([[]]) { found, list in found.flatMap { head in list.map { head + [$0] } } }
+    }
+
+    /// Whether the agent is ready, as `/readyz` says it.
+    private func collectStatus(into exposition: inout Exposition) {
+        let report = AgentStatus(agent: agent, parts: parts).report()
+        Task(executorPreference: agent.loop) { await parts.pulse.check() }
+        exposition.set(\.ready, to: report.obstacles.isEmpty)
+        let standstills = report.standstills
+        exposition.set(\.obstacles, by: ["agent": report.obstacles.count - standstills, "destination": standstills])
+        // Without a destination nobody reads, and the reader has no figures.
+        guard report.spool.waits == "no destination" else { return }
+        exposition.set(\.spoolLagBytes, to: report.spool.lagBytes)
+        exposition.set(\.spoolLagSeconds, to: Double(report.spool.lagSeconds))
     }
 }
 
@@ -107,163 +256,11 @@ struct IntakeCollector: MetricCollector {
     }
 }
 
-struct SpoolCollector: MetricCollector {
-    let reader: Reading
-    let pulse: Pulse
-    let time: any TimeSource
-
-    func collect(into exposition: inout Exposition) {
-        let figures = reader.figures
-        exposition.set([
-            \.spoolLagBytes: Int(figures.unreadBytes.value), \.spoolOpenFiles: figures.openFiles,
-            \.spoolReadBytes: Int(figures.bytesRead.value), \.spoolGivenUpBytes: Int(figures.bytesGivenUp.value),
-            \.spoolFilesRemoved: figures.filesRemoved, \.spoolRotations: figures.rotations,
-            \.spoolTruncations: figures.truncations, \.spoolLinesTooLong: figures.linesTooLong,
-            \.spoolZeroBytes: Int(figures.zeroBytes.value), \.spoolWatchOverflows: figures.overflows,
-            \.spoolLeaseWaits: figures.leaseWaits, \.spoolErrors: figures.errors,
-            \.spoolPassedOver: figures.passedOver, \.spoolCrowdedDirectories: figures.crowdedDirectories,
-        ])
-        let lag = figures.oldestUnread.map { (time.wallTime - $0) / .seconds(1) } ?? 0
-        exposition.set(\.spoolLagSeconds, to: max(0, lag))
-        exposition.set(\.spoolFiles, by: ["append": figures.appendFiles, "drop": figures.waitingDropFiles])
-        exposition.set(\.spoolRefusedFiles, of: SpoolRefusal.self) { figures.refused[$0] ?? 0 }
-        exposition.set(\.spoolRefusedFiles, ["permission"], to: figures.inaccessible)
-        exposition.set(\.spoolPolling, to: figures.polledDirectories > 0)
-        exposition.set(\.spoolFilesFinished, by: ["append": figures.appendFilesRead, "drop": figures.dropFilesRead])
-        exposition.set(\.spoolSecondTries, of: SpoolObstacle.self) { figures.secondTries[$0] ?? 0 }
-        for journal in reader.journals.states(pulse.silent) {
-            exposition.set(\.journalEntries, [journal.app], to: journal.figures.entries)
-            exposition.set(\.journalCutEntries, [journal.app], to: journal.figures.cut)
-            exposition.set(\.journalGaps, [journal.app], to: journal.figures.gaps)
-            exposition.set(\.journalReadable, [journal.app], to: journal.figures.problem == nil)
-        }
-    }
-}
-
-struct DeliveryCollector: MetricCollector {
-    let driver: DeliveryDriver
-
-    func collect(into exposition: inout Exposition) {
-        let state = driver.snapshot
-        var late: [String: Int] = [:]
-        for destination in state.destinations {
-            let name = destination.name.text
-            let current = DestinationStateName(destination)
-            exposition.set(\.destinationState, [name], of: DestinationStateName.self) { $0 == current ? 1 : 0 }
-            exposition.set(\.inFlight, [name], to: destination.inFlight)
-            exposition.set(\.retryWaiting, [name], to: destination.waitingForRetry)
-            exposition.set(\.setAside, [name], to: destination.setAside.values.reduce(0, +))
-            exposition.set(
-                \.lastAcknowledged, [name], to: destination.lastSuccess.map { Double($0.milliseconds) / 1000 } ?? 0)
-            let counters = destination.counters
-            var attempts: [String: Int] = [:]
-            var failures: [String: Int] = [:]
-            var statuses: [String: Int] = [:]
-            for (answer, count) in counters.answers {
-                attempts[answer.outcome, default: 0] += count
-                if let kind = answer.kind { failures[kind.rawValue, default: 0] += count }
-                if let status = answer.status { statuses["\(status)", default: 0] += count }
-            }
-            exposition.set(\.attempts, [name], by: attempts)
-            exposition.set(\.failures, [name], by: failures)
-            exposition.set(\.responses, [name], by: statuses)
-            exposition.set(\.retries, [name], to: counters.retries)
-            exposition.set(\.unnamedRejections, [name], to: counters.unnamedRejections)
-            for (deadline, count) in counters.late { late[deadline, default: 0] += count }
-        }
-        exposition.set(\.lateEvents, by: late)
-        exposition.set(\.networkEnabled, to: state.isNetworkOn)
-        exposition.set(\.collectionEnabled, to: state.isEnabled)
-        exposition.set(\.pauseTokens, to: state.heldTokens)
-        exposition.set(\.dispatchInterval, to: (state.interval.duration ?? .zero) / .seconds(1))
-    }
-}
-
 extension DestinationStateName {
     /// The state of a destination: what is in its way, or that its last attempts failed, or nothing.
     init(_ destination: DeliverySnapshot.Destination) {
         let hasFailed = destination.lastFailure.map { $0.at > destination.lastSuccess ?? Timestamp(nanoseconds: .min) }
         let isRetrying = destination.waitingForRetry > 0 && hasFailed == true
         self = destination.obstacle ?? (isRetrying ? .waitingForRetry : .active)
-    }
-}
-
-/// The state of the containers, and what their functions do.
-struct ContainerCollector: MetricCollector {
-    let keeper: ContainerKeeper
-    let functions: FunctionDesk
-    let time: any TimeSource
-
-    func collect(into exposition: inout Exposition) {
-        let now = time.wallTime
-        for state in keeper.states {
-            exposition.set(\.containerVersion, [state.id], to: state.version ?? 0)
-            exposition.set(\.containerHeldBackVersion, [state.id], to: state.machine.heldBack ?? 0)
-            exposition.set(\.containerSource, [state.id], of: ContainerSource.self) { $0 == state.source ? 1 : 0 }
-            exposition.set(\.containerAwaited, [state.id], to: state.isHolding)
-            exposition.set(\.containerFresh, [state.id], to: state.isFresh(at: now))
-            exposition.set(
-                \.containerConfirmed, [state.id], to: state.confirmed.map { Double($0.milliseconds) / 1000 } ?? 0)
-            if state.settings.url != nil {
-                exposition.set(
-                    \.containerRefreshSuccessful, [state.id], to: state.lastFetch.map { $0 == .success } ?? true)
-            }
-            exposition.set(\.containerSettingsRefused, [state.id], to: state.refused.count)
-            for (type, result, count) in state.refreshes {
-                exposition.set(\.containerRefreshes, [state.id, type.rawValue, result.rawValue], to: count)
-            }
-        }
-        let figures = functions.runner.figures
-        for (name, results) in figures.calls.sorted(by: { $0.key < $1.key }) {
-            let counts = results.map { ($0.key.rawValue, $0.value) }
-            exposition.set(\.functionCalls, [name], by: Dictionary(uniqueKeysWithValues: counts))
-        }
-        exposition.set(\.functionsRunning, by: figures.running)
-    }
-}
-
-struct ProgramCollector: MetricCollector {
-    let agent: AgentService
-
-    func collect(into exposition: inout Exposition) {
-        let (program, log) = (agent.program, agent.sink)
-        exposition.set(\.build, [program.version, program.commit, program.toolchain], to: 1)
-        for level in LogLevel.allCases { exposition.set(\.logMessages, [level.name], to: log.messages(of: level)) }
-        let last = agent.reloads.withLock { $0 }
-        exposition.set(\.reloadSuccessful, to: last.problem == nil)
-        exposition.set(\.reloadTime, to: Double(last.lastSuccess.milliseconds) / 1000)
-        exposition.set(\.logLinesSuppressed, to: log.suppressedLines)
-    }
-}
-
-/// Every counter whose labels are known, as 0 from the start; the collectors after it set what was counted.
-///
-/// `increase()` sees nothing of a series' first sample: a counter that comes into being with the first late event, or the
-/// first lost one, could not tell of it.
-struct KnownSeries: MetricCollector {
-    let settings: @Sendable () -> Settings
-    let queue: QueueStore
-
-    func collect(into exposition: inout Exposition) {
-        let settings = settings()
-        let open = [
-            "destination": settings.destinations.map(\.name), "deadline": settings.deadlines.map(\.name),
-            "container": settings.containers.map(\.id), "function": settings.functions.keys.sorted(),
-        ]
-        for family in MetricFamily.all where family.kind == .counter {
-            let values = family.labels.compactMap { $0.values ?? open[$0.name] }
-            guard values.count == family.labels.count else { continue }
-            for labels in KnownSeries.combinations(values) { exposition.set(family, labels, to: 0) }
-        }
-        for reason in ["no_destination", "disabled", "purged", "moved"] { exposition.set(\.discards, [reason], to: 0) }
-        exposition.set(\.destinations, to: settings.destinations.count)
-        for (name, _) in queue.snapshot.orphans {
-            exposition.set(\.destinationState, [name.text], of: DestinationStateName.self) { $0 == .orphaned ? 1 : 0 }
-        }
-    }
-
-    /// Each value of the first list with each of the second, and so on.
-    static func combinations(_ lists: [[String]]) -> [[String]] {
-        lists.reduce([[]]) { found, list in found.flatMap { head in list.map { head + [$0] } } }
     }
 }

@@ -285,20 +285,3 @@ extension QueueSnapshot {
         return found
     }
 }
-
-/// Whether the agent is ready, as `/readyz` says it.
-struct StatusCollector: MetricCollector {
-    let status: AgentStatus
-
-    func collect(into exposition: inout Exposition) {
-        let report = status.report()
-        Task(executorPreference: status.agent.loop) { await status.parts.pulse.check() }
-        exposition.set(\.ready, to: report.obstacles.isEmpty)
-        let standstills = report.standstills
-        exposition.set(\.obstacles, by: ["agent": report.obstacles.count - standstills, "destination": standstills])
-        // Without a destination nobody reads, and the reader has no figures.
-        guard report.spool.waits == "no destination" else { return }
-        exposition.set(\.spoolLagBytes, to: report.spool.lagBytes)
-        exposition.set(\.spoolLagSeconds, to: Double(report.spool.lagSeconds))
-    }
-}
