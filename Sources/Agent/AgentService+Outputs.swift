@@ -36,11 +36,9 @@ extension AgentService {
     private func makeOutput(
         _ destination: DestinationSettings, of settings: Settings
     ) throws -> any MeasuredOutput {
-        try OutputMaker(
+        try destination.output(
             version: program.version, installID: host.senderID, hostName: host.device(for: settings)?.hostName,
-            loop: loop, writingLoop: { [self] destination throws(AgentError) in try writingLoop(of: destination) },
-            log: log, time: time
-        ).output(for: destination)
+            on: loop, writingLoop: { () throws(AgentError) in try writingLoop(of: destination) }, log: log, time: time)
     }
 
     /// A thread of its own for each destination whose sending blocks.

@@ -152,10 +152,9 @@ public struct StartupRehearsal: Sendable {
 
     private func output(for destination: DestinationSettings, on loop: EventLoop) throws -> any MeasuredOutput {
         // The install id is made at the start; any will do here.
-        try OutputMaker(
-            version: version, installID: "check", hostName: "check", loop: loop, writingLoop: { _ in loop },
-            log: Log(NoLog()), time: SystemTime()
-        ).output(for: destination)
+        try destination.output(
+            version: version, installID: "check", hostName: "check", on: loop, writingLoop: { loop },
+            log: Log(NoLog()), time: SystemTime())
     }
 
     /// What a destination lacks that can be reached: a ClickHouse table by `DESCRIBE TABLE`, a stream of NATS by `STREAM.INFO`. The
