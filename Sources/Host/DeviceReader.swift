@@ -58,7 +58,7 @@ public struct DeviceReader: Sendable {
 
     /// The assignments of os-release. Source: its manual page, os-release(5).
     private func osRelease() -> [String: String] {
-        let text = HostFile.read("\(root)/etc/os-release") ?? HostFile.read("\(root)/usr/lib/os-release") ?? ""
+        let text = hostFile("\(root)/etc/os-release") ?? hostFile("\(root)/usr/lib/os-release") ?? ""
         var found: [String: String] = [:]
         for line in text.split(separator: "\n") where !line.hasPrefix("#") {
             guard let equals = line.firstIndex(of: "=") else { continue }
@@ -96,7 +96,7 @@ public struct DeviceReader: Sendable {
 
     /// What the firmware says, unless it is one of the usual placeholders.
     private func firmware(_ name: String) -> String? {
-        guard let text = HostFile.read("\(root)/sys/class/dmi/id/\(name)") else { return nil }
+        guard let text = hostFile("\(root)/sys/class/dmi/id/\(name)") else { return nil }
         let trimmed = String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
         let empty: Set<String> = [
             "to be filled by o.e.m.", "default string", "system product name", "system manufacturer", "not specified",
@@ -113,9 +113,7 @@ public struct DeviceReader: Sendable {
     }
 }
 
-enum HostFile {
-    /// A file as text; nil when it cannot be read, or has more than 64 KiB.
-    static func read(_ path: String) -> String? {
-        (try? WholeFile.bytes(of: path, atMost: 64 << 10)).map { String(decoding: $0, as: UTF8.self) }
-    }
+/// A file as text; nil when it cannot be read, or has more than 64 KiB.
+func hostFile(_ path: String) -> String? {
+    (try? WholeFile.bytes(of: path, atMost: 64 << 10)).map { String(decoding: $0, as: UTF8.self) }
 }

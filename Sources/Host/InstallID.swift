@@ -23,7 +23,7 @@ public struct InstallID: Sendable, Equatable {
         var id = try load(from: stateDirectory, using: &random)
         guard let machine else { return id }
         let path = "\(stateDirectory)/machine-id"
-        let known = HostFile.read(path).map { String($0.prefix { !$0.isWhitespace }) } ?? ""
+        let known = hostFile(path).map { String($0.prefix { !$0.isWhitespace }) } ?? ""
         guard known != machine else { return id }
         if !known.isEmpty {
             let original = id.text
@@ -39,7 +39,7 @@ public struct InstallID: Sendable, Equatable {
         from stateDirectory: String, using random: inout some RandomNumberGenerator
     ) throws(HostError) -> InstallID {
         let path = "\(stateDirectory)/install-id"
-        let kept = HostFile.read(path)
+        let kept = hostFile(path)
         if kept == nil, errno != ENOENT {
             throw HostError(
                 .installID, "\(path) cannot be read: \(SystemError.message(errno)); give it to the agent's user")
@@ -77,7 +77,7 @@ public struct InstallID: Sendable, Equatable {
 public enum MachineID {
     /// The id below a root (empty but in tests); nil where there is none, or not yet.
     public static func read(root: String = "") -> String? {
-        let text = HostFile.read("\(root)/etc/machine-id").map { String($0.prefix { !$0.isWhitespace }) }
+        let text = hostFile("\(root)/etc/machine-id").map { String($0.prefix { !$0.isWhitespace }) }
         guard let text, text.utf8.count == 32, text.allSatisfy(\.isHexDigit) else { return nil }
         return text.lowercased()
     }
