@@ -135,22 +135,15 @@ struct ReceiveProgram: Sendable {
             }
             plan.fault = .status(status)
         }
-        if let text = invocation.value("probability") {
-            guard let share = Double(text), (0...1).contains(share) else {
-                throw CommandFailure(.usage, "--probability \(text): give a number from 0 to 1")
-            }
-            plan.probability = share
+        let share = try invocation.read("probability", as: "a number from 0 to 1") {
+            Double($0).flatMap { (0...1).contains($0) ? $0 : nil }
         }
+        plan.probability = share ?? 1
         plan.seed = UInt64(try invocation.number("seed", 0...Int.max) ?? 1)
         plan.first = try invocation.number("first", 0...Int.max)
         plan.retryAfter = try invocation.number("retry-after", 0...1_000_000)
-        if let delay = try invocation.duration("delay") { plan.delay = delay }
-        if let text = invocation.value("largest-body") {
-            guard let size = SizeText.parse(text) else {
-                throw CommandFailure(.usage, "--largest-body \(text): give a size such as 64KiB or 1MB")
-            }
-            plan.largestBody = size
-        }
+        plan.delay = try invocation.duration("delay") ?? .zero
+        plan.largestBody = try invocation.read("largest-body", as: "a size such as 64KiB or 1MB", SizeText.parse)
         plan.marker = invocation.value("marker")
         return plan
     }

@@ -135,22 +135,25 @@ extension Invocation {
 
     /// The whole number that an option gives; nil when it is not given.
     func number(_ option: String, _ range: ClosedRange<Int> = 1...Int.max) throws(CommandFailure) -> Int? {
-        guard let text = value(option) else { return nil }
-        guard let number = Int(text), range.contains(number) else {
-            let bound =
-                range.upperBound == .max ? "\(range.lowerBound) or more" : "\(range.lowerBound) to \(range.upperBound)"
-            throw CommandFailure(.usage, "--\(option) \(text): give a whole number, \(bound)")
-        }
-        return number
+        let bound =
+            range.upperBound == .max ? "\(range.lowerBound) or more" : "\(range.lowerBound) to \(range.upperBound)"
+        return try read(option, as: "a whole number, \(bound)") { Int($0).flatMap { range.contains($0) ? $0 : nil } }
     }
 
     /// The duration that an option gives; nil when it is not given.
     func duration(_ option: String) throws(CommandFailure) -> Duration? {
-        guard let text = value(option) else { return nil }
-        guard let duration = DurationText.parse(text), duration >= .zero else {
-            throw CommandFailure(.usage, "--\(option) \(text): give a duration such as 30s or 5m")
+        try read(option, as: "a duration such as 30s or 5m") {
+            DurationText.parse($0).flatMap { $0 >= .zero ? $0 : nil }
         }
-        return duration
+    }
+
+    /// What an option gives, read from its text; nil when it is not given.
+    func read<Value>(
+        _ option: String, as wanted: String, _ read: (String) -> Value?
+    ) throws(CommandFailure) -> Value? {
+        guard let text = value(option) else { return nil }
+        if let found = read(text) { return found }
+        throw CommandFailure(.usage, "--\(option) \(text): give \(wanted)")
     }
 
     /// Prints the reports of a command as they come; its exit code is the result's.

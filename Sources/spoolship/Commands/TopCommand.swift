@@ -105,11 +105,9 @@ private struct TerminalKeys {
         while true {
             let left = (deadline - SystemTime().bootTime).wholeMilliseconds
             guard left > 0 else { return false }
-            var waiting = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
-            guard isatty(STDIN_FILENO) == 1 else {
-                poll(nil, 0, Int32(clamping: left))
-                continue
-            }
+            // Without a terminal there is nothing to watch, only time to pass.
+            let keys = isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : -1
+            var waiting = pollfd(fd: keys, events: Int16(POLLIN), revents: 0)
             guard poll(&waiting, 1, Int32(clamping: left)) == 1 else { continue }
             var key: UInt8 = 0
             // The end of the input is no key, and there will be no other.
