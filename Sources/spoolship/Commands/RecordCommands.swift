@@ -46,7 +46,7 @@ extension Command {
             Command(
                 name: "\(word) list", summary: "lists \(what)", details: access,
                 options: filters + [Option("limit N", "at most N; default 100"), .json]
-            ) { try RecordList(invocation: $0, path: path, filters: filters).run() },
+            ) { try $0.listRecords(path, filters) },
             Command(
                 name: "\(word) show", summary: "shows one of them, with its content", arguments: "ID",
                 argumentCount: 1...1, details: access
@@ -112,34 +112,26 @@ extension Invocation {
         if has("files") { members.append(.init("files", true)) }
         return .object(members)
     }
-}
 
-/// Prints records page by page, one a line.
-private struct RecordList {
-    let invocation: Invocation
-    let path: String
-    let filters: [Command.Option]
-
-    func run() throws(CommandFailure) {
-        let limit = try invocation.number("limit") ?? 100
+    /// Prints records page by page, one a line.
+    fileprivate func listRecords(_ path: String, _ filters: [Command.Option]) throws(CommandFailure) {
+        let limit = try number("limit") ?? 100
         var left = limit
         var after: String?
         repeat {
-            var query = invocation.filterQuery(filters) + [("limit", "\(min(left, 1000))")]
+            var query = filterQuery(filters) + [("limit", "\(min(left, 1000))")]
             if let after { query.append(("after", after)) }
-            let page = try invocation.askForRecords("GET", path, query: query, timeout: .seconds(60))
+            let page = try askForRecords("GET", path, query: query, timeout: .seconds(60))
             let records = page["records"]?.array ?? []
-            for record in records {
-                try invocation.console.print(invocation.has("json") ? record.description : RecordList.line(record))
-            }
+            for record in records { try console.print(has("json") ? record.description : Invocation.line(record)) }
             left -= records.count
             after = records.isEmpty ? nil : page["next"]?.string
         } while left > 0 && after != nil
-        if after != nil { invocation.console.printError("there are more; --limit N shows more than \(limit)") }
+        if after != nil { console.printError("there are more; --limit N shows more than \(limit)") }
     }
 
     /// A record as `id key=value …`; times as text. Values are quoted as JSON where they are more than a word.
-    static func line(_ record: JSONValue) -> String {
+    private static func line(_ record: JSONValue) -> String {
         let members = (record.members ?? []).filter { $0.key != "id" && $0.value != .null }
         let fields = members.map { member in
             if member.key.hasSuffix("_ms"), let milliseconds = member.value.integer {

@@ -29,9 +29,9 @@ extension Command {
         ]
     ) { invocation in
         let spool = try invocation.spoolDirectory()
-        let event = try TrackedEvent(invocation)
-        let directory = try TrackedEvent.directory(in: spool, app: try invocation.app())
-        let state = TrackedEvent.spool(of: directory).map { SpoolState.read(in: $0) } ?? SpoolState(.all)
+        let event = try invocation.trackedEvent()
+        let directory = try Invocation.directory(in: spool, app: try invocation.app())
+        let state = Invocation.spool(of: directory).map { SpoolState.read(in: $0) } ?? SpoolState(.all)
         guard state.accepts(critical: invocation.has("critical")) else {
             throw CommandFailure(
                 .temporaryFailure,
@@ -39,7 +39,7 @@ extension Command {
             )
         }
         var random = KernelRandom()
-        let written = Array(event.line.utf8).withUnsafeBytes { bytes in
+        let written = Array(event.utf8).withUnsafeBytes { bytes in
             Result { () throws(SpoolError) in
                 try DropFileWriter.put(bytes, in: directory, label: "track", using: &random)
             }
@@ -74,30 +74,25 @@ extension Invocation {
         if let told = status?["spool"]?["directory"]?.string, !told.isEmpty { return told }
         return SpoolSettings().directory
     }
-}
 
-private struct TrackedEvent {
     /// The event as one line of JSON, its line feed included.
-    let line: String
-
-    init(_ invocation: Invocation) throws(CommandFailure) {
-        guard !invocation.arguments[0].isEmpty else { throw CommandFailure(.usage, "the event's name is empty") }
+    fileprivate func trackedEvent() throws(CommandFailure) -> String {
+        guard !arguments[0].isEmpty else { throw CommandFailure(.usage, "the event's name is empty") }
         var properties: [String] = []
-        for pair in invocation.values("property") {
-            let (key, value) = try TrackedEvent.split(pair, option: "-p")
-            properties.append("\(JSONValue.string(key)):\(TrackedEvent.typed(value))")
+        for pair in values("property") {
+            let (key, value) = try Invocation.split(pair, option: "-p")
+            properties.append("\(JSONValue.string(key)):\(Invocation.typed(value))")
         }
-        for pair in invocation.values("text") {
-            let (key, value) = try TrackedEvent.split(pair, option: "-t")
+        for pair in values("text") {
+            let (key, value) = try Invocation.split(pair, option: "-t")
             properties.append("\(JSONValue.string(key)):\(JSONValue.string(value))")
         }
         var members: [JSONValue.Member] = [
-            .init("name", .string(invocation.arguments[0])),
-            .init("timestamp", .string(SystemTime().wallTime.description)),
+            .init("name", .string(arguments[0])), .init("timestamp", .string(SystemTime().wallTime.description)),
         ]
-        if invocation.has("critical") { members.append(.init("priority", .string(Priority.critical.name))) }
+        if has("critical") { members.append(.init("priority", .string(Priority.critical.name))) }
         let rest = properties.isEmpty ? "" : ",\"properties\":{\(properties.joined(separator: ","))}"
-        line = "\("\(JSONValue.object(members))".dropLast())\(rest)}\n"
+        return "\("\(JSONValue.object(members))".dropLast())\(rest)}\n"
     }
 
     private static func split(_ pair: String, option: String) throws(CommandFailure) -> (String, String) {
@@ -118,14 +113,14 @@ private struct TrackedEvent {
 
     /// The spool that a directory is in: the nearest one above it where the agent says what it accepts, which it does nowhere
     /// where anybody may write; nil: there is none. `--spool` may name an app's directory, or one in it.
-    static func spool(of directory: String) -> String? {
+    fileprivate static func spool(of directory: String) -> String? {
         // The agent reads no deeper.
         (0...16).lazy.map { directory + String(repeating: "/..", count: $0) }.first {
             FileStatus($0).map { $0.mode & S_IWOTH == 0 } == true && access("\($0)/.spoolship/state", F_OK) == 0
         }
     }
 
-    static func directory(in spool: String, app: String?) throws(CommandFailure) -> String {
+    fileprivate static func directory(in spool: String, app: String?) throws(CommandFailure) -> String {
         if let app {
             let directory = "\(spool)/\(app)"
             guard let status = FileStatus(link: directory) else {

@@ -31,7 +31,7 @@ struct DiagnoseReport {
             ("files of the spool", files(loaded?.settings.spool.directory, isHashed: invocation.has("hash-names"))),
         ]
         let text = sections.map { "== \($0.0)\n\($0.1)\n" }.joined(separator: "\n")
-        return Redaction(loaded?.settings).redacted(text)
+        return DiagnoseReport.secrets(of: loaded?.settings).reduce(text) { $0.replacingAll($1, with: Secret.mask) }
     }
 
     private var program: String {
@@ -110,22 +110,16 @@ struct DiagnoseReport {
     private func files(_ root: String?, isHashed: Bool) -> String {
         root.map { FileListing(root: $0, isHashed: isHashed).text } ?? "not known"
     }
-}
 
-/// Takes out of a text what the configuration calls a secret, wherever it stands.
-struct Redaction {
-    private var secrets: [String] = []
-
-    init(_ settings: Settings?) {
+    /// What the configuration calls a secret, the longest first: it is taken out wherever it stands.
+    private static func secrets(of settings: Settings?) -> [String] {
         // Those of the configuration itself are whatever it shows masked.
-        secrets = (settings?.effective ?? []).flatMap { $0.value?.secrets ?? [] }.map(\.revealed)
+        var secrets = (settings?.effective ?? []).flatMap { $0.value?.secrets ?? [] }.map(\.revealed)
         for case .file(let path) in (settings?.destinations ?? []).flatMap(\.secrets).map(\.source) {
             let bytes = (try? WholeFile.bytes(of: path, atMost: 65_536)) ?? []
             secrets += String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
         }
         // Short ones would take half the text with them.
-        secrets = Set(secrets.filter { $0.utf8.count >= 6 }).sorted { $0.utf8.count > $1.utf8.count }
+        return Set(secrets.filter { $0.utf8.count >= 6 }).sorted { $0.utf8.count > $1.utf8.count }
     }
-
-    func redacted(_ text: String) -> String { secrets.reduce(text) { $0.replacingAll($1, with: Secret.mask) } }
 }
