@@ -21,16 +21,14 @@ public enum Origin: Sendable, Hashable, CustomStringConvertible {
     case type(String)
     case file(Position)
     case container(String)
-    case command
 
-    /// For a person: `default`, `default of type s3`, `/etc/spoolship/spoolship.toml:12`, `container GTM-1234`, `command`.
+    /// For a person: `default`, `default of type s3`, `/etc/spoolship/spoolship.toml:12`, `container GTM-1234`.
     public var description: String {
         switch self {
         case .standard: "default"
         case .type(let name): "default of \(name)"
         case .file(let position): "\(position.file):\(position.line)"
         case .container(let id): "container \(id)"
-        case .command: "command"
         }
     }
 }

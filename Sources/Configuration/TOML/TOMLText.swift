@@ -82,7 +82,7 @@ enum TOMLText {
                         key: string(entry.key, entry.key_length),
                         keyPosition: position(entry.key_line, entry.key_column, file), node: member)
                 }
-                value = .table(members.sorted { precedes($0.keyPosition, $1.keyPosition) })
+                value = .table(members.sorted { order(of: $0) < order(of: $1) })
             case CTOML_ARRAY: value = .array(children[index].compactMap { built[$0] })
             case CTOML_STRING: value = .string(string(node.text, node.text_length))
             case CTOML_INTEGER: value = .integer(node.integer)
@@ -95,8 +95,8 @@ enum TOMLText {
         return built.first.flatMap { $0 } ?? empty
     }
 
-    private static func precedes(_ left: Position?, _ right: Position?) -> Bool {
-        (left?.line ?? 0, left?.column ?? 0) < (right?.line ?? 0, right?.column ?? 0)
+    private static func order(of member: TOMLNode.Member) -> (Int, Int) {
+        (member.keyPosition?.line ?? 0, member.keyPosition?.column ?? 0)
     }
 
     private static func position(_ line: UInt32, _ column: UInt32, _ file: String) -> Position? {
