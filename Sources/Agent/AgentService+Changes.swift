@@ -1,5 +1,4 @@
 internal import Configuration
-internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops

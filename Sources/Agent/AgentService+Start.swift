@@ -6,7 +6,6 @@ internal import Events
 internal import Intake
 internal import Journal
 internal import Logs
-internal import Metrics
 internal import Model
 internal import Outputs
 internal import Queue

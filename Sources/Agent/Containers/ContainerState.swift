@@ -1,6 +1,5 @@
 internal import Configuration
 internal import Containers
-internal import Control
 internal import EventLoops
 internal import Model
 

@@ -1,5 +1,4 @@
 public import Configuration
-internal import Containers
 public import EventLoops
 internal import Events
 internal import Glibc

@@ -1,6 +1,5 @@
 internal import Control
 internal import EventLoops
-internal import Intake
 internal import Journal
 internal import Model
 internal import Queue

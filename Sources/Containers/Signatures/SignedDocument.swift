@@ -1,5 +1,4 @@
 internal import Digests
-public import EventLoops
 
 /// A document with its signatures, as one file that any web server can serve.
 ///

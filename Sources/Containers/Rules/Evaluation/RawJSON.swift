@@ -1,4 +1,3 @@
-internal import Events
 internal import Model
 
 /// What parts of a line mean.

@@ -1,5 +1,4 @@
 internal import EventLoops
-internal import Events
 internal import Model
 
 /// What tags do (tm15).
