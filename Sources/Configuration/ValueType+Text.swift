@@ -5,13 +5,16 @@ extension ValueType where Value: CaseIterable & RawRepresentable, Value.RawValue
 }
 
 extension ValueType where Value: CaseIterable {
-    static func choice(by word: any KeyPath<Value, String> & Sendable) -> ValueType {
-        let words = Value.allCases.map { $0[keyPath: word] }
+    /// One of some words; of those of all cases, unless only some are allowed.
+    static func choice(
+        by word: any KeyPath<Value, String> & Sendable, of allowed: [Value] = Array(Value.allCases)
+    ) -> ValueType {
+        let words = allowed.map { $0[keyPath: word] }
         return ValueType("choice", range: words.joined(separator: ", ")) { node throws(Problem) in
             guard case .string(let text) = node.value else {
                 throw .wrongType("one of " + words.map { "\"\($0)\"" }.joined(separator: ", "), node)
             }
-            guard let value = Value.allCases.first(where: { $0[keyPath: word] == text }) else {
+            guard let value = allowed.first(where: { $0[keyPath: word] == text }) else {
                 let meant = nearestName(to: text.lowercased(), among: words).map { "; did you mean \"\($0)\"?" } ?? ""
                 throw Problem(
                     .outOfRange,
@@ -45,8 +48,10 @@ extension ValueType where Value == String {
         }
     }
 
-    static var path: ValueType {
-        checked("path", range: "absolute", mustBe: "an absolute path, beginning with /", maxLength: 4095) {
+    static var path: ValueType { path("absolute", maxLength: 4095) }
+
+    static func path(_ range: String, maxLength: Int) -> ValueType {
+        checked("path", range: range, mustBe: "an absolute path, beginning with /", maxLength: maxLength) {
             $0.hasPrefix("/")
         }
     }
@@ -104,13 +109,9 @@ extension ValueType where Value == Template {
 
 extension ValueType where Value == Secret {
     static var secret: ValueType {
-        ValueType("secret") { node throws(Problem) in
-            guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
-            guard !text.isEmpty else { throw Problem(.outOfRange, "is empty") }
-            guard text.utf8.count <= 8192, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-                throw Problem(.outOfRange, "is too long or contains a control character")
-            }
-            return Secret(text)
+        let text = ValueType<String>.text("secret", maxLength: 8192)
+        return ValueType(text.name) { node throws(Problem) in
+            Secret(try text.parse(node))
         } print: {
             .secret($0)
         }

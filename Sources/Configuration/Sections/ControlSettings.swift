@@ -24,8 +24,7 @@ public struct ControlSettings: SettingsSection {
     package init() {}
 
     static let entries: [Entry<ControlSettings>] = [
-        .setting(
-            "socket", \.socket, .socketPath, "The socket on which commands reach the agent.", restart: true),
+        .setting("socket", \.socket, .socketPath, "The socket on which commands reach the agent.", restart: true),
         .setting(
             "group", \.group, .text(), "Its members may use the commands, as root and the agent's user may.",
             restart: true),
@@ -52,13 +51,5 @@ extension ValueType where Value == ListenAddress? {
 
 extension ValueType where Value == String {
     /// The path of a Unix socket; the kernel keeps 107 bytes.
-    static var socketPath: ValueType {
-        ValueType("path", range: "absolute, at most 107 bytes") { node throws(Problem) in
-            let path = try ValueType.path.parse(node)
-            guard path.utf8.count <= 107 else {
-                throw Problem(.outOfRange, "is \(path.utf8.count) bytes long; a socket's path has at most 107")
-            }
-            return path
-        }
-    }
+    static var socketPath: ValueType { path("absolute, at most 107 bytes", maxLength: 107) }
 }

@@ -95,16 +95,6 @@ public struct LimitSetting: Sendable, Equatable {
 
 extension ValueType where Value == LimitConsequence {
     static func consequence(_ allowed: LimitConsequence...) -> ValueType {
-        let names = allowed.map(\.rawValue).joined(separator: ", ")
-        return ValueType("choice", range: names) { node throws(Problem) in
-            let value = try ValueType.choice.parse(node)
-            guard allowed.contains(value) else {
-                throw Problem(
-                    .outOfRange, "is \"\(value.rawValue)\", which is not possible here; must be one of \(names)")
-            }
-            return value
-        } print: {
-            .string($0.rawValue)
-        }
+        choice(by: \.rawValue, of: allowed)
     }
 }
