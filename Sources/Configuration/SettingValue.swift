@@ -52,24 +52,19 @@ package indirect enum SettingValue: Sendable, Hashable {
         }
     }
 
-    package var secrets: [Secret] {
+    /// What in it, or itself, holds no other values.
+    private var leaves: [SettingValue] {
         switch self {
-        case .secret(let secret): [secret]
-        case .array(let elements): elements.flatMap(\.secrets)
-        case .table(let members): members.flatMap(\.value.secrets)
-        default: []
+        case .array(let elements): elements.flatMap(\.leaves)
+        case .table(let members): members.flatMap(\.value.leaves)
+        default: [self]
         }
     }
 
+    package var secrets: [Secret] { leaves.compactMap { if case .secret(let secret) = $0 { secret } else { nil } } }
+
     /// Whether something in it must not be shown, not even in part.
-    var holdsSecret: Bool {
-        switch self {
-        case .secret, .url: true
-        case .array(let elements): elements.contains(where: \.holdsSecret)
-        case .table(let members): members.contains(where: \.value.holdsSecret)
-        default: false
-        }
-    }
+    var holdsSecret: Bool { leaves.contains { if case .url = $0 { true } else { !$0.secrets.isEmpty } } }
 
     /// A key as TOML writes it: bare where it may be.
     static func key(_ name: String) -> String {

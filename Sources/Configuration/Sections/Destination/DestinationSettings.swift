@@ -23,8 +23,7 @@ extension DestinationSettings: SettingsSection {
             "allow_plain_http", \.allowPlainHTTP, .boolean,
             "Plain HTTP, nats://, and Kafka without TLS, go to this machine only, unless this is true: anyone on the"
                 + " network path can read and change them.", only: .servers),
-        .setting(
-            "format", \.format, .choice, "The format that the receiver reads.", only: .type(.http)),
+        .setting("format", \.format, .choice, "The format that the receiver reads.", only: .type(.http)),
         .setting(
             "compression", \.compression, .choice(by: \.name),
             "Every receiver reads gzip; if yours reads zstd, that is smaller and takes a third of the CPU.",

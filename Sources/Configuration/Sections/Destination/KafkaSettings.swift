@@ -20,8 +20,7 @@ extension KafkaSettings: SettingsSection {
         .setting(
             "tls", \.tls, .boolean,
             "false: plain text, to brokers on this machine, or with allow_plain_http anywhere."),
-        .setting(
-            "mechanism", \.mechanism, .choice, "How user and password authenticate (SASL), if user is set."),
+        .setting("mechanism", \.mechanism, .choice, "How user and password authenticate (SASL), if user is set."),
         .setting(
             "options", \.options, .kafkaProperties,
             "More properties of librdkafka, as its CONFIGURATION.md names them; values are texts.",
