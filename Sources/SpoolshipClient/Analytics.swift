@@ -12,12 +12,10 @@ public enum Analytics {
     /// Starts the shared client, once in a process; throws `alreadyStarted`, or what `AnalyticsClient.init` throws.
     public static func start(_ settings: ClientSettings) throws(AnalyticsError) {
         let client = try AnalyticsClient(settings)
-        let isFirst = shared.withLock { shared in
-            guard shared == nil else { return false }
+        try shared.withLock { shared throws(AnalyticsError) in
+            guard shared == nil else { throw AnalyticsError(.alreadyStarted, "Analytics.start was called already") }
             shared = client
-            return true
         }
-        guard isFirst else { throw AnalyticsError(.alreadyStarted, "Analytics.start was called already") }
     }
 
     /// Writes what waits and ends the shared client; another may be started after. Throws `notStarted`, or as `flush`.

@@ -135,14 +135,12 @@ struct SpoolFiles {
     }
 
     private func put(_ bytes: [UInt8], to descriptor: Int32) throws(AnalyticsError) {
-        var done = 0
-        while done < bytes.count {
-            let count = bytes.withUnsafeBytes { buffer in
-                buffer.baseAddress.map { write(descriptor, $0 + done, buffer.count - done) } ?? 0
-            }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw failed("write") }
-            done += count
+            rest = rest.dropFirst(count)
         }
     }
 
