@@ -215,18 +215,16 @@ actor ContainerKeeper: LoopActor {
         let id = slot.settings.id
         note.write(to: log, container: id)
         switch note {
-        case .succeeded(let type, _, _):
-            slot.state.results[type, default: [:]][.success, default: 0] += 1
-            if type == .network { end(slot, .success, "") }
-        case .failed(let type, let result, let message):
-            slot.state.results[type, default: [:]][result, default: 0] += 1
-            if type == .network { end(slot, result, message) }
+        case .succeeded(let type, _, _): end(slot, type, .success, "")
+        case .failed(let type, let result, let message): end(slot, type, result, message)
         default: break
         }
         watchers.offer(note.json(container: id, at: time.wallTime))
     }
 
-    private func end(_ slot: ContainerSlot, _ result: RefreshResult, _ message: String) {
+    private func end(_ slot: ContainerSlot, _ type: RefreshType, _ result: RefreshResult, _ message: String) {
+        slot.state.results[type, default: [:]][result, default: 0] += 1
+        guard type == .network else { return }
         slot.state.lastFetch = result
         slot.answer((result, message))
     }
