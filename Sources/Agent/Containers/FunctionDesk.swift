@@ -44,8 +44,8 @@ final class FunctionDesk: Sendable {
 private final class FailureReport {
     private let log: Log
     private let time: any TimeSource
-    private var next: [String: BootInstant] = [:]
-    private var counts: [String: Int] = [:]
+    /// Of each function, when its next line may be written, and how often it failed since the last one.
+    private var known: [String: (next: BootInstant, count: Int)] = [:]
 
     init(_ log: Log, _ time: any TimeSource) {
         self.log = log
@@ -54,15 +54,15 @@ private final class FailureReport {
 
     func note(_ failure: FunctionFailure) {
         let name = failure.function
-        counts[name, default: 0] += 1
-        if let next = next[name], time.bootTime < next { return }
-        next[name] = time.bootTime + .seconds(10)
+        let now = time.bootTime
+        let (next, count) = known[name] ?? (now, 0)
+        guard now >= next else { return known[name] = (next, count + 1) }
+        known[name] = (now + .seconds(10), 0)
         log.warning(
             "function failed",
             [
                 "function": name, "reason": failure.result.rawValue, "code": failure.code.map { "\($0)" } ?? "none",
-                "said": failure.complaint, "count": counts[name] ?? 1,
+                "said": failure.complaint, "count": count + 1,
             ])
-        counts[name] = nil
     }
 }
