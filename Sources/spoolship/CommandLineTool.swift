@@ -1,5 +1,6 @@
 internal import Configuration
 internal import EventLoops
+internal import Glibc
 
 /// Finds the command, reads its options, runs it, and turns what it throws into a line and an exit code.
 struct CommandLineTool: Sendable {
@@ -23,7 +24,7 @@ struct CommandLineTool: Sendable {
             return .configuration
         } catch let error as SystemError {
             fail("\(error)")
-            return error.exitCode
+            return [EPERM, EACCES].contains(error.number) ? .noPermission : .inputOutput
         } catch {
             fail("\(error)")
             return .software
@@ -70,16 +71,5 @@ struct CommandLineTool: Sendable {
         }
         if let command = commands.first(where: { $0.name == words[0] }) { return (command, Array(words.dropFirst())) }
         throw CommandTable.unknown(words, among: commands)
-    }
-}
-
-extension SystemError {
-    /// What a command ends with that meets this error.
-    var exitCode: ExitCode {
-        switch number {
-        // EPERM, EACCES, EROFS
-        case 1, 13: .noPermission
-        default: .inputOutput
-        }
     }
 }

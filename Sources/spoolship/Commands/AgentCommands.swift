@@ -54,13 +54,32 @@ extension Command {
     ) { invocation in
         let answer = try invocation.ask("POST", "/v1/reload", timeout: .seconds(60), isForMistakes: true)
         let changed = (answer["changed"]?.array ?? []).compactMap(\.string)
-        for change in ReloadText.short(changed) { try invocation.console.print(change) }
+        for change in short(changed) { try invocation.console.print(change) }
         let later = (answer["need_restart"]?.array ?? []).compactMap(\.string)
         for change in later { try invocation.console.print("\(change) (after a restart)") }
         if changed.isEmpty && later.isEmpty { try invocation.console.print("nothing has changed") }
         for warning in (answer["warnings"]?.array ?? []).compactMap(\.string) {
             invocation.console.printError("warning: \(warning)")
         }
+    }
+
+    /// The changes of a reload, each `SECTION.NAME.SETTING before -> after`: of a section with more than four, as of one that is
+    /// new or gone, only how many.
+    private static func short(_ changes: [String]) -> [String] {
+        var counts: [Substring: Int] = [:]
+        for change in changes { counts[section(of: change) ?? "", default: 0] += 1 }
+        var told: Set<Substring> = []
+        return changes.compactMap { change in
+            guard let section = section(of: change), let count = counts[section], count > 4 else { return change }
+            return told.insert(section).inserted ? "\(section): \(count) settings" : nil
+        }
+    }
+
+    /// `destination.main` of `destination.main.url`; nil for settings outside such a section.
+    private static func section(of change: String) -> Substring? {
+        let path = change.prefix { $0 != " " }
+        let parts = path.split(separator: ".")
+        return parts.count > 2 ? path[..<parts[1].endIndex] : nil
     }
 }
 

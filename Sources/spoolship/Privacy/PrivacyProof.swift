@@ -187,7 +187,10 @@ struct PrivacyProof {
         let agent = program("run", into: "log")
         defer { ChildProgram.end(agent) }
         let client = ControlClient(socket: "\(directory)/run/control.sock")
-        try wait("the agent answers", receiver) { (try? client.request("GET", "/v1/status")) != nil }
+        guard wait(seconds: 20, receiver, { (try? client.request("GET", "/v1/status")) != nil }) else {
+            let log = String(decoding: contents("log").suffix(500), as: UTF8.self)
+            throw CommandFailure(.temporaryFailure, "gave up waiting until the agent answers; its log: \(log)")
+        }
         let tap = program("tap", into: "tap")
         defer { ChildProgram.end(tap) }
         // Until the tap is there, events pass it by: the same one again and again.
@@ -239,12 +242,6 @@ struct PrivacyProof {
             receiver.serve()
         }
         return true
-    }
-
-    private func wait(_ what: String, _ receiver: KeepingReceiver, _ isDone: () -> Bool) throws(CommandFailure) {
-        guard !wait(seconds: 20, receiver, isDone) else { return }
-        let log = String(decoding: contents("log").suffix(500), as: UTF8.self)
-        throw CommandFailure(.temporaryFailure, "gave up waiting until \(what); its log: \(log)")
     }
 
     // MARK: Searching
