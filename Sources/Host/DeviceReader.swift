@@ -13,8 +13,7 @@ public struct DeviceReader: Sendable {
     /// The members of `device`, in the order of writing; `time_zone_offset` depends on the event and is not among them.
     public static let members = [
         "sdk_name", "sdk_version", "host_name", "os_name", "os_version", "os_build", "kernel", "model", "manufacturer",
-        "locale",
-        "install_id",
+        "locale", "install_id",
     ]
 
     private let root: String

@@ -109,9 +109,7 @@ public final class AnalyticsClient: Sendable {
     /// (`[session] mode = "manual"`), or it gives events an automatic session until the first one is started.
     public func enableManualSessionTracker() { state.withLock { $0.isManual = true } }
 
-    /// Begins a session: later events carry its id, which always wins over the agent's.
-    ///
-    /// - Returns: false, and nothing has changed, without `enableManualSessionTracker` before.
+    /// Begins a session, whose id wins over the agent's; false, and nothing is done, unless sessions are manual.
     @discardableResult
     public func startSession() throws(AnalyticsError) -> Bool {
         let (isManual, country) = state.withLock { ($0.isManual, $0.country) }

@@ -4,9 +4,7 @@ internal import EventLoops
 internal import Model
 internal import Outputs
 
-/// One container: its machine, its fetcher, and what its documents were made into.
-///
-/// Unchecked, because the keeper and its tasks touch it on the keeper's loop only.
+/// One container: its machine, its fetcher, its documents made ready. Unchecked: used on the keeper's loop only.
 final class ContainerSlot: @unchecked Sendable {
     var state: ContainerState
     let fetcher: DocumentFetcher?

@@ -70,9 +70,7 @@ public struct ContainerDocument: Sendable, Equatable {
 
     private init(reading node: DocumentNode) throws(ContainerError) {
         let members = try node.members(
-            known: [
-                "id", "version", "expires", "rollout", "description", "values", "macros", "rules", "tags", "tests",
-            ])
+            known: ["id", "version", "expires", "rollout", "description", "values", "macros", "rules", "tags", "tests"])
         id = try ContainerDocument.checkedID(try members.required("id"))
         version = try members.required("version").integer(1...Int(Int32.max))
         expires = try members.optional("expires").map { node throws(ContainerError) in

@@ -171,9 +171,7 @@ extension StartupCheck {
         }
     }
 
-    /// Looks at certificates.
-    ///
-    /// - Parameter chain: whether the first one counts (our own, then its issuers), or the one that lasts longest (authorities).
+    /// Looks at certificates; of a `chain` the first one counts (our own), of authorities the one that lasts longest.
     @discardableResult
     private mutating func checkCertificates(_ file: String, _ setting: String, chain: Bool) -> [UInt8]? {
         guard let bytes = checkReadable(file, setting) else { return nil }

@@ -203,9 +203,7 @@ struct StartupCheck {
         }
     }
 
-    /// Looks at a directory that must be there; nil when it is not, or is none.
-    ///
-    /// - Parameter isInSandbox: whether it is known what the service lets the agent do there.
+    /// Looks at a directory; nil where it is none. `isInSandbox`: what the service may do there was looked at before.
     @discardableResult
     private mutating func checkDirectory(
         _ path: String, _ setting: String, _ purpose: FileAccess.Purpose, isInSandbox: Bool = false

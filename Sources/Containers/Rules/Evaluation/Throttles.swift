@@ -35,9 +35,7 @@ struct Throttles {
 
     init(count: Int) { tables = Array(repeating: Table(), count: count) }
 
-    /// Counts an event, unless its key has had all that it may have in the period.
-    ///
-    /// - Parameter crowded: called where the key has no count of its own, because there are too many.
+    /// Counts an event, unless its key has had all it may; `crowded`: too many keys leave it no count of its own.
     mutating func admit(
         _ hash: UInt64, of app: String, at now: Timestamp, place: Int, events: Int, seconds: Int, crowded: () -> Void
     ) -> Bool {
