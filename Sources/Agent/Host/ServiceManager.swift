@@ -35,8 +35,7 @@ final class ServiceManager: Sendable {
 
     /// Says that a reload has begun; `READY=1` ends it.
     func notifyReloading() {
-        let now = SystemTime().monotonicMicroseconds
-        notify("RELOADING=1\nMONOTONIC_USEC=\(now)")
+        notify("RELOADING=1\nMONOTONIC_USEC=\(SystemTime().monotonicMicroseconds)")
     }
 
     /// Says what `/readyz` says, whenever that is another thing than before.

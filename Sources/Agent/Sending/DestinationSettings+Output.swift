@@ -20,8 +20,7 @@ extension DestinationSettings {
         switch kind {
         case .http:
             let encoder = try encoder(installID: installID, hostName: hostName, version: version, log: log)
-            return try HTTPOutput(
-                name, options, format: encoder, installID: installID, on: loop, log: log, time: time)
+            return try HTTPOutput(name, options, format: encoder, installID: installID, on: loop, log: log, time: time)
         case .s3:
             guard let installID else { throw AgentError(.configuration, "destination \(name) needs an install id") }
             return try S3Output(name, options, installID: installID, on: loop, log: log)

@@ -32,11 +32,7 @@ public struct AppSettings: SettingsSection {
 
     /// The first setting of a journal that is set; nil: none is.
     public var journalSetting: String? {
-        if journalUnits != nil { return "journal_units" }
-        if journalPriority != nil { return "journal_priority" }
-        if journalSince != nil { return "journal_since" }
-        if journalDirectory != nil { return "journal_directory" }
-        return journalFields == nil ? nil : "journal_fields"
+        effective(in: .root).first { $0.name.hasPrefix("journal_") && $0.value != nil }?.name
     }
 
     static let entries: [Entry<AppSettings>] = [

@@ -13,9 +13,7 @@ struct PathOwner {
     init?(of path: String) throws(SystemError) {
         guard geteuid() == 0 else { return nil }
         var place = path.hasPrefix("/") ? "/." : "."
-        var parts: [Substring] = [""]
-        parts += path.split(separator: "/")
-        for part in parts {
+        for part in [Substring()] + path.split(separator: "/") {
             place += part.isEmpty ? "" : "/\(part)"
             guard let status = FileStatus(link: place) else { throw SystemError("open") }
             guard status.owner != 0 else { continue }

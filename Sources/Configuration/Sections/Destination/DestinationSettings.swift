@@ -23,7 +23,7 @@ extension DestinationSettings: SettingsSection {
             "allow_plain_http", \.allowPlainHTTP, .boolean,
             "Plain HTTP, nats://, and Kafka without TLS, go to this machine only, unless this is true: anyone on the"
                 + " network path can read and change them.", only: .servers),
-        .setting("format", \.format, .choice, "The format that the receiver reads.", only: .type(.http)),
+        .setting("format", \.format, .choice, "The format that the receiver reads.", only: .types([.http])),
         .setting(
             "compression", \.compression, .choice(by: \.name),
             "Every receiver reads gzip; if yours reads zstd, that is smaller and takes a third of the CPU.",
@@ -49,7 +49,7 @@ extension DestinationSettings: SettingsSection {
             .setting(
                 "token_scheme", \.tokenScheme, optional: .text(),
                 "The word before the token in the Authorization header, if it differs from the format's.",
-                example: "\"ApiKey\"", only: .type(.http)),
+                example: "\"ApiKey\"", only: .types([.http])),
             .setting(
                 "user", \.user, optional: .text(), "The user, for basic authentication, NATS and Kafka.",
                 example: "\"spoolship\"", only: .requests),
@@ -65,7 +65,7 @@ extension DestinationSettings: SettingsSection {
             "The proxy; by default https_proxy and NO_PROXY in the environment.",
             example: "\"http://proxy.example.com:3128\"", only: .types([.http, .s3, .nats])),
         .setting(
-            "http_version", \.httpVersion, .choice, "2 may save CPU with many requests at once.", only: .type(.http)),
+            "http_version", \.httpVersion, .choice, "2 may save CPU with many requests at once.", only: .types([.http])),
         .setting(
             "connect_timeout", \.connectTimeout, .duration(.milliseconds(100) ... .seconds(600)),
             "How long connecting may take.", only: .servers, changesAnswers: false),
@@ -84,16 +84,16 @@ extension DestinationSettings: SettingsSection {
             "outcomes", \.outcomes,
             .map(of: .choice, names: "a status (404) or a class (4xx)", accepts: isStatusOrClass),
             "Answers whose meaning differs from the default.", example: "{ 404 = \"retry\", 4xx = \"hold\" }",
-            only: .type(.http)),
+            only: .types([.http])),
         .setting(
             "batch_id_parameter", \.batchIDParameter,
             optional: .checked("string", mustBe: "the name of a query parameter", { $0.isHeaderName }),
             "The query parameter that carries the batch's id, if the receiver removes repeats by it.",
-            example: "\"insert_deduplication_token\"", only: .type(.http)),
+            example: "\"insert_deduplication_token\"", only: .types([.http])),
         .setting(
             "content_type", \.contentType, optional: .text(),
             "The body's Content-Type, if the receiver wants another than the format's (Fluent Bit: application/json).",
-            example: "\"application/json\"", only: .type(.http)),
+            example: "\"application/json\"", only: .types([.http])),
         .setting(
             "index", \.index, optional: .template(.index),
             "Formats elasticsearch and splunk_hec: the index. Events may fill it in: events-{app}-{date}.",
@@ -101,32 +101,32 @@ extension DestinationSettings: SettingsSection {
         .setting(
             "labels", \.labels, .map(of: .template(.label), names: "a-z, 0-9 and _", accepts: isLabelName),
             "Format loki: labels of the streams, beside host and app (an empty one leaves that out). Events may fill them in.",
-            example: "{ job = \"spoolship\", level = \"{level}\" }", only: .format(.loki)),
+            example: "{ job = \"spoolship\", level = \"{level}\" }", only: .formats([.loki])),
         .setting(
             "structured_metadata", \.structuredMetadata, .boolean,
             "Format loki: false sends no session and event ids beside the lines, for a Loki that refuses them (before 3.0).",
-            only: .format(.loki)),
+            only: .formats([.loki])),
         .setting(
             "otlp_encoding", \.otlpEncoding, .choice, "Format otlp: json for receivers that do not read protobuf.",
-            only: .format(.otlp)),
+            only: .formats([.otlp])),
         .setting(
             "indexer_acknowledgement", \.indexerAcknowledgement, .boolean,
             "Format splunk_hec: true waits until the indexer has the events, if the token has acknowledgement on.",
-            only: .format(.splunkHEC)),
+            only: .formats([.splunkHEC])),
         .setting(
             "host", \.host, optional: .text(), "Format splunk_hec: the machine; by default this machine's name.",
-            example: "\"web-1\"", only: .format(.splunkHEC)),
+            example: "\"web-1\"", only: .formats([.splunkHEC])),
         .setting(
             "source", \.source, optional: .text(), "Format splunk_hec: the source; by default the token's.",
-            example: "\"spoolship\"", only: .format(.splunkHEC)),
+            example: "\"spoolship\"", only: .formats([.splunkHEC])),
         .setting(
             "sourcetype", \.sourcetype, optional: .text(),
             "Format splunk_hec: the source type; by default the token's.",
-            example: "\"_json\"", only: .format(.splunkHEC)),
+            example: "\"_json\"", only: .formats([.splunkHEC])),
         .setting(
             "measurement_id", \.measurementID, optional: .text(),
             "Format ga4: the measurement id; the API secret is the token.",
-            example: "\"G-XXXXXXX\"", only: .format(.ga4)),
+            example: "\"G-XXXXXXX\"", only: .formats([.ga4])),
         .setting(
             "template_values", \.templateValues, .count(1...10_000),
             "How many values {app}, {date} and the like may have at a time for an app (for all: twice as many), where they are in"
@@ -135,7 +135,7 @@ extension DestinationSettings: SettingsSection {
         .setting(
             "path", \.path, optional: .path,
             "Type file: the file to append to; if it is renamed or deleted, a new one is created.",
-            example: "\"/var/lib/spoolship/out.jsonl\"", only: .type(.file)),
+            example: "\"/var/lib/spoolship/out.jsonl\"", only: .types([.file])),
     ]
 
     /// The sections in it: TOML has them after all settings.
@@ -144,10 +144,10 @@ extension DestinationSettings: SettingsSection {
         .section(
             "oauth2", \.oauth2, "The server that issues access tokens, and its client.",
             only: .types([.http, .kafka])),
-        .section("aws", \.aws, "Signs requests for an AWS service.", only: .type(.http)),
-        .section("s3", \.s3, "The bucket, the names of objects, and the credentials.", only: .type(.s3)),
-        .section("nats", \.nats, "The subject, the servers, and the credentials.", only: .type(.nats)),
-        .section("kafka", \.kafka, "The topic, the brokers, and the records.", only: .type(.kafka)),
+        .section("aws", \.aws, "Signs requests for an AWS service.", only: .types([.http])),
+        .section("s3", \.s3, "The bucket, the names of objects, and the credentials.", only: .types([.s3])),
+        .section("nats", \.nats, "The subject, the servers, and the credentials.", only: .types([.nats])),
+        .section("kafka", \.kafka, "The topic, the brokers, and the records.", only: .types([.kafka])),
     ]
 }
 

@@ -11,10 +11,6 @@ public struct DestinationUse: Sendable, Equatable {
         case types([DestinationSettings.Kind])
         /// Those of type `http` with one of some formats.
         case formats([DestinationSettings.Format])
-
-        static func type(_ kind: DestinationSettings.Kind) -> Scope { .types([kind]) }
-
-        static func format(_ format: DestinationSettings.Format) -> Scope { .formats([format]) }
     }
 
     var scope = Scope.all
