@@ -182,7 +182,7 @@ struct AppDirectory {
             let refusal =
                 name != shared && status.mode & 0o002 != 0
                 ? "can be written by anyone, who can then write as this app"
-                : isJudged ? agent.refusal("\(spool)/\(name)", [.read, .write, .execute]) : nil
+                : isJudged ? agent.refusal("\(spool)/\(name)", R_OK | W_OK | X_OK) : nil
             let problem = refusal.map { "\($0): spoolship app add \(name) --user \(status.ownerName) corrects it" }
             found.append((name, status, problem))
         }

@@ -3,14 +3,6 @@ internal import Glibc
 
 /// What this process's user (the agent's by now, by `AgentUser`) may do with files: the kernel's own answer.
 struct FileAccess: Sendable {
-    /// What is to be done with a file or directory.
-    struct Purpose: OptionSet, Sendable {
-        let rawValue: UInt32
-        static let read = Purpose(rawValue: 4)
-        static let write = Purpose(rawValue: 2)
-        static let execute = Purpose(rawValue: 1)
-    }
-
     /// The user's name, for messages.
     let user: String
     let userID: uid_t
@@ -20,16 +12,16 @@ struct FileAccess: Sendable {
         return FileAccess(user: FileStatus.name(ofUser: own), userID: own)
     }
 
-    /// Why the user may not, be it for a closed door on the way; nil when the user may, or there is no such file.
-    func refusal(_ path: String, _ purpose: Purpose) -> String? {
-        guard faccessat(AT_FDCWD, path, Int32(purpose.rawValue), AT_EACCESS) != 0, errno != ENOENT else { return nil }
+    /// Why the user may not, be it for a closed door on the way; nil when the user may, or there is no such file. `purpose` is as
+    /// the kernel takes it: `R_OK | X_OK`.
+    func refusal(_ path: String, _ purpose: Int32) -> String? {
+        guard faccessat(AT_FDCWD, path, purpose, AT_EACCESS) != 0, errno != ENOENT else { return nil }
         let number = errno
         if number == EROFS { return "is on a file system that is mounted read-only" }
         if let door = closedDoor(on: path) { return "is in \(door), which user \(user) may not search" }
-        guard number == EACCES, let status = FileStatus(path) else {
-            return "cannot be \(purpose.words) by user \(user): \(SystemError.message(number))"
-        }
-        return "cannot be \(purpose.words) by user \(user) (owner \(status.ownerName), mode \(status.shownMode))"
+        let what = "cannot be \(FileAccess.words(purpose)) by user \(user)"
+        guard number == EACCES, let status = FileStatus(path) else { return "\(what): \(SystemError.message(number))" }
+        return "\(what) (owner \(status.ownerName), mode \(status.shownMode))"
     }
 
     /// The first directory on the way that the user may not enter.
@@ -41,14 +33,11 @@ struct FileAccess: Sendable {
         }
         return nil
     }
-}
 
-extension FileAccess.Purpose {
-    var words: String {
+    private static func words(_ purpose: Int32) -> String {
         // A program is run, and nothing else; what is entered is a directory.
-        guard self != .execute else { return "run" }
-        let words = [(FileAccess.Purpose.read, "read"), (.write, "written"), (.execute, "entered")]
-            .filter { contains($0.0) }.map(\.1)
+        guard purpose != X_OK else { return "run" }
+        let words = [(R_OK, "read"), (W_OK, "written"), (X_OK, "entered")].filter { purpose & $0.0 != 0 }.map(\.1)
         return words.count < 3 ? words.joined(separator: " and ") : "read, written and entered"
     }
 }

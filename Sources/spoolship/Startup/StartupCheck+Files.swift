@@ -59,10 +59,10 @@ extension StartupCheck {
         guard let status = FileStatus(file) else {
             // Of a link to nothing the file is made where it leads.
             guard let directory = StartupCheck.directory(of: RealPath.of(file)) else { return nil }
-            return missing(directory) ?? access.refusal(directory, [.write, .execute])
+            return missing(directory) ?? access.refusal(directory, W_OK | X_OK)
         }
         // A pipe or a device keeps nothing that could be acknowledged.
-        return status.isRegular ? access.refusal(file, .write) : "it is not a regular file"
+        return status.isRegular ? access.refusal(file, W_OK) : "it is not a regular file"
     }
 
     mutating func checkFiles(of container: ContainerSettings) {
@@ -134,12 +134,12 @@ extension StartupCheck {
         for (name, function) in settings.functions.sorted(by: { $0.key < $1.key }) {
             guard let program = function.command.first else { continue }
             let problem = FunctionProgram.problem(program, user: access.userID)
-            if let problem = problem ?? access.refusal(program, .execute).map({ "\(program) \($0)" }) {
+            if let problem = problem ?? access.refusal(program, X_OK).map({ "\(program) \($0)" }) {
                 add("functions.\(name).command", problem)
             }
         }
         if let database = settings.country.database,
-            let refusal = missing(database) ?? access.refusal(database, .read)
+            let refusal = missing(database) ?? access.refusal(database, R_OK)
         {
             add("country.database", "\(database): \(refusal)")
         }
@@ -204,7 +204,7 @@ extension StartupCheck {
             add(setting, "\(file) is not a regular file")
             return nil
         }
-        if let refusal = access.refusal(file, .read) {
+        if let refusal = access.refusal(file, R_OK) {
             add(setting, "\(file) \(refusal)")
             return nil
         }

@@ -68,17 +68,17 @@ struct StartupCheck {
     private mutating func checkStateDirectory() {
         let setting = "agent.state_directory"
         let path = settings.agent.stateDirectory
-        guard let status = checkDirectory(path, setting, [.read, .write, .execute]) else { return }
+        guard let status = checkDirectory(path, setting, R_OK | W_OK | X_OK) else { return }
         if status.isWritableByOthers {
             add(setting, "\(path) can be written by others (mode \(status.shownMode)); run chmod go-w \(path)")
         }
-        guard access.refusal(path, [.read, .write, .execute]) == nil else {
+        guard access.refusal(path, R_OK | W_OK | X_OK) == nil else {
             guard access.user != AgentUser.name else { return }
             return add(setting, "\(path): its files can only be checked as the agent's user: run check as root")
         }
         // A restore by root, say.
         for name in ["queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "lock", "ballast"] {
-            guard let refusal = access.refusal("\(path)/\(name)", [.read, .write]) else { continue }
+            guard let refusal = access.refusal("\(path)/\(name)", R_OK | W_OK) else { continue }
             add(setting, "\(path)/\(name) \(refusal); run chown -h --reference=\(path) \(path)/\(name)")
         }
         guard let free = FileSystemRoom(path)?.freeBytes else { return }
@@ -111,7 +111,7 @@ struct StartupCheck {
             add(setting, "\(path) is not a directory; container values are not published for apps", severity: .warning)
             return
         }
-        if let refusal = access.refusal(path, [.write, .execute]) {
+        if let refusal = access.refusal(path, W_OK | X_OK) {
             add(setting, "\(path) \(refusal); container values are not published for apps", severity: .warning)
         }
     }
@@ -151,22 +151,22 @@ struct StartupCheck {
         if let refusal = sandbox?.refusal(spool.directory, writes: true) {
             add("spool.directory", "\(spool.directory) \(refusal)")
         }
-        let status = checkDirectory(spool.directory, "spool.directory", [.read, .execute], isInSandbox: true)
+        let status = checkDirectory(spool.directory, "spool.directory", R_OK | X_OK, isInSandbox: true)
         for (name, app) in settings.apps.sorted(by: { $0.key < $1.key }) {
             for pattern in app.read ?? [] {
                 // What lies in a file system that may never answer is not looked at.
                 let files = ReadPlace.of(app: name, [pattern])?.first?.files
                 if let directory = StartupCheck.directory(of: String(pattern.prefix { $0 != "*" })),
                     let refusal = sandbox?.refusal(directory, writes: false)
-                        ?? files.flatMap({ _ in access.refusal(directory, [.read, .execute]) })
+                        ?? files.flatMap({ _ in access.refusal(directory, R_OK | X_OK) })
                 {
                     add("apps.\(name).read", "\(directory) \(refusal)", severity: .warning)
                 } else if files == [] {
                     let hint = pattern.contains { "?[{".contains($0) } ? ": only * stands for other characters" : " now"
                     add("apps.\(name).read", "\(pattern) fits no file\(hint)", severity: .warning)
                 }
-                let refused = (files ?? []).filter { access.refusal($0, .read) != nil }
-                guard let first = refused.first, let refusal = access.refusal(first, .read) else { continue }
+                let refused = (files ?? []).filter { access.refusal($0, R_OK) != nil }
+                guard let first = refused.first, let refusal = access.refusal(first, R_OK) else { continue }
                 let more = refused.count > 1 ? "; nor can \(refused.count - 1) more files" : ""
                 add("apps.\(name).read", "\(first) \(refusal)\(more)", severity: .warning)
             }
@@ -179,7 +179,7 @@ struct StartupCheck {
                 severity: .warning)
         }
         guard spool.afterRead == .archive, let archive = spool.archiveDirectory,
-            let found = checkDirectory(archive, "spool.archive_directory", [.write, .execute]), let status
+            let found = checkDirectory(archive, "spool.archive_directory", W_OK | X_OK), let status
         else { return }
         if found.device != status.device {
             add(
@@ -197,7 +197,7 @@ struct StartupCheck {
             // What is mounted there is not read, and may never answer.
             guard !name.hasPrefix("."),
                 (try? Descriptor(checking: clinux_open_beneath(root.raw, name, flags), "openat2")) != nil,
-                let refusal = access.refusal(path, [.read, .write, .execute])
+                let refusal = access.refusal(path, R_OK | W_OK | X_OK)
             else { continue }
             add("spool.directory", "\(path) \(refusal); its files are not shipped", severity: .warning)
         }
@@ -206,9 +206,9 @@ struct StartupCheck {
     /// Looks at a directory; nil where it is none. `isInSandbox`: what the service may do there was looked at before.
     @discardableResult
     private mutating func checkDirectory(
-        _ path: String, _ setting: String, _ purpose: FileAccess.Purpose, isInSandbox: Bool = false
+        _ path: String, _ setting: String, _ purpose: Int32, isInSandbox: Bool = false
     ) -> FileStatus? {
-        if !isInSandbox, let refusal = sandbox?.refusal(path, writes: purpose.contains(.write)) {
+        if !isInSandbox, let refusal = sandbox?.refusal(path, writes: purpose & W_OK != 0) {
             add(setting, "\(path) \(refusal)")
         }
         guard let status = FileStatus(path) else {
@@ -232,7 +232,7 @@ struct StartupCheck {
             if !status.isSocket { add("control.socket", "\(socketPath) exists and is not a socket; remove it") }
         } else if let directory = StartupCheck.directory(of: socketPath), !directory.hasPrefix("/run/") {
             // Below /run the service manager makes the directory at the start.
-            checkDirectory(directory, "control.socket", [.write, .execute])
+            checkDirectory(directory, "control.socket", W_OK | X_OK)
         }
         // Without the package there is no such group, and the agent takes its own.
         if settings.origin(of: "control.group") != .standard, getgrnam(settings.control.group) == nil {
