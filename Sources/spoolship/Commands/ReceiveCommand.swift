@@ -138,11 +138,11 @@ struct ReceiveProgram: Sendable {
         let share = try invocation.read("probability", as: "a number from 0 to 1") {
             Double($0).flatMap { (0...1).contains($0) ? $0 : nil }
         }
-        plan.probability = share ?? 1
+        plan.probability = share ?? plan.probability
         plan.seed = UInt64(try invocation.number("seed", 0...Int.max) ?? 1)
         plan.first = try invocation.number("first", 0...Int.max)
         plan.retryAfter = try invocation.number("retry-after", 0...1_000_000)
-        plan.delay = try invocation.duration("delay") ?? .zero
+        plan.delay = try invocation.duration("delay") ?? plan.delay
         plan.largestBody = try invocation.read("largest-body", as: "a size such as 64KiB or 1MB", SizeText.parse)
         plan.marker = invocation.value("marker")
         return plan
