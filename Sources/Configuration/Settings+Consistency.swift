@@ -106,6 +106,12 @@ extension ReadContext {
             if destination.token.inline?.revealed.lowercased().hasPrefix("bearer ") == true {
                 complain(of: "\(path).token", "begins with Bearer, which the agent adds itself", severity: .warning)
             }
+            // These two formats send their token elsewhere.
+            if destination.token.source != nil, ![.appCenter, .ga4].contains(destination.format),
+                destination.headers.contains(where: { $0.key.lowercased() == "authorization" })
+            {
+                complain(of: path, "has token and a header Authorization; keep one", at: "headers")
+            }
             checkProof(of: destination, path: path)
             if (destination.user == nil) != (destination.password.source == nil) {
                 let what = destination.user == nil ? "has a password but no user" : "has a user but no password_file"
@@ -216,6 +222,9 @@ extension ReadContext {
             complain(
                 of: "\(path).url",
                 "is plain http to another machine; use https, or set allow_plain_http = true if you mean it")
+        }
+        if url.text.contains("#") {
+            complain(of: "\(path).url", "has a fragment (#…), which is never sent", severity: .warning)
         }
         if url.scheme == "http" && destination.tls != TLSOptions() {
             complain(of: "\(path).tls", "has no effect: the url is plain http", severity: .warning)

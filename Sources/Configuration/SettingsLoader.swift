@@ -65,7 +65,12 @@ extension Settings {
         let parent = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
         let directory = parent + "conf.d"
         do {
-            paths += try namesOfParts(in: directory).map { "\(directory)/\($0)" }
+            let names = try namesOfParts(in: directory)
+            paths += names.filter { $0.hasSuffix(".toml") }.map { "\(directory)/\($0)" }
+            for name in names where [".TOML", ".conf", ".toml.txt"].contains(where: name.hasSuffix) {
+                problems.append(
+                    Problem(.conflict, "\(directory)/\(name) is not read: only *.toml is", severity: .warning))
+            }
         } catch {
             problems.append(Problem(.unreadable, "cannot list \(directory): \(SystemError.message(error.number))"))
         }
@@ -121,10 +126,10 @@ extension Settings {
         return LoadedSettings(settings: settings, warnings: sorted, files: files, sources: context.sources)
     }
 
-    /// The names `*.toml` in a directory, in order; none when there is no such directory.
+    /// The names in a directory, in order, hidden ones left out; none when there is no such directory.
     private static func namesOfParts(in directory: String) throws(SystemError) -> [String] {
         do throws(SystemError) {
-            return try WholeFile.names(in: directory).filter { $0.hasSuffix(".toml") && !$0.hasPrefix(".") }
+            return try WholeFile.names(in: directory).filter { !$0.hasPrefix(".") }
                 .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         } catch {
             guard error.number == ENOENT || error.number == ENOTDIR else { throw error }

@@ -253,6 +253,7 @@ struct RequestSettingsTests {
             ("token_credential = \".\"", "credential"), ("token_credential = \"\"", "credential"),
             ("tls.pinned_keys = [\"sha256//short\"]", "sha256//"), ("tls.pinned_keys = [\"/etc/passwd\"]", "sha256//"),
             ("tls.key_file = \"/a\"", "certificate_file and key_file together"),
+            ("token = \"t\"\nheaders = {authorization = \"Basic x\"}", "has token and a header Authorization"),
             ("type = \"nats\"\nnats.stream = \"a b\"", "stream"),
             ("type = \"nats\"\nnats.inbox_prefix = \"a.*\"", "words"),
         ])
@@ -289,6 +290,10 @@ struct UnlikelySettingsTests {
         #expect(
             try told(main("token = \"bearer abc\"")) == [
                 "destination.main.token begins with Bearer, which the agent adds itself"
+            ])
+        #expect(
+            try told(main(url: "https://a/b#c")) == [
+                "destination.main.url has a fragment (#…), which is never sent"
             ])
         #expect(
             try told(main("tls.ca_file = \"/a\"", url: "http://localhost/")) == [

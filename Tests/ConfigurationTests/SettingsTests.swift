@@ -186,10 +186,13 @@ struct SettingsTests {
         try write("conf.d/10-a.toml", "[queue]\nmax_size = \"30MiB\"\nmax_age = \"1d\"\n")
         try write("conf.d/.hidden.toml", "nonsense")
         try write("conf.d/readme.txt", "nonsense")
+        try write("conf.d/30-c.conf", "nonsense")
         let loaded = try Settings.load(path: "\(directory.path)/spoolship.toml")
         #expect(loaded.settings.queue.maxSize == 40 << 20)
         #expect(loaded.settings.queue.maxAge == .seconds(86_400))
         #expect(loaded.files.map { $0.split(separator: "/").last } == ["spoolship.toml", "10-a.toml", "20-b.toml"])
+        #expect(loaded.warnings.map(\.message) == ["\(directory.path)/conf.d/30-c.conf is not read: only *.toml is"])
+        unlink("\(directory.path)/conf.d/30-c.conf")
 
         try write("conf.d/10-a.toml", "[queue]\nmax_aeg = \"1d\"\n")
         try write("conf.d/20-b.toml", "[queue]\nmax_size = 1\n")
