@@ -29,12 +29,12 @@ public enum WaitReason: String, Sendable, CaseIterable {
     /// The cap is reached; there is room again below 90 % of it.
     case full
     case diskFull = "disk_full"
-    /// The file system cannot be written, or fails.
-    case readOnly = "read_only"
+    /// The file system cannot be written, fails, or does not let the agent.
+    case notWritable = "not_writable"
     /// A reader outside keeps the WAL from being written back.
     case walPinned = "wal_pinned"
-    /// The database was removed or replaced: what it holds lives as long as the agent, and no more is added.
-    case moved
+    /// The database was removed, replaced or closed off: what it holds lives as long as the agent, and no more is added.
+    case outOfReach = "out_of_reach"
 }
 
 /// Why a store failed to store.

@@ -12,10 +12,13 @@ struct DocumentFetcherTests {
         let bench = try Bench()
         for (answer, words) in [
             ("Content-Length: 21\r\n\r\n<!doctype html><html>", "this is a web page: a login page, portal or proxy"),
+            ("Content-Length: 3\r\n\r\n\u{1F}~\u{8}", "the answer is compressed"),
             ("Content-Length: 99\r\n\r\n{", "the document broke off, or took too long"),
         ] {
             let peer = try ScriptedPeer(nil) { connection in
-                if connection.request() != nil { connection.write("HTTP/1.1 200 OK\r\n\(answer)") }
+                // A byte that no text has.
+                let bytes = "HTTP/1.1 200 OK\r\n\(answer)".utf8.map { $0 == UInt8(ascii: "~") ? 0x8B : $0 }
+                if connection.request() != nil { connection.write(bytes) }
             }
             defer { peer.stop() }
             let fetcher = try DocumentFetcher(

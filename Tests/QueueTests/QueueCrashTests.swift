@@ -73,7 +73,7 @@ struct QueueCrashTests {
         for _ in 0..<2 { _ = try await store.store(maker.commit(50, full: true)) }
         let batch = try #require(try await store.leaseNext(request()))
         CrashDisk.fail(error)
-        let reason: WaitReason = error == ENOSPC ? .diskFull : .readOnly
+        let reason: WaitReason = error == ENOSPC ? .diskFull : .notWritable
         #expect(try await store.store(maker.commit(50, full: true)) == .wait(reason))
         #expect(store.snapshot.accepting == .nothing(reason))
         #expect(store.snapshot.failure != nil && !store.snapshot.failures.isEmpty)

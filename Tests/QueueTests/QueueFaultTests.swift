@@ -304,9 +304,9 @@ struct QueueFaultTests {
         _ = try reader.integer("SELECT count(*) FROM chunk")
         _ = try await store.store(maker.commit(50, full: true))
         #expect(unlink(path + "-wal") == 0)
-        #expect(try await store.store(maker.commit(50, full: true)) == .wait(.moved))
+        #expect(try await store.store(maker.commit(50, full: true)) == .wait(.outOfReach))
         #expect(
-            store.snapshot.accepting == .nothing(.moved) && store.snapshot.failure?.message.contains("-wal") == true)
+            store.snapshot.accepting == .nothing(.outOfReach) && store.snapshot.failure?.message.contains("-wal") == true)
         reader.close()
         #expect(await eventually { store.snapshot.accepting == .all })
         _ = try await store.store(maker.commit(50, full: true))
@@ -387,12 +387,12 @@ struct QueueMovedTests {
         for _ in 0..<10 { _ = try await store.store(maker.commit(50, size: 100, full: true)) }
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
         try #require(rename(path, path + ".mine") == 0)
-        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.moved))
-        #expect(store.snapshot.accepting == .nothing(.moved))
+        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.outOfReach))
+        #expect(store.snapshot.accepting == .nothing(.outOfReach))
         #expect(store.snapshot.failure?.message.contains("\(path) was removed or replaced") == true)
         // Another file in its place is none.
         close(open(path, O_WRONLY | O_CREAT, 0o600))
-        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.moved))
+        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.outOfReach))
         // What is queued can still be sent.
         let batch = try #require(try await store.leaseNext(request()))
         _ = try await store.settle(.acknowledged(batch.header))
@@ -416,7 +416,7 @@ extension QueueMovedTests {
         try #require(rename(directory, directory + ".mine") == 0)
         // To root no mode closes a directory; a file in its place does.
         close(open(directory, O_WRONLY | O_CREAT, 0o600))
-        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.moved))
+        #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .wait(.outOfReach))
         let message = try #require(store.snapshot.failure?.message)
         #expect(
             message

@@ -56,7 +56,7 @@ struct QueueRollbackTests {
         }
         for _ in 0..<21 { _ = try await store.store(maker.commit(10, size: 100, full: true)) }
         CrashDisk.fail(EIO)
-        #expect(try await store.store(maker.commit(10, size: 100, full: true)) == .wait(.readOnly))
+        #expect(try await store.store(maker.commit(10, size: 100, full: true)) == .wait(.notWritable))
         func said(_ text: String) -> [[String]] {
             fixture.log.messages.filter { $0.text == text }.map { message in
                 message.fields.filter { $0.key == "evicted" }.map(\.value)

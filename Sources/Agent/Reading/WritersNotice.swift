@@ -94,8 +94,8 @@ extension SpoolState {
         case .critical: self.init(.critical, reason: "the queue is full of critical events")
         case .nothing(.full): self.init(.none, reason: "the queue is full")
         case .nothing(.diskFull): self.init(.none, reason: "the disk of the state directory is full")
-        case .nothing(.readOnly): self.init(.none, reason: "the state directory cannot be written")
-        case .nothing(.moved): self.init(.none, reason: "the queue's database was removed, replaced or closed off")
+        case .nothing(.notWritable): self.init(.none, reason: "the state directory cannot be written")
+        case .nothing(.outOfReach): self.init(.none, reason: "the queue's database was removed, replaced or closed off")
         case .nothing(.walPinned):
             self.init(.none, reason: "a reader outside keeps the queue's WAL from being written back")
         }

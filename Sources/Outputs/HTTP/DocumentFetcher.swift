@@ -88,6 +88,10 @@ public actor DocumentFetcher: LoopActor {
                 let message = "this is a web page: a login page, portal or proxy answers instead of the server"
                 return .failed(Failure(kind: .status, message: message))
             }
+            guard !answer.body.starts(with: [0x1F, 0x8B]) else {
+                let message = "the answer is compressed (gzip), which was not asked for: serve the file as it is"
+                return .failed(Failure(kind: .status, message: message))
+            }
             return .document(answer.body, etag: answer.etag.flatMap { DocumentFetcher.usable($0) ? $0 : nil })
         }
     }

@@ -22,12 +22,12 @@ extension QueueStore {
             enterTrouble(error, .diskFull)
             again(withoutCommits: operations, .diskFull)
         case .diskFull, .readOnly, .io, .noPermission:
-            let reason: WaitReason = error.code == .diskFull ? .diskFull : .readOnly
+            let reason: WaitReason = error.code == .diskFull ? .diskFull : .notWritable
             enterTrouble(error, reason)
             end(operations, error, reason)
         case .moved:
-            enterTrouble(error, .moved)
-            again(withoutCommits: operations, .moved)
+            enterTrouble(error, .outOfReach)
+            again(withoutCommits: operations, .outOfReach)
         default:
             // One call that was wrong: the others are tried again without it.
             end(operations, error)
@@ -151,7 +151,7 @@ extension QueueStore {
     /// Moves a damaged database aside, saves what can be read into a new one, and goes on with it.
     func recover(_ error: QueueError, _ operations: [Operation]) {
         log.error("queue database is damaged", ["error": error.message])
-        guard let damaged = file else { return end(operations, error, .readOnly) }
+        guard let damaged = file else { return end(operations, error, .notWritable) }
         damaged.database.close()
         file = nil
         do throws(QueueError) {
@@ -160,9 +160,9 @@ extension QueueStore {
         } catch {
             health.count(error)
             health.failure = error
-            state.refusal = QueueState.Refusal(reason: .readOnly)
+            state.refusal = QueueState.Refusal(reason: .notWritable)
             log.error("queue database cannot be replaced", ["code": error.code.rawValue, "error": error.message])
-            end(operations, error, .readOnly)
+            end(operations, error, .notWritable)
             armRoomTimer()
         }
     }

@@ -29,7 +29,7 @@ extension QueueStore {
         guard commit.chunks.allSatisfy({ $0.events > 0 && !$0.destinations.isEmpty }) else {
             throw QueueError(.misuse, "a chunk needs an event and a destination")
         }
-        if file == nil, !isClosed { return .wait(.readOnly) }
+        if file == nil, !isClosed { return .wait(.notWritable) }
         do {
             let staying = state.figures.unkept.count
             let result = try await write(
