@@ -306,7 +306,8 @@ struct QueueFaultTests {
         #expect(unlink(path + "-wal") == 0)
         #expect(try await store.store(maker.commit(50, full: true)) == .wait(.outOfReach))
         #expect(
-            store.snapshot.accepting == .nothing(.outOfReach) && store.snapshot.failure?.message.contains("-wal") == true)
+            store.snapshot.accepting == .nothing(.outOfReach)
+                && store.snapshot.failure?.message.contains("-wal") == true)
         reader.close()
         #expect(await eventually { store.snapshot.accepting == .all })
         _ = try await store.store(maker.commit(50, full: true))

@@ -23,7 +23,8 @@ extension QueueStore {
         switch state.accepting {
         case .all, .critical, .nothing(.full): break
         case .nothing(.diskFull): obstacles.append("the disk of the state directory is full")
-        case .nothing(.notWritable) where state.failure == nil: obstacles.append("the state directory cannot be written")
+        case .nothing(.notWritable) where state.failure == nil:
+            obstacles.append("the state directory cannot be written")
         case .nothing(.walPinned):
             let reader = state.walReader ?? "a reader outside"
             obstacles.append("\(reader) keeps the queue's WAL from being written back; end it")
