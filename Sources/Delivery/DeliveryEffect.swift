@@ -58,7 +58,7 @@ enum DeliveryNote: Sendable, Equatable {
     case split(BatchID, events: Int, into: Int, Failure)
     case deadLettered(BatchID, events: Int, Failure)
     case rejectedUnnamed(BatchID, events: Int, Failure)
-    case setAside(BatchID, events: Int, Failure)
+    case setAside(BatchID, events: Int, Failure, app: String?)
     case storeFailed(again: Duration)
     case paused(token: String)
     /// A pause from before the restart still holds sending back.

@@ -3,8 +3,8 @@ internal import Model
 enum DeliveryInput: Sendable {
     /// The queue's figures have changed; all of them.
     case lanes([DestinationName: Lanes])
-    /// The queue has answered a wish for a batch.
-    case leased(AttemptID, LeaseResult)
+    /// The queue has answered a wish for a batch; whose its events are, one by one, where that matters.
+    case leased(AttemptID, LeaseResult, apps: [String] = [])
     /// An attempt has ended; whose its events are, one by one, unless all were taken.
     case sent(AttemptID, Outcome, apps: [String] = [])
     /// The queue knows how a batch ended and has made these batches; nil if it could not be told.

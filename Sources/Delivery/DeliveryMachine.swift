@@ -96,9 +96,9 @@ struct DeliveryMachine: Sendable {
         switch input {
         case .lanes(let new):
             destinations.updateAll { name, machine in machine.update(new[name] ?? Lanes(), at: now) }
-        case .leased(let id, let result):
+        case .leased(let id, let result, let apps):
             let gate = gate(id.destination)
-            destinations.update(id.destination) { $0.leased(id.number, result, gate, at: now) }
+            destinations.update(id.destination) { $0.leased(id.number, result, apps, gate, at: now) }
         case .sent(let id, let outcome, let apps):
             destinations.update(id.destination) { $0.sent(id.number, outcome, apps, at: now) }
         case .settled(let id, let headers):
@@ -164,9 +164,10 @@ struct DeliveryMachine: Sendable {
         destinations.look(id.destination) { $0.attempts.look(id.number) { $0.isLeased } } == true
     }
 
-    /// Whether it has to know whose the events are that a destination has answered so.
-    func asksWhose(_ outcome: Outcome, of name: DestinationName) -> Bool {
-        outcome != .acknowledged || destinations.look(name) { !$0.rejections.kept.isEmpty } == true
+    /// Whether it has to know whose the events are that a destination has answered so; nil: that it is to get.
+    func asksWhose(_ outcome: Outcome?, of name: DestinationName) -> Bool {
+        if let outcome, outcome != .acknowledged { return true }
+        return destinations.look(name) { $0.asksApps || outcome != nil && !$0.rejections.kept.isEmpty } == true
     }
 
     /// Whether the queue has given out any batch, or is asked for one.

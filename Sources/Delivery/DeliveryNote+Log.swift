@@ -52,10 +52,13 @@ extension DeliveryNote {
             log.warning(
                 "destination accepted a batch and rejected some of its events without naming them: they are lost",
                 ["destination": destination, "batch": batch, "events": events, "reason": failure.summary])
-        case .setAside(let batch, let events, let failure):
+        case .setAside(let batch, let events, let failure, let app):
             log.warning(
                 "batch set aside: it alone fails",
-                ["destination": destination, "batch": batch, "events": events, "reason": failure.summary])
+                [
+                    "destination": destination, "batch": batch, "events": events, "app": app ?? "several",
+                    "reason": failure.summary,
+                ])
         case .storeFailed(let wait):
             log.error("the queue could not be used", ["destination": destination, "next_try_in": wait.brief])
         case .paused(let token): log.warning("sending is paused", ["destination": destination, "token": token])

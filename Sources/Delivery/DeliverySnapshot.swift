@@ -21,6 +21,8 @@ public struct DeliverySnapshot: Sendable {
         public let waitingForRetry: Int
         /// Events that are set aside, by app; the empty name: of several, or nobody knows.
         public let setAside: [String: Int]
+        /// What the destination says to requests with events of these apps alone, while it takes others'.
+        public let failingApps: [String: Failure]
         /// When something is next tried by itself; nil when nothing is planned.
         public let nextAttempt: Timestamp?
         /// Since when it is held, its breaker is open, or it asks to be tried again later and takes nothing.
@@ -83,7 +85,7 @@ extension DestinationMachine {
             setAside: tracked.values.reduce(into: [:]) {
                 if $1.isSetAside { $0[$1.app ?? "", default: 0] += $1.header.events }
             },
-            nextAttempt: wake.map { now.wall + ($0 - now.boot) },
+            failingApps: failingApps, nextAttempt: wake.map { now.wall + ($0 - now.boot) },
             since: hold?.since ?? breaker?.since ?? (obstacle(gate) == .retryAfter ? refusingSince : nil),
             lastSuccess: lastSuccess, lastFailure: lastFailure, pauseTokens: pauseTokens, counters: counters)
     }

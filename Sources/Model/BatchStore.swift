@@ -52,6 +52,8 @@ public struct LeaseRequest: Sendable, Equatable {
     public var urgentBefore: Timestamp?
     /// Only events that the deadline of this name concerns because of their app are urgent; nil: those of any app.
     public var urgentFor: String?
+    /// Apps of which no events are wanted: stored events of others too, and none of older versions.
+    public var notOf: Set<String> = []
     /// Whether nothing may pass an older event. Otherwise small chunks are joined past full ones between them.
     public var inOrder = false
     /// Free batches to leave alone: the caller keeps their waits and asks for each by its id.

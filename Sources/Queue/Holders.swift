@@ -101,6 +101,12 @@ extension QueueFile {
             .first { Holding($0) }
     }
 
+    /// Whose each of a row's events is; the empty name where nobody knows.
+    func holders(of row: DeliveryRow) throws(QueueError) -> [String] {
+        let holders = try holding(of: row.chunk)?.holders ?? ChunkHolders()
+        return holders.names(of: row.first..<row.first + row.events)
+    }
+
     /// Whose the events of chunks are, from one chunk on, the oldest first.
     func holdings(from chunk: Int64) throws(QueueError) -> Statement {
         try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk >= ? ORDER BY chunk").take(chunk)

@@ -28,7 +28,8 @@ struct ProgressWatchTests {
         delivery.destinations = [
             .init(
                 name: main, obstacle: nil, lanes: Lanes(), interval: .standard, inFlight: attempts, attempts: attempts,
-                waitingForRetry: 0, setAside: [:], nextAttempt: nextAttempt, since: nil, lastSuccess: nil,
+                waitingForRetry: 0, setAside: [:], failingApps: [:], nextAttempt: nextAttempt, since: nil,
+                lastSuccess: nil,
                 lastFailure: nil, pauseTokens: [], counters: counters)
         ]
         return (QueueSnapshot(), delivery, SpoolFigures())

@@ -96,12 +96,16 @@ struct ModelStore {
             return next.header
         }
         let lane = Lane(destination: request.destination, priority: request.priority)
-        guard var events = waiting[lane], !events.isEmpty else { return nil }
+        guard let events = waiting[lane], let next = events.firstIndex(where: { !request.notOf.contains(app($0)) })
+        else { return nil }
+        // A chunk is given as it is, with what is not wanted beside what is.
+        let chunk = mostInChunk == .max ? 7 : mostInChunk
+        let first = request.notOf.isEmpty ? next : max(events.startIndex, next - next % chunk)
         let count = max(
-            1, min(events.count, mostInChunk, request.maxEvents, request.maxBytes / ModelStore.bytesPerEvent))
-        let header = form(Array(events.prefix(count)), lane, at: now)
-        events.removeFirst(count)
-        waiting[lane] = events
+            1, min(events.endIndex - first, mostInChunk, request.maxEvents, request.maxBytes / ModelStore.bytesPerEvent)
+        )
+        let header = form(Array(events[first..<first + count]), lane, at: now)
+        waiting[lane] = ArraySlice(events[..<first] + events[(first + count)...])
         noteLease(header)
         leased.insert(header.id)
         return header
@@ -208,8 +212,10 @@ struct ModelStore {
     }
 
     func apps(of id: BatchID) -> [String] {
-        batches[id]?.events.map { event in apps.map { "app\(event.number % $0)" } ?? "" } ?? []
+        batches[id]?.events.map(app) ?? []
     }
+
+    private func app(_ event: Event) -> String { apps.map { "app\(event.number % $0)" } ?? "" }
 
     /// How many events are still here.
     var queued: Int { waiting.values.map(\.count).reduce(0, +) + batches.values.map(\.events.count).reduce(0, +) }

@@ -181,12 +181,12 @@ struct World {
                 result = store.leaseNext(request, at: wall).map { .batch($0) } ?? .none
             }
             if summariesOvertake { input(.lanes(store.lanes)) }
-            input(.leased(id, result))
+            input(.leased(id, result, apps: apps(of: result)))
             publish()
         case .leaseAgain(let id, let batch):
             var result = LeaseResult.failed
             if !storeFails(&self) { result = store.lease(batch, for: id.destination).map { .batch($0) } ?? .none }
-            input(.leased(id, result))
+            input(.leased(id, result, apps: apps(of: result)))
             publish()
         case .release(let batch):
             store.leased.remove(batch)
@@ -203,6 +203,11 @@ struct World {
             input(.sent(id, outcome, apps: asksWhose ? store.apps(of: batch) : []))
         case .accept(let destination, let priority, let count): accept(count, priority, to: destination)
         }
+    }
+
+    private func apps(of result: LeaseResult) -> [String] {
+        guard case .batch(let header) = result, machine.asksWhose(nil, of: header.destination) else { return [] }
+        return store.apps(of: header.id)
     }
 
     // MARK: Effects

@@ -137,6 +137,7 @@ struct AgentStatus: Sendable {
                 destination.inFlight = known.inFlight
                 destination.retryWaiting = known.waitingForRetry
                 destination.setAside = known.setAside
+                destination.failingApps = known.failingApps.mapValues(\.message)
                 destination.unnamedRejections = known.counters.lastUnnamedRejection.map {
                     (known.counters.unnamedRejections, $0.words)
                 }

@@ -27,6 +27,8 @@ struct StatusReport: Sendable {
         var retryWaiting = 0
         /// Events that are set aside, by app; the empty name: nobody looked whose they are.
         var setAside: [String: Int] = [:]
+        /// Why requests with events of these apps alone fail.
+        var failingApps: [String: String] = [:]
         /// Events that it said to have rejected without saying which, since the start, and its words.
         var unnamedRejections: (events: Int, words: String?)?
         /// Its lanes, critical first.

@@ -32,7 +32,11 @@ extension StatusText {
         let most = destination.setAside.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         let apps = most.filter { !$0.key.isEmpty }.prefix(3).map { "\($0.value) of \($0.key)" }.joined(separator: ", ")
         let all = destination.setAside.values.reduce(0, +)
-        return [
+        let failing = Dictionary(grouping: destination.failingApps.keys.sorted()) { destination.failingApps[$0] ?? "" }
+        let reasons = failing.sorted { $0.key < $1.key }.map {
+            "  only batches with events of \($1.joined(separator: ", ")): \($0)"
+        }
+        return reasons + [
             "  \(all) set aside, rejected or failing alone\(apps.isEmpty ? "" : " (\(apps))"): retried from time to time, at once after `spoolship resume`"
         ]
     }

@@ -18,9 +18,9 @@ struct TrackedBatch: Sendable {
     var notBefore: BootInstant
     /// How many batches the destination had acknowledged when this one was first attempted; nil before.
     var acknowledgedBefore: Int?
-    /// How many it had acknowledged when this one last failed; nil before.
-    var acknowledgedAtFailure: Int?
-    /// It failed again with nothing acknowledged in between: it waits for the destination, and no longer once that acknowledges.
+    /// When it last failed; nil before.
+    var failedAt: BootInstant?
+    /// It failed again with nothing taken in between: it waits for the destination, and no longer once that acknowledges.
     var waitsForDestination = false
     var attemptedAt: BootInstant?
     /// Why it waits beside the others; nil: it does not.
@@ -31,7 +31,7 @@ struct TrackedBatch: Sendable {
     var holds = 0
     /// When it, or the batch that it is a piece of, was last rejected.
     var rejectedAt: BootInstant?
-    /// Whose its events are, once it was rejected; nil: several apps', or nobody knows.
+    /// Whose its events are, once it was rejected or parted; nil: several apps', or nobody knows.
     var app: String?
     /// Its place among the pieces of a batch that was split, split by split: pieces keep the order of their events.
     var place: [Int] = []

@@ -49,7 +49,7 @@ extension DestinationMachine {
     mutating func askAhead(_ gate: Gate, at now: Moment) {
         guard options.order == .free, gate.block == nil, gate.automatic != nil, obstacle(gate) == nil,
             storeRetryAt == nil, push == nil,
-            bucket == nil, tracked.isEmpty, !isStopping, !hasPlace(.normal),
+            bucket == nil, tracked.isEmpty, suspects.isEmpty, !isStopping, !hasPlace(.normal),
             attempts.contains(where: { $0.isSending })
         else { return }
         var ahead = attempts.count { $0.isWaitingAhead }

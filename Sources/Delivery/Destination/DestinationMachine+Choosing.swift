@@ -7,14 +7,13 @@ extension DestinationMachine {
         guard gate.block == nil, storeRetryAt == nil, gate.automatic != nil || push != nil else { return nil }
         if let hold {
             let isDue = gate.automatic != nil && hold.nextProbe <= now.boot
-            guard retryAfterUntil == nil, offline == nil, isDue || push?.probe == true else { return nil }
-            return probe()
+            guard retryAfterUntil == nil, offline == nil else { return nil }
+            return isDue || push?.probe == true ? probe() : look(gate, at: now)
         }
         guard retryAfterUntil == nil, offline == nil else { return nil }
         if let breaker {
             let isDue = gate.automatic != nil && breaker.nextProbe.map { $0 <= now.boot } ?? false
-            guard isDue || push?.probe == true else { return nil }
-            return probe()
+            return isDue || push?.probe == true ? probe() : look(gate, at: now)
         }
         guard push != nil || startNotBefore == nil else { return nil }
         guard let start = regular(gate, at: now) else { return nil }
@@ -33,8 +32,12 @@ extension DestinationMachine {
     }
 
     private func rejected(_ gate: Gate, at now: Moment) -> Start? {
-        setAside(.rejected, gate, at: now) ?? ready(gate, at: now) { $0.rejectedAt != nil }
-            ?? (suspectsFree ? free(in: Priority.inOrder, gate) : nil)
+        // While requests fail, a lane that is full of retries offers no new piece either.
+        let full = refusingSince == nil ? [] : Priority.inOrder.filter(isFullOfRetries)
+        return setAside(.rejected, gate, at: now)
+            ?? ready(gate, at: now) {
+                $0.rejectedAt != nil && ($0.attemptedAt != nil || !full.contains($0.header.priority))
+            } ?? (suspectsFree ? free(in: Priority.inOrder, gate) : nil)
     }
 
     private func unrejected(_ gate: Gate, at now: Moment) -> Start? {
@@ -67,7 +70,7 @@ extension DestinationMachine {
         if let again = ready(gate, at: now, where: { $0.header.priority == priority && $0.rejectedAt == nil }) {
             return again
         }
-        guard !isFullOfRetries(priority), hasRoomForRejected else { return nil }
+        guard !isFullOfRetries(priority) || looks(at: now), hasRoomForRejected else { return nil }
         if !suspectsFree, let free = free(in: [priority], gate) { return free }
         let asked = attempts.firstKey { $0.isReady && $0.priority == priority }
         if let asked { return .ready(asked) }
@@ -142,6 +145,7 @@ extension DestinationMachine {
     private func probe() -> Start? {
         guard begun < options.parallelBatches, !attempts.contains(where: \.isProbe) else { return nil }
         if let doubt = hold?.doubt, let start = untried(in: doubt) { return start }
+        if let start = unasked() { return start }
         if options.order == .promised, let first = firstInOrder() { return first }
         // What is set aside may be taken again, and would end a doubt.
         let known = tracked.values.filter { !$0.isSetAside || hold?.doubt != nil }
@@ -153,7 +157,10 @@ extension DestinationMachine {
         // Of another app than the last one, if there is any, and what was not tried again yet.
         let last = known.max(by: TrackedBatch.isRested)?.app
         let others = known.filter { $0.app != last }
-        let all = [others.filter { !$0.isTriedAgain }, others, known, Array(tracked.values)].first { !$0.isEmpty }
+        let all = [
+            others.filter { !$0.isTriedAgain && $0.app != nil }, others.filter { !$0.isTriedAgain }, others, known,
+            Array(tracked.values),
+        ].first { !$0.isEmpty }
         return all?.min(by: TrackedBatch.isRested).map { .again($0.header.id, isProbe: true) }
     }
 

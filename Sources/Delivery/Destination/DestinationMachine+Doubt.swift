@@ -47,6 +47,7 @@ extension DestinationMachine {
 
     /// New events have come: a destination that is held in doubt is offered them soon.
     mutating func offerNew(at now: Moment) {
+        if asksMore { lookAt = lookAt ?? now.boot + DestinationMachine.step }
         guard let doubt = hold?.doubt, let next = hold?.nextProbe else { return }
         let isPatient = doubt.began + DestinationMachine.patience > now.boot
         hold?.nextProbe = min(next, isPatient ? now.boot : now.boot + DestinationMachine.step)
@@ -75,7 +76,9 @@ extension DestinationMachine {
     }
 
     /// Whether batches that are free since a restart take turns with what was not offered yet: they may be what was set aside before.
-    var suspectsFree: Bool { options.order == .free && (hold?.doubt != nil || rejections.rejected > 0) }
+    var suspectsFree: Bool {
+        options.order == .free && (hold?.doubt != nil || rejections.rejected > 0 || !suspects.isEmpty)
+    }
 
     /// Whether there is memory for the pieces of another batch, should it be rejected.
     var hasRoomForRejected: Bool {
@@ -108,15 +111,18 @@ extension DestinationMachine {
     /// Whether the destination took something that it was offered after the batch was last rejected: it is the events' fault then.
     /// What was on its way already proves nothing, the destination may have changed its mind.
     func isProven(_ batch: TrackedBatch) -> Bool {
-        guard hasAcknowledgedWithSettings, let tookAt, let rejectedAt = batch.rejectedAt else { return false }
-        return tookAt >= rejectedAt
+        guard hasAcknowledgedWithSettings, let rejectedAt = batch.rejectedAt else { return false }
+        return hasTaken(since: rejectedAt)
     }
+
+    /// Whether it took something that it was offered since.
+    func hasTaken(since point: BootInstant) -> Bool { tookAt.map { $0 >= point } ?? false }
 
     /// Sets events of a rejected batch aside that may not be given up, because too many were.
     mutating func setAside(_ batch: inout TrackedBatch, events: Int, _ failure: Failure, at now: Moment) {
         if !batch.isSetAside {
             rejections.noteKept(events, of: batch.app)
-            effects.append(.note(name, .setAside(batch.header.id, events: events, failure)))
+            effects.append(.note(name, .setAside(batch.header.id, events: events, failure, app: batch.app)))
         }
         // One of an app's every ten seconds, each after a probe interval at the latest.
         let waiting = tracked.values.filter { [app = batch.app] in $0.aside == .rejected && $0.app == app }

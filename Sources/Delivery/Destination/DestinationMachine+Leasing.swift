@@ -15,7 +15,7 @@ extension DestinationMachine {
     /// How long after a lease the summaries may not show a free batch as taken.
     private static let summaryLag = Duration.milliseconds(100)
 
-    mutating func leased(_ number: UInt64, _ result: LeaseResult, _ gate: Gate, at now: Moment) {
+    mutating func leased(_ number: UInt64, _ result: LeaseResult, _ apps: [String], _ gate: Gate, at now: Moment) {
         // Every lease counts, also one that nobody waits for any more: the queue counts it too.
         if case .batch(let header) = result {
             laneStates[header.priority].taken = (laneStates[header.priority].taken ?? 0) + header.events
@@ -38,7 +38,7 @@ extension DestinationMachine {
             if attempt.isProbe, hold?.doubt != nil { hold?.nextProbe = now.boot + DestinationMachine.step }
             if attempt.wishedBatch == nil { noteEmpty(attempt.priority, at: now) }
         case .batch(let header):
-            take(header, for: number, attempt, wish, gate, at: now)
+            take(header, apps, for: number, attempt, wish, gate, at: now)
         }
     }
 
@@ -55,8 +55,8 @@ extension DestinationMachine {
     }
 
     private mutating func take(
-        _ header: BatchHeader, for number: UInt64, _ attempt: Attempt, _ wish: Attempt.Wish, _ gate: Gate,
-        at now: Moment
+        _ header: BatchHeader, _ apps: [String], for number: UInt64, _ attempt: Attempt, _ wish: Attempt.Wish,
+        _ gate: Gate, at now: Moment
     ) {
         guard !attempt.isForgotten else {
             attempts[number] = nil
@@ -77,7 +77,9 @@ extension DestinationMachine {
         guard permission(gate).allows(attempt) else { return giveBack(batch, number) }
         if case .nextAhead = wish {
             attempts.update(number) { $0.wait(with: batch) }
-        } else {
+        } else if batch.attemptedAt != nil
+            || !part(batch, Answer(number: number, isProbe: attempt.isProbe, apps: apps, now: now), nil)
+        {
             send(&batch, number, at: now)
         }
     }
@@ -169,6 +171,7 @@ extension DestinationMachine {
             tracked[header.id]?.header = header
             if attempt.isPushed { push?.batches.insert(header.id) }
         }
+        askOthers(at: now)
         if attempt.isPushed { ends.append(nil) }
     }
 

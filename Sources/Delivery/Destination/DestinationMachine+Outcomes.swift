@@ -42,8 +42,9 @@ extension DestinationMachine {
         case .rejected(let failure):
             reject(batch, answer, failure)
         case .held(let failure):
+            guard !failsAlone(batch, answer, failure) else { break }
             becomeHeld(failure, by: &batch, isProbe: attempt.isProbe, at: now)
-            giveBack(batch, number)
+            if attempt.isProbe || !part(batch, answer, failure) { giveBack(batch, number) }
         case .offline:
             if offline == nil { offline = .until(now.boot + DestinationMachine.offlineRecheck) }
             if attempt.isProbe { postponeProbes(at: now) }
@@ -87,6 +88,7 @@ extension DestinationMachine {
         if answer.isProbe || isFirst && hold?.doubt != nil { liftHold(at: now.boot) }
         if breaker == nil, failuresInARow > 0 { effects.append(.note(name, .recovered(failures: failuresInARow))) }
         if failuresInARow > 0 { endWaits(at: now.boot) }
+        clear(answer.app, at: now.boot)
         failuresInARow = 0
         (refusingSince, startNotBefore) = (nil, nil)
         closeBreaker(at: now)
@@ -169,6 +171,7 @@ extension DestinationMachine {
     // MARK: Failures that pass
 
     private mutating func fail(_ batch: inout TrackedBatch, _ answer: Answer, _ failure: Failure) {
+        guard !failsAlone(batch, answer, failure) else { return }
         let (number, now) = (answer.number, answer.now)
         let othersWentThrough = acknowledgements > (batch.acknowledgedBefore ?? acknowledgements)
         // In order, what went through before an outage proves nothing: only what did since the last failure.
@@ -179,13 +182,14 @@ extension DestinationMachine {
         let isAlone = !answer.isProbe && breaker == nil
         // It may be stored and the answer lost: under the ids of its halves it would be stored once more.
         if isAlone, batch.aside == .fails, othersWentThrough, batch.header.events > 1, !failure.leavesOpen {
-            return split(batch, answer, failure, aside: .fails)
+            let pieces = halves(of: answer.apps, batch.header.events)
+            return split(batch, answer, failure, into: pieces, aside: .fails)
         }
         if batch.isSetAside { batch.notBefore = later }
         guard isAlone, !batch.isSetAside else { return giveBack(batch, number) }
         batch.failures += 1
-        batch.waitsForDestination = batch.acknowledgedAtFailure == acknowledgements
-        batch.acknowledgedAtFailure = acknowledgements
+        batch.waitsForDestination = batch.failedAt.map { !hasTaken(since: $0) } ?? false
+        batch.failedAt = now.boot
         if let wait = options.retry.wait(afterFailures: batch.failures, using: &random) {
             batch.notBefore = now.boot + wait
             counters.retries += 1
@@ -196,12 +200,13 @@ extension DestinationMachine {
             // So many that fail are not the batches' fault; and each is kept in memory.
             if isFull(of: .fails) { becomeHeld(failure, by: &batch, isProbe: false, at: now) }
             (batch.aside, batch.failures, batch.notBefore) = (.fails, 0, later)
-            effects.append(.note(name, .setAside(batch.header.id, events: batch.header.events, failure)))
+            effects.append(.note(name, .setAside(batch.header.id, events: batch.header.events, failure, app: nil)))
         } else {
             batch.failures = 0
             openBreaker(failure, at: now)
         }
         giveBack(batch, number)
+        askOthers(at: now)
     }
 
     /// Nothing is begun for a moment: a second after the first failure, then two, then four. A receiver that is
@@ -222,9 +227,10 @@ extension DestinationMachine {
         let interval = probeWait()
         // What fails during a doubt must not make it last.
         setProbes(to: now.boot + (hold?.doubt == nil ? interval : min(interval, DestinationMachine.step)))
+        askOthers(at: now)
     }
 
-    private mutating func setProbes(to next: BootInstant) {
+    mutating func setProbes(to next: BootInstant) {
         hold?.nextProbe = next
         if breaker?.nextProbe != nil { breaker?.nextProbe = next }
     }
@@ -246,11 +252,13 @@ extension DestinationMachine {
     private mutating func becomeHeld(_ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, at now: Moment) {
         let wait = probeWait()
         batch.holds += 1
+        batch.failedAt = now.boot
         // Once more after the others went through: it may be this batch alone, and it must not hold them up again.
         batch.notBefore = batch.holds > 1 ? now.boot + wait : now.boot
         let before = hold
         guard before == nil || isProbe else { return }
         hold = Hold(failure: failure, since: before?.since ?? now.wall, nextProbe: now.boot + wait)
+        askOthers(at: now)
         guard before == nil else { return }
         effects.append(.note(name, .held(failure, probeIn: wait)))
     }

@@ -11,7 +11,8 @@ extension DestinationMachine {
             ceiling = ceiling ?? SizeCeiling(refusedWireBytes: wireBytes, bytes: batch.header.bytes)
         }
         if batch.header.events > 1 {
-            split(batch, answer, failure)
+            answered(isProbe: answer.isProbe && hold?.doubt == nil, at: answer.now)
+            split(batch, answer, failure, into: halves(of: answer.apps, batch.header.events))
         } else {
             // A limit of a few bytes would turn the whole queue into dead letters (fault 11).
             giveUp(batch, answer, failure)
@@ -23,8 +24,10 @@ extension DestinationMachine {
         guard batch.header.events > 1, hold == nil || answer.isProbe || options.order != .free else {
             return giveUp(batch, answer, failure)
         }
+        answered(isProbe: answer.isProbe && hold?.doubt == nil, at: answer.now)
         let isSampled = options.order == .free && rejections.isHopeless(answer.app) && !isFull(of: .rejected)
-        split(batch, answer, failure, isSampled: isSampled)
+        let pieces = halves(of: answer.apps, batch.header.events, isSampled: isSampled)
+        split(batch, answer, failure, into: pieces, isSampled: isSampled)
     }
 
     /// A rejected batch that is not to be split: a dead letter if the destination is seen to take others; set aside if it takes
@@ -84,33 +87,37 @@ extension DestinationMachine {
         settle(number, Settlement(batch, Array(repeating: .deadLetter(failure), count: batch.header.events)))
     }
 
-    /// In two: between apps, so that one's events soon cost the others no requests; one app's, and in order, in the middle.
+    /// In which of two pieces each event goes: parted between apps, so that one's events soon cost the others no requests; one app's, and
+    /// in order, in the middle, or behind the first.
+    func halves(of apps: [String], _ events: Int, isSampled: Bool = false) -> [Int] {
+        let names = Set(apps).sorted()
+        let first = Set(options.order == .free ? names.prefix(names.count / 2) : [])
+        return (0..<events).map { place in
+            (first.isEmpty ? place < (isSampled ? 1 : events / 2) : first.contains(apps[place])) ? 0 : 1
+        }
+    }
+
+    /// In pieces, by the number of each event's.
     ///
     /// - Parameters:
-    ///   - isSampled: only the first event is tried now.
+    ///   - isSampled: only the first piece is tried now.
     ///   - aside: why the pieces wait beside the others, as the batch did.
     mutating func split(
-        _ batch: TrackedBatch, _ answer: Answer, _ failure: Failure, isSampled: Bool = false,
+        _ batch: TrackedBatch, _ answer: Answer, _ failure: Failure, into pieces: [Int], isSampled: Bool = false,
         aside: TrackedBatch.Aside? = nil
     ) {
         let (events, now) = (batch.header.events, answer.now)
-        answered(isProbe: answer.isProbe && hold?.doubt == nil, at: now)
-        let apps = Set(answer.apps).sorted()
-        let first = Set(options.order == .free ? apps.prefix(apps.count / 2) : [])
-        let fates = (0..<events).map { place in
-            let isFirst = first.isEmpty ? place < (isSampled ? 1 : events / 2) : first.contains(answer.apps[place])
-            return Settlement.Disposition.again(group: isFirst ? 0 : 1)
-        }
-        let children = (0..<2).map { number in
+        let numbers = Set(pieces).sorted()
+        let children = numbers.map { number in
             var piece = batch.piece(number, notBefore: now.boot)
-            let mine = apps.filter { first.isEmpty || first.contains($0) == (number == 0) }
-            piece.app = mine.count == 1 && mine != [""] ? mine[0] : nil
+            let mine = Set(zip(answer.apps, pieces).lazy.filter { $0.1 == number }.map(\.0))
+            piece.app = mine.count == 1 && mine != [""] ? mine.first : nil
             piece.aside = aside
             piece.rejectedAt = now.boot
-            if isSampled, number == 1 { setAside(&piece, events: events - 1, failure, at: now) }
+            if isSampled, number == numbers.last { setAside(&piece, events: events - 1, failure, at: now) }
             return piece
         }
-        effects.append(.note(name, .split(batch.header.id, events: events, into: 2, failure)))
-        settle(answer.number, Settlement(batch, fates), children: children)
+        effects.append(.note(name, .split(batch.header.id, events: events, into: numbers.count, failure)))
+        settle(answer.number, Settlement(batch, pieces.map { .again(group: $0) }), children: children)
     }
 }

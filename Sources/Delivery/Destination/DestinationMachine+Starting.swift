@@ -32,6 +32,7 @@ extension DestinationMachine {
         if case .until(let again) = offline, again <= now.boot { offline = nil }
         if let at = storeRetryAt, at <= now.boot { storeRetryAt = nil }
         if let at = startNotBefore, at <= now.boot { startNotBefore = nil }
+        forgetSuspects(at: now.boot)
         rateRetryAt = nil
         for priority in Priority.inOrder {
             if let until = laneStates[priority].takenUntil, until <= now.boot {
@@ -103,6 +104,7 @@ extension DestinationMachine {
             let isOne = options.order == .free ? hold?.doubt?.isAnnounced == true : oldest(priority) != nil
             let most = isProbe && isOne && !takesFree ? 1 : nil
             effects.append(.leaseNext(id, request(priority, atMost: most, takesFree: takesFree, at: now)))
+            if !takesFree, looks(at: now) { lookAt = nil }
         }
     }
 
@@ -121,6 +123,7 @@ extension DestinationMachine {
         (request.urgentBefore, request.urgentFor) = (urgent?.before, urgent?.deadline)
         (request.inOrder, request.except) = (options.order != .free, known)
         if suspectsFree { request.free = takesFree ? .newest : .none }
+        if !takesFree, looks(at: now) { request.notOf = asked }
         return request
     }
 
@@ -134,6 +137,7 @@ extension DestinationMachine {
             return next.point
         }
         next.take(storeRetryAt)
+        next.take(lookAt)
         next.take(planned(gate, at: now))
         guard hold == nil, breaker == nil else { return next.point }
         next.take(startNotBefore)

@@ -133,6 +133,10 @@ struct DestinationMachine: Sendable {
     var tookAt: BootInstant?
     /// Whether a piece of what was rejected is next, before what was not.
     var prefersPieces = false
+    /// Apps with whose events requests failed, while those of others may be taken.
+    var suspects: [String: Suspect] = [:]
+    /// When what waits is looked through for events of an app that was not asked yet.
+    var lookAt: BootInstant?
     /// Attempts that failed since the last one that went through, and were logged.
     var failuresInARow = 0
     /// Since when it fails, or asks to be tried again later, and has taken nothing: then one request at a time is on its way.
@@ -211,6 +215,7 @@ struct DestinationMachine: Sendable {
         }
         if old.fingerprint != new.fingerprint {
             hasAcknowledgedWithSettings = false
+            suspects = [:]
             rejections = RejectionWindow()
             resetRetries(at: now)
         }
@@ -245,6 +250,7 @@ struct DestinationMachine: Sendable {
         liftHold(at: now.boot)
         resetRetries(at: now)
         rejections.forgive()
+        suspects = [:]
         for id in tracked.keys { tracked[id]?.notBefore = now.boot }
     }
 

@@ -37,7 +37,7 @@ extension DeliveryDriver {
                 continue
             }
             batches[id] = leased.batches[place]
-            handleSoon(.leased(id, .batch(leased.batches[place].header)))
+            handleSoon(.leased(id, .batch(leased.batches[place].header), apps: await apps(of: leased.batches[place])))
         }
     }
 
@@ -47,10 +47,12 @@ extension DeliveryDriver {
 
     func leaseAgain(_ id: AttemptID, _ known: BatchID) async {
         let result: LeaseResult
+        var apps: [String] = []
         do {
             if let batch = try await store.lease(known, for: id.destination) {
                 batches[id] = batch
                 result = .batch(batch.header)
+                apps = await self.apps(of: batch)
             } else {
                 result = .none
             }
@@ -58,7 +60,12 @@ extension DeliveryDriver {
             result = .failed
             noteFailedLease(id, error)
         }
-        handleSoon(.leased(id, result))
+        handleSoon(.leased(id, result, apps: apps))
+    }
+
+    /// Whose a leased batch's events are, if delivery has to know before it is sent.
+    private func apps(of batch: Batch) async -> [String] {
+        machine.asksWhose(nil, of: batch.header.destination) ? await store.apps(of: batch.header.id) : []
     }
 
     func settle(_ id: AttemptID, _ settlement: Settlement) async {

@@ -199,7 +199,7 @@ public actor DeliveryDriver: LoopActor {
         for input in taken {
             switch input {
             // Refused at the last moment (paused meanwhile): it was given back.
-            case .leased(let id, _) where !machine.holdsBatch(id): batches[id] = nil
+            case .leased(let id, _, _) where !machine.holdsBatch(id): batches[id] = nil
             case .sent(let id, _, _): batches[id] = nil
             default: break
             }

@@ -96,8 +96,7 @@ extension QueueStore {
         var apps: [String] = []
         do throws(QueueError) {
             for row in state.held[id]?.rows ?? [] {
-                let holders = try file?.holding(of: row.chunk)?.holders ?? ChunkHolders()
-                apps += holders.names(of: row.first..<row.first + row.events)
+                apps += try file?.holders(of: row) ?? []
             }
         } catch {
             // They count as nobody's; the next transaction meets the same failure and handles it.

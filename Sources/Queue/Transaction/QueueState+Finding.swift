@@ -29,20 +29,23 @@ extension QueueState {
         _ lane: Int, _ request: LeaseRequest, urgentBefore: Timestamp?, _ file: QueueFile
     ) throws(QueueError) -> Candidate {
         // How far it looks over what it does not take: for urgent events among others, and past batches formed before.
-        var budget = urgentBefore == nil ? 256 : 4_096
+        var budget = urgentBefore == nil && request.notOf.isEmpty ? 256 : 4_096
         var rows: [DeliveryRow] = []
         var events = 0
         var bytes = 0
         var result = Candidate.nothing
         var cursor: Int64?
         let start = figures.lanes[lane]
-        try file.walk(start.key, from: start.cursor) { row in
+        try file.walk(start.key, from: start.cursor) { row throws(QueueError) in
             if let id = row.batch, held[id] != nil { return true }
             if cursor == nil { cursor = row.chunk }
             budget -= 1
             guard budget > 0 else { return false }
             if let urgentBefore, row.firstTime >= urgentBefore || !row.concerns(request.urgentFor) { return true }
             if row.isFormed { return true }
+            if !request.notOf.isEmpty, request.notOf.union([""]).isSuperset(of: try file.holders(of: row)) {
+                return true
+            }
             if let id = row.batch {
                 guard rows.isEmpty else { return !request.inOrder }
                 let fits = row.events <= request.maxEvents && (row.bytes <= request.maxBytes || row.events == 1)
