@@ -4,6 +4,7 @@ internal import Events
 internal import Logs
 internal import Model
 internal import Outputs
+internal import Queue
 
 extension AgentService {
     /// One sender for each destination; throws `configuration` for settings that cannot be: then nothing has changed.
@@ -27,11 +28,15 @@ extension AgentService {
                 throw error as? AgentError ?? AgentError(.configuration, "destination \(name): \(error)")
             }
             certificates[name] = output.firstCertificates
-            senders[name] = MeasuredSender(name: name, output: output, figures: sending, time: time)
+            senders[name] = MeasuredSender(
+                name: name, output: output, figures: sending, time: time, log: log,
+                apps: { [weak self] in await self?.apps(of: $0) ?? [] })
         }
         sending.setCertificates(certificates)
         return senders
     }
+
+    private func apps(of batch: BatchID) async -> [String] { await parts?.queue.apps(of: batch) ?? [] }
 
     private func makeOutput(
         _ destination: DestinationSettings, of settings: Settings

@@ -162,6 +162,10 @@ package struct MetricTable: Sendable {
         "delivery_values_left_out",
         "Values of acknowledged events that the format has no place for or had to change, since the start.", destination
     )
+    package let unexpectedRepeats = counter(
+        "delivery_unexpected_repeats",
+        "Events that a destination took for repeats, though they were never sent before, since the start: acknowledged.",
+        destination)
     package let templateFallbacks = counter(
         "delivery_template_fallbacks",
         "Events that lacked a value for a template (none), or had one beyond template_values (other), each time that they were"

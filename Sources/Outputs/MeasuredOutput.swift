@@ -23,8 +23,16 @@ extension MeasuredOutput {
     /// One attempt, with what it took: one call to the output's actor.
     package func sendMeasured(_ batch: Batch) async -> (outcome: Outcome, measures: OutputMeasures) {
         let outcome = await send(batch)
-        defer { (measures.sentBytes, measures.leftOutValues, measures.templates) = (0, 0, .init()) }
+        defer {
+            (measures.sentBytes, measures.leftOutValues, measures.templates, measures.repeats) = (0, 0, .init(), [:])
+        }
         return (outcome, measures)
+    }
+
+    /// Notes that a destination knows events of a batch by their ids already, if the batch was never sent before: it has others'.
+    func note(repeats places: [Int], of batch: Batch) {
+        guard !batch.mayHaveBeenSent, !places.isEmpty else { return }
+        measures.repeats[batch.header.id, default: []] += places
     }
 }
 
@@ -35,6 +43,8 @@ package struct OutputMeasures: Sendable {
     package var leftOutValues = 0
     /// How many events had no values of their own for a template.
     package var templates = EventTemplates.Counts()
+    /// Places of events that were taken for repeats, though their batch was never sent before.
+    package var repeats: [BatchID: [Int]] = [:]
     /// When certificates expire, as of the last look.
     package var certificates = OutputCertificates()
 

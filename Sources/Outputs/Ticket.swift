@@ -11,6 +11,8 @@ struct TicketReport: Sendable {
     var refusal: Outcome?
     /// Whether a message may be stored that no acknowledgement came for.
     var mayBeStored = false
+    /// The places of those that were taken for repeats.
+    var repeats: [Int] = []
     /// What came back for a question.
     var answer: [UInt8]?
 }

@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Logs
 internal import Metrics
 internal import Model
 internal import Outputs
@@ -9,6 +10,8 @@ final class SendingFigures: MetricCollector {
     fileprivate let durations = HistogramSet(\.attemptSeconds)
     fileprivate let bytes = CounterSet(\.sentBytes)
     fileprivate let leftOut = CounterSet(\.valuesLeftOut)
+    fileprivate let repeats = CounterSet(\.unexpectedRepeats)
+    private let warned = Mutex<[DestinationName: (at: BootInstant, unsaid: Int)]>([:])
     let templates = CounterSet(\.templateFallbacks)
     private let certificates = Mutex<[DestinationName: OutputCertificates]>([:])
 
@@ -27,8 +30,21 @@ final class SendingFigures: MetricCollector {
         certificates.withLock { if $0[name] != nil { $0[name] = measures.certificates } }
     }
 
+    /// Counts events that a destination took for repeats of others, and gives how many the log does not know of, once an hour.
+    func noteRepeats(_ name: DestinationName, _ events: Int, at now: BootInstant) -> Int? {
+        repeats.add([name.text], events)
+        return warned.withLock { warned in
+            let unsaid = (warned[name]?.unsaid ?? 0) + events
+            let isDue = warned[name].map { now - $0.at >= .seconds(3600) } ?? true
+            warned[name] = (isDue ? now : warned[name]?.at ?? now, isDue ? 0 : unsaid)
+            return isDue ? unsaid : nil
+        }
+    }
+
     func collect(into exposition: inout Exposition) {
-        for set: any MetricCollector in [durations, bytes, leftOut, templates] { set.collect(into: &exposition) }
+        for set: any MetricCollector in [durations, bytes, leftOut, repeats, templates] {
+            set.collect(into: &exposition)
+        }
         for (name, known) in certificates.withLock({ $0 }).sorted(by: { $0.key.text < $1.key.text }) {
             let ends = [("ca", known.authorityExpiry), ("client", known.ownExpiry), ("server", known.serverExpiry)]
             for (kind, end) in ends {
@@ -44,6 +60,9 @@ struct MeasuredSender: BatchSender {
     let output: any MeasuredOutput
     let figures: SendingFigures
     let time: any TimeSource
+    let log: Log
+    /// Whose the events of a batch in flight are.
+    let apps: @Sendable (BatchID) async -> [String]
 
     var followsFiles: Bool { output.followsFiles }
 
@@ -53,6 +72,14 @@ struct MeasuredSender: BatchSender {
         let start = time.bootTime
         let end = await output.sendMeasured(batch)
         figures.note(name, time.bootTime - start, end.measures)
+        for (id, places) in end.measures.repeats {
+            guard let events = figures.noteRepeats(name, places.count, at: time.bootTime) else { continue }
+            let apps = await apps(id)
+            let names = Set(places.compactMap { apps.indices.contains($0) ? apps[$0] : nil }).sorted().prefix(3)
+            log.warning(
+                "the destination took new events for repeats: it has others under their ids, and did not store them",
+                ["destination": name, "app": names.joined(separator: ","), "events": events])
+        }
         return end.outcome
     }
 }

@@ -41,6 +41,9 @@ package protocol BatchEncoder: Sendable {
     /// - Throws: `OutputError` with code `badBatch` when they cannot be put into this format.
     func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8]
 
+    /// The places of events that, by an answer of success, the receiver had already.
+    func repeats(inAnswer answer: HTTPAnswer) -> [Int]
+
     /// What is to be asked before a batch that went to `url` and was answered so counts as acknowledged; nil: nothing.
     func confirmation(ofAnswer answer: HTTPAnswer, url: String) -> Confirmation?
 
@@ -76,6 +79,8 @@ extension BatchEncoder {
     package var templates: EventTemplates? { nil }
 
     package func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int { 0 }
+
+    package func repeats(inAnswer answer: HTTPAnswer) -> [Int] { [] }
 
     package func confirmation(ofAnswer answer: HTTPAnswer, url: String) -> Confirmation? { nil }
 

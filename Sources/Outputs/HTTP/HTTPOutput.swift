@@ -194,6 +194,10 @@ public actor HTTPOutput: MeasuredOutput {
                 () throws(OutputError) in try builder.lines(of: batch)
             }
             if case .held(let failure) = outcome, answer.status == 401 || answer.status == 403,
+            switch outcome {
+            case .acknowledged, .partial: note(repeats: encoder.repeats(inAnswer: answer), of: batch)
+            default: break
+            }
                 authorizer?.renewRefused(request, isOver: false, at: time.bootTime) == true
             {
                 return .retry(failure)

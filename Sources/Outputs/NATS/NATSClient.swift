@@ -166,10 +166,12 @@ actor NATSClient: LoopActor {
             ticket.answer = payload
             ticket.settle(index, .acknowledged)
         } else {
-            ticket.settle(
-                index,
-                NATSAnswer.outcome(
-                    headers: headers, payload: payload, wireBytes: message.size, subject: settings.nats.subject.text))
+            let outcome = NATSAnswer.outcome(
+                headers: headers, payload: payload, wireBytes: message.size, subject: settings.nats.subject.text)
+            if outcome == .acknowledged, JSONSlice(payload[...])?["duplicate"]?.boolean == true {
+                ticket.repeats.append(index)
+            }
+            ticket.settle(index, outcome)
         }
         pump(ticket)
     }

@@ -83,6 +83,11 @@ public actor NATSOutput: MeasuredOutput {
         warnOfRepeats(batch.header)
         let report = await client.publish(messages)
         measures.sentBytes += report.sentBytes
+        let all = Array(0..<batch.header.events)
+        note(
+            repeats: report.repeats.flatMap { place in
+                parts.map { $0[place].events.isEmpty ? all : $0[place].events } ?? [place]
+            }, of: batch)
         if let expiry = await client.serverExpiry { measures.certificates.serverExpiry = expiry }
         let outcome =
             report.refusal ?? parts.map { Outcome(ofParts: Array(zip($0.map(\.events), report.outcomes))) }

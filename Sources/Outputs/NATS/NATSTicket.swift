@@ -23,11 +23,14 @@ final class NATSTicket: Ticket<NATSMessage> {
     /// What came back for a question.
     var answer: [UInt8]?
 
+    /// Those that the stream took for repeats.
+    var repeats: [Int] = []
+
     override func report(or rest: Outcome?) -> TicketReport {
         var report = super.report(or: rest)
         report.refusal = link == nil ? rest : nil
         report.mayBeStored = !awaited.isEmpty
-        report.answer = answer
+        (report.answer, report.repeats) = (answer, repeats)
         return report
     }
 }

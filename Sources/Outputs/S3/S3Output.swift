@@ -90,7 +90,12 @@ public actor S3Output: MeasuredOutput {
             let (result, outcome) = await upload(body, compression, to: url)
             guard case .answered(let answer) = result, answer.status == 412, let size = try await storedSize(at: url),
                 size != body.count
-            else { return outcome }
+            else {
+                if case .answered(let answer) = result, answer.status == 412 {
+                    note(repeats: Array(0..<batch.header.events), of: batch)
+                }
+                return outcome
+            }
             // Nothing else has this batch's key: the object is a part of the batch, or another program's.
             log.warning(
                 "an object of another size has a batch's key, and is replaced",

@@ -139,7 +139,13 @@ struct ElasticsearchTests {
         }
         defer { peer.stop() }
         let output = try bench.output(to: peer.url, format: encoder)
-        #expect(await output.send(try Sample.batch(events)) == .acknowledged)
+        let batch = try Sample.batch(events)
+        #expect(await output.send(batch) == .acknowledged)
+        // Others have the ids of a batch that was never sent; one that was sent before has them itself.
+        #expect(await output.measures.repeats == [batch.header.id: Array(0..<events)])
+        let again = Batch(header: batch.header, parts: batch.parts, mayHaveBeenSent: true)
+        #expect(await output.sendMeasured(again).measures.repeats[batch.header.id]?.count == events)
+        #expect(await output.measures.repeats.isEmpty)
     }
 
     @Test("an answer longer than the agent reads splits the batch; a piece is judged, long reason and all")

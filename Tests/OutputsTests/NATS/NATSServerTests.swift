@@ -204,8 +204,10 @@ struct NATSServerTests {
         // It takes connections, by the kernel, and says nothing.
         #expect(retried(await output.send(batch))?.kind == .timeout)
         server.signal(SIGCONT)
+        #expect(await output.measures.repeats.isEmpty)
         #expect(await deliver(batch, output))
         #expect(try reader.count() == 2)
+        #expect(await output.measures.repeats == [batch.header.id: [0, 1, 2, 3, 4]])
         #expect(!bench.log.messages.contains { $0.text.contains("duplicate window") })
     }
 

@@ -77,6 +77,12 @@ package struct ElasticsearchEncoder: BatchEncoder {
         return isOpen ? held ?? Outcome(of: outcomes) : Outcome(of: outcomes)
     }
 
+    package func repeats(inAnswer answer: HTTPAnswer) -> [Int] {
+        guard let body = JSONSlice(answer.body[...]), body["errors"]?.boolean == true else { return [] }
+        let items = body["items"]?.elements ?? []
+        return items.indices.filter { items[$0].members?.first?.value["status"]?.integer == 409 }
+    }
+
     /// What happened to one event, by the table of statuses: `{"create": {"status": 400, "error": {"type": …, "reason": …}}}`.
     private func outcome(of item: JSONSlice, hasErrors: Bool) -> Outcome {
         let result = item.members?.first?.value
