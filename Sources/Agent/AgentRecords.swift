@@ -125,10 +125,18 @@ struct AgentRecords: Sendable {
         if store == .quarantine, let rereader {
             purged = try await rereader.inTurn { [queue] in try await queue.purge(store, selection) }
         } else {
-            purged = try await queue.purge(store, selection)
+            purged = try await purgeNamed(store, selection)
         }
         if purged > 0 { log?.warning("removed by command", ["from": store.rawValue, "count": purged]) }
         return purged
+    }
+
+    private func purgeNamed(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
+        do throws(QueueError) {
+            return try await queue.purge(store, selection)
+        } catch  where error.code == .misuse {
+            throw ControlRefusal(409, "in_one_batch", error.message)
+        }
     }
 
     /// Lets what is queued for one destination wait for another instead.

@@ -260,6 +260,29 @@ struct QueueRecordsTests {
         await store.close()
     }
 
+    @Test("purging an entry that is in one batch with others removes none of them; the batch's id names all")
+    func purgeOfABatch() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        for _ in 0..<3 { _ = try await store.store(maker.commit(20)) }
+        let batch = try #require(try await store.leaseNext(request()))
+        #expect(batch.header.events == 50)
+        await store.release(batch.header.id)
+        var selection = RecordSelection()
+        for ids in [["main/1.0"], ["main/1.0", "main/2.0"], ["main/3.10", "main/3.0"]] {
+            selection.ids = ids
+            await #expect(throws: QueueError.self) { _ = try await store.purge(.queue, selection) }
+            #expect(store.snapshot.lane("main", .normal)?.ledger.queued == 60)
+        }
+        selection.ids = ["main/3.10"]
+        #expect(try await store.purge(.queue, selection) == 10)
+        selection.ids = ["main/1.0", "main/2.0", "main/3.0"]
+        #expect(try await store.purge(.queue, selection) == 50)
+        #expect(store.snapshot.lane("main", .normal)?.ledger.balances == true)
+        await store.close()
+    }
+
     @Test("purging discards what is chosen, and leaves what is in flight")
     func purge() async throws {
         let fixture = try QueueFixture()

@@ -9,7 +9,7 @@ private struct QueuedRecord: StoredRecord {
 
     var place: String { "\(lane).\(row.chunk).\(row.first)" }
 
-    private func id(_ state: QueueState) -> String { "\(state.figures.lanes[lane].name)/\(row.chunk).\(row.first)" }
+    func id(_ state: QueueState) -> String { "\(state.figures.lanes[lane].name)/\(row.chunk).\(row.first)" }
 
     /// Whether its own id or that of its batch is one of these.
     func isNamed(in ids: Set<String>, _ state: QueueState) -> Bool {
@@ -65,13 +65,31 @@ extension QueueStore {
             }
             return total
         }
-        for id in ids {
-            total += try await write { transaction throws(QueueError) in
-                guard let (lane, rows) = try transaction.state.rows(id, transaction.file) else { return 0 }
-                return try transaction.discard(rows, lane, "purged")
+        // All or none: what was asked for and refused must not be gone in part.
+        return try await write { transaction throws(QueueError) in
+            for id in ids { try transaction.checkWhole(id, Set(ids)) }
+            var total = 0
+            for id in ids {
+                guard let (lane, rows) = try transaction.state.rows(id, transaction.file) else { continue }
+                total += try transaction.discard(rows, lane, "purged")
             }
+            return total
         }
-        return total
+    }
+}
+
+extension Transaction {
+    /// Throws where others that nobody named are in one batch with an entry: they would go with it.
+    fileprivate func checkWhole(_ id: String, _ ids: Set<String>) throws(QueueError) {
+        guard let (lane, rows) = try state.rows(id, file), let row = rows.first else { return }
+        let others = try file.members(with: row).map { QueuedRecord(lane: lane, row: $0) }
+            .filter { !$0.isNamed(in: ids, state) }
+        guard let first = others.first, let batch = row.batch else { return }
+        let events = others.reduce(0) { $0 + $1.row.events }
+        throw QueueError(
+            .misuse,
+            "\(id) is in one batch with \(others.count) others (\(first.id(state)) …, \(events) events): "
+                + "to remove all of it, name the batch: \(batch)")
     }
 }
 

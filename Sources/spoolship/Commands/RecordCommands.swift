@@ -79,7 +79,9 @@ extension Command {
         commands.append(
             Command(
                 name: "\(word) purge", summary: "removes them \(purge)", arguments: "[ID]…", argumentCount: 0...1000,
-                details: "Without ids and filters: all of them.\n\n\(access)", options: filters + [.yes]
+                details: "Without ids and filters: all of them."
+                    + (store == .queue ? " An entry in one batch with others goes only with them: name the batch." : "")
+                    + "\n\n\(access)", options: filters + [.yes]
             ) { invocation in
                 let isAll = invocation.arguments.isEmpty && invocation.filterQuery(filters).isEmpty
                 try invocation.confirm(isAll ? "everything in \(word) will be removed" : "they will be removed")
