@@ -80,6 +80,8 @@ public struct Batch: Sendable {
     public let parts: [Part]
     /// Whether it was perhaps attempted before, by this process or an earlier one, perhaps with other settings.
     package var mayHaveBeenSent: Bool
+    /// Whether ages tell anything: not while the time of day is perhaps wrong.
+    package var isClockTrusted = true
 
     package init(header: BatchHeader, parts: [Part], mayHaveBeenSent: Bool = false) {
         self.header = header

@@ -63,7 +63,7 @@ package protocol PiecewiseEncoder: BatchEncoder {
     /// Which events go into which request, as places in the batch: each in one, in their order.
     func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]]
 
-    /// Which events the format can never carry, and why: they are not sent, and become dead letters.
+    /// Which events the format can never carry because of their age, and why: they are not sent, and become dead letters.
     func refusals(_ lines: [UInt8], of header: BatchHeader, at now: Timestamp) throws(OutputError) -> [RejectedEvent]
 }
 

@@ -98,7 +98,8 @@ public actor HTTPOutput: MeasuredOutput {
         _ batch: Batch, by encoder: any PiecewiseEncoder
     ) async throws(OutputError) -> Outcome {
         let lines = try builder.lines(of: batch)
-        var rejected = try encoder.refusals(lines, of: batch.header, at: time.wallTime)
+        var rejected =
+            batch.isClockTrusted ? try encoder.refusals(lines, of: batch.header, at: time.wallTime) : []
         let refused = Set(rejected.map(\.index))
         let requests = try encoder.requests(lines).map { $0.filter { !refused.contains($0) } }.filter { !$0.isEmpty }
         var retry: [Int] = []
@@ -193,11 +194,11 @@ public actor HTTPOutput: MeasuredOutput {
             ) {
                 () throws(OutputError) in try builder.lines(of: batch)
             }
-            if case .held(let failure) = outcome, answer.status == 401 || answer.status == 403,
             switch outcome {
             case .acknowledged, .partial: note(repeats: encoder.repeats(inAnswer: answer), of: batch)
             default: break
             }
+            if case .held(let failure) = outcome, answer.status == 401 || answer.status == 403,
                 authorizer?.renewRefused(request, isOver: false, at: time.bootTime) == true
             {
                 return .retry(failure)

@@ -165,8 +165,9 @@ extension QueueState {
         let header = header(id, rows, lane)
         let held = HeldBatch(header: header, lane: lane, rows: rows, soleCost: sole, status: .leased)
         let mayHaveBeenSent = mayHaveBeenSent(rows[0], in: figures.lanes[lane])
-        return LoadedBatch(
-            batch: Batch(header: header, parts: parts, mayHaveBeenSent: mayHaveBeenSent), held: held, newest: newest)
+        var batch = Batch(header: header, parts: parts, mayHaveBeenSent: mayHaveBeenSent)
+        batch.isClockTrusted = environment.isClockTrusted()
+        return LoadedBatch(batch: batch, held: held, newest: newest)
     }
 
     func header(_ id: BatchID, _ rows: [DeliveryRow], _ lane: Int) -> BatchHeader {

@@ -106,6 +106,11 @@ struct GA4Tests {
         #expect(rejected.map(\.index) == [1, 3] && retry.isEmpty && rejected[0].failure.kind == .local)
         #expect(rejected[0].failure.message.contains("72 hours"))
         #expect(seen.all.count == 1 && !seen.last.contains("e262800") && seen.last.contains("e255600"))
+        // While the clock is perhaps wrong, an age says nothing.
+        var doubtful = batch(lines, 4)
+        doubtful.isClockTrusted = false
+        #expect(await output.send(doubtful) == .acknowledged)
+        #expect(seen.last.contains("e262800") && seen.last.contains("e324000"))
     }
 
     @Test("members beside the properties have a place in each format, and what has none is counted")
