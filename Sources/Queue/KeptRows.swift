@@ -121,7 +121,7 @@ struct DeadLetter: KeptRecord {
     let excerpt: String
     let event: [UInt8]
     let app: String
-    /// Who else was to get it, by number: `,-1,-3`.
+    /// Who else was to get it, by number: `,-1,-3`; `?` where an older version has not noted it.
     let others: String
 
     init(_ row: Statement) {

@@ -170,7 +170,7 @@ CREATE TABLE dead_letter (
     excerpt TEXT NOT NULL,        -- the beginning of the destination's answer
     event BLOB NOT NULL,          -- the line, with its line feed
     app TEXT NOT NULL DEFAULT '', -- whose it is; empty: nobody knows
-    also_for TEXT NOT NULL DEFAULT '' -- who else was to get it, as in chunk.wanted_by: ,-1,-3
+    also_for TEXT NOT NULL DEFAULT '?' -- who else was to get it, as in chunk.wanted_by: ,-1,-3
 ) STRICT;
 
 -- The oldest of an app.

@@ -70,6 +70,22 @@ struct QueueMigrationTests {
         #expect(store.snapshot.storedBytes == 0)
     }
 
+    @Test("what was rejected before the upgrade stays when it is moved: anybody may have got it", arguments: 4...8)
+    func movedAfterUpgrade(_ version: Int) async throws {
+        let fixture = try QueueFixture()
+        #expect(mkdir(fixture.options.stateDirectory, 0o700) == 0)
+        try copyFixture("queue-schema-\(version).sqlite", to: "\(fixture.options.stateDirectory)/queue.sqlite")
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        let old = try Database(path: path, vfs: nil)
+        try old.execute("INSERT INTO destination (name) VALUES ('backup')")
+        old.close()
+        let store = try fixture.open { $0.destinations = ["main", "backup"] }
+        _ = try await store.purge(.queue)
+        #expect(try await store.retryDeadLetters() == 3)
+        #expect(try await store.move("main", to: "backup") == MovedEvents(moved: 0, kept: 3))
+        await store.close()
+    }
+
     @Test("an upgraded database has the tables of a new one", arguments: [1, 2, 3, 4, 5, 6, 7, 8])
     func upgradedIsLikeNew(_ version: Int) async throws {
         let old = try QueueFixture()

@@ -81,8 +81,8 @@ enum Migrations {
             """
         ),
         (
-            // Who else was to get a rejected event: what is retried and then moved must not reach anybody twice.
-            from: 8, sql: "ALTER TABLE dead_letter ADD COLUMN also_for TEXT NOT NULL DEFAULT ''"
+            // Who else was to get a rejected event: what is retried and then moved must not reach anybody twice. `?`: nobody knows.
+            from: 8, sql: "ALTER TABLE dead_letter ADD COLUMN also_for TEXT NOT NULL DEFAULT '?'"
         ),
     ]
 

@@ -162,7 +162,9 @@ extension Transaction {
         guard state.figures.totals.stored + chunk.cost <= state.effectiveCap else {
             throw QueueError(.full, "the queue has no room for dead letters; send or purge first")
         }
-        try insert(chunk, others: first.others)
+        // Anybody may have got what an older version has rejected.
+        let all = Set(state.figures.lanes.map(\.destination)).subtracting([first.lane.destination])
+        try insert(chunk, others: first.others == "?" ? all.sorted().map { ",-\($0)" }.joined() : first.others)
         // They were accepted before: once is enough.
         state.figures.totals.intake.accepted -= letters.count
         state.figures.lanes[lane].ledger.accepted -= letters.count
