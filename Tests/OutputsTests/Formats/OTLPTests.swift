@@ -7,6 +7,15 @@ import Testing
 
 @Suite("Format otlp")
 struct OTLPTests {
+    @Test("a whole number beyond 64 bits is sent as text: no digit of it changes")
+    func largeNumbers() throws {
+        let line = #"{"msg":"a","order":12345678901234567891,"least":-9223372036854775808,"ratio":1e3}"# + "\n"
+        let body = try encoded(OTLPEncoder(.json), line)
+        #expect(body.contains(#"{"key":"order","value":{"stringValue":"12345678901234567891"}}"#))
+        #expect(body.contains(#"{"key":"least","value":{"intValue":"-9223372036854775808"}}"#))
+        #expect(body.contains(#"{"key":"ratio","value":{"doubleValue":1000.0}}"#))
+    }
+
     @Test("JSON: a resource for each source, a record for each event, values typed")
     func json() throws {
         let text = try encoded(OTLPEncoder(.json, version: "1.2"))

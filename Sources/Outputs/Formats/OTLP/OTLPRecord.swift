@@ -30,7 +30,10 @@ extension OTLPMessage {
         case .string: return .text(json.string ?? "")
         case .number:
             if let integer = json.integer { return OTLPMessage((3, "intValue", .integer(integer))) }
-            guard let double = json.double, double.isFinite else { return .text(json.text) }
+            // A whole number beyond 64 bits would be rounded.
+            guard let double = json.double, double.isFinite, json.text.contains(where: { ".eE".contains($0) }) else {
+                return .text(json.text)
+            }
             return OTLPMessage((4, "doubleValue", .double(double)))
         case .array where depth > 0:
             let values = (json.elements ?? []).map { value($0, depth: depth - 1) }
