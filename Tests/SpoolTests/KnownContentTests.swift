@@ -22,6 +22,17 @@ struct KnownContentTests {
         #expect(FileName("z.json").stem == FileName("z.json"))
     }
 
+    @Test("of a file that changed before anything of it was taken nothing is looked at: it is read from its start")
+    func changedBeforeItWasRead() {
+        let nothing = KnownContent(
+            fingerprint: .empty, place: .start, marks: [], carrier: nil, isCutOff: false, origin: FileName("x.log"),
+            isOfOtherName: false)
+        let inquiry = Inquiry(
+            aboutChanged: true, head: Array("line\n".utf8), size: 5000, .quiet, of: [], twins: [], contents: [nothing])
+        if case .answer(.new) = inquiry.next { return }
+        Issue.record("it asks for something")
+    }
+
     @Test("fault03: the beginning of a torn line is no copy's mark: files that begin with it are read whole")
     func fault03_tornLinesAreNoFingerprint() async throws {
         let spool = try SpoolHarness()

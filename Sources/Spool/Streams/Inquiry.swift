@@ -131,7 +131,7 @@ struct Inquiry {
     private func places(of content: KnownContent) -> [Int64] {
         let marks = content.marks.map(\.offset).filter { $0 > 0 }
         guard let size else { return marks + [content.place.offset] }
-        if isChanged { return (marks + [content.place.offset]).filter { $0 <= size } }
+        if isChanged { return (marks + [content.place.offset]).filter { $0 > 0 && $0 <= size } }
         guard content.place.offset > size else { return [content.place.offset] }
         return marks.last { $0 <= size }.map { [$0, size] } ?? []
     }
