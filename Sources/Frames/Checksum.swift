@@ -11,11 +11,7 @@ public func crc32(_ bytes: UnsafeRawBufferPointer, from initial: UInt32 = 0) -> 
     return cgzip_crc32(initial, base, bytes.count)
 }
 
-/// The CRC-32 of iSCSI without its last inversion, twice as fast: what follows is summed from where it was left.
-///
-/// - Parameters:
-///   - bytes: what is summed; less than 2 GiB.
-///   - initial: the sum of what came before; all ones at the beginning.
+/// The CRC-32 of iSCSI without its last inversion, twice as fast, of less than 2 GiB; `initial` is the sum of what came before.
 public func crc32c(_ bytes: UnsafeRawBufferPointer, from initial: UInt32 = .max) -> UInt32 {
     guard let base = bytes.baseAddress else { return initial }
     return cgzip_crc32c(initial, base, bytes.count)

@@ -76,6 +76,10 @@ public struct SpoolFigures: Sendable, Equatable {
     public var passedOver = 0
     /// Some of them, for people.
     public var passedOverNames: [String] = []
+    /// Files that are never opened, as far as they are remembered.
+    public var refusedFiles = 0
+    /// Some of them and why, for people: of whoever has fewest first.
+    public var refusedNames: [String] = []
     /// Set when fewer files are held open than the options say, because the process may not open more.
     public var loweredOpenFiles: LoweredLimit?
 
@@ -124,7 +128,8 @@ public struct SpoolFigures: Sendable, Equatable {
         for place in [
             \SpoolFigures.directories, \.polledDirectories, \.appendFiles, \.crowdedDirectories, \.openFiles,
             \.waitingDropFiles, \.inaccessible,
-            \.passedOver, \.dropFilesRead, \.appendFilesRead, \.filesRemoved, \.rotations, \.truncations,
+            \.passedOver, \.refusedFiles, \.dropFilesRead, \.appendFilesRead, \.filesRemoved, \.rotations,
+            \.truncations,
             \.linesTooLong,
             \.commits, \.overflows, \.leaseWaits, \.errors,
         ] { sum[keyPath: place] += other[keyPath: place] }
@@ -134,6 +139,7 @@ public struct SpoolFigures: Sendable, Equatable {
         sum.oldestUnread = [oldestUnread, other.oldestUnread].compactMap { $0 }.min()
         sum.isHeldBack = isHeldBack || other.isHeldBack
         sum.complaints = Array((complaints + other.complaints).prefix(16))
+        sum.refusedNames = Array((refusedNames + other.refusedNames).prefix(8))
         sum.secondTries.merge(other.secondTries, uniquingKeysWith: +)
         sum.refused.merge(other.refused, uniquingKeysWith: +)
         sum.pollReason = pollReason ?? other.pollReason

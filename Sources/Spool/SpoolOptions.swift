@@ -39,6 +39,8 @@ public struct SpoolOptions: Sendable, Equatable {
     public var own: [String] = []
     /// All places, none of which may meet another, and what each is where its root leads.
     public var places: [ReadPlace: ReadPlace] = [:]
+    /// Apps whose events come from elsewhere: nobody writes as one of them through `incoming/`.
+    public var appsElsewhere: Set<String> = []
     /// What the lines of append files are wrapped in; nil, the default, where each is a record.
     public var format: LineFormat?
     /// Whether lines of text that follow each other are handed over together (`TextHandling.blocks`). Default false.

@@ -2,6 +2,7 @@ import EventLoops
 import Glibc
 import Logs
 import Model
+import Synchronization
 @testable import Spool
 import TestKit
 import Testing
@@ -222,25 +223,108 @@ struct BoundsTests {
         #expect(places.count == 2 && places.allSatisfy { $0 < 2000 })
     }
 
+    @Test("a thousand links of one user do not hide that another's file is refused, and none is counted twice")
+    func refusalsOfAll() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("incoming")
+        let most = HeldPaths<SpoolRefusal>.most
+        for number in 0..<(most + 100) {
+            let path = "\(spool.path)/incoming/l\(number).jsonl"
+            #expect(symlink("/etc/passwd", path) == 0 && lchown(path, 1001, 1001) == 0)
+        }
+        // Listed again and again.
+        let reader = try await spool.start {
+            $0.isWatching = false
+            $0.pollInterval = .milliseconds(20)
+        }
+        await spool.until("there are as many as are told") { reader.figures.refusedFiles == most }
+        spool.write("{\"n\":1}", to: "incoming/.new")
+        #expect(chown("\(spool.path)/incoming/.new", 1002, 1002) == 0)
+        #expect(link("\(spool.path)/incoming/.new", "\(spool.path)/keep") == 0)
+        spool.rename("incoming/.new", to: "incoming/1002.1.json")
+        await spool.until("the other's is named first") {
+            reader.figures.refusedNames.first == "incoming/1002.1.json (hard_link)"
+        }
+        #expect(reader.figures.refusedFiles == most)
+        let commits = reader.figures.bytesRead
+        spool.write("{\"n\":7}\n", to: "seven.jsonl")
+        await spool.until("it is listed again") { reader.figures.bytesRead > commits }
+        #expect(reader.figures.refused == [.symbolicLink: most, .hardLink: 1])
+        spool.remove("keep")
+        await spool.until("it is read") { spool.queue.lines.count == 2 }
+        await spool.until("and no more refused") { !reader.figures.refusedNames.contains { $0.contains("1002") } }
+        await reader.stop()
+    }
+
+    @Test("31: a directory service that does not answer delays its own users' files only, and is named")
+    func silentDirectoryService() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("incoming")
+        spool.makeDirectory("honest")
+        let answers = Mutex(false)
+        let reader = try await spool.startAsking { owner in
+            while !answers.withLock({ $0 }) { usleep(10_000) }
+            return owner % 2 == 0 ? "late" : "uid-\(owner)"
+        }
+        for owner in [60_002, 60_003, 100_004, 100_005] as [UInt32] {
+            drop(Int(owner), of: owner, in: spool)
+            spool.write("{\"n\":-\(owner)}\n", to: "incoming/.\(owner)")
+            #expect(chown("\(spool.path)/incoming/.\(owner)", owner, owner) == 0)
+            spool.rename("incoming/.\(owner)", to: "incoming/\(owner).jsonl")
+        }
+        spool.write("{\"n\":1}\n", to: "honest/x.jsonl")
+        drop(2, of: 1, in: spool)
+        await spool.until("others' arrive") { spool.queue.lines.count == 2 }
+        await spool.until("it is named") {
+            reader.figures.complaints.contains { $0.advice.contains("the name of user 60002 cannot be found out") }
+        }
+        #expect(spool.queue.lines.sorted() == ["{\"n\":1}", "{\"n\":2}"])
+        answers.withLock { $0 = true }
+        await spool.until("all arrive") { spool.queue.lines.count == 10 }
+        await spool.until("all is well") { reader.figures.complaints.isEmpty }
+        let apps = Dictionary(grouping: spool.queue.with { $0.lines }, by: \.app).mapValues(\.count)
+        #expect(apps == ["honest": 1, "daemon": 1, "late": 4, "uid-60003": 2, "uid-100005": 2])
+        await reader.stop()
+    }
+
+    @Test("31: a user whose login name is an app's does not write as that app, but for the app's own user")
+    func loginNamesOfApps() async throws {
+        let spool = try SpoolHarness()
+        for name in ["incoming", "daemon", "bin"] { spool.makeDirectory(name) }
+        #expect(chown("\(spool.path)/bin", 2, 2) == 0)
+        let reader = try await spool.start { $0.appsElsewhere = ["sys"] }
+        for owner in 1...4 as ClosedRange<UInt32> { drop(Int(owner), of: owner, in: spool) }
+        await spool.until("all arrive") { spool.queue.lines.count == 4 }
+        let apps = Dictionary(uniqueKeysWithValues: spool.queue.with { $0.lines }.map { ($0.text, $0.app) })
+        #expect(apps == ["{\"n\":1}": "uid-1", "{\"n\":2}": "bin", "{\"n\":3}": "uid-3", "{\"n\":4}": "sync"])
+        await spool.until("it is said") { reader.figures.complaints.count == 2 }
+        #expect(reader.figures.complaints.first?.advice.contains("of the app uid-1") == true)
+        await reader.stop()
+    }
+
     @Test("a thousand complaints of one user do not hide another's")
     func complaintsOfAll() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("incoming")
         for path in ["", "/incoming"] { chmod("\(spool.path)\(path)", 0o777) }
         spool.loop.post { #expect(ThreadRights.giveUp()) }
-        for number in 0..<(Complaints.most + 100) { drop(number, of: 1001, in: spool, mode: 0o600) }
+        for number in 0..<(HeldPaths<SpoolComplaint>.most + 100) { drop(number, of: 1001, in: spool, mode: 0o600) }
         let reader = try await spool.start()
-        await spool.until("there are as many as are told") { reader.figures.inaccessible == Complaints.most }
+        await spool.until("there are as many as are told") {
+            reader.figures.inaccessible == HeldPaths<SpoolComplaint>.most
+        }
         drop(5000, of: 1002, in: spool, mode: 0o600)
         await spool.until("the other's is told") { reader.figures.complaints.contains { $0.owner == 1002 } }
         #expect(spool.log.messages.contains { $0.fields.contains { $0.value == "incoming/1002.5000.json" } })
-        #expect(reader.figures.inaccessible == Complaints.most)
+        #expect(reader.figures.inaccessible == HeldPaths<SpoolComplaint>.most)
         // What was not told is read as well when it may be.
-        for number in 0..<(Complaints.most + 100) { chmod("\(spool.path)/incoming/1001.\(number).json", 0o644) }
+        for number in 0..<(HeldPaths<SpoolComplaint>.most + 100) {
+            chmod("\(spool.path)/incoming/1001.\(number).json", 0o644)
+        }
         chmod("\(spool.path)/incoming/1002.5000.json", 0o644)
-        await spool.until("all is read") { spool.queue.lines.count == Complaints.most + 101 }
+        await spool.until("all is read") { spool.queue.lines.count == HeldPaths<SpoolComplaint>.most + 101 }
         await reader.stop()
-        #expect(Set(spool.queue.lines).count == Complaints.most + 101)
+        #expect(Set(spool.queue.lines).count == HeldPaths<SpoolComplaint>.most + 101)
     }
 }
 

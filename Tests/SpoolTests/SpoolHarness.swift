@@ -154,6 +154,20 @@ final class SpoolHarness: Sendable {
 
     /// A reader that has started, with short waits.
     func start(_ change: (inout SpoolOptions) -> Void = { _ in }) async throws -> SpoolReader {
+        let reader = try makeReader(change)
+        await reader.start()
+        return reader
+    }
+
+    /// - Parameter findUser: finds out users' names in place of the system.
+    func startAsking(_ findUser: @escaping @Sendable (UInt32) -> String) async throws -> SpoolReader {
+        let reader = try makeReader { _ in }
+        await reader.use(findUser)
+        await reader.start()
+        return reader
+    }
+
+    private func makeReader(_ change: (inout SpoolOptions) -> Void) throws -> SpoolReader {
         var options = SpoolOptions(directory: path)
         options.settleTime = .milliseconds(60)
         options.secondTry = .milliseconds(100)
@@ -162,10 +176,8 @@ final class SpoolHarness: Sendable {
         options.graceTime = .milliseconds(60)
         options.pollInterval = .milliseconds(30)
         change(&options)
-        let reader = try SpoolReader(
+        return try SpoolReader(
             options, start: queue.start, sink: KeepingSink(queue, on: loop), on: loop, log: Log(log))
-        await reader.start()
-        return reader
     }
 
     // MARK: Files
@@ -265,4 +277,8 @@ extension SpoolHarness {
         guard let status = try? FileSystem.status(descriptor) else { return [] }
         return (try? FileID(descriptor, status))?.bytes ?? []
     }
+}
+
+extension SpoolReader {
+    fileprivate func use(_ findUser: @escaping @Sendable (UInt32) -> String) { self.findUser = findUser }
 }

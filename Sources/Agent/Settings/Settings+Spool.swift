@@ -19,6 +19,7 @@ extension Settings {
                     retention: spool.archiveMaxAge == .zero ? nil : spool.archiveMaxAge,
                     mostBytes: spool.archiveMaxSize == 0 ? nil : Int64(spool.archiveMaxSize))
             }
+        options.appsElsewhere = Set(apps.filter { $0.value.read != nil || $0.value.journal == true }.keys)
         options.maxEventSize = spool.maxEventSize
         options.maxOpenFiles = spool.maxOpenFiles
         options.pollInterval = spool.pollInterval

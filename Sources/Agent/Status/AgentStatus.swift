@@ -230,6 +230,10 @@ struct AgentStatus: Sendable {
                 ? nil
                 : "\(passedOver) ignored because of their names (.json, .jsonl, .ndjson and .log are read): "
                     + figures.passedOverNames.joined(separator: ", "),
+            figures.refusedFiles == 0
+                ? nil
+                : "\(HumanText.plural(figures.refusedFiles, "file")) never opened (of links, name what they lead to): "
+                    + figures.refusedNames.joined(separator: ", "),
             figures.loweredOpenFiles.map {
                 "\($0.files) files are held open at most, because the process may open \($0.limit): raise LimitNOFILE"
             },

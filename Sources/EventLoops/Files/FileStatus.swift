@@ -63,8 +63,16 @@ package struct FileStatus: Sendable, Equatable {
     package var groupName: String { getgrgid(group).map { String(cString: $0.pointee.gr_name) } ?? "\(group)" }
 
     /// A user's name; the number of one without.
-    package static func name(ofUser user: UInt32) -> String {
-        getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "\(user)"
+    package static func name(ofUser user: UInt32) -> String { nameIfAny(ofUser: user) ?? "\(user)" }
+
+    /// A user's name, from any thread: asks all services of the system, and waits for them.
+    package static func nameIfAny(ofUser user: UInt32) -> String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
+            var (entry, found) = (passwd(), UnsafeMutablePointer<passwd>?.none)
+            guard let base = buffer.baseAddress, getpwuid_r(user, &entry, base, buffer.count, &found) == 0, found != nil
+            else { return nil }
+            return entry.pw_name.map { String(cString: $0) }
+        }
     }
 
     /// Whether it is root's or that user's.

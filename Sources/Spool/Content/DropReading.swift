@@ -6,6 +6,8 @@ struct PendingDrop {
     var name: FileName
     /// Whether it is known to be complete, because it was renamed to its name.
     var isComplete: Bool
+    /// Whose it is in the drop box, where that tells the app.
+    var owner: UInt32?
 }
 
 final class DropReading {

@@ -91,11 +91,11 @@ extension LineFormat {
 
     /// Where the first whole record ends in whole lines; nil if none does.
     func end(ofFirstRecordIn lines: UnsafeRawBufferPointer) -> Int? {
-        var start = 0
-        while let feed = LineCutter.firstLineFeed(in: UnsafeRawBufferPointer(rebasing: lines[start...])) {
-            let end = start + feed + 1
+        var end = 0
+        while let feed = LineCutter.firstLineFeed(in: UnsafeRawBufferPointer(rebasing: lines[end...])) {
+            let start = end
+            end += feed + 1
             if isLast(UnsafeRawBufferPointer(rebasing: lines[start..<end])) { return end }
-            start = end
         }
         return nil
     }

@@ -118,9 +118,8 @@ public final class BackfillFile {
 
     /// What earlier versions kept: only how the file begins.
     private func begins(_ length: Int64, _ hash: UInt64) throws(SystemError) -> Bool {
-        guard length <= Fingerprint.longest else { return false }
-        let bytes = try FileSystem.bytes(of: descriptor.raw, at: 0, count: Int(length))
-        return bytes.count == Int(length) && bytes.withUnsafeBytes { ByteHash.of($0) } == hash
+        let count = Int(min(length, Int64(Fingerprint.longest)))
+        return try FileSystem.bytes(of: descriptor.raw, at: 0, count: count).withUnsafeBytes { ByteHash.of($0) } == hash
     }
 
     // MARK: Reading

@@ -69,6 +69,11 @@ struct Fingerprint: Hashable {
     var hash: UInt64
 
     static let empty = Fingerprint(length: 0, hash: 0)
+
+    /// Whether a file that has these bytes begins with those that it covers.
+    func begins(_ bytes: [UInt8]) -> Bool {
+        bytes.count >= length && bytes[..<length].withUnsafeBytes { ByteHash.of($0) } == hash
+    }
 }
 
 /// What the spool keeps of a file beside its checkpoint, to know it again and to find its place in it again.

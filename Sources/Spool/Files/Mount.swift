@@ -32,16 +32,16 @@ struct Mount: Error {
         "bcachefs", "btrfs", "ecryptfs", "overlay", "ramfs", "rootfs", "tmpfs", "ubifs", "zfs",
     ]
 
-    /// A thread for each mount that was ever asked: one that never answers holds one.
+    /// A thread for each mount that was ever asked, and for what else may block for long: one that never answers holds one.
     private static let threads = Mutex<[String: EventLoop]>([:])
 
-    /// Asks it something on its thread, after what it was asked before. False: there are no threads left.
-    func ask(_ question: @escaping @Sendable () -> Void) -> Bool {
-        let thread = Mount.threads.withLock { [number] threads in
-            if threads[number] == nil, let new = try? EventLoop(name: "mount"), (try? new.start()) != nil {
-                threads[number] = new
+    /// Asks something on one of them, after what it was asked before. False: there are no threads left.
+    static func ask(on name: String, _ number: String, _ question: @escaping @Sendable () -> Void) -> Bool {
+        let thread = threads.withLock { threads in
+            if threads[name + number] == nil, let new = try? EventLoop(name: name), (try? new.start()) != nil {
+                threads[name + number] = new
             }
-            return threads[number]
+            return threads[name + number]
         }
         thread?.post(question)
         return thread != nil

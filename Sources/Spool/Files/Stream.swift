@@ -17,7 +17,9 @@ extension Holder {
 
     /// Who counts as one where the holder with the most gives way: beyond the first 65,536 users so many at a time, which is what a
     /// range of subordinate ids holds.
-    var pooled: Holder { Holder(top: top, owner: owner.map { $0 > UInt16.max ? $0 | UInt32(UInt16.max) : $0 }) }
+    var pooled: Holder { Holder(top: top, owner: owner.map(Holder.pool)) }
+
+    static func pool(of owner: UInt32) -> UInt32 { owner > UInt16.max ? owner | UInt32(UInt16.max) : owner }
 }
 
 /// What a holder writes under one name before rotation changes it. Only the files and contents of its own stream are looked at when a

@@ -3,12 +3,6 @@ internal import Glibc
 internal import Logs
 
 extension SpoolReader {
-    /// How many complaints and refusals are remembered, so that each is reported once.
-    private static let mostRemembered = 1024
-
-    /// How many users' names are remembered: of one that is not, the system's files are read each time.
-    private static let mostOwners = 65_536
-
     /// How long a file may have two names.
     private static let linkTime = Duration.seconds(1)
 
@@ -18,7 +12,8 @@ extension SpoolReader {
     func admit(_ status: FileStatus, _ directory: SpoolDirectory, _ name: FileName) -> Bool {
         guard status.isRegular else {
             if !status.isDirectory {
-                refuse(status.isLink ? .symbolicLink : .notRegular, directory.path(of: name.claimed ?? name))
+                refuse(
+                    status.isLink ? .symbolicLink : .notRegular, directory.path(of: name.claimed ?? name), status.owner)
             }
             restoreRefused(name, in: directory, status)
             return false
@@ -28,8 +23,8 @@ extension SpoolReader {
             if let since = directory.settling[name]?.linkedSince {
                 guard now - since >= SpoolReader.linkTime else { return false }
                 directory.settling[name] = nil
-                if directory.linked.count < SpoolReader.mostRemembered { directory.linked.insert(name) }
-                refuse(.hardLink, directory.path(of: name.claimed ?? name))
+                if directory.linked.count < HeldPaths<SpoolRefusal>.most { directory.linked.insert(name) }
+                refuse(.hardLink, directory.path(of: name.claimed ?? name), status.owner)
                 restoreRefused(name, in: directory, status)
             } else {
                 var stamp = DropStamp.unknown
@@ -62,17 +57,28 @@ extension SpoolReader {
         }
     }
 
-    /// Counts and tells a file that is never opened, once.
-    func refuse(_ reason: SpoolRefusal, _ path: FileName) {
-        guard isNews(path) else { return }
+    /// Counts and tells a file that is never opened, once, as long as it is remembered.
+    func refuse(_ reason: SpoolRefusal, _ path: FileName, _ owner: UInt32? = nil) {
+        guard trouble.refusals[path] == nil else { return }
+        let owner = owner ?? (try? FileSystem.status(tree.root.raw, path))?.owner
+        guard trouble.refusals.add(reason, at: path, of: owner) else { return }
         counters.refused[reason, default: 0] += 1
         log.warning("file refused", ["path": shown(path), "reason": reason.rawValue])
     }
 
-    /// Whether that was not logged before, as far as is remembered.
-    func isNews(_ what: FileName) -> Bool {
-        if trouble.refusals.count >= SpoolReader.mostRemembered { trouble.refusals.removeAll() }
-        return trouble.refusals.insert(what).inserted
+    /// A file whose name is of no kind that is read. Hidden and unfinished ones are meant to be passed over.
+    func passOver(_ directory: SpoolDirectory, _ name: FileName) {
+        guard options.place == nil, !name.isHidden, !name.isUnfinished else { return }
+        let path = directory.path(of: name)
+        if trouble.passedOver[path] == nil { _ = trouble.passedOver.add((), at: path, of: nil) }
+    }
+
+    /// A name is gone about which there was something to say.
+    func forgetName(_ name: FileName, in directory: SpoolDirectory) {
+        guard !trouble.passedOver.isEmpty || !trouble.refusals.isEmpty else { return }
+        let path = directory.path(of: name)
+        trouble.passedOver.remove(path)
+        trouble.refusals.remove(path)
     }
 
     func notOpened(_ directory: SpoolDirectory, _ name: FileName, _ error: SystemError) {
@@ -105,7 +111,8 @@ extension SpoolReader {
         }
         var file = directory.files[name]
         if let unread = file, unread.taken.offset == 0, unread.descriptor == nil,
-            trouble.complaints[directory.path(of: name)] == nil, trouble.complaints.count >= Complaints.most
+            trouble.complaints[directory.path(of: name)] == nil,
+            trouble.complaints.count >= HeldPaths<SpoolComplaint>.most
         {
             // Beyond what is reported nothing is kept of it.
             streams.remove(unread)
@@ -139,9 +146,10 @@ extension SpoolReader {
         let owner =
             owner ?? (try? FileSystem.status(tree.root.raw, path).owner)
             ?? (try? FileSystem.status(tree.root.raw, path.parent).owner) ?? 0
-        let complaint = SpoolComplaint(path: shown(path), owner: owner, ownerName: ownerName(owner), advice: advice)
-        guard trouble.complaints.add(complaint, at: path) else { return }
-        log.warning("cannot access", ["path": shown(path), "owner": ownerName(owner), "advice": advice])
+        let name = shownName(of: owner)
+        let complaint = SpoolComplaint(path: shown(path), owner: owner, ownerName: name, advice: advice)
+        guard trouble.complaints.add(complaint, at: path, of: owner) else { return }
+        log.warning("cannot access", ["path": shown(path), "owner": name, "advice": advice])
     }
 
     /// Why a file cannot be renamed and removed, and what helps.
@@ -207,42 +215,5 @@ extension SpoolReader {
         guard file.descriptor != nil else { return }
         file.descriptor = nil
         held.files.removeAll { $0 === file }
-    }
-
-    // MARK: Whose a file is
-
-    /// The app of a file: its directory's, or in `incoming/` its owner's name.
-    func app(of directory: SpoolDirectory, _ owner: UInt32) -> String {
-        directory.isIncoming ? ownerName(owner) : directory.app
-    }
-
-    /// Whose share of the reader's time work on a file uses: its app's, in `incoming/` its owner's.
-    func share(of directory: SpoolDirectory, _ owner: UInt32) -> String {
-        directory.isIncoming ? share(of: owner) : directory.app
-    }
-
-    func share(of file: AppendFile) -> String { share(of: file.directory, file.owner) }
-
-    /// Users beyond the first 65,536 who have no name count as one, so many at a time: who has a range of subordinate ids, which
-    /// holds as many, would have as many shares. A name that was not looked up yet is none: the lookup is paid for by a share, too.
-    func share(of owner: UInt32) -> String {
-        guard owner > UInt16.max else { return ownerName(owner) }
-        return owners[owner].flatMap { $0.hasPrefix("uid-") ? nil : $0 } ?? "uids-\(owner >> 16)"
-    }
-
-    /// A user's name, or `uid-N` for one without.
-    func ownerName(_ owner: UInt32) -> String {
-        if let known = owners[owner] { return known }
-        if owners.count >= SpoolReader.mostOwners { owners.removeAll() }
-        let name = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer -> String in
-            var entry = passwd()
-            var found: UnsafeMutablePointer<passwd>?
-            guard let base = buffer.baseAddress,
-                getpwuid_r(owner, &entry, base, buffer.count, &found) == 0, found != nil
-            else { return "uid-\(owner)" }
-            return entry.pw_name.map { String(cString: $0) } ?? "uid-\(owner)"
-        }
-        owners[owner] = name
-        return name
     }
 }

@@ -126,8 +126,7 @@ extension SpoolReader {
         guard old.streams == file.streams, !file.isSuspect, known.length > 0, file.size >= old.taken.offset,
             trouble.lastRepeat.map({ now - $0 >= .seconds(3600) }) ?? true,
             let readable = try? FileSystem.read(looked),
-            let head = try? FileSystem.bytes(of: readable.raw, at: 0, count: known.length), head.count == known.length,
-            head.withUnsafeBytes({ ByteHash.of($0) }) == known.hash
+            let head = try? FileSystem.bytes(of: readable.raw, at: 0, count: known.length), known.begins(head)
         else { return }
         trouble.lastRepeat = now
         log.warning(

@@ -8,7 +8,7 @@ extension SpoolReader {
 
     /// Reads a block of the file that has waited longest. False: none waits.
     func readAppendFile() -> Bool {
-        guard let (app, file) = ready.popFirst(shares) else { return false }
+        guard let (app, file) = ready.popFirst(shares, where: { isNamed($1.directory, $1.owner) }) else { return false }
         let turn = beginTurn(of: app)
         read(file)
         endTurn(turn)
@@ -21,6 +21,10 @@ extension SpoolReader {
         guard streams.files[file.id] === file else { return }
         do {
             try open(file)
+            guard isNamed(file.directory, file.owner) else {
+                file.isReady = true
+                return lineUp(file)
+            }
             if file.isSuspect, try !resolveCopy(file) {
                 return schedule(after: options.settleTime, by: share(of: file)) { self.makeReady(file) }
             }
@@ -249,8 +253,8 @@ extension SpoolReader {
         var fingerprint: Fingerprint?
         if file.trace.fingerprint.length < length {
             let read = head == nil ? try FileSystem.bytes(of: descriptor, at: 0, count: length) : []
-            let hash = head.map { ByteHash.of(UnsafeRawBufferPointer(rebasing: $0.prefix(length))) }
-            fingerprint = Fingerprint(length: length, hash: hash ?? read.withUnsafeBytes { ByteHash.of($0) })
+            let bytes = head.map { Array($0.prefix(length)) } ?? read
+            fingerprint = Fingerprint(length: length, hash: bytes.withUnsafeBytes { ByteHash.of($0) })
         }
         streams.took(file, upTo: place, fingerprint, in: &pass)
     }

@@ -35,7 +35,7 @@ extension SpoolReader {
             }
             tree.add(directory)
             if depth == 0 { tree.isRemote = !Mount(of: descriptor.raw).isLocal }
-            trouble.complaints.remove(path)
+            reached(path)
             // Watch first, list then: what comes between is reported twice, never missed.
             watch(directory, descriptor)
             keep(consume descriptor, of: directory)
@@ -96,6 +96,7 @@ extension SpoolReader {
         for holder in trouble.crowded.keys { trouble.crowded[holder]?[directory.path] = nil }
         for file in directory.files.values { displaced(file) }
         trouble.passedOver.removeAll(below: directory.path)
+        trouble.refusals.removeAll(below: directory.path)
         let children = directory.children
         directory.children = [:]
         for child in children.values { close(child) }
@@ -135,9 +136,9 @@ extension SpoolReader {
         if options.place == nil {
             log.error("spool directory is missing", ["path": options.directory, "advice": "create it"])
             let complaint = SpoolComplaint(
-                path: options.directory, owner: 0, ownerName: ownerName(0),
+                path: options.directory, owner: 0, ownerName: shownName(of: 0),
                 advice: "the spool directory is missing: create it")
-            _ = trouble.complaints.add(complaint, at: FileName(""))
+            _ = trouble.complaints.add(complaint, at: FileName(""), of: 0)
             schedule(after: options.pollInterval) { self.findRoot() }
         } else {
             // `status` names it; such directories come and go with what writes to them. The next look finds it.
@@ -187,7 +188,7 @@ extension SpoolReader {
         tree.isAwaited = false
         if case .failure(let mount as Mount) = found {
             // Without a thread it is looked for later.
-            tree.isAwaited = mount.ask { [root = counters.root, options] in
+            tree.isAwaited = Mount.ask(on: "mount", mount.number) { [root = counters.root, options] in
                 let mounts = mounts + [mount.number]
                 let found = Result { try place.open(.mounts(mounts), unless: root, options) }
                 self.loop.post { self.assumeIsolated { $0.take(found, of: place, through: mounts) } }

@@ -11,7 +11,9 @@ extension SpoolReader {
     private static let smallFilesTime = Duration.milliseconds(5)
 
     func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
-        let line = line(of: directory, name)
+        let owner = owner(of: name, in: directory)
+        // What cannot be looked at now is looked at again in its turn.
+        let line = owner.map(share) ?? directory.app
         // Each owner or app has room for some, however many there are.
         let most = min(options.mostWaitingDrops, max(4, options.mostDropsInAll / (drops.waiting.lineCount + 1)))
         guard drops.waiting.count(of: line) < most else {
@@ -22,16 +24,14 @@ extension SpoolReader {
             drops.crowded[line, default: [:]][directory.path] = directory
             return
         }
-        drops.waiting.append(PendingDrop(directory: directory, name: name, isComplete: isComplete), to: line)
+        let drop = PendingDrop(directory: directory, name: name, isComplete: isComplete, owner: owner)
+        drops.waiting.append(drop, to: line)
     }
 
-    /// In which line a drop file waits: its app's. In the drop box, which all users share, its owner's.
-    private func line(of directory: SpoolDirectory, _ name: FileName) -> String {
-        guard directory.isIncoming, let raw = directory.descriptor?.raw ?? descriptor(of: directory),
-            // What cannot be looked at now is looked at again in its turn.
-            let status = try? FileSystem.status(raw, name)
-        else { return directory.app }
-        return share(of: status.owner)
+    /// Whose a drop file is in the drop box, which all users share: it waits in its owner's line, any other one in its app's.
+    private func owner(of name: FileName, in directory: SpoolDirectory) -> UInt32? {
+        guard directory.isIncoming, let raw = directory.descriptor?.raw ?? descriptor(of: directory) else { return nil }
+        return try? FileSystem.status(raw, name).owner
     }
 
     /// Few files of an owner wait: where there were more than may wait, they are looked for.
@@ -75,7 +75,10 @@ extension SpoolReader {
         let asides = drops.asides
         if asides.count < min(SpoolReader.mostAside, held.mostFiles),
             let (line, next) = drops.waiting.popFirst(
-                shares, where: { line, _ in SpoolReader.mayBegin(another: line, beside: asides) })
+                shares,
+                where: { line, drop in
+                    SpoolReader.mayBegin(another: line, beside: asides) ? isNamed(drop.directory, drop.owner) : false
+                })
         {
             let turn = beginTurn(of: line)
             begin(next)
@@ -128,8 +131,11 @@ extension SpoolReader {
             let id = try FileID(looked, seen)
             guard !drops.inHand.contains(id) else { return }
             let share = share(of: directory, seen.owner)
-            if directory.isIncoming, !SpoolReader.mayBegin(another: share, beside: drops.asides) {
+            let mayBegin = directory.isIncoming ? SpoolReader.mayBegin(another: share, beside: drops.asides) : true
+            guard mayBegin, isNamed(directory, seen.owner) else {
                 // Only now is it known whose it is.
+                var drop = drop
+                drop.owner = seen.owner
                 return drops.waiting.append(drop, to: share)
             }
             if !listing.isFirstDone, streams.remembered.kept[id] != nil { streams.remembered.seen.insert(id) }

@@ -164,8 +164,7 @@ extension SpoolReader {
             let bytes = UnsafeRawBufferPointer(rebasing: room[..<count])
             (proof.sum, proof.reached) = (crc32c(bytes, from: proof.sum), proof.reached + Int64(count))
             guard proof.reached == place else {
-                let hasEnded = count == 0 && most > 0
-                file.proof = hasEnded ? nil : proof
+                file.proof = count == 0 && most > 0 ? nil : proof
                 return nil
             }
             proof.sums[place] = proof.sum

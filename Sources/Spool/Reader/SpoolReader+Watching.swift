@@ -228,14 +228,13 @@ extension SpoolReader {
             let isLines = kind(of: name, in: directory) == .append
             if file != nil || isLines {
                 watching.moved[event.cookie] = (file, name)
-            } else {
-                forgetPassedOver(directory, name)
             }
+            forgetName(name, in: directory)
         } else if mask & Int(IN_DELETE) != 0 {
             if let file = directory.files[name] { displaced(file) }
             directory.settling[name] = nil
             reached(directory.path(of: name))
-            forgetPassedOver(directory, name)
+            forgetName(name, in: directory)
             reviewLinked(in: directory)
         } else if mask & Int(IN_ATTRIB) != 0 {
             permissionsChanged(directory, name)

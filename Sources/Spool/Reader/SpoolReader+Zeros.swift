@@ -131,7 +131,8 @@ extension SpoolReader {
     ) throws(SystemError) {
         let (begin, count) = (file.taken.offset, end - file.taken.offset)
         counters.zeroBytes += ByteCount(count)
-        if isNews(FileName(file.path.bytes + [0])) {
+        if trouble.withZeros.count >= HeldPaths<Void>.most { trouble.withZeros.removeAll() }
+        if trouble.withZeros.insert(file.path).inserted {
             log.warning("zeros in a file are skipped", ["path": shown(file.path), "offset": begin, "bytes": count])
         }
         if file.size < end { file.endContent(at: end) }

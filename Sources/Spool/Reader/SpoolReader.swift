@@ -31,7 +31,11 @@ public actor SpoolReader: LoopActor {
     var trouble = SpoolTrouble()
     var backlog = Backlog()
     var buffer: ReadBuffer
-    var owners: [UInt32: String] = [:]
+    var names = OwnerNames()
+    /// Finds out a user's name, or `uid-N`; it may block.
+    var findUser: @Sendable (UInt32) -> String = {
+        FileStatus.nameIfAny(ofUser: $0) ?? "uid-\($0)"
+    }
     var lastClaim: UInt64
 
     // MARK: Its work
@@ -292,16 +296,23 @@ public actor SpoolReader: LoopActor {
         counters.openFiles = held.files.count
         countUnread()
         counters.isHeldBack = isHeldBack
-        if trouble.complaints.count > 0 || !counters.complaints.isEmpty {
-            counters.complaints = trouble.complaints.shown
+        if let shown = trouble.complaints.takeChanged(atMost: 16) {
+            counters.complaints = shown.map(\.value)
+            for index in shown.indices {
+                counters.complaints[index].ownerName = shownName(of: shown[index].value.owner)
+            }
+            counters.inaccessible = trouble.complaints.count
         }
-        counters.inaccessible = trouble.complaints.count
+        if let shown = trouble.refusals.takeChanged(atMost: 8) {
+            counters.refusedNames = shown.map { "\(self.shown($0.path)) (\($0.value.rawValue))" }
+            counters.refusedFiles = trouble.refusals.count
+        }
+        if let shown = trouble.passedOver.takeChanged(atMost: 8) {
+            counters.passedOverNames = shown.map(\.path.text)
+            counters.passedOver = trouble.passedOver.count
+        }
         counters.crowdedDirectories = trouble.crowded.values.reduce(0) { $0 + $1.count }
         counters.secondTries = trouble.secondTries.counts
-        if counters.passedOver != trouble.passedOver.count {
-            counters.passedOver = trouble.passedOver.count
-            counters.passedOverNames = trouble.passedOver.names
-        }
         let figures = counters
         published.withLock { $0 = figures }
     }

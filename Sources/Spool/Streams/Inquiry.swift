@@ -15,12 +15,6 @@ struct KnownContent {
     /// Whether its name says that it may have been in the file that is judged only by what stands before the extension.
     var isOfOtherName: Bool
 
-    /// Whether a file begins with the same bytes.
-    func begins(_ head: [UInt8]) -> Bool {
-        head.count >= fingerprint.length
-            && head[..<fingerprint.length].withUnsafeBytes { ByteHash.of($0) } == fingerprint.hash
-    }
-
     /// Whether it is still where it was written and so short that another file may well hold the same: what rotation copies is emptied
     /// or renamed, and then it is known by that.
     var isNoProof: Bool {
@@ -111,7 +105,7 @@ struct Inquiry {
             if rest == .moving { answer = .later(first: nil) }
             return
         }
-        guard content.begins(head) else { return }
+        guard content.fingerprint.begins(head) else { return }
         // The rest of a short one may be on its way: a busy machine or disk holds up a copy for seconds.
         let isShort = size.map { content.place.offset > $0 } ?? false
         guard rest == .old || rest == .quiet && !isShort else { return answer = .later(first: nil) }
@@ -187,10 +181,7 @@ struct Inquiry {
             head.prefix(bytes.count).elementsEqual(bytes.prefix(head.count))
         else { return }
         let known = twin.trace.fingerprint
-        let isRead =
-            known.length > 0 && known.length <= bytes.count
-            && bytes[..<known.length].withUnsafeBytes { ByteHash.of($0) } == known.hash
-        guard !isRead else { return }
+        guard known.length == 0 || !known.begins(bytes) else { return }
         twins = []
         answer = .later(first: twin)
     }

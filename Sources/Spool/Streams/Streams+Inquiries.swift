@@ -24,7 +24,7 @@ extension Streams {
             $0 !== file && !$0.isSuspect && $0.mayHoldUnread(near: file.directory)
         }
         let contents = contents(of: streams)
-        for content in contents where content.begins(head) {
+        for content in contents where content.fingerprint.begins(head) {
             file.sharedTo = max(file.sharedTo, content.place.offset, content.carrier?.size ?? 0)
         }
         return Inquiry(
@@ -103,7 +103,11 @@ extension Streams {
         file.proof = nil
         let old = file.taken
         guard place.offset < old.offset else {
-            isWhole(file)
+            // It is what it was: nothing has become of it.
+            if file.stage == .cut {
+                file.enter(.reading, at: now)
+                if file.size >= file.reached { file.reached = 0 }
+            }
             return old
         }
         rememberContent(of: file, hasWaiting: hasWaiting, in: &pass)
@@ -130,13 +134,6 @@ extension Streams {
         pass.add(file)
         assertWhole(file)
         return old
-    }
-
-    /// A file that was shorter is what it was: nothing has become of it.
-    private func isWhole(_ file: AppendFile) {
-        guard file.stage == .cut else { return }
-        file.enter(.reading, at: now)
-        if file.size >= file.reached { file.reached = 0 }
     }
 
     /// All bytes before a place were taken.

@@ -5,7 +5,7 @@ internal import Model
 //                  meet                    judged
 //     a new name ───────▶ suspect ───────────────────▶ reading ◀──────────┐
 //          │                 ▲                         │ │ ▲ ▲            │
-//          │   meet          │ changed (a copy over    │ │ │ │ isWhole    │ stay (somebody came)
+//          │   meet          │ changed (a copy over    │ │ │ │ changed    │ stay (somebody came)
 //          ├─────────────────┼─ an older copy)         │ │ │ └──── cut    │
 //          │                 └─────────────────────────┘ │ │       ▲      │
 //          ▼                       changed (set back)    │ └──┐    │      │

@@ -163,9 +163,11 @@ extension SpoolReader {
 
     /// What is at a path was reached, or is gone: nothing about it waits any more.
     func reached(_ path: @autoclosure () -> FileName) {
-        guard !trouble.complaints.isEmpty || !trouble.secondTries.waiting.isEmpty else { return }
+        guard !trouble.complaints.isEmpty || !trouble.refusals.isEmpty || !trouble.secondTries.waiting.isEmpty
+        else { return }
         let path = path()
         trouble.complaints.remove(path)
+        trouble.refusals.remove(path)
         trouble.secondTries.forget(path)
     }
 

@@ -20,6 +20,9 @@ extension Command {
         let app = try AppDirectory(invocation.arguments[0], in: spool, user: invocation.value("user"))
         let hasLists = try app.make()
         try invocation.console.print("\(app.path): \(app.user) writes there as app \(app.name)")
+        if let namesake = AppDirectory.namesake(of: app.name, ownedBy: app.userID) {
+            invocation.console.printError("spoolship: \(namesake)")
+        }
         if !hasLists {
             invocation.console.printError(
                 "spoolship: \(spool) is on a file system without access control lists: let \(app.user) write with"
@@ -68,7 +71,7 @@ struct AppDirectory {
     let name: String
     let spool: String
     let user: String
-    private let userID: uid_t
+    fileprivate let userID: uid_t
     private let groupID: gid_t
 
     var path: String { "\(spool)/\(name)" }
@@ -159,6 +162,12 @@ struct AppDirectory {
         let nobody = UInt32.max
         let entries: [(tag: UInt16, permissions: UInt16)] = [(0x01, 7), (0x04, 7), (0x20, 0)]
         return bytes(UInt32(2)) + entries.flatMap { bytes($0.tag) + bytes($0.permissions) + bytes(nobody) }
+    }
+
+    /// What becomes of the events of a user who has the name of an app that is not that user's; nil where nobody has it.
+    static func namesake(of app: String, ownedBy user: uid_t?) -> String? {
+        guard let other = getpwnam(app)?.pointee.pw_uid, other != user else { return nil }
+        return "the user \(app) is not the app \(app): what that user drops into \(shared)/ is of the app uid-\(other)"
     }
 
     /// A directory that is there, and what is wrong with it; nil when nothing is.

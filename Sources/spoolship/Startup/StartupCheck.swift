@@ -196,9 +196,13 @@ struct StartupCheck {
             let path = "\(spool)/\(name)"
             // What is mounted there is not read, and may never answer.
             guard !name.hasPrefix("."),
-                (try? Descriptor(checking: clinux_open_beneath(root.raw, name, flags), "openat2")) != nil,
-                let refusal = access.refusal(path, R_OK | W_OK | X_OK)
+                let directory = try? Descriptor(checking: clinux_open_beneath(root.raw, name, flags), "openat2")
             else { continue }
+            let owner = try? FileStatus(of: directory.raw).owner
+            if name != AppDirectory.shared, let namesake = AppDirectory.namesake(of: name, ownedBy: owner) {
+                add("spool.directory", namesake, severity: .warning)
+            }
+            guard let refusal = access.refusal(path, R_OK | W_OK | X_OK) else { continue }
             add("spool.directory", "\(path) \(refusal); its files are not shipped", severity: .warning)
         }
     }
