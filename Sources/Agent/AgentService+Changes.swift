@@ -57,12 +57,21 @@ extension AgentService {
                 400, "configuration",
                 "no destination would be left; to stop shipping, stop the agent")
         }
-        let changes = configured.changes(to: new)
+        let (changes, started) = (configured.changes(to: new), reloads.withLock { $0.started })
         let before = parts.queue.snapshot
         let hashKeys = try relaying(try new.hashKeys(), ControlRefusal.init(settings:))
         // Containers may have been closed by it, or may set less: what is left of their wishes is on top again at once.
         let overlay = SettingsOverlay(new, parts.containers.states(for: new.containers))
-        try await apply(overlay.settings, parts, isByPerson: true)
+        // It has not been read while there was no destination.
+        let startsReading = settings.destinations.isEmpty && !new.destinations.isEmpty && task == nil
+        // No line goes to a new destination by old rules, nor to an old one without them.
+        await parts.containers.holdReading()
+        do throws(ControlRefusal) {
+            try await applyConfigured(new, overlay, parts)
+        } catch {
+            await parts.containers.resumeReading()
+            throw error
+        }
         configured = new
         parts.functions.configure(new)
         var others = await parts.containers.configure(new.containers, keyLengths: new.keyLengths, hashKeys: hashKeys)
@@ -70,12 +79,26 @@ extension AgentService {
             // It was in the configuration already, and there was no room for it.
             others.append("queue.max_size \(SizeText.print(before.maxSize)) -> \(SizeText.print(new.queue.maxSize))")
         }
+        if startsReading { await parts.containers.waitUntilOpen() }
         await applyContainers(parts)
+        if startsReading { await parts.reader.start() }
+        await parts.containers.resumeReading()
         return (
             changes.filter { !$0.needsRestart }.map(\.description) + others,
-            changes.filter(\.needsRestart).map(\.path),
+            started.changes(to: new).filter(\.needsRestart).map(\.path).filter { changes.map(\.path).contains($0) },
             loaded.warnings.map(\.message) + warnOfOrphans(parts.queue.snapshot)
         )
+    }
+
+    /// What a container wishes is not a reason to refuse a person's configuration: it is put on top, or refused, by itself then.
+    private func applyConfigured(
+        _ new: Settings, _ overlay: SettingsOverlay, _ parts: Parts
+    ) async throws(ControlRefusal) {
+        do throws(ControlRefusal) {
+            try await apply(overlay.settings, parts, isByPerson: true)
+        } catch  where overlay.settings != new {
+            try await apply(new, parts, isByPerson: true)
+        }
     }
 
     /// Says which destinations the configuration has lost while events wait for them; gives the texts.
@@ -107,20 +130,22 @@ extension AgentService {
         await parts.unread.configure(most: new.unreadBound)
         await configureIntake(parts)
         await parts.driver.reload(options.0, senders: options.1, isByPerson: isByPerson)
-        // It has not been read while there was no destination.
-        if !new.destinations.isEmpty, task == nil { await parts.reader.start() }
         await parts.network.setTargets(new.networkTargets)
-        if changes.contains(where: { $0.path == "agent.log_level" }) { sink.level = new.agent.logLevel }
+        if isByPerson || changes.contains(where: { $0.path == "agent.log_level" }) { sink.level = new.agent.logLevel }
         sink.format = new.agent.logFormat
     }
 
+    /// How lines are read until a restart.
+    private var settingsOfReading: Settings { settings.reading(as: reloads.withLock { $0.started }) }
+
     func intakeSettings(cap: Int) -> IntakeSettings {
-        settings.intakeSettings(cap: cap, isCollecting: isCollecting, country: country, host: host)
+        settingsOfReading.intakeSettings(cap: cap, isCollecting: isCollecting, country: country, host: host)
     }
 
     /// What a backfill needs to know now. It makes up no sessions: its events were those of processes that are gone.
     func backfillOptions(_ queue: QueueStore, _ reader: Reading) -> Backfill.Options {
         // Old files of what is read in place are read as it is.
+        let settings = settingsOfReading
         var intake = settings.forPlaces(intakeSettings(cap: queue.snapshot.maxSize))
         for name in intake.events.apps.keys { intake.events.apps[name]?.isJournal = false }
         intake.events.session.mode = .off
@@ -132,7 +157,7 @@ extension AgentService {
 
     func configureIntake(_ parts: Parts) async {
         let wanted = intakeSettings(cap: parts.queue.snapshot.maxSize)
-        await parts.reader.configure(wanted, others: settings.forPlaces(wanted))
+        await parts.reader.configure(wanted, others: settingsOfReading.forPlaces(wanted))
     }
 
     /// Turns collection on or off; durable. Off deletes what is queued.

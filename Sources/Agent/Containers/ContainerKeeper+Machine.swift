@@ -72,9 +72,11 @@ extension ContainerKeeper {
     func inForceChanged() {
         inForce.publish(
             slots.compactMap(\.current),
-            awaiting: slots.filter(\.state.isAwaited).map {
-                AwaitedContainer(id: $0.settings.id, apps: Set($0.settings.apps))
-            })
+            awaiting: holdsReading
+                ? [AwaitedContainer(id: "", apps: [])]
+                : slots.filter(\.state.isAwaited).map {
+                    AwaitedContainer(id: $0.settings.id, apps: Set($0.settings.apps))
+                })
         publish()
         published()
         changed()

@@ -23,6 +23,7 @@ actor ContainerKeeper: LoopActor {
     let clock: ClockTrust
     var random = KernelRandom()
     private(set) var slots: [ContainerSlot] = []
+    private(set) var holdsReading = false
     var offline: Set<String> = []
     let isNetworkOn: @Sendable () -> Bool
     let published: @Sendable () -> Void
@@ -172,6 +173,17 @@ actor ContainerKeeper: LoopActor {
                 slot.openers.append(continuation)
             }
         }
+    }
+
+    /// No line is read until `resumeReading`: a reload changes rules and destinations together.
+    func holdReading() {
+        holdsReading = true
+        inForceChanged()
+    }
+
+    func resumeReading() {
+        holdsReading = false
+        inForceChanged()
     }
 
     /// Ends opening with what there is, and all timers: the agent stops.

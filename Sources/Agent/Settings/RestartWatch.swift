@@ -120,7 +120,8 @@ actor RestartWatch: MetricCollector, LoopActor {
                 problem: StartupRehearsal(settings, version: version).firstUnmakeable, onDisk: settings)
         } catch {
             let first = error.description.split(separator: "\n").first.map(String.init) ?? error.description
-            return Look(stamps: [path: stamp(of: path)], problem: first)
+            // Nothing is known of the files: the next look reads them all again.
+            return Look(problem: first)
         }
     }
 

@@ -44,6 +44,21 @@ extension Settings {
         return settings
     }
 
+    /// These settings, with what a restart needs to change of how lines are read as it was at the start: files that are read in place
+    /// are read on until then, those of an app that is gone by all of its settings.
+    func reading(as started: Settings) -> Settings {
+        var settings = self
+        settings.spool.maxEventSize = started.spool.maxEventSize
+        for (name, app) in apps.merging(started.apps, uniquingKeysWith: { new, _ in new }) {
+            let old = started.apps[name]
+            settings.apps[name] = app
+            settings.apps[name]?.read = old?.read
+            settings.apps[name]?.journal = old?.journal
+            settings.apps[name]?.format = old?.format
+        }
+        return settings
+    }
+
     private func setPlaces(of events: inout EventOptions) {
         for (name, app) in apps where app.read != nil || app.journal == true {
             if app.kind == nil { events.apps[name]?.kind = .log }

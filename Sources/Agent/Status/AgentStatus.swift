@@ -180,7 +180,7 @@ struct AgentStatus: Sendable {
     private func spoolFigures(_ state: QueueSnapshot, _ settings: Settings) -> StatusReport.Spool {
         let figures = parts.reader.figures
         var spool = StatusReport.Spool()
-        spool.directory = settings.spool.directory
+        spool.directory = agent.reloads.withLock { $0.started }.spool.directory
         if settings.destinations.isEmpty {
             let backlog = parts.unreadSpool.look(in: settings.spool.directory)
             spool.lagBytes = Int(backlog.bytes.value)

@@ -19,7 +19,7 @@ public struct AgentSettings: SettingsSection {
         .setting(
             "log_level", \.logLevel, .choice(by: \.name),
             "Use info to see rotations and reloads, debug for each step; `spoolship log-level` changes it for a while."),
-        .setting("log_format", \.logFormat, .choice, "json is for programs that read the log.", restart: true),
+        .setting("log_format", \.logFormat, .choice, "json is for programs that read the log."),
         .setting(
             "shutdown_drain_timeout", \.shutdownDrainTimeout, .duration(.zero ... .seconds(3600)),
             "How long the agent keeps sending after it was told to stop; 0 sends nothing. Nothing is lost either way."),

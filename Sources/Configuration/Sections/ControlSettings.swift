@@ -8,7 +8,7 @@ public struct StatsSettings: SettingsSection {
         .setting(
             "listen", \.listen, .listenAddress,
             "Another address lets other machines scrape, without TLS or password; off closes the port.", restart: true),
-        .setting("status_page", \.statusPage, .boolean, "false leaves only metrics and health."),
+        .setting("status_page", \.statusPage, .boolean, "false leaves only metrics and health.", restart: true),
         .setting(
             "hosts", \.hosts, .list(of: .text(), count: 0...64, unique: true),
             "Host names that the port answers to, as in [\"web1.example.com\"], besides addresses, localhost and the"

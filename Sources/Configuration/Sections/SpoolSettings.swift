@@ -36,26 +36,28 @@ public struct SpoolSettings: SettingsSection {
         ),
         .setting(
             "after_read", \.afterRead, .choice,
-            "keep if something else removes the files; archive to keep them for a while."),
+            "keep if something else removes the files; archive to keep them for a while.", restart: true),
         .setting(
             "archive_directory", \.archiveDirectory, optional: .path,
             "Where archive moves files, on the spool's file system; by default .spoolship/archive in the spool.",
-            example: "\"/var/spool/spoolship/.spoolship/archive\""),
+            example: "\"/var/spool/spoolship/.spoolship/archive\"", restart: true),
         .setting(
             "archive_max_age", \.archiveMaxAge, .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "no limit"),
-            "How long archived files are kept."),
+            "How long archived files are kept.", restart: true),
         .setting(
             "archive_max_size", \.archiveMaxSize, .size(1 << 20...1 << 47, zero: "no bound"),
-            "How much space archived files may take; the oldest are removed first."),
+            "How much space archived files may take; the oldest are removed first.", restart: true),
         .setting(
             "max_event_size", \.maxEventSize, .size(1 << 10...64 << 20),
-            "Larger events are quarantined with their first 4 KiB. Raise it if yours are larger; it costs memory."),
+            "Larger events are quarantined with their first 4 KiB. Raise it if yours are larger; it costs memory.",
+            restart: true),
         .setting(
             "max_open_files", \.maxOpenFiles, .count(16...1_000_000),
-            "Raise it when more files than this are written at once; the unit's LimitNOFILE must allow it."),
+            "Raise it when more files than this are written at once; the unit's LimitNOFILE must allow it.",
+            restart: true),
         .setting(
             "poll_interval", \.pollInterval, .duration(.milliseconds(100) ... .seconds(3600)),
-            "For file systems without inotify only: shorter sees events sooner and costs wake-ups."),
+            "For file systems without inotify only: shorter sees events sooner and costs wake-ups.", restart: true),
         .setting(
             "quarantine_max_size", \.quarantineMaxSize, .size(64 << 10...1 << 40),
             "How much of the unreadable lines is kept; the app that holds most gives up its oldest, which are counted."

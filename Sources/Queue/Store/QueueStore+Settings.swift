@@ -5,16 +5,14 @@ extension QueueStore {
     /// Applies changed settings: destinations, cap, what happens when it is reached, age, bounds of dead letters and
     /// quarantine. The directory and durability stay as they are until a restart.
     ///
-    /// - Throws: `QueueError` with code `capBelowStored` if the new cap is below what is stored: the old settings stay
-    ///   in force (ac11).
+    /// - Throws: `QueueError` with code `capBelowStored` if the new cap, or a lowered bound of what is kept, is below what is stored:
+    ///   the old settings stay in force (ac11).
     public func apply(_ new: QueueOptions) async throws(QueueError) {
         try await write { transaction throws(QueueError) in try transaction.apply(new) }
         if let file { limit(file) }
         state.givenUp = nil
-        if health.refusedMaxSize != nil {
-            health.refusedMaxSize = nil
-            publish()
-        }
+        health.refusedMaxSize = nil
+        publish()
         if let file { shrinkIfDue(file) }
     }
 
@@ -68,12 +66,13 @@ extension QueueStore {
 
 extension Transaction {
     fileprivate mutating func apply(_ new: QueueOptions) throws(QueueError) {
-        // It is not a reason to delete (ac11).
-        guard state.figures.totals.stored <= new.maxSize else {
-            throw QueueError(
-                .capBelowStored,
-                "queue.max_size is \(new.maxSize) bytes, but \(state.figures.totals.stored) are stored; "
-                    + "give at least that much, or send or purge first")
+        let (old, totals) = (state.options, state.figures.totals)
+        try Transaction.require("queue.max_size", new.maxSize, holds: totals.stored)
+        if new.deadLettersMaxSize < old.deadLettersMaxSize {
+            try Transaction.require("dead_letters.max_size", new.deadLettersMaxSize, holds: totals.deadLetters.bytes)
+        }
+        if new.quarantineMaxSize < old.quarantineMaxSize {
+            try Transaction.require("spool.quarantine_max_size", new.quarantineMaxSize, holds: totals.quarantine.bytes)
         }
         for name in new.destinations { _ = try place(name, .normal) }
         state.figures.totals.maxSize = new.maxSize
@@ -84,6 +83,15 @@ extension Transaction {
         state.options = kept
         state.bounds = FileBounds(kept)
         state.effectiveCap = kept.maxSize
-        try trimKept()
+        // Another rule for a full queue may have room now.
+        if state.refusal?.reason == .full { state.refusal = nil }
+    }
+
+    /// A lower bound is not a reason to delete (ac11).
+    private static func require(_ setting: String, _ most: Int, holds stored: Int) throws(QueueError) {
+        guard stored > most else { return }
+        throw QueueError(
+            .capBelowStored,
+            "\(setting) is \(most) bytes, but \(stored) are stored; give at least that much, or send or purge first")
     }
 }

@@ -172,6 +172,14 @@ struct StartupCheck {
             }
         }
         if status != nil { checkApps(in: spool.directory) }
+        let own = "\(spool.directory)/.spoolship"
+        let isThere = FileStatus(own) != nil
+        if status != nil, let refusal = access.refusal(isThere ? own : spool.directory, W_OK | X_OK) {
+            add(
+                "spool.directory",
+                "\(own) \(isThere ? refusal : "is missing"): a second agent could read the spool, too, and apps are not told"
+                    + " what the agent accepts; `install -d -o \(access.user) \(own)` makes it", severity: .warning)
+        }
         var limit = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_max < spool.maxOpenFiles {
             add(

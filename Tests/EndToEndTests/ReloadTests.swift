@@ -1,0 +1,131 @@
+import Glibc
+import Model
+import TestKit
+import Testing
+
+extension EndToEnd {
+    /// What a reload answers is what happens: in force at once, in the right order, or after the restart that it names.
+    @Suite("Reloads")
+    struct ReloadTests {
+        private let bench: Workbench
+
+        /// A receiver, and a container from a file that redacts; no agent yet.
+        init() throws {
+            bench = try Workbench()
+            try bench.startReceiver()
+            let document = """
+                {"id": "GTM-1", "version": 1, "rules": {"all": {"conditions": []}},
+                 "tags": [{"name": "hide", "type": "redact", "rules": ["all"], "paths": ["**.email"]}]}
+                """
+            try write(document, to: "\(bench.path)/GTM-1")
+            try #require(chmod("\(bench.path)/GTM-1", 0o644) == 0)
+        }
+
+        private func addContainer() {
+            bench.settings["container.id"] = "\"GTM-1\""
+            bench.settings["container.default_file"] = "\"\(bench.path)/GTM-1\""
+            bench.settings["container.required"] = "[\"redaction\"]"
+        }
+
+        @Test("the first destination and a required container by one reload: nothing that waited leaves in clear")
+        func firstDestination() throws {
+            let destination = bench.settings.filter { $0.key.hasPrefix("destination.") }
+            for key in destination.keys { bench.settings[key] = nil }
+            try bench.startAgent()
+            let lines = (0..<2000).map { "{\"name\":\"a\",\"key\":\"e\($0)\",\"email\":\"SECRET\"}\n" }
+            try bench.append(lines.joined(), to: "app.jsonl")
+            bench.settings.merge(destination) { $1 }
+            addContainer()
+            try bench.configure()
+            let reloaded = try bench.command("reload")
+            #expect(reloaded.code == 0, "\(reloaded)")
+            try bench.waitUntilDelivered(2000)
+            #expect(try !contents(of: bench.events).contains("SECRET"))
+            try bench.expectOnce(Set((0..<2000).map { "e\($0)" }), member: "key")
+        }
+
+        @Test("files that are read in place are read as before until a restart, whatever a reload does to their app")
+        func placesStay() throws {
+            let logs = "\(bench.path)/logs"
+            for directory in [logs, "\(logs)/docker", "\(logs)/text"] { try #require(mkdir(directory, 0o755) == 0) }
+            addContainer()
+            let sections = [
+                "apps.docker.read": #"["\#(logs)/docker/*.log"]"#, "apps.docker.format": "\"docker\"",
+                "apps.text.read": #"["\#(logs)/text/*.log"]"#,
+            ]
+            bench.settings.merge(sections) { $1 }
+            try bench.startAgent()
+            func add(_ text: String, to path: String) throws {
+                let file = try #require(fopen(path, "a"))
+                fputs(text, file)
+                fclose(file)
+            }
+            func log(_ key: String) throws {
+                let message = #"{\"email\":\"SECRET\",\"key\":\"\#(key)\"}\n"#
+                try add(
+                    #"{"log":"\#(message)","stream":"stdout","time":"2026-11-20T10:00:00Z"}"# + "\n",
+                    to: "\(logs)/docker/a.log")
+                try add("plain \(key)\n", to: "\(logs)/text/a.log")
+            }
+            try log("before")
+            try bench.waitUntilDelivered(2)
+            for key in sections.keys { bench.settings[key] = nil }
+            try bench.configure()
+            let reloaded = try bench.command("reload")
+            #expect(reloaded.code == 0 && reloaded.text.contains("apps.docker.format (after a restart)"), "\(reloaded)")
+            try log("after")
+            try bench.waitUntilDelivered(4)
+            let arrived = try contents(of: bench.events)
+            #expect(!arrived.contains("SECRET") && !arrived.contains("\"log\":"), "\(arrived)")
+            for key in ["before", "after"] {
+                #expect(arrived.contains(#"{"key":"\#(key)","#) && arrived.contains("\"plain \(key)\""), "\(arrived)")
+            }
+        }
+
+        @Test("a container's wish does not refuse a person's configuration; a mistake does not outlive its correction")
+        func others() throws {
+            try bench.stopReceiver()
+            try bench.startAgent()
+            let text = String(repeating: "x", count: 400)
+            try bench.append(
+                (0..<1000).map { "{\"name\":\"a\",\"n\":\($0),\"t\":\"\(text)\"}\n" }.joined(), to: "a.jsonl")
+            try wait(.seconds(30), "the events in the queue") {
+                try bench.figures().total("spoolship_deliveries_queued") == 1000
+            }
+            addContainer()
+            bench.settings["container.may_set"] = "[\"queue.max_size\"]"
+            let document = try contents(of: "\(bench.path)/GTM-1")
+            try write(
+                document.replacing("\"version\": 1,", with: #""version": 1, "values": {"queue.max_size": "10KiB"},"#),
+                to: "\(bench.path)/GTM-1")
+            for size in ["20MiB", "30MiB"] {
+                bench.settings["queue.max_size"] = "\"\(size)\""
+                try bench.configure()
+                let reloaded = try bench.command("reload")
+                #expect(reloaded.code == 0, "\(reloaded)")
+                try wait(.seconds(10), "\(size) in force") {
+                    try bench.command("status").text.contains(size.dropLast(3))
+                }
+            }
+            // Nor does a lower bound delete what is kept.
+            try bench.append(String(repeating: "{bad\n", count: 4000), to: "bad.jsonl")
+            try wait(.seconds(30), "the quarantine") {
+                try bench.figures().total("spoolship_quarantine_records") == 4000
+            }
+            bench.settings["spool.quarantine_max_size"] = "\"64KiB\""
+            try bench.configure()
+            let refused = try bench.command("reload")
+            #expect(
+                refused.code != 0 && refused.text.contains("spool.quarantine_max_size is 65536 bytes"), "\(refused)")
+            #expect(try bench.figures().total("spoolship_quarantine_records") == 4000)
+            bench.settings["spool.quarantine_max_size"] = nil
+
+            try #require(mkdir("\(bench.path)/conf.d", 0o755) == 0)
+            try write("[queue]\nbogus = 1\n", to: "\(bench.path)/conf.d/a.toml")
+            func fails() throws -> Bool { try bench.figures().total("spoolship_restart_would_fail") == 1 }
+            try wait(.seconds(40), "the mistake to show") { try fails() }
+            try write("", to: "\(bench.path)/conf.d/a.toml")
+            try wait(.seconds(40), "the mistake to go") { try !fails() }
+        }
+    }
+}
