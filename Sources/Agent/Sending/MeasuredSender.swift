@@ -11,7 +11,6 @@ final class SendingFigures: MetricCollector {
     fileprivate let bytes = CounterSet(\.sentBytes)
     fileprivate let leftOut = CounterSet(\.valuesLeftOut)
     fileprivate let repeats = CounterSet(\.unexpectedRepeats)
-    private let warned = Mutex<[DestinationName: (at: BootInstant, unsaid: Int)]>([:])
     let templates = CounterSet(\.templateFallbacks)
     private let certificates = Mutex<[DestinationName: OutputCertificates]>([:])
 
@@ -26,19 +25,9 @@ final class SendingFigures: MetricCollector {
         templates.add([name.text, EventTemplates.beyond], measures.templates.beyond)
         durations.observe([name.text], duration)
         bytes.add([name.text], measures.sentBytes)
+        repeats.add([name.text], measures.repeats.values.reduce(0) { $0 + $1.count })
         // A destination that a reload has removed must not come back by its last attempt.
         certificates.withLock { if $0[name] != nil { $0[name] = measures.certificates } }
-    }
-
-    /// Counts events that a destination took for repeats of others, and gives how many the log does not know of, once an hour.
-    func noteRepeats(_ name: DestinationName, _ events: Int, at now: BootInstant) -> Int? {
-        repeats.add([name.text], events)
-        return warned.withLock { warned in
-            let unsaid = (warned[name]?.unsaid ?? 0) + events
-            let isDue = warned[name].map { now - $0.at >= .seconds(3600) } ?? true
-            warned[name] = (isDue ? now : warned[name]?.at ?? now, isDue ? 0 : unsaid)
-            return isDue ? unsaid : nil
-        }
     }
 
     func collect(into exposition: inout Exposition) {
@@ -73,12 +62,11 @@ struct MeasuredSender: BatchSender {
         let end = await output.sendMeasured(batch)
         figures.note(name, time.bootTime - start, end.measures)
         for (id, places) in end.measures.repeats {
-            guard let events = figures.noteRepeats(name, places.count, at: time.bootTime) else { continue }
             let apps = await apps(id)
             let names = Set(places.compactMap { apps.indices.contains($0) ? apps[$0] : nil }).sorted().prefix(3)
             log.warning(
                 "the destination took new events for repeats: it has others under their ids, and did not store them",
-                ["destination": name, "app": names.joined(separator: ","), "events": events])
+                ["destination": name, "app": names.joined(separator: ","), "events": places.count])
         }
         return end.outcome
     }

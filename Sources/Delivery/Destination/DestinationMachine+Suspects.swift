@@ -64,8 +64,9 @@ extension DestinationMachine {
 
     /// Another app is asked soon, if there is one; else the usual waits go on.
     mutating func askOthers(at now: Moment) {
+        guard asksApps, isFailing else { return }
         let asked = asked
-        guard asksApps, isFailing, asked.count < DestinationMachine.mostAsked else { return }
+        guard asked.count < DestinationMachine.mostAsked else { return }
         let soon = now.boot + .seconds(1 << min(asked.count, 2))
         if hold != nil || breaker != nil, tracked.values.contains(where: { isUnasked($0, asked) }) {
             setProbes(to: soon)
@@ -77,7 +78,7 @@ extension DestinationMachine {
     /// Parts a batch between apps where that may tell whose events fail; unsent, if it was not answered. Whether it did.
     mutating func part(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure?) -> Bool {
         guard asksApps, answer.apps.count == batch.header.events, failure?.leavesOpen != true,
-            let why = failure ?? lastFailure?.failure
+            let why = failure ?? lastFailure?.failure, !why.saysOverload
         else { return false }
         let asked = asked
         let most = DestinationMachine.mostAsked - (isFailing ? asked.count : 0)
@@ -100,11 +101,13 @@ extension DestinationMachine {
     /// Whether that was so.
     mutating func failsAlone(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) -> Bool {
         let (app, now) = (answer.app, answer.now)
-        guard options.order == .free, hasAcknowledgedWithSettings, answer.apps.contains(where: { !$0.isEmpty }) else {
-            return false
-        }
+        guard options.order == .free, hasAcknowledgedWithSettings, answer.apps.contains(where: { !$0.isEmpty }),
+            !failure.saysOverload
+        else { return false }
         let before = app.flatMap { suspects[$0] }.flatMap { $0.isAlone ? $0.since : nil }
         let isCause = [before, batch.failedAt ?? batch.rejectedAt].contains { $0.map(hasTaken) ?? false }
+        // Names may be many, memory is not.
+        if suspects.count >= 1000 { suspects = [:] }
         for name in app.map({ [$0] }) ?? (failure.leavesOpen ? Set(answer.apps).sorted() : []) where name != "" {
             let known = suspects[name].flatMap { $0.isAlone || app == nil ? $0 : nil }
             suspects[name] = Suspect(
@@ -157,4 +160,9 @@ extension DestinationMachine {
         guard !suspects.isEmpty else { return }
         suspects = suspects.filter { !hasTaken(since: $1.at) || now < $1.at + options.probeInterval }
     }
+}
+
+extension Failure {
+    /// Whether it is about how much is sent, and not what: more requests would be the wrong answer.
+    fileprivate var saysOverload: Bool { status == 429 || status == 503 }
 }

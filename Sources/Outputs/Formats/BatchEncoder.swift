@@ -41,7 +41,7 @@ package protocol BatchEncoder: Sendable {
     /// - Throws: `OutputError` with code `badBatch` when they cannot be put into this format.
     func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8]
 
-    /// The places of events that, by an answer of success, the receiver had already.
+    /// The places of events that, by an answer, the receiver had already.
     func repeats(inAnswer answer: HTTPAnswer) -> [Int]
 
     /// What is to be asked before a batch that went to `url` and was answered so counts as acknowledged; nil: nothing.

@@ -194,10 +194,7 @@ public actor HTTPOutput: MeasuredOutput {
             ) {
                 () throws(OutputError) in try builder.lines(of: batch)
             }
-            switch outcome {
-            case .acknowledged, .partial: note(repeats: encoder.repeats(inAnswer: answer), of: batch)
-            default: break
-            }
+            note(repeats: batch.mayHaveBeenSent ? [] : encoder.repeats(inAnswer: answer), of: batch)
             if case .held(let failure) = outcome, answer.status == 401 || answer.status == 403,
                 authorizer?.renewRefused(request, isOver: false, at: time.bootTime) == true
             {
