@@ -115,6 +115,20 @@ struct SuspectTests {
         #expect(mine <= usual + (apps == 1 ? 2 : 8), "\(mine) requests, \(usual) without apps")
     }
 
+    @Test("429 and 503 speak of load: no app is asked, and there is not one request more")
+    func overload() {
+        func requests(_ apps: Int?) -> Int {
+            var world = world(.failing, apps: apps, Memory()) { _, _ in true }
+            world.answer = { _, _ in (.milliseconds(20), .retry(.unavailable)) }
+            for _ in 0..<600 {
+                world.accept(10)
+                world.run(.seconds(6))
+            }
+            return world.sent.count
+        }
+        #expect(requests(5) == requests(nil))
+    }
+
     @Test("credentials that were never taken hold the destination, and apps are not asked one by one")
     func fresh() {
         var world = World(options())
