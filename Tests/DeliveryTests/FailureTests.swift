@@ -74,9 +74,9 @@ struct FailureTests {
         #expect(try #require(long.main.retryAfterUntil) - long.boot <= .seconds(129_650))
     }
 
-    @Test("ac14: with suspend only a network change, resume or a restart close the breaker")
+    @Test("ac14: with suspend only a network change, resume, a restart or other settings of waits close the breaker")
     func ac14_suspend() {
-        for way in 0..<4 {
+        for way in 0..<5 {
             var world = World(options { $0.whenExhausted = .suspend })
             world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
             world.accept(50)
@@ -90,6 +90,7 @@ struct FailureTests {
             case 0: world.input(.networkChanged)
             case 1: world.input(.resume(token: nil, nil))
             case 2: world.restart()
+            case 3: world.input(.reload(options { $0.probeInterval = .seconds(60) }))
             default: world.input(.dispatch(nil, nil))
             }
             world.run(.seconds(10))

@@ -217,6 +217,11 @@ struct DestinationMachine: Sendable {
             hasAcknowledgedWithSettings = false
             suspects = [:]
             rejections = RejectionWindow()
+        }
+        if old.fingerprint != new.fingerprint || old.retry != new.retry || old.whenExhausted != new.whenExhausted
+            || old.probeInterval != new.probeInterval
+        {
+            // Waits that have begun are by the new settings, too.
             resetRetries(at: now)
         }
         if old.requestsPerSecond != new.requestsPerSecond {
