@@ -49,13 +49,11 @@ public struct SpoolOptions: Sendable, Equatable {
     public var afterRead = AfterRead.delete
     /// The longest line in bytes, its LF not counted; longer ones are quarantined. Default 1 MB.
     public var maxEventSize = 1_000_000
-    /// How many files are held open at most, besides those that must not be closed (deleted, but not read to the end).
-    /// Default 256.
+    /// How many files are held open at most, besides deleted ones that are not read to the end. Default 256.
     public var maxOpenFiles = 256
     /// How often directories are looked at that cannot be watched. Default 1 s.
     public var pollInterval = Duration.seconds(1)
-    /// How often it is looked where the path of a place leads: of a link above, or of a parent that is replaced, no watch would
-    /// tell.
+    /// How often it is looked where the path of a place leads: no watch tells of a link above it, or a parent that is replaced.
     var pathInterval = Duration.seconds(10)
     /// Whether changes are watched for; false: every directory is looked at every `pollInterval`. Default true. File
     /// systems of other machines (NFS, CIFS, FUSE and the like) are polled in any case: what happens there is not told.
@@ -71,8 +69,7 @@ public struct SpoolOptions: Sendable, Equatable {
     public var secondTry = Duration.seconds(5)
     /// How long an append file must be unchanged until a block of text is whole. Default 0.5 s.
     public var textTime = Duration.milliseconds(500)
-    /// How long an append file must be unchanged, and without a writer, until its last line counts as whole although
-    /// it has no LF. Default 10 s.
+    /// How long an append file must be unchanged, without a writer, until a last line without LF is whole. Default 10 s.
     public var sealTime = Duration.seconds(10)
     /// How long an append file must be unchanged, and without a writer, until it counts as given up and may be removed.
     /// A rotated one may go after `settleTime`. Default 60 s.
@@ -80,8 +77,7 @@ public struct SpoolOptions: Sendable, Equatable {
     /// How long a file that is about to be removed is watched for a writer that comes at the last moment. Default 1 s.
     public var graceTime = Duration.seconds(1)
 
-    /// How long removed files are gathered before their directories are synced, after which their records go. Default
-    /// 1 s.
+    /// How long removed files are gathered before their directories are synced and their records go. Default 1 s.
     public var syncInterval = Duration.seconds(1)
 
     /// Drop files of an app that wait at most; beyond that their directory is listed once these are read.

@@ -60,8 +60,7 @@ public protocol SpoolSink: AnyObject {
     /// Called in order, and a second time while the first is still waiting (reading goes on meanwhile), but no more
     /// often. So the taker closes what it holds *before it first suspends*: what is taken later belongs to the next
     /// commit. Waiting here is the backpressure: with two commits waiting nothing is read.
-    /// - Throws: only when the agent is stopping or cannot persist any more; reading then ends where the last
-    ///   successful commit left it.
+    /// - Throws: only when the agent stops or cannot persist any more; reading then ends at the last successful commit.
     func commit(_ progress: SpoolProgress) async throws
 
     /// Returns when what was committed before the call survives a power cut: files are removed only then.

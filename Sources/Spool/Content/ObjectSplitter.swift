@@ -11,8 +11,7 @@ struct ObjectSplitter {
         case event
         /// An event is longer than the limit: its length in the file. `event` holds its first bytes.
         case tooLong(Int64)
-        /// The text is not JSON from here on: what was expected, and at which byte of the text. All behind `place` is lost
-        /// to it.
+        /// The text is not JSON from here on, all behind `place` is lost: what was expected, and at which byte of the text.
         case fault(String)
     }
 

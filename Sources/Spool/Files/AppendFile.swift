@@ -151,8 +151,6 @@ extension AppendFile: Hashable {
     func hash(into hasher: inout Hasher) { hasher.combine(id) }
 }
 
-// MARK: - What matters only while something happens
-
 extension AppendFile {
     /// The zeros at the end of a file that was made longer than what is written to it yet.
     struct Padding: Equatable {

@@ -61,8 +61,6 @@ public final class BackfillFile {
     /// How many bytes of the file have been used, about.
     public var position: Int64 { compression == .none ? packed.offset : packed.inputPosition }
 
-    // MARK: Places
-
     /// Where reading begins: behind what an earlier reading has handed over.
     ///
     /// - Parameter place: the `end` of the last piece that was taken; nil for the beginning.
@@ -122,8 +120,6 @@ public final class BackfillFile {
         return try FileSystem.bytes(of: descriptor.raw, at: 0, count: count).withUnsafeBytes { ByteHash.of($0) } == hash
     }
 
-    // MARK: Reading
-
     /// The next piece; nil at the end.
     ///
     /// - Parameter limit: how many bytes of lines it may have; a single event, or record of a format, may have more.
@@ -167,8 +163,6 @@ public final class BackfillFile {
         FilePiece.Problem(
             reason: .tooLong, detail: QuarantineRecord.tooLong("event", length, longest: longest), length: length)
     }
-
-    // MARK: JSON texts
 
     private func readObjects(_ limit: Int) throws(SystemError) {
         var (bytes, start, last) = ([UInt8](), Int64(0), splitter.place)

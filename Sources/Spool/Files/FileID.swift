@@ -37,8 +37,7 @@ struct FileID: Hashable {
         case content = 4
     }
 
-    /// Names what a file held before it was truncated: no file's identity, but kept among theirs. Another stream may have held the
-    /// same.
+    /// Names what a file held before it was truncated: no file's identity, but kept among theirs. Other streams may hold the same.
     init(ofContent fingerprint: Fingerprint, upTo place: Mark, in stream: Stream) {
         self.init(
             bytes: [Form.content.rawValue] + FileID.bytes(of: fingerprint.hash) + FileID.bytes(of: place.hash)

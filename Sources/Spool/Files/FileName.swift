@@ -97,8 +97,7 @@ struct FileName: Hashable, Comparable {
         return length == 0 || length >= bytes.count ? self : FileName(bytes[..<(bytes.endIndex - length)])
     }
 
-    /// The stem without what rotation puts before the extension: `x.log` of `x-2026-11-23-1.log`. That may also be a name in its own right,
-    /// and content must tell.
+    /// The stem without what rotation puts before the extension: `x.log` of `x-2026-11-23-1.log`, if content shows that rotation did.
     var base: FileName {
         let stem = self.stem.bytes
         guard let dot = stem.lastIndex(of: UInt8(ascii: ".")) else { return FileName(whole: stem) }
@@ -140,8 +139,7 @@ struct FileName: Hashable, Comparable {
         bytes.count >= suffix.utf8.count && bytes.suffix(suffix.utf8.count).elementsEqual(suffix.utf8)
     }
 
-    /// What our names for claimed files begin with; sixteen hexadecimal digits, a full stop and the original name
-    /// follow.
+    /// What our names for claimed files begin with; 16 hexadecimal digits, a full stop and the original name follow.
     private static let claimPrefix = Array(".spoolship.".utf8)
     private static let claimLength = claimPrefix.count + 16 + 1
     /// The longest name that file systems take.

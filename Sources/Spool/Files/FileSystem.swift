@@ -2,8 +2,7 @@ internal import CLinux
 internal import EventLoops
 internal import Glibc
 
-/// The system calls of the spool: each beneath an open directory, none follows a link, none blocks on a file lease or
-/// a FIFO.
+/// The system calls of the spool: each beneath an open directory; none follows a link, or blocks on a lease or a FIFO.
 enum FileSystem {
     /// Opens a file or directory for its metadata only: safe whatever it is, FIFO and device included.
     static func openPath(_ directory: Int32, _ name: FileName) throws(SystemError) -> Descriptor {

@@ -1,7 +1,6 @@
 internal import Frames
 
-/// A quick hash of bytes, to see whether they are still the same; not against an adversary, who could only fool the
-/// reading of a file of his own.
+/// A quick hash, to see whether bytes are still the same. An adversary could only fool the reading of a file of his own.
 enum ByteHash {
     /// The hash of the bytes; the same on every machine and in every version, because it is kept.
     static func of(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
@@ -158,8 +157,6 @@ struct FileTrace: Equatable {
         earlierMarks.remove(at: victim)
     }
 }
-
-// MARK: - As the queue keeps it
 
 extension FileTrace {
     private static let version: UInt8 = 1

@@ -13,8 +13,7 @@ struct HeldPaths<Value> {
 
     subscript(path: FileName) -> Value? { all[path]?.value }
 
-    /// Some of them, if there are others than when that was asked last: of each holder one, of whoever has fewest first, then of each
-    /// a second one.
+    /// Some of them, if they changed since that was asked last: one of each holder, of whoever has fewest first; then a second of each.
     mutating func takeChanged(atMost most: Int) -> [(path: FileName, value: Value)]? {
         guard isChanged else { return nil }
         isChanged = false

@@ -41,8 +41,7 @@ struct SpoolWatch: ~Copyable {
     /// Those that are looked through from time to time.
     var polled: [SpoolDirectory] = []
     var pollReason: String?
-    /// Append files renamed in the watch's last events, by the kernel's cookie, with their old names; of those that had gone before
-    /// they were looked at no more is known.
+    /// Append files renamed in the watch's last events, by the kernel's cookie, with their old names; no file where none was known.
     var moved: [UInt32: (file: AppendFile?, name: FileName)] = [:]
     var attention = Attention.listening
 

@@ -6,8 +6,6 @@ extension SpoolReader {
     /// How long a file may have two names.
     private static let linkTime = Duration.seconds(1)
 
-    // MARK: What may be opened
-
     /// Whether a file may be opened at all; if not, it is refused, counted and told.
     func admit(_ status: FileStatus, _ directory: SpoolDirectory, _ name: FileName) -> Bool {
         guard status.isRegular else {
@@ -160,8 +158,6 @@ extension SpoolReader {
             : "let its group write the directory"
         return "the agent may not rename and remove it: \(advice)"
     }
-
-    // MARK: Descriptors
 
     func open(_ file: AppendFile) throws(SystemError) {
         held.uses += 1

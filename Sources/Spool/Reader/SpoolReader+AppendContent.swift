@@ -2,10 +2,8 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// What is in an append file: its lines, block by block, from the place that was reached; and that place again after the
-/// file was truncated or rewritten.
+/// What is in an append file: its lines, block by block, from the place that was reached.
 extension SpoolReader {
-
     /// Reads a block of the file that has waited longest. False: none waits.
     func readAppendFile() -> Bool {
         guard let (app, file) = ready.popFirst(shares, where: { isNamed($1.directory, $1.owner) }) else { return false }

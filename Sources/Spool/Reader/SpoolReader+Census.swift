@@ -3,8 +3,7 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// How much waits to be read, counted while reading is held back: nothing is read then, and the figures would stand
-/// still while the spool grows.
+/// How much waits to be read, counted while reading is held back, when the figures would stand still as the spool grows.
 struct Census {
     var directories: [SpoolDirectory] = []
     var stream: (directory: SpoolDirectory, stream: DirectoryStream, descriptor: Int32)?

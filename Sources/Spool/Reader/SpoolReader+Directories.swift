@@ -12,7 +12,8 @@ extension SpoolReader {
     /// Begins to watch and to read the directory that a path leads to, and forgets another one that was known by it: it was
     /// removed, moved away, or exchanged for this one.
     func open(_ path: FileName, depth: Int) {
-        guard !SpoolReader.isHidden(path) else { return }
+        // Hidden ones are not for us, our own `.spoolship` among them; nor is what a file system keeps at its top.
+        guard !path.last.isHidden, !path.bytes.elementsEqual("lost+found".utf8) else { return }
         guard depth <= SpoolReader.deepest else { return refuse(.tooDeep, path) }
         if let place = options.place, !place.mayHold(below: path) { return }
         if options.place == nil, path.bytes.starts(with: "incoming/".utf8) { return refuseNested(path) }
@@ -74,12 +75,6 @@ extension SpoolReader {
         guard trouble.nested?.path == path else { return }
         trouble.nested = nil
         trouble.complaints.remove(path)
-    }
-
-    /// Whether the last name of a path is hidden: such directories are not for us, our own `.spoolship` among them; nor is what a
-    /// file system keeps at its top.
-    private static func isHidden(_ path: FileName) -> Bool {
-        path.bytes.elementsEqual("lost+found".utf8) || path.last.isHidden
     }
 
     /// Forgets a directory and all below it: it was removed or moved away. Its files are known still.

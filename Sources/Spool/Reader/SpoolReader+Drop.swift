@@ -236,8 +236,7 @@ extension SpoolReader {
             _ = clinux_return_lease(descriptor)
             return false
         }
-        // Without the capability (EACCES) or on a file system without leases (EINVAL) nobody can tell. In a shortage
-        // it is reported later.
+        // Without the capability (EACCES) or leases (EINVAL) nobody can tell. In a shortage it is reported later.
         return !SpoolReader.isWithoutLeases(errno)
     }
 

@@ -7,8 +7,6 @@ extension SpoolReader {
     /// Drop files that wait for their second try at most; beyond that they get none.
     private static let mostCut = 256
 
-    // MARK: Reading
-
     /// Reads a block. True: there is more to read.
     func read(_ drop: DropReading) -> Bool {
         do {
@@ -124,8 +122,6 @@ extension SpoolReader {
             key: drop.id.bytes, path: drop.source.path, offset: drop.taken.offset, state: drop.taken.encoded())
     }
 
-    // MARK: Parking
-
     /// Drop files that wait for the sink's word beside the one that is read: each keeps a block in memory.
     private static let mostParked = 16
 
@@ -150,8 +146,6 @@ extension SpoolReader {
         }
     }
 
-    // MARK: Ending
-
     /// The text ends before it should: it is tried once more, then what is left is quarantined.
     func endedEarly(_ drop: DropReading) {
         drops.reading = nil
@@ -168,8 +162,7 @@ extension SpoolReader {
         }
     }
 
-    /// Quarantines what follows the last event that was taken, or an archive as it is, and ends reading: one record,
-    /// however much it is.
+    /// Quarantines in one record what follows the last event that was taken, or an archive as it is, and ends reading.
     func quarantineRest(
         of drop: DropReading, _ reason: QuarantineRecord.Reason, _ detail: String
     ) throws(SystemError) {
@@ -230,8 +223,6 @@ extension SpoolReader {
         if pass.places[drop.id] != nil || drop.checkpointed != nil { pass.forget(drop.id) }
         pass.done.append(drop.file)
     }
-
-    // MARK: Files that stay
 
     /// Whether what was kept of a file is that of lines that were read as they came.
     func isAppendFile(_ checkpoint: Checkpoint?) -> Bool {

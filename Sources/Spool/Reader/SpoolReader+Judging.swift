@@ -5,8 +5,7 @@ internal import Model
 
 /// What files hold: the looking for `Streams`, which judges.
 extension SpoolReader {
-    /// Where an archive's beginning is looked for at most, in bytes of its file: what begins with so much that holds nothing was not
-    /// made by rotation.
+    /// How many bytes of an archive are unpacked for its beginning: rotation makes none that begins with so much that holds nothing.
     private static let farthestBeginning: Int64 = 16 << 20
 
     /// A new file under a rotated name may be a copy that rotation makes before it truncates. Finds its place in what

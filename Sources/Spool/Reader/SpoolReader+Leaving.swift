@@ -10,8 +10,6 @@ extension SpoolReader {
     /// How often a file that is about to be removed is looked at: the longest that a writer who comes then must wait.
     private static let graceStep = Duration.milliseconds(50)
 
-    // MARK: Checks
-
     /// Has a file that has been read as far as possible looked at again when it may be sealed, removed or forgotten.
     func considerLater(_ file: AppendFile) {
         guard streams.files[file.id] === file, !file.isReady, file.stage == .reading else { return }
@@ -111,8 +109,6 @@ extension SpoolReader {
         file.padding?.known = 0..<0
         makeReady(file)
     }
-
-    // MARK: Removal
 
     /// All of the file is queued, and nobody has it open for writing: it gets a hidden name, and goes if nobody comes
     /// for it within the time of grace. False: it does not go now, and its lease is given back.
@@ -221,8 +217,6 @@ extension SpoolReader {
         _ = clinux_return_lease(descriptor)
         makeReady(file)
     }
-
-    // MARK: Files that are gone
 
     /// Lets go of a file that is gone, and remembers it for a while.
     func leave(_ file: AppendFile) {

@@ -41,8 +41,6 @@ extension SpoolReader {
         return names[owner].flatMap { $0.hasPrefix("uid-") ? nil : $0 } ?? "uids-\(owner >> 16)"
     }
 
-    // MARK: Names of users
-
     /// Whether it is known of which app a file's events are; if not, that is being found out.
     func isNamed(_ directory: SpoolDirectory, _ owner: UInt32?) -> Bool {
         guard directory.isIncoming, let owner else { return true }

@@ -126,8 +126,7 @@ extension SpoolReader {
 
     private static let longestChange = MemoryLayout<inotify_event>.size + Int(NAME_MAX) + 1
 
-    /// Takes up what the kernel has told, for so long at most: a flood of changes must not keep the loop from everything
-    /// else.
+    /// Takes up what the kernel has told, for so long at most: a flood of changes must not keep the loop from all else.
     func readChanges(within limit: Duration) {
         guard let kernel = watching.inotify?.raw else { return }
         let end = now + limit

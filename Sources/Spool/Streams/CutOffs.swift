@@ -22,8 +22,7 @@ struct CutOff: Held {
 /// Bytes that were truncated, or whose file was gone, before they could be read: given up once it is known that no copy has
 /// them and that no other name leads to them.
 struct CutOffs {
-    /// A file under a rotated name, or an archive, that turned up a short time ago: what is found truncated or gone next may have been
-    /// in it.
+    /// A rotated file, or an archive, that turned up a short time ago: what is found truncated or gone next may have been in it.
     private struct Whole: Held {
         var streams: [Stream]
         var length: Int64

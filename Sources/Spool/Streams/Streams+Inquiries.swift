@@ -3,8 +3,6 @@ internal import Model
 
 /// What files hold: what is asked, and what follows from the answer.
 extension Streams {
-    // MARK: What is asked
-
     /// A new file under a rotated name may be a copy that rotation makes before it truncates.
     ///
     /// - Parameter head: its first bytes, as much as a fingerprint covers.
@@ -56,8 +54,6 @@ extension Streams {
             aboutChanged: true, head: head, size: file.size, isWaiting && !isRewritten ? .moving : .quiet,
             of: file.streams, twins: [], contents: [content])
     }
-
-    // MARK: What was found out
 
     /// A suspect is known: reads on after what was read elsewhere, or from its start.
     ///
@@ -149,8 +145,6 @@ extension Streams {
         pass.add(file)
         assertWhole(file)
     }
-
-    // MARK: What is cut off
 
     /// A file is shorter than it was. What was seen of it, and not read, is looked for in copies.
     mutating func cutOff(_ file: AppendFile, from begin: Int64) {

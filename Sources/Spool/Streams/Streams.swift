@@ -34,8 +34,6 @@ struct Streams {
 
     var now: BootInstant { time.bootTime }
 
-    // MARK: Which there are
-
     mutating func add(_ file: AppendFile) {
         files[file.id] = file
         enter(file)
@@ -119,8 +117,6 @@ struct Streams {
         file.rest()
     }
 
-    // MARK: What is new
-
     /// The name that a file had before it was seen.
     enum EarlierName {
         case unknown
@@ -179,8 +175,6 @@ struct Streams {
         assertWhole(file)
     }
 
-    // MARK: Names
-
     /// A file has another name, or another file has its name: it is being rotated. Gives the one that had the name.
     ///
     /// - Parameters:
@@ -211,8 +205,6 @@ struct Streams {
         assertWhole(file)
     }
 
-    // MARK: What goes
-
     /// Lets go of a file that is gone, and remembers it for a while. It has no descriptor, and is not read on.
     mutating func leave(_ file: AppendFile, hasWaiting: Bool, in pass: inout Pass) {
         remove(file)
@@ -226,8 +218,7 @@ struct Streams {
         miss(checkpoint, file.keptTrace, hasWaiting: hasWaiting, in: &pass)
     }
 
-    /// A file holds something else from now on: what was read of it is remembered, because a copy of it may turn up, under
-    /// whatever name and however much later.
+    /// A file holds something else from now on: what was read of it is remembered, for a copy may turn up, however late.
     mutating func rememberContent(of file: AppendFile, hasWaiting: Bool, in pass: inout Pass) {
         guard file.trace.fingerprint.length > 0, file.taken.offset > 0 else { return }
         var trace = file.keptTrace
@@ -246,8 +237,6 @@ struct Streams {
         remembered.miss(
             checkpoint, trace, isAway: isAway, at: time, hasWaiting: !suspects.isEmpty || hasWaiting, in: &pass)
     }
-
-    // MARK: Commits
 
     /// What a commit says about the files that were read since the last one, and how far they will be durable with it.
     func close(_ pass: inout Pass) -> (checkpoints: [Checkpoint], covered: [CoveredFile]) {
