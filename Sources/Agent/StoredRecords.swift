@@ -1,5 +1,5 @@
 public import Configuration
-public import Control
+package import Control
 public import EventLoops
 internal import Glibc
 internal import Logs
@@ -37,7 +37,7 @@ public struct StoredRecords: Sendable {
     }
 
     /// Answers a request as the control API does that asks for no more than the records.
-    public func answer(_ request: ControlRequest) async -> ControlResponse {
+    package func answer(_ request: ControlRequest) async -> ControlResponse {
         var routes = ControlRoutes()
         routes.addRecords(AgentRecords(queue: queue, rereader: nil))
         return await routes.answer(request)

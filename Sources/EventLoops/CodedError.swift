@@ -2,11 +2,9 @@
 ///
 /// The set is closed because each kind is a metric label, or decides what a command ends with.
 public struct CodedError<Kind: Sendable & Equatable>: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The kinds that there are.
-    public typealias Code = Kind
+    package typealias Code = Kind
 
-    /// The kind of failure.
-    public let code: Kind
+    package let code: Kind
     /// One line for a person: what is wrong and what to do. Never event content, never a secret.
     public let message: String
 

@@ -1,4 +1,4 @@
-public import Model
+package import Model
 
 /// What is limited in an event, as settings and metrics name it. Closed, because each is a metric label.
 public enum LimitKind: String, Sendable, CaseIterable {
@@ -18,8 +18,7 @@ public enum LimitKind: String, Sendable, CaseIterable {
 public struct Limit: Sendable, Equatable {
     /// The greatest value that is right; 0 turns the limit off.
     public var value: Int
-    /// What happens beyond it.
-    public var consequence: LimitConsequence
+    package var consequence: LimitConsequence
 
     package init(_ value: Int, _ consequence: LimitConsequence) {
         self.value = value
@@ -32,14 +31,12 @@ public struct Limit: Sendable, Equatable {
 public struct EventLimits: Sendable, Equatable {
     /// Distinct event names in a UTC day. Each costs memory here and a series at many destinations.
     public var eventNames = Limit(0, .refuse)
-    /// The length of an event's name.
-    public var nameLength = Limit(0, .cut)
+    package var nameLength = Limit(0, .cut)
     /// Properties of an event: the first in document order are kept.
     public var properties = Limit(0, .cut)
     /// The length of a property's name. Names that are equal once cut become one: the first one's place, the last one's value.
     public var propertyKeyLength = Limit(0, .cut)
-    /// The length of a string value.
-    public var propertyValueLength = Limit(0, .cut)
+    package var propertyValueLength = Limit(0, .cut)
 
     package init() {}
 

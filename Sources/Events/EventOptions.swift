@@ -5,14 +5,12 @@ public import TimeZones
 public struct EventOptions: Sendable, Equatable {
     /// What holds for apps that have no settings of their own.
     public var defaults = AppSettings()
-    /// The settings of the apps that have some, by name.
-    public var apps: [String: AppSettings] = [:]
+    package var apps: [String: AppSettings] = [:]
     /// Rules that give events a priority; the first that fits counts.
     public var priorityRules: [PriorityRule] = []
     /// Older events expire; exactly this old is kept. Default 25 days; nil keeps them all.
     public var maxAge: Duration? = .seconds(25 * 86_400)
-    /// How sessions are made.
-    public var session = SessionSettings()
+    package var session = SessionSettings()
     /// The country that a person has set; it counts more than any rule.
     public var countryOverride: CountryCode?
     /// The member that holds an address, at the top or in the properties; empty for none.
@@ -44,10 +42,8 @@ public struct AppSettings: Sendable, Equatable {
     public var nameMembers: [String] = []
     /// Where the time of a record is, and of an event without `timestamp`.
     public var timeMembers = AppSettings.usualTimes
-    /// Where the severity is.
-    public var levelMembers = Severity.usualMembers
-    /// What a severity that is a number means.
-    public var levelScale = SeverityScale.auto
+    package var levelMembers = Severity.usualMembers
+    package var levelScale = SeverityScale.auto
     /// The zone of times that say none; nil for the machine's.
     public var zone: TimeZoneRules?
     /// What happens to lines that are not JSON objects: a record is `{"message": …}`.
@@ -63,8 +59,7 @@ public struct AppSettings: Sendable, Equatable {
     public var country: CountryCode?
     /// Events further ahead than this are quarantined. Default 3 days.
     public var maxAhead: Duration = .seconds(3 * 86_400)
-    /// What happens to events that are too long or too rich.
-    public var limits = EventLimits()
+    package var limits = EventLimits()
     /// Its version, where its events do not say one.
     public var version: String?
     /// Its build, where its events do not say one.

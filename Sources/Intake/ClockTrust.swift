@@ -1,5 +1,5 @@
 internal import CLinux
-public import EventLoops
+package import EventLoops
 
 /// Whether the time of day can be trusted: while it cannot, nothing expires or is quarantined for its time.
 ///
@@ -7,7 +7,7 @@ public import EventLoops
 /// an hour (a machine that starts in 1970, a correction by hand). If a sandbox forbids asking the kernel (as the unit's
 /// `ProtectClock=` does), a time service gets the machine's first ten minutes, and a clock that is behind a time known
 /// to be past is not trusted. The kernel is asked once a minute at most.
-public final class ClockTrust {
+package final class ClockTrust {
     private static let lookUpEvery = Duration.seconds(60)
     private static let timeToSynchronise = BootInstant(nanoseconds: 600_000_000_000)
     /// 2026-11-01, when this was written: a clock before it is wrong.
@@ -34,8 +34,7 @@ public final class ClockTrust {
         self.isSynchronised = isSynchronised
     }
 
-    /// Whether the time of day can be trusted now.
-    public func isTrusted(at time: any TimeSource) -> Bool {
+    package func isTrusted(at time: any TimeSource) -> Bool {
         // Looked at each time: within a minute after a step much would be given up.
         let isSteady = steps.isSteady(at: time)
         let boot = time.bootTime
@@ -51,7 +50,7 @@ public final class ClockTrust {
 ///
 /// A machine without a time service is never synchronised: its old events are kept until the cap asks for their room,
 /// which loses less than a wrong year would.
-public func kernelClockIsSynchronised() -> Bool? {
+package func kernelClockIsSynchronised() -> Bool? {
     switch clinux_clock_is_synchronised() {
     case 1: true
     case 0: false

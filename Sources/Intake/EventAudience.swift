@@ -1,7 +1,7 @@
-public import Model
+package import Model
 
 /// Sees events as they pass. From any thread.
-public protocol EventAudience: AnyObject, Sendable {
+package protocol EventAudience: AnyObject, Sendable {
     /// Whether anybody watches: asked before anything is prepared for `offer`.
     var isWatched: Bool { get }
 

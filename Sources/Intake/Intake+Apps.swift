@@ -1,12 +1,11 @@
 internal import EventLoops
 internal import Events
 internal import Model
-public import Spool
+package import Spool
 
-/// What each app has written.
 extension Intake {
     /// Takes whole lines; see `SpoolSink`.
-    public func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
+    package func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
         let before = (lines: pending.read, quarantined: pending.quarantined.count, records: pass.counts.records)
         let taken = takeLines(lines, from: source, at: offset)
         var counts = AppCounts()

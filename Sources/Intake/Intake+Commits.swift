@@ -3,7 +3,7 @@ internal import EventLoops
 internal import Events
 internal import Frames
 internal import Logs
-public import Model
+package import Model
 
 /// How what was taken becomes durable.
 extension Intake {
@@ -41,16 +41,16 @@ extension Intake {
     }
 
     /// Returns when what was committed before survives a power cut.
-    public func persist() async throws { try await store.sync() }
+    package func persist() async throws { try await store.sync() }
 
     /// Whether a file has to stay, because the quarantine could not hold all of its bad lines.
-    public func mustStay(_ file: [UInt8]) -> Bool { store.mustStay(file) }
+    package func mustStay(_ file: [UInt8]) -> Bool { store.mustStay(file) }
 
     /// Makes all that was taken since the last commit durable, with `progress`.
-    public func commit(_ progress: SpoolProgress) async throws { try await commit(progress, remembering: [:]) }
+    package func commit(_ progress: SpoolProgress) async throws { try await commit(progress, remembering: [:]) }
 
     /// Makes all that was taken since the last commit durable, with `progress` and what else is to be remembered.
-    public func commit(_ progress: SpoolProgress, remembering memory: [String: [UInt8]]) async throws {
+    package func commit(_ progress: SpoolProgress, remembering memory: [String: [UInt8]]) async throws {
         var commit = takeCommit()
         commit.progress = progress
         commit.memory.merge(memory.mapValues { $0 }) { _, new in new }
@@ -120,19 +120,19 @@ extension Intake {
 
     /// The calls of functions that are left at a stop, behind the last commit: without it those that were made since would be made
     /// again.
-    public func takeLeftCalls() -> [String: [UInt8]?] {
+    package func takeLeftCalls() -> [String: [UInt8]?] {
         // Their events are not durable: they are read again.
         calls.forget(calls.takeNew())
         return calls.takeMemory()
     }
 
     /// To be called on the reader's loop when the queue has published a change.
-    public func queueChanged() {
+    package func queueChanged() {
         if !store.storesNothing { goOn() }
     }
 
     /// Ends waiting for room: commits that do not fit throw, and what they held is read again after the next start.
-    public func stopWaiting() {
+    package func stopWaiting() {
         isStopping = true
         waitingForRoom?.resume(throwing: GivenUp())
         waitingForRoom = nil

@@ -2,7 +2,7 @@ internal import Containers
 internal import Events
 internal import EventLoops
 internal import Logs
-public import Model
+package import Model
 internal import Spool
 
 /// Lines that are not events: they go to the quarantine.
@@ -24,7 +24,7 @@ extension Intake {
     }
 
     /// Takes a record of the spool: what is kept of it is redacted as the rules say.
-    public func quarantine(_ record: QuarantineRecord) {
+    package func quarantine(_ record: QuarantineRecord) {
         rules?.refresh()
         var record = record
         record.content = presentable(record.content, of: record.app)

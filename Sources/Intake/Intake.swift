@@ -4,17 +4,17 @@
 //  It knows nothing of SQL, of sending, or of who asks: the queue is a `CommitStore`, whoever watches is an `EventAudience`.
 
 internal import Containers
-public import EventLoops
+package import EventLoops
 internal import Events
 internal import Host
-public import Logs
-public import Model
-public import Spool
+package import Logs
+package import Model
+internal import Spool
 
 /// Takes lines from the spool, turns them into events, and hands them to the queue: the hot path between the two.
 ///
 /// It lives on the reader's loop. What it holds in memory is bounded by what the spool takes between two commits.
-public final class Intake: SpoolSink {
+package final class Intake: SpoolSink {
     let store: any CommitStore
     let loop: EventLoop
     let time: any TimeSource
@@ -91,7 +91,7 @@ public final class Intake: SpoolSink {
     ///   - memory: what the queue has kept; entries of others are left alone.
     ///   - rules: what containers ask for; nil where there can be none.
     ///   - loop: the reader's.
-    public convenience init(
+    package convenience init(
         _ settings: IntakeSettings, ofPlace place: String? = nil, store: any CommitStore, memory: [String: [UInt8]],
         figures: IntakeFigures, clock: ClockTrust, tap: (any EventAudience)? = nil, rules: IntakeRules? = nil,
         on loop: EventLoop, time: any TimeSource, log: Log
@@ -130,7 +130,7 @@ public final class Intake: SpoolSink {
     }
 
     /// Takes up changed settings: what was taken before is closed under the old ones, or discarded if they end collection.
-    public func configure(_ settings: IntakeSettings) {
+    package func configure(_ settings: IntakeSettings) {
         closeAll()
         if !settings.isCollecting { discardPending() }
         self.settings = settings
@@ -160,12 +160,12 @@ public final class Intake: SpoolSink {
     }
 
     /// Calls `body` when all commits that had begun are durable or given up.
-    public func whenSettled(_ body: @escaping @Sendable () -> Void) { turn.whenFree(body) }
+    package func whenSettled(_ body: @escaping @Sendable () -> Void) { turn.whenFree(body) }
 
     /// Starts a new session of an app by command; its `start_session` event goes with the next commit.
     ///
     /// - Returns: false, and nothing has changed, unless sessions are manual.
-    public func startSession(of app: String) -> Bool {
+    package func startSession(of app: String) -> Bool {
         let now = time.wallTime
         let source = SpoolSource(app: app, path: "", producer: nil)
         rules?.refresh()
@@ -308,7 +308,7 @@ public final class Intake: SpoolSink {
     }
 
     /// Whether the time of day can be trusted. The queue asks for itself: its events expire whether lines are read or not.
-    public func isClockTrusted() -> Bool {
+    package func isClockTrusted() -> Bool {
         let isTrusted = clock.isTrusted(at: time)
         if isTrusted != wasTrusted {
             wasTrusted = isTrusted

@@ -1,33 +1,27 @@
 internal import Model
 
 /// Why input from outside the spool was refused.
-public struct IntakeError: Error, Sendable, Equatable {
-    /// The kind of failure.
-    public enum Code: String, Sendable, CaseIterable {
-        /// Collection is disabled.
+package struct IntakeError: Error, Sendable, Equatable {
+    package enum Code: String, Sendable, CaseIterable {
         case disabled
-        /// No destination wants the app's events.
         case noDestination = "no_destination"
         /// The file has been taken to another place than the one where the piece begins.
         case elsewhere
         /// Other events go first: to be tried again.
         case later
-        /// The agent is stopping.
         case stopping
         /// The piece does not fit the queue.
         case tooLarge = "too_large"
-        /// The queue has no room now.
         case full
         /// The store failed: `word` says how.
         case store
     }
 
-    /// The kind of failure.
-    public let code: Code
+    package let code: Code
     /// The kind in one word, for programs: the store's own word where it was the store that failed.
-    public let word: String
+    package let word: String
     /// One line for a person: what is wrong and what to do. Never event content.
-    public let message: String
+    package let message: String
 
     package init(_ code: Code, _ message: String, word: String? = nil) {
         self.code = code

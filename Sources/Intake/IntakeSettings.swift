@@ -1,21 +1,20 @@
-public import Events
+package import Events
 
 /// The part of the configuration that the intake needs.
-public struct IntakeSettings: Sendable, Equatable {
-    /// For the pass over each line.
-    public var events: EventOptions
+package struct IntakeSettings: Sendable, Equatable {
+    package var events: EventOptions
     /// The routes: the first is for apps without their own.
-    public var routes: [Route]
+    package var routes: [Route]
     /// Apps with their own route, by place in `routes`.
-    public var routeOfApp: [String: Int] = [:]
+    package var routeOfApp: [String: Int] = [:]
     /// All destinations, for tags that name some.
-    public var table: RouteTable
+    package var table: RouteTable
     /// Whether events are collected at all (`disable`).
-    public var isCollecting = true
+    package var isCollecting = true
     /// The storage cap in bytes.
-    public var cap: Int
+    package var cap: Int
     /// The database to look addresses up in; nil looks up none.
-    public var countryDatabase: String?
+    package var countryDatabase: String?
 
     package init(
         events: EventOptions, routes: [Route], routeOfApp: [String: Int] = [:], table: RouteTable,

@@ -1,10 +1,10 @@
-public import EventLoops
+package import EventLoops
 internal import Events
 
 /// Gives the time of a stored event: for the queue, which looks at events only if some of a chunk have expired.
-public enum StoredEventTime {
+package enum StoredEventTime {
     /// By the event's own time, else by its acceptance; nil if the line is not an event any more.
-    public static func time(of line: [UInt8], acceptedAt: Timestamp) -> Timestamp? {
+    package static func time(of line: [UInt8], acceptedAt: Timestamp) -> Timestamp? {
         var pass = EventPass(options: EventOptions())
         var random = KernelRandom()
         pass.begin(pass.source(app: "", using: &random), at: acceptedAt, isSynchronised: false, using: &random)

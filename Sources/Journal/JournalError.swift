@@ -2,13 +2,12 @@
 //  Promise: each entry that the journal still has when it is read comes once, in the order of its sequence, with the place to go on from.
 //  It knows nothing of the queue, of apps, or of what happens to a line.
 
-public import EventLoops
+package import EventLoops
 
 /// Why a journal cannot be read.
-public typealias JournalError = CodedError<JournalErrorCode>
+package typealias JournalError = CodedError<JournalErrorCode>
 
-/// The kinds of `JournalError`.
-public enum JournalErrorCode: String, Sendable, CaseIterable {
+package enum JournalErrorCode: String, Sendable, CaseIterable {
     /// libsystemd is not installed, or too old.
     case library
     /// There are journals, and the agent's user may read none of them.

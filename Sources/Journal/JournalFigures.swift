@@ -1,12 +1,12 @@
 /// The state of reading a journal.
-public struct JournalFigures: Sendable, Equatable {
+package struct JournalFigures: Sendable, Equatable {
     /// Entries that became lines, since the start.
-    public var entries = 0
+    package var entries = 0
     package var cut = 0
     /// How often entries were removed before they were read.
-    public var gaps = 0
+    package var gaps = 0
     /// Files of it that cannot be read, as of its last opening; those that can are.
-    public var unreadableFiles = 0
+    package var unreadableFiles = 0
     /// Why nothing is read; nil: it is.
-    public var problem: JournalError?
+    package var problem: JournalError?
 }

@@ -1,20 +1,20 @@
 package import Model
 
 /// Which entries of which journal are read, and what of them.
-public struct JournalOptions: Sendable, Equatable {
+package struct JournalOptions: Sendable, Equatable {
     /// The directory of the journal; nil for this machine's own.
-    public var directory: String?
+    package var directory: String?
     /// Names of units, each may have `*` and `?`; empty: all entries, those of no unit included.
-    public var units: [String] = []
+    package var units: [String] = []
     /// The least severe priority that is read, 0 (emergency) to 7 (debug). An entry without one counts as 6 (information).
-    public var priority = 7
+    package var priority = 7
     package var since = JournalStart.now
     /// Fields beside the usual ones, by journald's names; `*` for all.
-    public var fields: [String] = []
+    package var fields: [String] = []
     /// The longest line, in bytes: an entry that is longer is cut in its longest field.
-    public var maxEventSize: Int
+    package var maxEventSize: Int
     /// How many bytes of lines are read for one commit, an entry excepted.
-    public var pieceBytes = 1 << 20
+    package var pieceBytes = 1 << 20
 
     package init(maxEventSize: Int) { self.maxEventSize = maxEventSize }
 }

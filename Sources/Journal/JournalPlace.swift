@@ -1,7 +1,7 @@
-public import EventLoops
+package import EventLoops
 
 /// How far a journal was read: durable in the same transaction as the events of its entries.
-public struct JournalPlace: Sendable, Equatable {
+package struct JournalPlace: Sendable, Equatable {
     /// The entry that was read last, of any sequence: all that older versions know.
     var last: JournalPosition
     /// The last one that was read of each `JournalSequence`; nil: only `last` is known, and all that is later is unread.
@@ -82,22 +82,22 @@ struct JournalPosition: Sendable, Equatable {
 }
 
 /// Entries turned into lines, and how far the journal is read with them.
-public struct JournalPiece: Sendable {
+package struct JournalPiece: Sendable {
     /// One line an entry, each with its line feed. May be empty: then only the place has changed.
-    public var lines: [UInt8] = []
+    package var lines: [UInt8] = []
     /// Entries that became lines, since the start.
-    public var entries = 0
+    package var entries = 0
     var looked = 0
     package var cut = 0
     /// Whether more can be read at once.
-    public var isFull = false
+    package var isFull = false
     /// How many entries of which sequence follow each other, with the position after them.
     var runs: [Run] = []
     typealias Run = (sequence: String, entries: Int, to: JournalPosition)
     let start: JournalPlace
     package var place: JournalPlace
     /// What the journal no longer has, though it was not read.
-    public var gaps: [JournalGap] = []
+    package var gaps: [JournalGap] = []
 
     init(from start: JournalPlace) {
         self.start = start
@@ -106,11 +106,11 @@ public struct JournalPiece: Sendable {
 }
 
 /// Entries that journald has removed before they were read.
-public struct JournalGap: Sendable, Equatable {
+package struct JournalGap: Sendable, Equatable {
     /// The time until which everything was read.
-    public let from: Timestamp
+    package let from: Timestamp
     /// The time of the oldest entry that is left.
-    public let until: Timestamp
+    package let until: Timestamp
     /// How many there were at most, of all units and priorities; nil where journald's numbers do not tell.
-    public let atMost: UInt64?
+    package let atMost: UInt64?
 }

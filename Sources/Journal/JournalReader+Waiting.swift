@@ -1,4 +1,4 @@
-public import EventLoops
+internal import EventLoops
 internal import Glibc
 internal import Logs
 internal import Model
@@ -78,7 +78,7 @@ extension JournalReader {
     }
 
     /// Why a journal with these options would not be read now; nil: it would. Blocks, unless its file system does not answer.
-    public static func problem(_ options: JournalOptions) -> JournalError? {
+    package static func problem(_ options: JournalOptions) -> JournalError? {
         for path in JournalFiles.directories(options.directory)
         where SilentFiles.answer(about: path, { FileStatus(path) }) == nil { return .hangs }
         do throws(JournalError) {

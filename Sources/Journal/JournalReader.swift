@@ -1,6 +1,6 @@
-public import EventLoops
+package import EventLoops
 internal import Glibc
-public import Logs
+package import Logs
 internal import Model
 internal import Synchronization
 
@@ -8,7 +8,7 @@ internal import Synchronization
 ///
 /// It lives on a loop on which nothing else depends: the library reads files, which may take as long as a disk does.
 /// Without new entries it sleeps until journald writes some.
-public actor JournalReader: LoopActor {
+package actor JournalReader: LoopActor {
     private static let pieceEntries = 8192
     /// Of how many sequences whose files are gone the positions are kept: they may come again, or a copy of them.
     private static let mostGone = 256
@@ -16,8 +16,7 @@ public actor JournalReader: LoopActor {
     /// How often is looked whether the paths of the directories still lead to them, of which no watch would tell: a link may be turned, a parent
     /// replaced, something mounted. A journal that cannot be read is tried again as often.
     let look: Duration
-    /// The loop that it lives on.
-    public nonisolated let loop: EventLoop
+    package nonisolated let loop: EventLoop
     package nonisolated let options: JournalOptions
     let log: Log
     /// What is read of an entry. Nobody else has it: that is not checked at each field.
@@ -54,7 +53,7 @@ public actor JournalReader: LoopActor {
     }
 
     /// What is known of the reading. From any thread.
-    public nonisolated var figures: JournalFigures { published.withLock { $0 } }
+    package nonisolated var figures: JournalFigures { published.withLock { $0 } }
 
     /// A reader that goes on at a place.
     ///
@@ -62,7 +61,7 @@ public actor JournalReader: LoopActor {
     ///   - place: where reading ended; nil: it begins as `options.since` says.
     ///   - loop: may be held up by a slow disk.
     ///   - look: how often the paths of the directories are followed.
-    public init(
+    package init(
         _ options: JournalOptions, from place: JournalPlace?, on loop: EventLoop, log: Log,
         look: Duration = .seconds(10)
     ) {
@@ -75,7 +74,7 @@ public actor JournalReader: LoopActor {
     }
 
     /// Ends waiting, and each later call.
-    public func stop() {
+    package func stop() {
         isStopping = true
         close()
         wake()
@@ -84,7 +83,7 @@ public actor JournalReader: LoopActor {
     /// The next entries: waits until there are any, or the place has changed by much.
     ///
     /// - Returns: nil once the reader is stopped.
-    public func next() async -> JournalPiece? {
+    package func next() async -> JournalPiece? {
         while !isStopping {
             do throws(JournalError) {
                 if let piece = try read() { return piece }
@@ -99,7 +98,7 @@ public actor JournalReader: LoopActor {
     }
 
     /// The place after so many of a piece's entries.
-    public func place(after entries: Int, of piece: JournalPiece) -> JournalPlace {
+    package func place(after entries: Int, of piece: JournalPiece) -> JournalPlace {
         var (place, left) = (piece.start, entries)
         for run in piece.runs where left > 0 {
             let rest = max(run.entries - left, 0)

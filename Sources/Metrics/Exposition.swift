@@ -1,5 +1,5 @@
 /// Supplies figures: reads what others have published, never waits.
-public protocol MetricCollector: Sendable {
+package protocol MetricCollector: Sendable {
     /// Adds samples of any families.
     func collect(into exposition: inout Exposition)
 }
@@ -8,15 +8,15 @@ public protocol MetricCollector: Sendable {
 ///
 /// Bounded whatever the collectors do: a family has at most `MetricFamily.seriesLimit` series, a closed label only its
 /// own values (others become `other`), and a series that is given twice keeps the last figure.
-public struct Exposition: Sendable {
+package struct Exposition: Sendable {
     package typealias Family = KeyPath<MetricTable, MetricFamily>
 
     /// A histogram's figures.
-    public struct Buckets: Sendable, Equatable {
+    package struct Buckets: Sendable, Equatable {
         /// Observations in each bucket, not cumulated; one more than the family has bounds.
-        public var counts: [Int]
+        package var counts: [Int]
         /// The sum of all observations.
-        public var sum: Double
+        package var sum: Double
 
         mutating func count(_ value: Double, at place: Int) {
             counts[place] += 1
@@ -43,8 +43,7 @@ public struct Exposition: Sendable {
     private var samples: [String: Samples] = [:]
     private(set) var suppressed = 0
 
-    /// Asks all collectors.
-    public init(from collectors: [any MetricCollector]) {
+    package init(from collectors: [any MetricCollector]) {
         for collector in collectors { collector.collect(into: &self) }
     }
 
@@ -69,8 +68,7 @@ public struct Exposition: Sendable {
         set(MetricFamily.table[keyPath: family], labels, to: value)
     }
 
-    /// Sets a series to a whole number.
-    public mutating func set(_ family: MetricFamily, _ labels: [String] = [], to value: Int) {
+    package mutating func set(_ family: MetricFamily, _ labels: [String] = [], to value: Int) {
         put(family, labels, .integer(value))
     }
 
@@ -83,8 +81,7 @@ public struct Exposition: Sendable {
         set(family, labels, to: value ? 1 : 0)
     }
 
-    /// Sets a series of a histogram.
-    public mutating func set(_ family: MetricFamily, _ labels: [String] = [], to buckets: Buckets) {
+    package mutating func set(_ family: MetricFamily, _ labels: [String] = [], to buckets: Buckets) {
         put(family, labels, .buckets(buckets))
     }
 

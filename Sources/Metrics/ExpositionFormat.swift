@@ -1,12 +1,12 @@
 /// How figures are written: negotiated with the client.
 ///
 /// Source: Prometheus, "Exposition formats" (text 0.0.4); OpenMetrics 1.0.
-public enum ExpositionFormat: Sendable, CaseIterable {
+package enum ExpositionFormat: Sendable, CaseIterable {
     case prometheusText
     case openMetrics
 
     /// The `Content-Type` of an answer.
-    public var contentType: String {
+    package var contentType: String {
         switch self {
         case .prometheusText: "text/plain; version=0.0.4; charset=utf-8"
         case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -14,7 +14,7 @@ public enum ExpositionFormat: Sendable, CaseIterable {
     }
 
     /// What a request's `Accept` header prefers; Prometheus' text when it says nothing that we know.
-    public init(accept: String?) {
+    package init(accept: String?) {
         var best: (format: ExpositionFormat, quality: Double) = (.prometheusText, 0)
         for range in (accept ?? "").split(separator: ",").prefix(32) {
             let parts = range.split(separator: ";").map(ExpositionFormat.trimmed)
@@ -45,7 +45,7 @@ public enum ExpositionFormat: Sendable, CaseIterable {
     }
 
     /// Writes all samples, in the order of the table; families without samples are left out.
-    public func write(_ exposition: Exposition) -> String {
+    package func write(_ exposition: Exposition) -> String {
         var exposition = exposition
         exposition.set(\.seriesSuppressed, to: exposition.suppressed)
         var text = ""

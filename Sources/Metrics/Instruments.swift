@@ -3,7 +3,7 @@ internal import Synchronization
 /// Counters distinguished by labels: one family.
 ///
 /// The lock is held for a dictionary's access, never while anything waits.
-public final class CounterSet: MetricCollector {
+package final class CounterSet: MetricCollector {
     private let family: MetricFamily
     private let counts = Mutex<[[String]: Int]>([:])
 
@@ -11,7 +11,7 @@ public final class CounterSet: MetricCollector {
     package init(_ family: Exposition.Family) { self.family = MetricFamily.table[keyPath: family] }
 
     /// Counts in the series of these labels; beyond the family's limit new series are left out.
-    public func add(_ labels: [String] = [], _ number: Int = 1) {
+    package func add(_ labels: [String] = [], _ number: Int = 1) {
         precondition(labels.count == family.labels.count, "\(family.name) has \(family.labels.count) labels")
         counts.withLock { counts in
             guard counts[labels] != nil || counts.count <= MetricFamily.seriesLimit else { return }
@@ -20,10 +20,9 @@ public final class CounterSet: MetricCollector {
     }
 
     /// What was counted in the series of these labels.
-    public subscript(labels: String...) -> Int { counts.withLock { $0[labels] ?? 0 } }
+    package subscript(labels: String...) -> Int { counts.withLock { $0[labels] ?? 0 } }
 
-    /// Adds all series.
-    public func collect(into exposition: inout Exposition) {
+    package func collect(into exposition: inout Exposition) {
         let counts = counts.withLock { $0 }
         for (labels, count) in counts.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
             exposition.set(family, labels, to: count)
@@ -34,7 +33,7 @@ public final class CounterSet: MetricCollector {
 /// Observations counted by size: one family of kind histogram.
 ///
 /// The lock is held for a few additions, never while anything waits.
-public final class HistogramSet: MetricCollector {
+package final class HistogramSet: MetricCollector {
     private let family: MetricFamily
     private let series = Mutex<[[String]: Exposition.Buckets]>([:])
 
@@ -45,7 +44,7 @@ public final class HistogramSet: MetricCollector {
     }
 
     /// Counts an observation in the series of these labels; beyond the family's limit new series are left out.
-    public func observe(_ labels: [String] = [], _ value: Double) {
+    package func observe(_ labels: [String] = [], _ value: Double) {
         precondition(labels.count == family.labels.count, "\(family.name) has \(family.labels.count) labels")
         let place = family.buckets.firstIndex { value <= $0 } ?? family.buckets.count
         let none = Exposition.Buckets(counts: Array(repeating: 0, count: family.buckets.count + 1), sum: 0)
@@ -55,13 +54,11 @@ public final class HistogramSet: MetricCollector {
         }
     }
 
-    /// Counts how long something took.
-    public func observe(_ labels: [String] = [], _ duration: Duration) {
+    package func observe(_ labels: [String] = [], _ duration: Duration) {
         observe(labels, duration / .seconds(1))
     }
 
-    /// Adds all series.
-    public func collect(into exposition: inout Exposition) {
+    package func collect(into exposition: inout Exposition) {
         let series = series.withLock { $0 }
         for (labels, buckets) in series.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
             exposition.set(family, labels, to: buckets)

@@ -8,9 +8,9 @@
 /// All families are declared in one table, with which the golden file, the documentation, the dashboard and the alerts
 /// are compared.
 /// Source: prometheus.io, "Metric and label naming".
-public struct MetricFamily: Sendable, Hashable {
+package struct MetricFamily: Sendable, Hashable {
     /// What kind of number it is.
-    public enum Kind: String, Sendable, CaseIterable {
+    package enum Kind: String, Sendable, CaseIterable {
         /// Only grows, and starts at 0 with the process or with the database.
         case counter
         /// Goes up and down.
@@ -22,34 +22,33 @@ public struct MetricFamily: Sendable, Hashable {
     }
 
     /// Distinguishes series.
-    public struct Label: Sendable, Hashable {
-        /// The label's name.
-        public let name: String
+    package struct Label: Sendable, Hashable {
+        package let name: String
         /// All values that it can have; nil when the configuration names them. Others become `other`.
-        public let values: [String]?
+        package let values: [String]?
 
         /// A label whose values the configuration names: destinations, containers.
-        public static func open(_ name: String) -> Label { Label(name: name, values: nil) }
+        package static func open(_ name: String) -> Label { Label(name: name, values: nil) }
 
         /// A label with these values only.
-        public static func closed(_ name: String, _ values: [String]) -> Label { Label(name: name, values: values) }
+        package static func closed(_ name: String, _ values: [String]) -> Label { Label(name: name, values: values) }
 
         static func closed(_ name: String, _ values: String...) -> Label { Label(name: name, values: values) }
     }
 
     /// The name in Prometheus' text: of a counter with `_total`, of an info with `_info`.
-    public let name: String
+    package let name: String
     /// What kind of number it is.
-    public let kind: Kind
+    package let kind: Kind
     /// One sentence: what it counts, and in which unit.
-    public let help: String
+    package let help: String
     /// What tells its series apart, in their order.
-    public let labels: [Label]
+    package let labels: [Label]
     /// The upper bounds of a histogram's buckets, growing, without infinity.
-    public let buckets: [Double]
+    package let buckets: [Double]
 
     /// More series than this of one family are counted and left out.
-    public static let seriesLimit = 1000
+    package static let seriesLimit = 1000
 
     init(_ kind: Kind, _ name: String, _ help: String, _ labels: [Label] = [], buckets: [Double] = []) {
         self.name = name
@@ -60,7 +59,7 @@ public struct MetricFamily: Sendable, Hashable {
     }
 
     /// The unit by the name's end; nil for plain counts.
-    public var unit: String? {
+    package var unit: String? {
         let stem = openMetricsName
         return ["seconds", "bytes"].first { stem.hasSuffix("_\($0)") }
     }

@@ -2,11 +2,11 @@ internal import EventLoops
 internal import Glibc
 
 /// The process's own figures, from `/proc`. A figure that cannot be read is left out.
-public struct ProcessCollector: MetricCollector {
+package struct ProcessCollector: MetricCollector {
     package init() {}
 
     /// Adds CPU time, memory, descriptors and the time of the start.
-    public func collect(into exposition: inout Exposition) {
+    package func collect(into exposition: inout Exposition) {
         var usage = rusage()
         if getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 {
             exposition.set(

@@ -2,8 +2,7 @@ public import EventLoops
 
 /// The name of a destination, as in the configuration, metrics and the database.
 public struct DestinationName: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
-    /// The name's text.
-    public let text: String
+    package let text: String
 
     package init(_ text: String) { self.text = text }
 

@@ -33,8 +33,7 @@ public protocol BatchStore: Sendable {
 
 /// The answer to a request for several batches.
 public struct LeasedBatches: Sendable {
-    /// Those that are leased, in order.
-    public var batches: [Batch] = []
+    package var batches: [Batch] = []
     /// Why there are not more; nil where there is nothing more to lease.
     public var failure: (any Error)?
 
@@ -141,7 +140,8 @@ public struct LaneSummary: Sendable, Equatable {
 
 /// Sends batches to one destination: what each folder of `Outputs` provides.
 public protocol BatchSender: Sendable {
-    /// One attempt. Ends within the destination's timeouts, whatever the other side does.
+    /// One attempt. Ends within the destination's timeouts, whatever the other side does; over the network at once when its
+    /// task is cancelled.
     func send(_ batch: Batch) async -> Outcome
 
     /// Whether it authenticates with files that may change while it runs: tokens, keys, certificates.

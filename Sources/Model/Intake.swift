@@ -2,8 +2,7 @@ public import EventLoops
 
 /// Events on their way into the queue: of one priority, for the same destinations, in order.
 public struct NewChunk: Sendable {
-    /// The priority of all of its events.
-    public var priority: Priority
+    package var priority: Priority
     /// Their destinations; fixed from here on. Not empty.
     public var destinations: [DestinationName]
     /// How many events it holds, at least one.
@@ -99,8 +98,7 @@ public struct DoneRecord: Sendable, Equatable {
 
 /// What a pass over the spool has read: durable in the same transaction as the events it read.
 public struct SpoolProgress: Sendable, Equatable {
-    /// Checkpoints to set.
-    public var checkpoints: [Checkpoint] = []
+    package var checkpoints: [Checkpoint] = []
     /// Keys of files that are gone for good.
     public var forgotten: [[UInt8]] = []
     /// Drop files that this commit covers wholly.
@@ -179,10 +177,8 @@ public struct QuarantineRecord: Sendable, Equatable {
 public struct Commit: Sendable {
     /// The events, in their order within each priority.
     public var chunks: [NewChunk] = []
-    /// How far the spool was read.
-    public var progress = SpoolProgress()
-    /// What could not be read.
-    public var quarantined: [QuarantineRecord] = []
+    package var progress = SpoolProgress()
+    package var quarantined: [QuarantineRecord] = []
     /// Quarantined lines, by number, that were read again for this commit: they leave the quarantine and its figures.
     /// Their new results count in `read` like everything else.
     public var requeued: [Int64] = []
@@ -211,8 +207,7 @@ public struct NotStored: Sendable, Equatable {
     package var priority: Priority
     /// The destinations that would have got them.
     public var destinations: [DestinationName]
-    /// What happened to them.
-    public var fate: Fate
+    package var fate: Fate
     package var events: Int
 
     package init(priority: Priority, destinations: [DestinationName], fate: Fate, events: Int) {

@@ -1,19 +1,19 @@
-public import EventLoops
-public import Model
+package import EventLoops
+package import Model
 
 /// Looks into the events of stored batches, for counting them by their time.
-public final class BatchEvents {
+package final class BatchEvents {
     private let builder: BodyBuilder
 
     /// - Throws: `OutputError` with code `library` for want of memory.
-    public init() throws(OutputError) { builder = try BodyBuilder(NDJSONEncoder(), .none) }
+    package init() throws(OutputError) { builder = try BodyBuilder(NDJSONEncoder(), .none) }
 
     /// How many events of a batch have a time before that instant, and are of one of those apps.
     ///
     /// The app is the one that the event itself names, which is its producer's unless it says otherwise.
     /// - Parameter apps: empty for all.
     /// - Returns: all of them when the batch cannot be read.
-    public func count(in batch: Batch, before instant: Timestamp, apps: Set<String>) -> Int {
+    package func count(in batch: Batch, before instant: Timestamp, apps: Set<String>) -> Int {
         do throws(OutputError) {
             return try EventView.all(try builder.lines(of: batch)).count { event in
                 guard event.time ?? batch.header.acceptedAt < instant else { return false }

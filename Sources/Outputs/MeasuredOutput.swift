@@ -1,4 +1,4 @@
-public import EventLoops
+package import EventLoops
 package import Model
 
 /// What every kind of destination does and reports besides sending a batch.
@@ -52,15 +52,15 @@ package struct OutputMeasures: Sendable {
 }
 
 /// Facts about a destination's certificates, for a person.
-public struct OutputCertificates: Sendable, Equatable {
+package struct OutputCertificates: Sendable, Equatable {
     /// When the first of the agent's own certificates expires; nil without one.
-    public var ownExpiry: Timestamp?
+    package var ownExpiry: Timestamp?
     /// When the first of the certificates of `tls.ca_file` expires; nil without one.
-    public var authorityExpiry: Timestamp?
+    package var authorityExpiry: Timestamp?
     /// When the destination's own certificate expires, as of the last handshake; nil before one, and without TLS.
-    public var serverExpiry: Timestamp?
+    package var serverExpiry: Timestamp?
     /// How often they could not be read again, so that older ones stayed in force.
-    public var failedReloads = 0
+    package var failedReloads = 0
 
     package init(ownExpiry: Timestamp? = nil, authorityExpiry: Timestamp? = nil) {
         (self.ownExpiry, self.authorityExpiry) = (ownExpiry, authorityExpiry)

@@ -3,13 +3,12 @@
 //  bytes under the same key; a secret appears in no message.
 //  It knows nothing of scheduling, retries or SQL.
 
-public import EventLoops
+package import EventLoops
 
 /// What is wrong with a destination's settings, or with what they name. Results of requests are values, not errors.
-public typealias OutputError = CodedError<OutputErrorCode>
+package typealias OutputError = CodedError<OutputErrorCode>
 
-/// The kinds of `OutputError`.
-public enum OutputErrorCode: String, Sendable, CaseIterable {
+package enum OutputErrorCode: String, Sendable, CaseIterable {
     /// A setting has no meaning: an address, a header, a pin.
     case invalidSetting = "invalid_setting"
     /// A file that the settings name cannot be read.

@@ -1,28 +1,28 @@
 internal import COpenSSL
-public import EventLoops
+package import EventLoops
 
 /// A certificate authority for development: it vouches for servers on this machine, and for nobody else's.
-public final class CertificateAuthority {
+package final class CertificateAuthority {
     /// A certificate and its private key, in PEM.
-    public struct Identity: Sendable, Equatable {
+    package struct Identity: Sendable, Equatable {
         package var certificate: String
         /// The private key, without a password.
-        public var key: String
+        package var key: String
     }
 
     /// What the certificate is for.
-    public struct Request: Sendable, Equatable {
+    package struct Request: Sendable, Equatable {
         /// The owner's name, for people.
-        public var commonName: String
+        package var commonName: String
         /// The names and numbers that it is valid for, as OpenSSL writes them: `DNS:localhost`, `IP:127.0.0.1`.
-        public var names: [String]
+        package var names: [String]
         package var notBefore: Timestamp
         package var notAfter: Timestamp
         /// Whether it is a client's, instead of a server's.
-        public var isClient: Bool
+        package var isClient: Bool
 
         /// A server on this machine, from an hour ago (clocks differ) for 825 days, the most that browsers take.
-        public init(
+        package init(
             commonName: String = "localhost", names: [String] = ["DNS:localhost", "IP:127.0.0.1", "IP:::1"],
             notBefore: Timestamp, notAfter: Timestamp, isClient: Bool = false
         ) {
@@ -35,15 +35,15 @@ public final class CertificateAuthority {
     }
 
     /// The authority's own certificate in PEM: what clients must trust.
-    public let certificate: String
+    package let certificate: String
     /// The authority's private key in PEM.
-    public let key: String
+    package let key: String
 
     private let keyHandle: OpaquePointer
     private let certificateHandle: OpaquePointer
 
     /// A new authority, valid for ten years; throws with code `certificate`.
-    public init(now: Timestamp, commonName: String = "Spoolship development") throws(ReceiverError) {
+    package init(now: Timestamp, commonName: String = "Spoolship development") throws(ReceiverError) {
         let request = Request(
             commonName: commonName, names: [], notBefore: now - .seconds(3600), notAfter: now + .seconds(3650 * 86_400))
         let made = try CertificateAuthority.make(request, issuer: nil)
@@ -58,7 +58,7 @@ public final class CertificateAuthority {
     }
 
     /// A certificate for a new key; throws with code `certificate`, for example for a name that is none.
-    public func issue(_ request: Request) throws(ReceiverError) -> Identity {
+    package func issue(_ request: Request) throws(ReceiverError) -> Identity {
         let made = try CertificateAuthority.make(request, issuer: (certificateHandle, keyHandle))
         defer {
             X509_free(made.certificate)

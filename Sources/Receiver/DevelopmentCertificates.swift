@@ -1,20 +1,19 @@
-public import EventLoops
+package import EventLoops
 internal import Glibc
 internal import Model
 
 /// The certificates of a development receiver: made on first use, kept in a directory, renewed before they expire.
-public struct DevelopmentCertificates: Sendable, Equatable {
+package struct DevelopmentCertificates: Sendable, Equatable {
     /// The file that clients must trust.
-    public let caFile: String
-    /// The server's certificate.
-    public let certificateFile: String
+    package let caFile: String
+    package let certificateFile: String
     /// The server's private key, readable by its owner alone.
-    public let keyFile: String
+    package let keyFile: String
 
     /// The certificates of a directory, which is made (0700) when it is not there. Throws `file` or `certificate`.
     ///
     /// They are renewed, and the authority with them, a week before they expire.
-    public init(directory: String, now: Timestamp) throws(ReceiverError) {
+    package init(directory: String, now: Timestamp) throws(ReceiverError) {
         caFile = "\(directory)/ca.pem"
         certificateFile = "\(directory)/server.pem"
         keyFile = "\(directory)/server.key"
@@ -41,7 +40,7 @@ public struct DevelopmentCertificates: Sendable, Equatable {
     }
 
     /// The server's certificate and key, as the receiver takes them; throws with code `file`.
-    public func identity() throws(ReceiverError) -> CertificateAuthority.Identity {
+    package func identity() throws(ReceiverError) -> CertificateAuthority.Identity {
         func text(_ path: String) throws(ReceiverError) -> String {
             let bytes = try relaying(try WholeFile.bytes(of: path, atMost: 1 << 20)) { (error: SystemError) in
                 ReceiverError(.file, "cannot read \(path): \(error)")

@@ -1,15 +1,15 @@
 internal import CMicroHTTPD
-public import EventLoops
+internal import EventLoops
 internal import Synchronization
 
 /// An HTTPS server that takes batches: for `make run`, for trying out an agent, and for tests.
 ///
 /// `POST` to any path takes a batch (NDJSON or JSON; gzip, zstd or plain); `GET /stats` answers with its figures. Serves
 /// on its own threads until it is stopped or released.
-public final class DevelopmentReceiver: Sendable {
+package final class DevelopmentReceiver: Sendable {
     package let port: UInt16
     /// Its address, to be given to an agent.
-    public let url: String
+    package let url: String
 
     private let desk: ReceiverDesk
     // Made in init, ended once in `stop`, and used by C functions that are safe from any thread.
@@ -17,7 +17,7 @@ public final class DevelopmentReceiver: Sendable {
     private let isStopped = Atomic<Bool>(false)
 
     /// Starts to listen; throws with code `listen`, `file` or `certificate`.
-    public init(_ options: ReceiverOptions) throws(ReceiverError) {
+    package init(_ options: ReceiverOptions) throws(ReceiverError) {
         let listener: Descriptor
         do throws(SystemError) {
             listener = try InternetSocket.listen(at: options.address, port: options.port)
@@ -85,14 +85,13 @@ public final class DevelopmentReceiver: Sendable {
 
     deinit { stop() }
 
-    /// What it has seen.
-    public var stats: ReceiverStats { desk.stats }
+    package var stats: ReceiverStats { desk.stats }
 
     /// Changes how it misbehaves, from the next request on.
-    public func misbehave(_ plan: FaultPlan) { desk.misbehave(plan) }
+    package func misbehave(_ plan: FaultPlan) { desk.misbehave(plan) }
 
     /// Ends all connections. Answers that wait are given at once. Called again it does nothing.
-    public func stop() {
+    package func stop() {
         guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
         desk.letAllGo()
         shim_mhd_stop(server)

@@ -1,9 +1,9 @@
 internal import EventLoops
 
 /// How a receiver misbehaves: a pure value that decides request by request.
-public struct FaultPlan: Sendable, Equatable {
+package struct FaultPlan: Sendable, Equatable {
     /// What happens to a request that is chosen to fail.
-    public enum Fault: Sendable, Equatable {
+    package enum Fault: Sendable, Equatable {
         /// It is answered with this status, and not stored.
         case status(Int)
         /// The connection is cut while the body is being read.
@@ -15,21 +15,21 @@ public struct FaultPlan: Sendable, Equatable {
     }
 
     /// What happens to the chosen ones; nil: nothing but `delay`, `largestBody` and `marker`.
-    public var fault: Fault?
+    package var fault: Fault?
     /// The share of requests that is chosen, from 0 to 1.
-    public var probability = 1.0
+    package var probability = 1.0
     /// Where the choice begins: the same seed chooses the same requests.
-    public var seed: UInt64 = 1
+    package var seed: UInt64 = 1
     /// Only so many of the first requests are chosen from; nil: all.
-    public var first: Int?
+    package var first: Int?
     /// What `Retry-After` says with a status of `fault`, in seconds; nil: nothing.
-    public var retryAfter: Int?
+    package var retryAfter: Int?
     /// How long each answer waits.
-    public var delay = Duration.zero
+    package var delay = Duration.zero
     /// Bodies larger than that, as they come over the wire, are answered 413; nil: up to the receiver's own bound.
-    public var largestBody: Int?
+    package var largestBody: Int?
     /// A body with an event that holds this text is answered 400; nil: none.
-    public var marker: String?
+    package var marker: String?
 
     package init() {}
 }

@@ -4,19 +4,17 @@
 //  Idempotency-Key; hostile bodies cost bounded memory.
 //  It knows nothing of the agent: it could be anybody's destination.
 
-public import EventLoops
+package import EventLoops
 
 /// What can go wrong when a receiver is set up. Bad requests are answers, not errors.
-public typealias ReceiverError = CodedError<ReceiverErrorCode>
+package typealias ReceiverError = CodedError<ReceiverErrorCode>
 
-/// The kinds of `ReceiverError`.
-public enum ReceiverErrorCode: String, Sendable, CaseIterable {
+package enum ReceiverErrorCode: String, Sendable, CaseIterable {
     /// A setting has no meaning.
     case invalidSetting = "invalid_setting"
     /// The address cannot be listened on.
     case listen
     /// A file cannot be read, made or written.
     case file
-    /// A certificate could not be made.
     case certificate
 }

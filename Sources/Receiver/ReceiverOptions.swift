@@ -1,7 +1,7 @@
 /// How a receiver runs. Plain values, with defaults for development.
-public struct ReceiverOptions: Sendable, Equatable {
+package struct ReceiverOptions: Sendable, Equatable {
     /// Where events go.
-    public enum Store: Sendable, Equatable {
+    package enum Store: Sendable, Equatable {
         /// They are counted only.
         case none
         /// They are appended to this file, one a line; with `sync`, durably before each answer.
@@ -11,23 +11,23 @@ public struct ReceiverOptions: Sendable, Equatable {
     }
 
     /// The address to listen on: a number, not a name. Default 127.0.0.1.
-    public var address = "127.0.0.1"
+    package var address = "127.0.0.1"
     /// The port; default 0: any free one.
-    public var port: UInt16 = 0
+    package var port: UInt16 = 0
     /// The server's certificate and key in PEM; nil: plain HTTP.
-    public var identity: CertificateAuthority.Identity?
+    package var identity: CertificateAuthority.Identity?
     /// Where events go; default nowhere.
-    public var store = Store.none
+    package var store = Store.none
     /// How many threads share the connections; default 2.
-    public var threads = 2
+    package var threads = 2
     /// The largest body that is taken, as it comes over the wire; default 64 MiB.
-    public var largestBody = 64 << 20
+    package var largestBody = 64 << 20
     /// The largest body unpacked; default 256 MiB.
-    public var largestUnpacked = 256 << 20
+    package var largestUnpacked = 256 << 20
     /// How many keys are remembered, the latest; default 1,000,000, some 100 MB when full.
-    public var rememberedKeys = 1_000_000
+    package var rememberedKeys = 1_000_000
     /// How it misbehaves; default not.
-    public var faults = FaultPlan()
+    package var faults = FaultPlan()
 
     package init() {}
 }

@@ -1,26 +1,25 @@
 /// What a receiver has seen since it was started.
-public struct ReceiverStats: Sendable, Equatable {
+package struct ReceiverStats: Sendable, Equatable {
     /// Requests with a body, however they ended.
-    public var requests = 0
+    package var requests = 0
     /// Batches taken, each `Idempotency-Key` once.
-    public var batches = 0
+    package var batches = 0
     package var events = 0
     /// The size of their bodies as they came over the wire, in bytes.
-    public var wireBytes = 0
+    package var wireBytes = 0
     /// The size of their bodies unpacked, in bytes.
-    public var bytes = 0
+    package var bytes = 0
     /// Requests whose key had been taken before: answered 200 and not taken again.
-    public var repeats = 0
+    package var repeats = 0
     /// Batches taken that had no key.
-    public var withoutKey = 0
+    package var withoutKey = 0
     /// Bodies that could not be unpacked or read as events.
-    public var unreadable = 0
+    package var unreadable = 0
     /// Connections cut on purpose.
-    public var cuts = 0
+    package var cuts = 0
     package var answers: [Int: Int] = [:]
 
-    /// The figures as one JSON object.
-    public var json: String {
+    package var json: String {
         let statuses = answers.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")
         return """
             {"requests":\(requests),"batches":\(batches),"events":\(events),"repeats":\(repeats),\

@@ -1,5 +1,5 @@
 public import Control
-public import Intake
+internal import Intake
 
 /// Events are shown to whoever asks the control API for them.
 extension EventTap: EventAudience {}

@@ -1,32 +1,29 @@
-public import EventLoops
+internal import EventLoops
 internal import Glibc
-public import Model
+package import Model
 
 /// Asks the agent over its Unix socket, for the commands. Blocking, one connection a request.
 ///
 /// It speaks HTTP/1.0, so that an answer ends at its length or at the connection's end.
-public struct ControlClient: Sendable {
+package struct ControlClient: Sendable {
     /// An answer, complete.
-    public struct Answer: Sendable, Equatable {
-        /// The HTTP status.
-        public let status: Int
-        /// The body.
-        public let body: [UInt8]
+    package struct Answer: Sendable, Equatable {
+        package let status: Int
+        package let body: [UInt8]
 
         /// The body as JSON; throws `badAnswer`.
-        public func json() throws(ControlError) -> JSONValue {
+        package func json() throws(ControlError) -> JSONValue {
             try relaying(try JSONValue(parsing: body)) { (error: JSONError) in
                 ControlError(.badAnswer, "the agent's answer is \(error); is it another version?")
             }
         }
     }
 
-    /// The socket's path.
-    public let socket: String
+    package let socket: String
     /// How long the agent may take to begin its answer. Default 10 s.
-    public var timeout: Duration
+    package var timeout: Duration
     /// The largest answer, in bytes. Default 64 MiB.
-    public var largestAnswer = 67_108_864
+    package var largestAnswer = 67_108_864
 
     package init(socket: String, timeout: Duration = .seconds(10)) {
         self.socket = socket
@@ -35,7 +32,7 @@ public struct ControlClient: Sendable {
 
     /// Asks and waits for the whole answer; `content` is a body that need not be JSON.
     /// Throws `unreachable`, `notPermitted` or `badAnswer`.
-    public func request(
+    package func request(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
         content: [UInt8]? = nil
     ) throws(ControlError) -> Answer {
@@ -56,7 +53,7 @@ public struct ControlClient: Sendable {
     ///
     /// - Parameter silence: how long the agent may say nothing once its answer has begun; nil: as long as there is nothing to say.
     /// - Returns: the HTTP status.
-    public func stream(
+    package func stream(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
         content: [UInt8]? = nil, silence: Duration? = nil, take: (ArraySlice<UInt8>) -> Bool
     ) throws(ControlError) -> Int {

@@ -3,13 +3,12 @@
 //  wakes up an idle agent; what it answers comes from handlers and published figures.
 //  It does not know what is asked and answered.
 
-public import EventLoops
+package import EventLoops
 
 /// What can go wrong in offering or using the control interfaces.
-public typealias ControlError = CodedError<ControlErrorCode>
+package typealias ControlError = CodedError<ControlErrorCode>
 
-/// The kinds of `ControlError`.
-public enum ControlErrorCode: String, Sendable, CaseIterable {
+package enum ControlErrorCode: String, Sendable, CaseIterable {
     /// A listening address that cannot be read.
     case badAddress = "bad_address"
     case addressInUse = "address_in_use"

@@ -1,13 +1,13 @@
 package import Model
 
 /// Why the agent refuses a request.
-public struct ControlRefusal: Error, Sendable, Equatable {
+package struct ControlRefusal: Error, Sendable, Equatable {
     /// The HTTP status: 400 what was asked makes no sense, 404 there is no such thing, 409 not now, 500 it failed.
-    public let status: Int
+    package let status: Int
     /// A word for programs.
-    public let code: String
+    package let code: String
     /// One line for a person: what is wrong and what to do.
-    public let message: String
+    package let message: String
 
     package init(_ status: Int, _ code: String, _ message: String) {
         self.status = status
@@ -15,7 +15,6 @@ public struct ControlRefusal: Error, Sendable, Equatable {
         self.message = message
     }
 
-    /// What makes no sense.
     package static func bad(_ message: String) -> ControlRefusal {
         ControlRefusal(400, "bad_request", message)
     }

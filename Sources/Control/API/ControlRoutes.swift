@@ -1,7 +1,7 @@
 /// Which function answers which request.
-public struct ControlRoutes: Sendable {
+package struct ControlRoutes: Sendable {
     /// Answers a request; cancelled when its client goes away.
-    public typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
+    package typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
 
     private struct Route: Sendable {
         let method: String
@@ -29,21 +29,20 @@ public struct ControlRoutes: Sendable {
     private var routes: [Route] = []
 
     /// No routes: every request is answered with 404.
-    public init() {}
+    package init() {}
 
     /// Registers a function for a method (that of `GET` answers `HEAD`, too) and a path: a part in braces
     /// (`/v1/batches/{id}`) stands for any one part, `{id...}` at the end for all that follow.
-    public mutating func add(_ method: String, _ path: String, _ handler: @escaping Handler) {
+    package mutating func add(_ method: String, _ path: String, _ handler: @escaping Handler) {
         routes.append(Route(method: method, path: ControlRoutes.parts(path), handler: handler))
     }
 
-    /// Every registered method and path, in order.
-    public var list: [(method: String, path: String)] {
+    package var list: [(method: String, path: String)] {
         routes.map { ($0.method, "/" + $0.path.joined(separator: "/")) }
     }
 
     /// Answers a request: the server's way in, and that of a command that does without a server.
-    public func answer(_ request: ControlRequest) async -> ControlResponse {
+    package func answer(_ request: ControlRequest) async -> ControlResponse {
         let path = ControlRoutes.parts(request.path)
         let matching = routes.compactMap { route in route.parameters(of: path).map { (route, $0) } }
         let method = request.method == "HEAD" ? "GET" : request.method

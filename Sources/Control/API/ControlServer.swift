@@ -1,11 +1,11 @@
-public import EventLoops
+package import EventLoops
 internal import Glibc
-public import Metrics
+package import Metrics
 
 /// The control API: HTTP on a Unix socket, for root, the agent's own user and the members of one group.
 ///
 /// The kernel keeps others out by the socket's mode (0660) and identifies the caller; both are checked.
-public final class ControlServer: Sendable {
+package final class ControlServer: Sendable {
     private let socket: String
     private let group: UInt32?
     private let server: HTTPServer
@@ -15,7 +15,7 @@ public final class ControlServer: Sendable {
     /// A server that does not listen yet. The socket's directory must exist; bodies have 1 MiB at most by default.
     ///
     /// The members of `group` may control the agent, by default its own group's. Throws when there is no such group.
-    public init(
+    package init(
         on loop: EventLoop, socket: String, group name: String? = nil, largestBody: Int = 1_048_576,
         routes: ControlRoutes
     ) throws(ControlError) {
@@ -42,15 +42,15 @@ public final class ControlServer: Sendable {
     }
 
     /// Requests by status class, and connections that were cut.
-    public var collectors: [any MetricCollector] { figures.collectors }
+    package var collectors: [any MetricCollector] { figures.collectors }
 
     /// Makes the socket and answers from now on; throws `addressInUse` when another agent answers there.
-    public func start() async throws(ControlError) {
+    package func start() async throws(ControlError) {
         try await server.start(try UnixSocket.listen(at: socket, group: group))
     }
 
     /// Ends all requests and removes the socket.
-    public func stop() async {
+    package func stop() async {
         // Another agent can only have put its own there after ours stopped answering: so it goes first.
         unlink(socket)
         await server.stop()

@@ -1,7 +1,7 @@
 /// Figures as people read them.
-public enum HumanText {
+package enum HumanText {
     /// A count with commas: `12,431`.
-    public static func count(_ number: Int) -> String {
+    package static func count(_ number: Int) -> String {
         let digits = Array(String(number.magnitude))
         var text = ""
         for (place, digit) in digits.enumerated() {
@@ -12,7 +12,7 @@ public enum HumanText {
     }
 
     /// A size in powers of 1,024: `512 B`, `3.4 MiB`.
-    public static func bytes(_ number: Int) -> String {
+    package static func bytes(_ number: Int) -> String {
         var value = Double(number)
         for unit in ["B", "KiB", "MiB", "GiB"] {
             if abs(value) < 1023.95 { return unit == "B" ? "\(number) B" : "\(decimal(value)) \(unit)" }
@@ -22,7 +22,7 @@ public enum HumanText {
     }
 
     /// A length of time in its two largest units: `41s`, `3h12m`, `25d`.
-    public static func duration(_ duration: Duration) -> String {
+    package static func duration(_ duration: Duration) -> String {
         let seconds = max(0, duration.components.seconds)
         let parts = [
             (seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s"),
@@ -32,7 +32,7 @@ public enum HumanText {
     }
 
     /// A length of time that is a guess, in one unit: `5h`.
-    public static func roughly(_ duration: Duration) -> String {
+    package static func roughly(_ duration: Duration) -> String {
         let seconds = max(0, duration.components.seconds)
         for (length, unit) in [(86_400, "d"), (3600, "h"), (60, "m")] as [(Int64, String)] where seconds >= length * 2 {
             return "\((seconds + length / 2) / length)\(unit)"
@@ -41,12 +41,12 @@ public enum HumanText {
     }
 
     /// A rate: `0.4/s`, `1,204/s`.
-    public static func rate(_ perSecond: Double) -> String {
+    package static func rate(_ perSecond: Double) -> String {
         perSecond < 99.95 ? "\(decimal(perSecond))/s" : "\(count(Int(perSecond.rounded())))/s"
     }
 
     /// `1 file`, `2 files`.
-    public static func plural(_ number: Int, _ noun: String) -> String {
+    package static func plural(_ number: Int, _ noun: String) -> String {
         "\(count(number)) \(noun)\(number == 1 ? "" : "s")"
     }
 

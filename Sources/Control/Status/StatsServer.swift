@@ -1,10 +1,10 @@
-public import EventLoops
+package import EventLoops
 internal import Glibc
-public import Metrics
+package import Metrics
 internal import Synchronization
 
 /// The stats port: metrics, health, readiness and the status page. It is read-only.
-public final class StatsServer: Sendable {
+package final class StatsServer: Sendable {
     private let host: String
     private let port: UInt16
     private let server: HTTPServer
@@ -22,7 +22,7 @@ public final class StatsServer: Sendable {
     ///   - collectors: asked for each scrape, on the loop; they read what others have published.
     ///   - obstacles: why the agent is not ready, a sentence each; empty when it is. Called for each `/readyz`, on the loop.
     ///   - page: makes the status page as HTML; nil when it is switched off.
-    public init(
+    package init(
         on loop: EventLoop, host: String = "127.0.0.1", port: UInt16 = 0, names: [String] = [],
         collectors: [any MetricCollector] = [], obstacles: @escaping @Sendable () async -> [String] = { [] },
         page: (@Sendable () -> String)? = nil, time: any TimeSource = SystemTime()
@@ -59,7 +59,7 @@ public final class StatsServer: Sendable {
 
     /// Answers from now on and gives the port; throws `addressInUse`, `badAddress` or `notPermitted` with what to do.
     @discardableResult
-    public func start() async throws(ControlError) -> UInt16 {
+    package func start() async throws(ControlError) -> UInt16 {
         let listener: Descriptor
         do throws(SystemError) {
             listener = try InternetSocket.listen(at: host, port: bound.withLock { $0 } ?? port)
@@ -88,8 +88,7 @@ public final class StatsServer: Sendable {
         }
     }
 
-    /// Ends all connections.
-    public func stop() async { await server.stop() }
+    package func stop() async { await server.stop() }
 
     private static func answer(
         _ request: ControlRequest, _ collectors: [any MetricCollector], _ obstacles: @Sendable () async -> [String],

@@ -19,8 +19,7 @@ public struct Verdict: Sendable {
         case blank
     }
 
-    /// What happened to it.
-    public let kind: Kind
+    package let kind: Kind
     /// How much it matters; for `accepted` and `expired`.
     public let priority: Priority
     /// Its own time, or that of observation if it has none; for `accepted` and `expired`.

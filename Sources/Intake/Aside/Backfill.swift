@@ -1,23 +1,22 @@
 internal import Containers
 internal import Events
-public import EventLoops
-public import Logs
-public import Model
+package import EventLoops
+package import Logs
+package import Model
 internal import Spool
 
 /// Accepts old files piece by piece, after everything else, and remembers how far each was read.
 ///
 /// A piece's events and the place where it ends go into one transaction: the sender may be interrupted at any moment
 /// and resumes where the queue says. It has a separate intake, because the spool's commits must hold exactly what its checkpoints cover.
-public actor Backfill: LoopActor {
+package actor Backfill: LoopActor {
     /// What a backfill needs of the configuration.
-    public struct Options: Sendable {
-        /// What the pass over each line needs.
-        public var intake: IntakeSettings
+    package struct Options: Sendable {
+        package var intake: IntakeSettings
         /// The longest event, in bytes.
-        public var maxEventSize: Int
+        package var maxEventSize: Int
         /// What goes first, for a person; nil if nothing does. The destinations of the old events decide.
-        public var obstacle: @Sendable ([DestinationName]) -> String?
+        package var obstacle: @Sendable ([DestinationName]) -> String?
 
         package init(
             intake: IntakeSettings, maxEventSize: Int, obstacle: @escaping @Sendable ([DestinationName]) -> String?
@@ -34,8 +33,7 @@ public actor Backfill: LoopActor {
     private static let look = Duration.milliseconds(5)
     private static let looks = 200
 
-    /// The loop that it lives on.
-    public nonisolated let loop: EventLoop
+    package nonisolated let loop: EventLoop
     private let store: any CommitStore
     private let time: any TimeSource
     private let log: Log
@@ -60,7 +58,7 @@ public actor Backfill: LoopActor {
     /// - Parameters:
     ///   - memory: what the queue has kept; entries of others are left alone.
     ///   - rules: the spool's, which these events pass like all others; they change no data layer.
-    public init(
+    package init(
         on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]], rules: IntakeRules? = nil,
         figures: IntakeFigures, time: any TimeSource, log: Log,
         options: @escaping @Sendable () async -> Options
@@ -85,11 +83,11 @@ public actor Backfill: LoopActor {
     private static let prefix = "backfill/"
 
     /// Takes nothing from now on.
-    public func stop() { isStopping = true }
+    package func stop() { isStopping = true }
 
     /// How far a file has been taken, nil where nothing of it was; how many bytes of lines the next piece should have at most, a
     /// single event excepted; how many an event may have; and what the app's lines are wrapped in.
-    public func state(
+    package func state(
         of key: String, app: String? = nil
     ) async -> (place: String?, pieceBytes: Int, maxEventSize: Int, format: LineFormat?) {
         let options = await options()
@@ -99,7 +97,7 @@ public actor Backfill: LoopActor {
     }
 
     /// Takes a piece and how far it reaches, durably and together, or nothing of it.
-    public func take(_ piece: BackfillPiece) async throws(IntakeError) -> IntakeLedger {
+    package func take(_ piece: BackfillPiece) async throws(IntakeError) -> IntakeLedger {
         let ticket = turn.drawTicket()
         await turn.takeTurn(ticket)
         defer { turn.passTurn() }

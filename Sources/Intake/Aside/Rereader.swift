@@ -1,17 +1,16 @@
 internal import Containers
-public import EventLoops
+package import EventLoops
 internal import Events
 internal import Glibc
-public import Logs
-public import Model
+package import Logs
+package import Model
 internal import Spool
 
 /// Rereads quarantined lines, beside the spool: those that are now events are accepted, the rest is quarantined again.
 ///
 /// It has a separate intake, because the spool's commits must hold exactly what its checkpoints cover.
-public actor Rereader: LoopActor {
-    /// The loop that it lives on.
-    public nonisolated let loop: EventLoop
+package actor Rereader: LoopActor {
+    package nonisolated let loop: EventLoop
     private let store: any CommitStore
     private let time: any TimeSource
     private let clock: ClockTrust
@@ -28,7 +27,7 @@ public actor Rereader: LoopActor {
     ///   - memory: what the queue has kept; entries of others are left alone.
     ///   - rules: the spool's, which these events pass like all others; they change no data layer.
     ///   - settings: those in force when lines are read again; sessions are left alone.
-    public init(
+    package init(
         on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]] = [:], rules: IntakeRules? = nil,
         time: any TimeSource, clock: sending ClockTrust, log: Log,
         settings: @escaping @Sendable () async -> IntakeSettings
@@ -45,7 +44,7 @@ public actor Rereader: LoopActor {
     }
 
     /// Does what a command asks of the quarantine, when the commands before it are done: none meets records that another has in hand.
-    public func inTurn(_ body: @Sendable () async throws -> Int) async throws -> Int {
+    package func inTurn(_ body: @Sendable () async throws -> Int) async throws -> Int {
         let ticket = commandTurn.drawTicket()
         await commandTurn.takeTurn(ticket)
         defer { commandTurn.passTurn() }
@@ -56,7 +55,7 @@ public actor Rereader: LoopActor {
     ///
     /// - Returns: how many were read again; the others stay.
     /// - Throws: `IntakeError`, with code `full` when the queue has no room for them now; what was read before stays read.
-    public func read(_ records: [(id: Int64, record: QuarantineRecord)]) async throws(IntakeError) -> Int {
+    package func read(_ records: [(id: Int64, record: QuarantineRecord)]) async throws(IntakeError) -> Int {
         let whole = records.filter { Int64($0.record.content.count) == $0.record.length && !$0.record.content.isEmpty }
         return try await read(whole.map(\.record)) { commit, done in commit.requeued = done.map { whole[$0].id } }
     }
@@ -70,7 +69,7 @@ public actor Rereader: LoopActor {
     ///   - rows: what is to be read of it, by the names of the rows.
     /// - Returns: how many were read again; nil if the file, or what is to be read of it, is gone.
     /// - Throws: as for kept lines.
-    public func read(
+    package func read(
         _ path: String, _ key: String, _ rows: [(name: String, lines: UnkeptLines)], maxEventSize: Int
     ) async throws(IntakeError) -> Int? {
         let file: BackfillFile

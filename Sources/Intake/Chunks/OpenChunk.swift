@@ -1,7 +1,7 @@
 internal import EventLoops
 internal import Events
 internal import Frames
-public import Model
+package import Model
 internal import Spool
 
 /// Events of one priority for one set of destinations that are on their way into the queue, in memory only.
@@ -91,11 +91,11 @@ extension OpenChunk {
 }
 
 /// How large a chunk may grow.
-public struct ChunkLimits: Sendable, Equatable {
+package struct ChunkLimits: Sendable, Equatable {
     /// At most so many events: as many as in the largest batch.
-    public let events: Int
+    package let events: Int
     /// At most so many bytes of lines, one event excepted.
-    public let bytes: Int
+    package let bytes: Int
 
     /// A chunk that is no batch by itself is packed if it has so many bytes: joining it with others would save little then.
     var packedFrom: Int { min(16_384, bytes / 2) }
@@ -103,13 +103,13 @@ public struct ChunkLimits: Sendable, Equatable {
     /// The limits that a configuration asks for.
     ///
     /// - Parameter cap: the queue's: a chunk takes at most a thirty-second of it, so that eviction stays fine-grained.
-    public init(batchEvents: Int, batchBytes: Int, cap: Int) {
+    package init(batchEvents: Int, batchBytes: Int, cap: Int) {
         events = max(1, batchEvents)
         bytes = max(1024, min(batchBytes, cap / ChunkLimits.mostInCap))
     }
 
     /// So many chunks of the largest size fit in the cap, even if their lines cannot be packed.
-    public static let mostInCap = 32
+    package static let mostInCap = 32
 
     /// The limits of chunks that several destinations share; nil without one.
     ///
@@ -134,19 +134,19 @@ public struct ChunkLimits: Sendable, Equatable {
 }
 
 /// The destinations of an app's events, and how chunks for them are compressed.
-public struct Route: Sendable, Equatable {
+package struct Route: Sendable, Equatable {
     /// In the order of the configuration; empty: nobody.
-    public let destinations: [DestinationName]
+    package let destinations: [DestinationName]
     /// As they take it; zstd where they differ, because it costs a third.
-    public let compression: Compression
+    package let compression: Compression
     /// How large chunks for them grow.
-    public let chunks: ChunkLimits
+    package let chunks: ChunkLimits
     /// So many events are a batch when a chunk of them is closed: for one of these destinations they are due at once.
-    public var batchFrom: Int
+    package var batchFrom: Int
     /// Those whose batches have another size than these chunks: for them none is a batch by itself.
-    public var otherBatches: [DestinationName] = []
+    package var otherBatches: [DestinationName] = []
     /// The deadlines that concern the app because they name it; nil for none.
-    public var deadlines: DeadlineNames?
+    package var deadlines: DeadlineNames?
 
     package init(
         destinations: [DestinationName], compression: Compression, chunks: ChunkLimits, batchFrom: Int? = nil,

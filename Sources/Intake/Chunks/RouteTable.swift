@@ -1,9 +1,9 @@
 package import Model
 
 /// How chunks for a set of destinations are compressed, whether the configuration or a container's tag names the set.
-public struct RouteTable: Sendable, Equatable {
+package struct RouteTable: Sendable, Equatable {
     /// A destination, and the compression that it wants.
-    public struct Destination: Sendable, Equatable {
+    package struct Destination: Sendable, Equatable {
         let name: String
         let compression: Compression
         /// How large its batches may be.
@@ -32,7 +32,7 @@ public struct RouteTable: Sendable, Equatable {
     }
 
     /// The way to those of these destinations that are configured.
-    public func route(to names: some Collection<String>) -> Route {
+    package func route(to names: some Collection<String>) -> Route {
         let taken = destinations.filter { names.contains($0.name) }
         let wanted = Set(taken.map(\.compression))
         let chunks = ChunkLimits(shared: taken.map(\.batches)) ?? standard

@@ -2,7 +2,7 @@ internal import Containers
 internal import Events
 internal import EventLoops
 internal import Model
-public import Spool
+package import Spool
 
 /// Events that containers may have a say about.
 extension Intake {
@@ -17,7 +17,7 @@ extension Intake {
     }
 
     /// Has `resume` called when the lines that `take` has left are to be offered again; false when a commit comes first.
-    public func park(_ resume: @escaping () -> Void) -> Bool {
+    package func park(_ resume: @escaping () -> Void) -> Bool {
         switch obstacle {
         case .question?: rules?.whenAnswered(resume)
         // They are made once a commit holds them.
@@ -37,7 +37,7 @@ extension Intake {
     /// Takes whole lines, and waits for the rules meanwhile.
     ///
     /// - Returns: how many bytes it took: fewer than all when a commit comes first.
-    public func takeAside(_ lines: ArraySlice<UInt8>, from source: SpoolSource, at offset: Int64) async -> Int {
+    package func takeAside(_ lines: ArraySlice<UInt8>, from source: SpoolSource, at offset: Int64) async -> Int {
         var taken = 0
         while taken < lines.count {
             let count = lines.dropFirst(taken).withUnsafeBytes { take($0, from: source, at: offset + Int64(taken)) }

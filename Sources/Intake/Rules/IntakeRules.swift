@@ -1,4 +1,4 @@
-public import Containers
+package import Containers
 internal import EventLoops
 internal import Model
 
@@ -6,7 +6,7 @@ internal import Model
 /// because throttles and data layers belong to the agent as a whole.
 ///
 /// Unchecked, because it belongs to the reader's loop, like everything that uses it.
-public final class IntakeRules: @unchecked Sendable {
+package final class IntakeRules: @unchecked Sendable {
     let engine: RuleEngine
     let functions: (any FunctionCaller)?
     private let inForce: ContainersInForce
@@ -42,7 +42,7 @@ public final class IntakeRules: @unchecked Sendable {
     ///   - inForce: what is published, and taken up between two events.
     ///   - functions: runs functions; without one they all give null, and tags' calls are left alone.
     ///   - figures: where its counts are published: those of all intakes together.
-    public init(_ inForce: ContainersInForce, functions: (any FunctionCaller)?, figures: IntakeFigures? = nil) {
+    package init(_ inForce: ContainersInForce, functions: (any FunctionCaller)?, figures: IntakeFigures? = nil) {
         self.inForce = inForce
         self.figures = figures
         self.functions = functions
@@ -66,7 +66,7 @@ public final class IntakeRules: @unchecked Sendable {
     func whenPublished(_ body: @escaping () -> Void) { documentWaiters.append(body) }
 
     /// To be called on the loop when something was published.
-    public func documentsChanged() {
+    package func documentsChanged() {
         let woken = documentWaiters
         documentWaiters = []
         for body in woken { body() }

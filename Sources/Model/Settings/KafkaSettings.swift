@@ -10,6 +10,5 @@ public struct KafkaSettings: Sendable, Equatable {
 
     package init() {}
 
-    /// The brokers as addresses.
-    public var addresses: [EndpointURL] { brokers.compactMap { EndpointURL("kafka://\($0)") } }
+    package var addresses: [EndpointURL] { brokers.compactMap { EndpointURL("kafka://\($0)") } }
 }

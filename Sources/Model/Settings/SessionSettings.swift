@@ -1,7 +1,6 @@
 /// `[session]`: which events belong together.
 public struct SessionSettings: Sendable, Equatable {
-    /// How sessions are made.
-    public var mode = SessionMode.automatic
+    package var mode = SessionMode.automatic
     /// How long a producer must be silent, and gone, for its next event to begin a new session.
     public var timeout = Duration.seconds(20)
 

@@ -1,6 +1,6 @@
-public import EventLoops
+package import EventLoops
 internal import Glibc
-public import Model
+package import Model
 
 /// Appends batches to a file, an event a line, durable before each acknowledgement.
 ///
@@ -9,9 +9,8 @@ public import Model
 /// line, which is then ended by a line feed, and the whole batch follows. After a crash between writing and
 /// acknowledging, a batch is written twice: a file remembers no keys. Lives on the loop that it is given, and blocks it
 /// while the disk writes: nothing else should run there.
-public actor FileOutput: MeasuredOutput {
-    /// The loop that it lives on.
-    public nonisolated let loop: EventLoop
+package actor FileOutput: MeasuredOutput {
+    package nonisolated let loop: EventLoop
     private let path: String
     private let builder: BodyBuilder
     private var file: OpenFile?
@@ -36,14 +35,14 @@ public actor FileOutput: MeasuredOutput {
     ///
     /// - Parameter path: absolute; its directory must exist.
     /// - Throws: `OutputError` with code `library` for want of memory.
-    public init(path: String, on loop: EventLoop) throws(OutputError) {
+    package init(path: String, on loop: EventLoop) throws(OutputError) {
         self.path = path
         self.loop = loop
         builder = try BodyBuilder(NDJSONEncoder(), .none)
     }
 
     /// Appends a batch and waits until it is on the disk.
-    public func send(_ batch: Batch) async -> Outcome {
+    package func send(_ batch: Batch) async -> Outcome {
         do throws(OutputError) {
             let lines = try builder.body(of: batch)
             do throws(WriteError) {

@@ -1,6 +1,6 @@
-public import EventLoops
+package import EventLoops
 internal import Glibc
-public import Model
+package import Model
 
 /// Writes batches to the agent's standard output, an event a line: for containers and pipes.
 ///
@@ -8,14 +8,13 @@ public import Model
 /// it afterwards is beyond the agent's control. A reader that does not read costs the destination's `request_timeout`;
 /// a batch that was cut by that continues where it was cut, before anything else is written, so that no line is ever
 /// torn. Lives on the loop that it is given, and blocks it while nobody reads: nothing else should run there.
-public actor StandardOutput: MeasuredOutput {
+package actor StandardOutput: MeasuredOutput {
     /// A pipe that says that it is writable takes so much without blocking (pipe(7): PIPE_BUF).
     private static let piece = 4096
     /// How soon a batch that was given up notices.
     private static let patience: Int32 = 200
 
-    /// The loop that it lives on.
-    public nonisolated let loop: EventLoop
+    package nonisolated let loop: EventLoop
     private let descriptor: Int32
     private let timeout: Duration
     private let time: any TimeSource
@@ -27,7 +26,7 @@ public actor StandardOutput: MeasuredOutput {
     ///   - descriptor: 1, standard output; tests pass a pipe's end. It is not closed.
     ///   - timeout: how long a batch may take.
     /// - Throws: `OutputError` with code `library` for want of memory.
-    public init(
+    package init(
         _ descriptor: Int32 = 1, timeout: Duration, on loop: EventLoop, time: any TimeSource = SystemTime()
     ) throws(OutputError) {
         self.descriptor = descriptor
@@ -37,8 +36,7 @@ public actor StandardOutput: MeasuredOutput {
         builder = try BodyBuilder(NDJSONEncoder(), .none)
     }
 
-    /// Writes a batch.
-    public func send(_ batch: Batch) async -> Outcome {
+    package func send(_ batch: Batch) async -> Outcome {
         let deadline = time.bootTime + timeout
         if let cut = rest {
             if let failure = write(cut.lines, of: cut.batch, until: deadline) { return failure }

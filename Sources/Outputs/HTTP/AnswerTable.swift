@@ -1,15 +1,14 @@
-public import Model
+package import Model
 
 /// What each HTTP status means for the events that were sent.
 ///
 /// Source: the table in the guarantees: 2xx acknowledges; temporary failures are retried; 413 splits; 400 and 422
 /// bisect; everything else means that the destination or its settings are wrong, and the events are kept.
-public struct AnswerTable: Sendable, Equatable {
+package struct AnswerTable: Sendable, Equatable {
     /// What a destination means otherwise, by status (`404`) or class (`4xx`). A person's word: it takes precedence over the table.
     private let outcomes: [String: AnswerMeaning]
 
-    /// The table, with exceptions.
-    public init(_ outcomes: [String: AnswerMeaning] = [:]) { self.outcomes = outcomes }
+    package init(_ outcomes: [String: AnswerMeaning] = [:]) { self.outcomes = outcomes }
 
     /// What the settings say that a status means: it takes precedence over all else.
     func override(of status: Int) -> AnswerMeaning? {
@@ -17,7 +16,7 @@ public struct AnswerTable: Sendable, Equatable {
     }
 
     /// What a final status means; 1xx never comes here.
-    public func meaning(of status: Int) -> AnswerMeaning {
+    package func meaning(of status: Int) -> AnswerMeaning {
         if let meaning = override(of: status) { return meaning }
         switch status {
         case 200...299: return .acknowledge

@@ -1,8 +1,7 @@
-public import EventLoops
-public import Model
+package import EventLoops
+package import Model
 
-/// The result of a fetch.
-public enum FetchResult: Sendable, Equatable {
+package enum FetchResult: Sendable, Equatable {
     /// A document, whole, with the tag that the server gave it.
     case document([UInt8], etag: String?)
     /// The server's document still is the one of the tag (304).
@@ -18,9 +17,8 @@ public enum FetchResult: Sendable, Equatable {
 /// Fetches one document repeatedly: over TLS, without redirects, bounded in size and time.
 ///
 /// Lives on the loop that it is given; between fetches nothing runs, and the connection is left to time out.
-public actor DocumentFetcher: LoopActor {
-    /// The loop that it lives on.
-    public nonisolated let loop: EventLoop
+package actor DocumentFetcher: LoopActor {
+    package nonisolated let loop: EventLoop
     private let options: HTTPOptions
     private let largest: Int
     private let client: HTTPClient
@@ -37,7 +35,7 @@ public actor DocumentFetcher: LoopActor {
     ///   - connectTimeout: the longest wait for a connection.
     ///   - timeout: the longest time for all of it.
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
-    public init(
+    package init(
         _ url: String, caFile: String?, largest: Int, userAgent: String, connectTimeout: Duration = .seconds(10),
         timeout: Duration = .seconds(30), on loop: EventLoop, time: any TimeSource = SystemTime()
     ) throws(OutputError) {
@@ -60,7 +58,7 @@ public actor DocumentFetcher: LoopActor {
     /// Fetches the document, if it is another one than that of the tag.
     ///
     /// - Parameter etag: the tag of the document in hand; nil for none.
-    public func fetch(etag: String?) async -> FetchResult {
+    package func fetch(etag: String?) async -> FetchResult {
         if material.hasChanged {
             do throws(OutputError) {
                 try material.refresh()

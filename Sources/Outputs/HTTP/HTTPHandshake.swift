@@ -1,17 +1,17 @@
 internal import CCurl
-public import EventLoops
+internal import EventLoops
 internal import Glibc
-public import Model
+package import Model
 
 /// Opens a connection to a destination as a request would, and closes it again: name, route, proxy, TLS with its
 /// certificates. No request is sent, and so no secret.
-public enum HTTPHandshake {
+package enum HTTPHandshake {
     /// One attempt. Blocks, for `connectTimeout` at most.
     ///
     /// A server that judges the agent's certificate with the first request only, as nginx does, is not seen to refuse it.
     /// - Returns: what failed, in words that say what to do; nil when it came about.
     /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
-    public static func attempt(_ options: HTTPOptions) throws(OutputError) -> Failure? {
+    package static func attempt(_ options: HTTPOptions) throws(OutputError) -> Failure? {
         try options.check()
         let settings = TransferSettings(options: options, tls: try TLSMaterial(options.settings.tls).contents)
         guard shim_curl_global_init() == CURLE_OK, let transfer = settings.makeTransfer(generation: 0) else {

@@ -1,7 +1,7 @@
 internal import Digests
-public import EventLoops
+package import EventLoops
 package import Logs
-public import Model
+package import Model
 
 /// Sends batches to one HTTP destination, one batch a request (more only where a format bounds requests otherwise).
 ///
@@ -9,11 +9,10 @@ public import Model
 /// and secrets are read again when their files change, looked at no more than once a second, when something is sent or
 /// the delivery asks; when they cannot be used, the last good ones stay in force and a warning says so.
 /// Lives on the loop that it is given.
-public actor HTTPOutput: MeasuredOutput {
+package actor HTTPOutput: MeasuredOutput {
     package var measures = OutputMeasures()
 
-    /// The loop that it lives on.
-    public nonisolated let loop: EventLoop
+    package nonisolated let loop: EventLoop
     let options: HTTPOptions
     private let time: any TimeSource
     private let encoder: any BatchEncoder
@@ -27,8 +26,7 @@ public actor HTTPOutput: MeasuredOutput {
     private var credential: Credential?
     private let authorizer: (any RequestAuthorizer)?
     package nonisolated let firstCertificates: OutputCertificates?
-    /// Whether a token, key or certificate is in a file.
-    public nonisolated let followsFiles: Bool
+    package nonisolated let followsFiles: Bool
     private var pauses: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var lastPause: UInt64 = 0
 
@@ -62,9 +60,7 @@ public actor HTTPOutput: MeasuredOutput {
         staticHeaders = options.staticHeaders(format)
     }
 
-    /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
-    /// cancelled.
-    public func send(_ batch: Batch) async -> Outcome {
+    package func send(_ batch: Batch) async -> Outcome {
         // Each call that may wait looks at the executor before and after it, even on one loop: an ordinary attempt makes one.
         if lookAtFiles().hasCertificates { await useCertificates() }
         do throws(OutputError) {
@@ -84,8 +80,7 @@ public actor HTTPOutput: MeasuredOutput {
         }
     }
 
-    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    public func hasNewCredentials() async -> Bool {
+    package func hasNewCredentials() async -> Bool {
         let changes = lookAtFiles()
         if changes.hasCertificates { await useCertificates() }
         return changes.areAny

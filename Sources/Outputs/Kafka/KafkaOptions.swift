@@ -1,17 +1,15 @@
 internal import EventLoops
-public import Model
+package import Model
 
 /// How batches become records of one Kafka topic: its settings, and timeouts without a setting.
-public struct KafkaOptions: Sendable, Equatable {
-    /// The destination's settings.
-    public var settings: DestinationSettings
+package struct KafkaOptions: Sendable, Equatable {
+    package var settings: DestinationSettings
     /// How long a producer without records is kept; default 5 s. One that is kept wakes the process several times a second.
-    public var idleTime = Duration.seconds(5)
+    package var idleTime = Duration.seconds(5)
     /// For so long after all brokers were lost the library tries them, and all their addresses; default 3 s.
-    public var searchTime = Duration.seconds(3)
+    package var searchTime = Duration.seconds(3)
 
-    /// The options of a destination.
-    public init(_ settings: DestinationSettings) { self.settings = settings }
+    package init(_ settings: DestinationSettings) { self.settings = settings }
 
     /// Whether connections may lead to this machine only.
     var staysHere: Bool { !settings.kafka.tls && !settings.allowPlainHTTP }

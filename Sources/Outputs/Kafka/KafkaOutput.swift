@@ -1,6 +1,6 @@
-public import EventLoops
-public import Logs
-public import Model
+package import EventLoops
+package import Logs
+package import Model
 
 /// Writes batches to a Kafka topic, a record an event.
 ///
@@ -8,14 +8,12 @@ public import Model
 /// Within one producer the brokers recognise a repeat; after a crash, or with another producer, a record may be there twice,
 /// under the same event id. Lives on the loop that it is given, which nothing else should use: librdkafka may block it
 /// for milliseconds.
-public actor KafkaOutput: MeasuredOutput {
+package actor KafkaOutput: MeasuredOutput {
     package var measures = OutputMeasures()
     package nonisolated let firstCertificates: OutputCertificates?
-    /// Whether a secret or certificate is in a file.
-    public nonisolated let followsFiles: Bool
+    package nonisolated let followsFiles: Bool
 
-    /// The loop that it lives on.
-    public nonisolated let loop: EventLoop
+    package nonisolated let loop: EventLoop
     private let options: KafkaOptions
     private let time: any TimeSource
     private let builder: BodyBuilder
@@ -27,7 +25,7 @@ public actor KafkaOutput: MeasuredOutput {
     ///
     /// - Throws: `OutputError`: a setting without meaning, a property that librdkafka refuses, a file that cannot be read,
     ///   code `library` when librdkafka is not installed.
-    public init(
+    package init(
         _ name: DestinationName, _ options: KafkaOptions, on loop: EventLoop, log: Log,
         time: any TimeSource = SystemTime()
     ) throws(OutputError) {
@@ -45,7 +43,7 @@ public actor KafkaOutput: MeasuredOutput {
     }
 
     /// Whether a destination can be set up: `init` without the library's threads, which connect; throws as `init`.
-    public static func rehearse(_ name: DestinationName, _ options: KafkaOptions, log: Log) throws(OutputError) {
+    package static func rehearse(_ name: DestinationName, _ options: KafkaOptions, log: Log) throws(OutputError) {
         _ = try rehearse(name, options, log: log, at: SystemTime().bootTime)
     }
 
@@ -62,9 +60,7 @@ public actor KafkaOutput: MeasuredOutput {
         return files
     }
 
-    /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
-    /// cancelled.
-    public func send(_ batch: Batch) async -> Outcome {
+    package func send(_ batch: Batch) async -> Outcome {
         await hasNewCredentials()
         let records: [KafkaRecord]
         do throws(OutputError) { records = try self.records(of: batch) } catch {
@@ -100,8 +96,7 @@ public actor KafkaOutput: MeasuredOutput {
         return value.string.map { Array($0.utf8) } ?? Array(value.bytes)
     }
 
-    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    @discardableResult public func hasNewCredentials() async -> Bool {
+    @discardableResult package func hasNewCredentials() async -> Bool {
         let changes = files.readChanged(at: time.bootTime, &measures.certificates)
         if changes.areAny {
             await client.use(files)

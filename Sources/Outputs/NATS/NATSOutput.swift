@@ -1,21 +1,19 @@
 internal import Digests
-public import EventLoops
-public import Logs
-public import Model
+package import EventLoops
+package import Logs
+package import Model
 
 /// Publishes batches to a JetStream subject.
 ///
 /// Each message carries `Nats-Msg-Id`: the batch's id, or the event's own. The stream forgets ids after its duplicate window;
 /// within it a repeat is stored once. When a batch whose fate is unknown goes again after the window, a warning says so.
 /// Lives on the loop that it is given.
-public actor NATSOutput: MeasuredOutput {
+package actor NATSOutput: MeasuredOutput {
     package var measures = OutputMeasures()
     package nonisolated let firstCertificates: OutputCertificates?
-    /// Whether a secret or certificate is in a file.
-    public nonisolated let followsFiles: Bool
+    package nonisolated let followsFiles: Bool
 
-    /// The loop that it lives on.
-    public nonisolated let loop: EventLoop
+    package nonisolated let loop: EventLoop
     let settings: DestinationSettings
     private let name: DestinationName
     private let log: Log
@@ -35,7 +33,7 @@ public actor NATSOutput: MeasuredOutput {
     /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
     ///
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
-    public init(
+    package init(
         _ name: DestinationName, _ settings: DestinationSettings, version: String = "", on loop: EventLoop, log: Log,
         time: any TimeSource = SystemTime()
     ) throws(OutputError) {
@@ -62,9 +60,7 @@ public actor NATSOutput: MeasuredOutput {
         templates = EventTemplates([settings.nats.subject], settings.templateScope(log: log, time: time))
     }
 
-    /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
-    /// cancelled.
-    public func send(_ batch: Batch) async -> Outcome {
+    package func send(_ batch: Batch) async -> Outcome {
         await hasNewCredentials()
         let messages: [NATSMessage]
         var parts: [BatchPart]?
@@ -169,8 +165,7 @@ public actor NATSOutput: MeasuredOutput {
         uncertain[id] = now
     }
 
-    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    @discardableResult public func hasNewCredentials() async -> Bool {
+    @discardableResult package func hasNewCredentials() async -> Bool {
         let changes = files.readChanged(at: time.bootTime, &measures.certificates) { secret throws(OutputError) in
             identity = try NATSIdentity(settings, secret)
         }

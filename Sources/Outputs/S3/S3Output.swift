@@ -1,19 +1,18 @@
 internal import Digests
-public import EventLoops
-public import Logs
-public import Model
+package import EventLoops
+package import Logs
+package import Model
 
 /// Writes batches to an object store: one batch, one object, or one for each value of the key's template.
 ///
 /// The key is made from the batch and its events alone, never from the time of an attempt. So each attempt writes the same object, and a condition keeps the first one:
 /// a batch whose acknowledgement was lost is found already there. Lives on the loop that it is given.
-public actor S3Output: MeasuredOutput {
+package actor S3Output: MeasuredOutput {
     package var measures = OutputMeasures()
 
     private let name: DestinationName
     private let log: Log
-    /// The loop that it lives on.
-    public nonisolated let loop: EventLoop
+    package nonisolated let loop: EventLoop
     private let options: HTTPOptions
     private let key: EventTemplates
     private let time: any TimeSource
@@ -22,8 +21,7 @@ public actor S3Output: MeasuredOutput {
     private var files: FollowedFiles
     private let signer: AWSSigner
     package nonisolated let firstCertificates: OutputCertificates?
-    /// Whether a key or certificate is in a file.
-    public nonisolated let followsFiles: Bool
+    package nonisolated let followsFiles: Bool
 
     /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
     ///
@@ -31,7 +29,7 @@ public actor S3Output: MeasuredOutput {
     ///   - installID: this installation's id, for keys.
     ///   - environment: variables of the environment that are not empty; nil: the agent's.
     /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
-    public init(
+    package init(
         _ name: DestinationName, _ options: HTTPOptions, installID: String, on loop: EventLoop, log: Log,
         environment: ((String) -> String?)? = nil, time: any TimeSource = SystemTime()
     ) throws(OutputError) {
@@ -59,9 +57,7 @@ public actor S3Output: MeasuredOutput {
         followsFiles = files.areAny
     }
 
-    /// One attempt. Ends within the destination's timeouts, whatever the other side does, and at once when its task is
-    /// cancelled.
-    public func send(_ batch: Batch) async -> Outcome {
+    package func send(_ batch: Batch) async -> Outcome {
         await hasNewCredentials()
         do throws(OutputError) {
             let parts = try builder.parts(of: batch, by: key)
@@ -218,8 +214,7 @@ public actor S3Output: MeasuredOutput {
 
     private static let answerLimit = 4096
 
-    /// Reads certificates and secrets again that have changed; whether one is in use that was not before.
-    @discardableResult public func hasNewCredentials() async -> Bool {
+    @discardableResult package func hasNewCredentials() async -> Bool {
         let changes = files.readChanged(at: time.bootTime, &measures.certificates) { secret in signer.use(secret) }
         if changes.hasCertificates { await client.use(TransferSettings(options: options, tls: files.tls)) }
         return changes.areAny
