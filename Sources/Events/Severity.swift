@@ -41,9 +41,7 @@ public struct Severity: Sendable, Hashable, Comparable {
 
     private static let ofSyslog = [21, 19, 18, 17, 13, 10, 9, 5]
 
-    /// The severity that a text says: a word in any case, or a number.
-    ///
-    /// - Returns: nil for a word that is not known.
+    /// The severity that a text says: a word in any case, or a number; nil for a word that is not known.
     public init?(text: String, in scale: SeverityScale = .auto) {
         if let number = Severity.words[text.lowercased()] {
             self.init(number: number)
@@ -54,9 +52,7 @@ public struct Severity: Sendable, Hashable, Comparable {
         }
     }
 
-    /// The severity that a number says.
-    ///
-    /// - Returns: nil for a number that means nothing in that scale.
+    /// The severity that a number says; nil for one that means nothing in that scale.
     public init?(_ value: Int, in scale: SeverityScale) {
         switch (scale, value) {
         case (.syslog, 0...7): self.init(number: Severity.ofSyslog[value])

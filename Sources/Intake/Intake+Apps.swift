@@ -4,7 +4,6 @@ internal import Model
 package import Spool
 
 extension Intake {
-    /// Takes whole lines; see `SpoolSink`.
     package func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
         let before = (lines: pending.read, quarantined: pending.quarantined.count, records: pass.counts.records)
         let taken = takeLines(lines, from: source, at: offset)

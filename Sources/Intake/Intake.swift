@@ -22,7 +22,6 @@ package final class Intake: SpoolSink {
     let figures: IntakeFigures
     private let clock: ClockTrust
     let tap: (any EventAudience)?
-    /// Whose lines it takes.
     let kind: Kind
 
     @exclusivity(unchecked) var pass: EventPass
@@ -162,9 +161,7 @@ package final class Intake: SpoolSink {
     /// Calls `body` when all commits that had begun are durable or given up.
     package func whenSettled(_ body: @escaping @Sendable () -> Void) { turn.whenFree(body) }
 
-    /// Starts a new session of an app by command; its `start_session` event goes with the next commit.
-    ///
-    /// - Returns: false, and nothing has changed, unless sessions are manual.
+    /// Starts a session of an app; its `start_session` goes with the next commit. False unless sessions are manual.
     package func startSession(of app: String) -> Bool {
         let now = time.wallTime
         let source = SpoolSource(app: app, path: "", producer: nil)

@@ -29,7 +29,6 @@ package struct IntakeError: Error, Sendable, Equatable {
         self.message = message
     }
 
-    /// What the store failed with.
     init(storing failure: any Error) {
         let known = failure as? any StoreFailure
         self.init(.store, known?.message ?? "cannot store: \(failure)", word: known?.word)

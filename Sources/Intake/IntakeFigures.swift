@@ -10,7 +10,6 @@ package final class IntakeFigures: Sendable {
         package var rules = RuleCounts()
         /// Different event names, by app.
         package var names: [String: NameCount] = [:]
-        /// What went to the quarantine, by reason.
         package var quarantined: [QuarantineRecord.Reason: Int] = [:]
         /// How many files wait for a function's answer or for a place to ask, by function and app.
         package internal(set) var waiting: [String: [String: Int]] = [:]

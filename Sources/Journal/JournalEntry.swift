@@ -65,7 +65,6 @@ struct JournalEntry: ~Copyable {
         filter = JournalFilter(options)
     }
 
-    /// Forgets the entry before.
     mutating func begin() {
         if kept > JournalEntry.mostKept {
             kept = 0
@@ -222,9 +221,7 @@ struct JournalEntry: ~Copyable {
         remake(part)
     }
 
-    /// Writes the line of an entry whose message is a JSON object.
-    ///
-    /// - Returns: false for any other message, and where the line would be too long.
+    /// Writes the line of an entry whose message is a JSON object; false for any other, and where it would be too long.
     private mutating func writeObject(_ time: Timestamp, limit: Int) -> Bool {
         // A message that may be one has no member yet.
         guard let message = parts.firstIndex(where: { $0.member.isEmpty }) else { return false }

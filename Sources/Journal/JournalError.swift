@@ -16,7 +16,6 @@ package enum JournalErrorCode: String, Sendable, CaseIterable {
     case missing
     /// Its file system does not answer.
     case hangs
-    /// The library failed.
     case failed
 }
 

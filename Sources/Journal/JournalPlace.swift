@@ -105,7 +105,6 @@ package struct JournalPiece: Sendable {
     }
 }
 
-/// Entries that journald has removed before they were read.
 package struct JournalGap: Sendable, Equatable {
     /// The time until which everything was read.
     package let from: Timestamp

@@ -91,7 +91,6 @@ extension JournalReader {
         }
     }
 
-    /// Notes which files cannot be read.
     func report(_ files: JournalFiles) {
         published.withLock { $0.unreadableFiles = files.bad.count }
         guard let first = files.bad.first else { return }

@@ -23,7 +23,6 @@ package actor JournalReader: LoopActor {
     @exclusivity(unchecked) private var entry: JournalEntry
     private var place: JournalPlace?
     var open: Open?
-    /// The directories that were read last.
     private var directories: [[UInt64]?]?
     /// Whether the directory that was left was read to its end: then nothing is missing before the first entry of the next.
     var hasReadLeft = false
@@ -80,9 +79,7 @@ package actor JournalReader: LoopActor {
         wake()
     }
 
-    /// The next entries: waits until there are any, or the place has changed by much.
-    ///
-    /// - Returns: nil once the reader is stopped.
+    /// The next entries: waits until there are any, or the place has changed by much; nil once the reader is stopped.
     package func next() async -> JournalPiece? {
         while !isStopping {
             do throws(JournalError) {

@@ -11,7 +11,6 @@ package protocol MetricCollector: Sendable {
 package struct Exposition: Sendable {
     package typealias Family = KeyPath<MetricTable, MetricFamily>
 
-    /// A histogram's figures.
     package struct Buckets: Sendable, Equatable {
         /// Observations in each bucket, not cumulated; one more than the family has bounds.
         package var counts: [Int]

@@ -1,13 +1,10 @@
 internal import Synchronization
 
-/// Counters distinguished by labels: one family.
-///
-/// The lock is held for a dictionary's access, never while anything waits.
+/// Counters distinguished by labels: one family. The lock is held for an access, never while anything waits.
 package final class CounterSet: MetricCollector {
     private let family: MetricFamily
     private let counts = Mutex<[[String]: Int]>([:])
 
-    /// Counters of that family, without series yet.
     package init(_ family: Exposition.Family) { self.family = MetricFamily.table[keyPath: family] }
 
     /// Counts in the series of these labels; beyond the family's limit new series are left out.
@@ -19,7 +16,6 @@ package final class CounterSet: MetricCollector {
         }
     }
 
-    /// What was counted in the series of these labels.
     package subscript(labels: String...) -> Int { counts.withLock { $0[labels] ?? 0 } }
 
     package func collect(into exposition: inout Exposition) {
@@ -30,14 +26,11 @@ package final class CounterSet: MetricCollector {
     }
 }
 
-/// Observations counted by size: one family of kind histogram.
-///
-/// The lock is held for a few additions, never while anything waits.
+/// Observations counted by size: one histogram. The lock is held for a few additions, never while anything waits.
 package final class HistogramSet: MetricCollector {
     private let family: MetricFamily
     private let series = Mutex<[[String]: Exposition.Buckets]>([:])
 
-    /// Histograms of that family, without series yet.
     package init(_ family: Exposition.Family) {
         self.family = MetricFamily.table[keyPath: family]
         precondition(self.family.kind == .histogram, "\(self.family.name) is not a histogram")

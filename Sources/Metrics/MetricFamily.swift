@@ -13,7 +13,6 @@ package struct MetricFamily: Sendable, Hashable {
     package enum Kind: String, Sendable, CaseIterable {
         /// Only grows, and starts at 0 with the process or with the database.
         case counter
-        /// Goes up and down.
         case gauge
         /// Counts of observations by size.
         case histogram
@@ -21,7 +20,6 @@ package struct MetricFamily: Sendable, Hashable {
         case info
     }
 
-    /// Distinguishes series.
     package struct Label: Sendable, Hashable {
         package let name: String
         /// All values that it can have; nil when the configuration names them. Others become `other`.
@@ -38,7 +36,6 @@ package struct MetricFamily: Sendable, Hashable {
 
     /// The name in Prometheus' text: of a counter with `_total`, of an info with `_info`.
     package let name: String
-    /// What kind of number it is.
     package let kind: Kind
     /// One sentence: what it counts, and in which unit.
     package let help: String

@@ -1,8 +1,6 @@
 /// What the intake asks of the queue.
 public protocol CommitStore: Sendable {
-    /// Stores a commit, all of it or nothing. What `stored` was returned for survives a crash.
-    ///
-    /// - Throws: a `StoreFailure`.
+    /// Stores a commit, all of it or nothing; what `stored` was returned for survives a crash. Throws a `StoreFailure`.
     func store(_ commit: Commit) async throws -> StoreResult
 
     /// Returns once all that was stored before survives a power cut.

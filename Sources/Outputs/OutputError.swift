@@ -19,7 +19,6 @@ package enum OutputErrorCode: String, Sendable, CaseIterable {
     case badFile = "bad_file"
     /// A batch cannot be turned into a body: a frame is damaged, or memory is short.
     case badBatch = "bad_batch"
-    /// A library could not be set up.
     case library
 }
 

@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Model
 
-/// What happened to some messages or records.
 struct TicketReport: Sendable {
     /// What happened to each, in their order.
     var outcomes: [Outcome]
@@ -23,7 +22,6 @@ class Ticket<Item> {
     let items: [Item]
     private let continuation: CheckedContinuation<TicketReport, Never>
     private var outcomes: [Outcome?]
-    /// How many have an outcome.
     private(set) var settled = 0
     /// The first that was not handed over yet.
     var next = 0

@@ -10,7 +10,6 @@ package final class CertificateAuthority {
         package var key: String
     }
 
-    /// What the certificate is for.
     package struct Request: Sendable, Equatable {
         /// The owner's name, for people.
         package var commonName: String

@@ -24,7 +24,6 @@ package struct FaultPlan: Sendable, Equatable {
     package var first: Int?
     /// What `Retry-After` says with a status of `fault`, in seconds; nil: nothing.
     package var retryAfter: Int?
-    /// How long each answer waits.
     package var delay = Duration.zero
     /// Bodies larger than that, as they come over the wire, are answered 413; nil: up to the receiver's own bound.
     package var largestBody: Int?

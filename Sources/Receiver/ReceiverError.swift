@@ -10,11 +10,8 @@ package import EventLoops
 package typealias ReceiverError = CodedError<ReceiverErrorCode>
 
 package enum ReceiverErrorCode: String, Sendable, CaseIterable {
-    /// A setting has no meaning.
     case invalidSetting = "invalid_setting"
-    /// The address cannot be listened on.
     case listen
-    /// A file cannot be read, made or written.
     case file
     case certificate
 }

@@ -1,6 +1,5 @@
 /// How a receiver runs. Plain values, with defaults for development.
 package struct ReceiverOptions: Sendable, Equatable {
-    /// Where events go.
     package enum Store: Sendable, Equatable {
         /// They are counted only.
         case none

@@ -5,7 +5,6 @@
 
 package import EventLoops
 
-/// What can go wrong in offering or using the control interfaces.
 package typealias ControlError = CodedError<ControlErrorCode>
 
 package enum ControlErrorCode: String, Sendable, CaseIterable {

@@ -1,6 +1,5 @@
 package import Model
 
-/// Why the agent refuses a request.
 package struct ControlRefusal: Error, Sendable, Equatable {
     /// The HTTP status: 400 what was asked makes no sense, 404 there is no such thing, 409 not now, 500 it failed.
     package let status: Int

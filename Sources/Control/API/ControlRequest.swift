@@ -29,7 +29,6 @@ extension ControlRequest {
     }
 }
 
-/// An answer.
 package struct ControlResponse: Sendable {
     package enum Body: Sendable {
         case bytes([UInt8])
@@ -50,7 +49,6 @@ package struct ControlResponse: Sendable {
         ControlResponse(status: status, headers: [("Content-Type", "application/json")], body: .bytes(text))
     }
 
-    /// Plain text, or another type of text.
     package static func text(
         _ text: String, status: Int = 200, type: String = "text/plain; charset=utf-8",
         headers: [(name: String, value: String)] = []
@@ -72,6 +70,5 @@ package struct ControlStream: Sendable {
     /// Sends bytes, waiting for a slow client; false when it is gone: nothing more needs to be written.
     package func write(_ bytes: [UInt8]) async -> Bool { await server.write(bytes, to: id) }
 
-    /// Sends a JSON value and a line feed.
     package func write(_ value: JSONValue) async -> Bool { await write(Array("\(value)\n".utf8)) }
 }

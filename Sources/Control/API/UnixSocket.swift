@@ -1,7 +1,6 @@
 package import EventLoops
 package import Glibc
 
-/// The process at the other end of a Unix socket.
 struct PeerCredentials: Sendable {
     let processID: Int32
     let userID: UInt32

@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Glibc
 
-/// An answer's status line and headers.
 enum HTTPAnswerHead {
     /// - Parameter length: of a whole body in bytes; nil for one that ends with its last chunk, or without chunks with the connection.
     static func bytes(

@@ -47,7 +47,6 @@ final class HTTPConnection {
 
     var waiting: Int { output.count - sent }
 
-    /// Whether nothing of a request has come yet.
     var isIdle: Bool { phase == .receiving && head == nil && input.isEmpty }
 
     func beginAnew() {

@@ -22,7 +22,6 @@ struct HTTPRequestHead: Sendable {
     private(set) var length = Length.bytes(0)
     /// HTTP/1.1; otherwise 1.0.
     private(set) var isCurrent = true
-    /// Whether the connection stays open for another request.
     private(set) var keepsOpen = true
     /// Whether the client waits for a word before it sends the body.
     private(set) var expectsContinue = false
@@ -39,7 +38,6 @@ struct HTTPRequestHead: Sendable {
 
     // MARK: The request line
 
-    /// Reads method and version, and returns the target.
     private mutating func readLine(_ line: ArraySlice<UInt8>) throws(ControlRefusal) -> ArraySlice<UInt8> {
         let parts = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         guard parts.count == 3, HTTPRequestHead.isToken(parts[0]), parts[0].count <= 32 else {

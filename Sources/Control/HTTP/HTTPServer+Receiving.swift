@@ -50,7 +50,6 @@ extension HTTPServer {
         process(id)
     }
 
-    /// Makes a request of what has come, when it is whole.
     func process(_ id: UInt) {
         guard let connection = connections[id], connection.phase == .receiving else { return }
         do throws(ControlRefusal) {
@@ -73,7 +72,6 @@ extension HTTPServer {
         answer(id)
     }
 
-    /// The request's line and headers, once they are there.
     private func takeHead(_ connection: HTTPConnection) throws(ControlRefusal) -> HTTPRequestHead? {
         // An empty line before a request is forgiven.
         while connection.scanned == 0, connection.input.starts(with: [13, 10]) { connection.input.removeFirst(2) }

@@ -6,7 +6,6 @@ package enum OrphanText {
             + " in the configuration: \(advice(destination, configured: configured))"
     }
 
-    /// The ways out.
     package static func advice(_ destination: String, configured: [String]) -> String {
         let target = configured.count == 1 ? configured[0] : "NAME"
         return

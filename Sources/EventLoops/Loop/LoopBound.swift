@@ -6,9 +6,7 @@ public struct LoopBound<Value>: @unchecked Sendable {
     private let value: Value
     private let loop: EventLoop
 
-    /// Binds a value to the loop that its owner lives on.
-    ///
-    /// - Parameter value: used by nobody but that loop from here on.
+    /// Binds a value to the loop that its owner lives on; nobody but that loop uses it from here on.
     public init(_ value: Value, to loop: EventLoop) {
         self.value = value
         self.loop = loop

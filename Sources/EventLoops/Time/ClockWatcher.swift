@@ -10,9 +10,7 @@ public final class ClockWatcher {
     private let loop: EventLoop
     private let descriptor: Descriptor
 
-    /// Calls `handler` after each step, on the loop's thread.
-    ///
-    /// - Throws: `SystemError` if the process has no descriptors left.
+    /// Calls `handler` after each step, on the loop's thread. Throws if the process has no descriptors left.
     public init(on loop: EventLoop, _ handler: @escaping () -> Void) throws(SystemError) {
         let raw = timerfd_create(CLOCK_REALTIME, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
         descriptor = try Descriptor(checking: raw, "timerfd")

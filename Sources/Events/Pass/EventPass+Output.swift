@@ -84,9 +84,7 @@ struct Tail: ~Copyable {
         ends.4 = add("observed_at", members.observedAt, isText: true)
     }
 
-    /// Changes the session's id where the one before was as long.
-    ///
-    /// - Returns: false when the members must be set again.
+    /// Changes the session's id where the one before was as long; false when the members must be set again.
     mutating func replaceSession(_ id: [UInt8]) -> Bool {
         guard ends.1 - ends.0 == id.count + 16 else { return false }
         memcpy(start + ends.1 - 1 - id.count, id, id.count)

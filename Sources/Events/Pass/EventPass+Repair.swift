@@ -118,9 +118,7 @@ extension EventPass {
         }
     }
 
-    /// Notes whether more of a stream's line is to come.
-    ///
-    /// - Returns: whether what was read of it is a piece.
+    /// Notes whether more of a stream's line is to come; returns whether what was read of it is a piece.
     private mutating func notePiece(of stream: [UInt8], goesOn: Bool) -> Bool {
         guard goesOn || !unfinished.isEmpty else { return false }
         guard goesOn else { return unfinished.remove(producer + stream) != nil }

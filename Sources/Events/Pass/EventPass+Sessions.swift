@@ -70,9 +70,7 @@ extension EventPass {
             block.place, at: min(time.nanoseconds, now.nanoseconds), timeout: block.timeout, isGone: block.isGone)
     }
 
-    /// Finds the session of an event, and puts it in the tail.
-    ///
-    /// - Returns: whether the session's start must be written first.
+    /// Finds the session of an event, and puts it in the tail; true when the session's start must be written first.
     @inline(never)
     mutating func resolveSession(_ time: Timestamp, _ type: EventType) -> Bool {
         if block.evictions != sessions.evictions { forgetPlaces() }

@@ -7,9 +7,7 @@ public enum WithheldTexts: Sendable {
     /// Those, and texts that may hold members: some are hidden by their paths.
     case members
 
-    /// Whether a text may not leave.
-    ///
-    /// - Parameter isPiece: whether it is a piece of a line.
+    /// Whether a text, or a piece of a line, may not leave.
     func include(_ text: UnsafeBufferPointer<UInt8>, isPiece: Bool) -> Bool {
         switch self {
         case .none: false

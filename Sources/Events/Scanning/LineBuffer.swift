@@ -10,9 +10,7 @@ public struct LineBuffer: ~Copyable {
     /// How many bytes it holds.
     public private(set) var count = 0
 
-    /// An empty buffer.
-    ///
-    /// - Parameter capacity: bytes to have room for at once; it grows by itself.
+    /// An empty buffer with room for `capacity` bytes at once; it grows by itself.
     public init(capacity: Int = 4096) {
         self.capacity = max(capacity, 64)
         start = .allocate(capacity: self.capacity)
@@ -26,9 +24,7 @@ public struct LineBuffer: ~Copyable {
     /// What it holds; valid until it changes.
     public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
-    /// Forgets what it holds.
-    ///
-    /// - Parameter capacity: storage beyond it is given back, so that one huge event does not keep its memory.
+    /// Forgets what it holds. Storage beyond `capacity` is given back, so that one huge event does not keep its memory.
     public mutating func removeAll(keepingCapacity capacity: Int = .max) {
         count = 0
         guard self.capacity > capacity else { return }

@@ -10,7 +10,6 @@ internal import Spool
 /// A piece's events and the place where it ends go into one transaction: the sender may be interrupted at any moment
 /// and resumes where the queue says. It has a separate intake, because the spool's commits must hold exactly what its checkpoints cover.
 package actor Backfill: LoopActor {
-    /// What a backfill needs of the configuration.
     package struct Options: Sendable {
         package var intake: IntakeSettings
         /// The longest event, in bytes.
@@ -82,7 +81,6 @@ package actor Backfill: LoopActor {
 
     private static let prefix = "backfill/"
 
-    /// Takes nothing from now on.
     package func stop() { isStopping = true }
 
     /// How far a file has been taken, nil where nothing of it was; how many bytes of lines the next piece should have at most, a

@@ -18,9 +18,7 @@ final class OpenChunk {
     private var acceptedAt = Timestamp(nanoseconds: 0)
     @exclusivity(unchecked) private var origins: [EventOrigin] = []
     private var source: (app: String, path: String) = ("", "")
-    /// Whether the next event is the first of its source here.
     private var isNewSource = true
-    /// Where the lines of the present source begin.
     private var sourceBegin = 0
 
     init(priority: Priority) { self.priority = priority }
@@ -40,9 +38,7 @@ final class OpenChunk {
         isNewSource = true
     }
 
-    /// Counts the line that was just written to `lines`.
-    ///
-    /// - Parameter offset: where it began in its file.
+    /// Counts the line that was just written to `lines`, which began at `offset` in its file.
     @inline(__always)
     func count(eventTime: Timestamp, acceptedAt now: Timestamp, at offset: Int64) {
         if events == 0 { acceptedAt = now }
@@ -90,7 +86,6 @@ extension OpenChunk {
     func rest() { lines.removeAll(keepingCapacity: OpenChunk.keptBytes) }
 }
 
-/// How large a chunk may grow.
 package struct ChunkLimits: Sendable, Equatable {
     /// At most so many events: as many as in the largest batch.
     package let events: Int
@@ -139,7 +134,6 @@ package struct Route: Sendable, Equatable {
     package let destinations: [DestinationName]
     /// As they take it; zstd where they differ, because it costs a third.
     package let compression: Compression
-    /// How large chunks for them grow.
     package let chunks: ChunkLimits
     /// So many events are a batch when a chunk of them is closed: for one of these destinations they are due at once.
     package var batchFrom: Int

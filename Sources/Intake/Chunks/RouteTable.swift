@@ -2,11 +2,9 @@ package import Model
 
 /// How chunks for a set of destinations are compressed, whether the configuration or a container's tag names the set.
 package struct RouteTable: Sendable, Equatable {
-    /// A destination, and the compression that it wants.
     package struct Destination: Sendable, Equatable {
         let name: String
         let compression: Compression
-        /// How large its batches may be.
         let batches: ChunkLimits
         /// So many waiting events go at once.
         let due: Int

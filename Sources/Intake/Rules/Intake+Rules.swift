@@ -34,9 +34,7 @@ extension Intake {
         return false
     }
 
-    /// Takes whole lines, and waits for the rules meanwhile.
-    ///
-    /// - Returns: how many bytes it took: fewer than all when a commit comes first.
+    /// Takes whole lines, and waits for the rules meanwhile; returns the bytes taken: fewer when a commit comes first.
     package func takeAside(_ lines: ArraySlice<UInt8>, from source: SpoolSource, at offset: Int64) async -> Int {
         var taken = 0
         while taken < lines.count {
@@ -51,9 +49,7 @@ extension Intake {
         return taken
     }
 
-    /// Takes a push into the data layer; those in old files are left alone.
-    ///
-    /// - Returns: as `take`.
+    /// Takes a push into the data layer, and returns as `take`; those in old files are left alone.
     func push(_ line: UnsafeRawBufferPointer, by rules: IntakeRules, app: String, at now: Timestamp) -> Bool {
         guard kind == .spool else { return true }
         guard !calls.isFull(for: app) else { return stop(at: .fullCalls) }

@@ -20,7 +20,6 @@ package final class IntakeRules: @unchecked Sendable {
     private var used: [FunctionCall] = []
     private var asked: Set<FunctionCall> = []
     private var holdings = Holdings()
-    /// What the last event waits for.
     private var needed: Need?
     private var waiters: [(need: Need, body: () -> Void)] = []
 

@@ -46,7 +46,6 @@ final class TagCalls {
 
     var hasNew: Bool { !newCalls.isEmpty }
 
-    /// Notes what the tags of an event ask for.
     func add(_ wanted: [FunctionCall], of app: String) {
         guard !wanted.isEmpty, functions != nil else { return }
         for call in wanted {
@@ -120,9 +119,7 @@ final class TagCalls {
         return [memoryName: bytes]
     }
 
-    /// Takes up the calls that an earlier process did not make to the end.
-    ///
-    /// - Returns: what to `start`.
+    /// Takes up the calls that an earlier process did not make to the end: what to `start`.
     func restore(_ memory: [String: [UInt8]]) -> [Int] {
         guard functions != nil, let bytes = memory[memoryName],
             case .array(let requests)? = try? JSONValue(parsing: bytes)

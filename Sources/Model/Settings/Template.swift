@@ -77,9 +77,7 @@ public struct Template: Sendable, Hashable, ExpressibleByStringLiteral {
     /// The longest text that can come of it, of letters only where there are placeholders.
     package var longest: String { filled { String(repeating: "x", count: $0.longest) } }
 
-    /// What comes of it.
-    ///
-    /// - Parameter value: what takes a placeholder's place, safe there.
+    /// What comes of it; `value` gives what takes a placeholder's place, safe there.
     package func filled(_ value: (Field) -> String) -> String {
         var text = ""
         for piece in pieces {

@@ -10,7 +10,6 @@ package struct FormatTraits: Sendable {
     var answerBytes = (first: 0, each: 0)
     /// Whether an answer of success has a body that says what happened to the events.
     var readsAnswers = false
-    /// Where the format has its token.
     var tokenPlace = TokenPlace.authorization(scheme: "Bearer")
     /// Arguments of the format's own that the address gets, escaped: `measurement_id=G-1`; empty for none.
     var arguments = ""

@@ -59,7 +59,6 @@ struct AnswerReader: Sendable {
     /// What the server calls its error, if that is a known word: others may quote an event.
     private func code(in body: [UInt8]) -> String { ErrorWords.found(in: body).map { "; its error is \($0)" } ?? "" }
 
-    /// What else to look at, by the format.
     private func hint(for status: Int) -> String {
         guard [400, 415, 422].contains(status), encoder.traits.contentType == NDJSONEncoder.usualContentType else {
             return ""

@@ -55,9 +55,7 @@ package actor DocumentFetcher: LoopActor {
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: material.contents))
     }
 
-    /// Fetches the document, if it is another one than that of the tag.
-    ///
-    /// - Parameter etag: the tag of the document in hand; nil for none.
+    /// Fetches the document, if it is another one than that of the tag; nil: there is none in hand.
     package func fetch(etag: String?) async -> FetchResult {
         if material.hasChanged {
             do throws(OutputError) {

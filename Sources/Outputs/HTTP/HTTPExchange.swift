@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Model
 
-/// One request, ready to be sent.
 struct HTTPRequest {
     enum Method {
         case post, get, put

@@ -3,7 +3,6 @@ package import Model
 /// How one HTTP destination is reached: its settings, and options without a setting.
 package struct HTTPOptions: Sendable, Equatable {
     package var settings = DestinationSettings()
-    /// How the agent names itself.
     package var userAgent = "spoolship"
     /// The longest time in which nothing moves in either direction; nil is half of `request_timeout`, at least 30 s.
     package var stallTimeout: Duration?

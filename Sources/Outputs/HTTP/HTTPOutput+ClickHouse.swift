@@ -7,7 +7,6 @@ package enum TableComparison: Sendable, Equatable {
     case notClickHouse
     /// The table has no column for these members: they are left out, or every batch is refused.
     case columns(table: String, missing: [String], isRefused: Bool)
-    /// The table could not be looked at.
     case failed(Failure)
 }
 

@@ -149,9 +149,7 @@ package actor HTTPOutput: MeasuredOutput {
         return await judge(result, of: request, reader, of: batch)
     }
 
-    /// Adds what shows that the agent may write, where that is fetched or computed.
-    ///
-    /// - Returns: why there is none.
+    /// Adds what shows that the agent may write, where that is fetched or computed; returns why there is none.
     private func authorize(_ request: inout HTTPRequest) async -> CredentialFailure? {
         do throws(CredentialFailure) {
             try await authorizer?.authorize(&request, checksum: nil, time)

@@ -4,9 +4,7 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// A reusable easy handle with what it needs while it works: the body, the headers, room for the answer.
-///
-/// Lives on its client's loop.
+/// A reusable easy handle with what it needs while it works: body, headers, room for the answer. On its client's loop.
 final class Transfer {
     /// How many bytes of an answer are read and thrown away beyond those that are kept, before the transfer is ended.
     static let patience = 1 << 20

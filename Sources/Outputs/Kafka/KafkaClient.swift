@@ -16,7 +16,6 @@ actor KafkaClient: LoopActor {
     /// Counts changes of certificates and passwords.
     private var generation = 0
 
-    /// All that exist, by their ids.
     private var producers: [UInt64: KafkaProducer] = [:]
     /// The one that new records go to.
     private var current: KafkaProducer?

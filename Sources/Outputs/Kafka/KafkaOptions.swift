@@ -14,9 +14,7 @@ package struct KafkaOptions: Sendable, Equatable {
     /// Whether connections may lead to this machine only.
     var staysHere: Bool { !settings.kafka.tls && !settings.allowPlainHTTP }
 
-    /// Where access tokens come from; nil where no such login is set.
-    ///
-    /// - Throws: `OutputError`: the endpoint's address is none, or a certificate cannot be read.
+    /// Where access tokens come from, if set; throws for a bad address, or a certificate that cannot be read.
     func tokens(on loop: EventLoop) throws(OutputError) -> OAuth2Client? {
         guard case .oauth2 = settings.login else { return nil }
         return try OAuth2Client(settings.oauth2, HTTPOptions(settings, userAgent: "spoolship"), on: loop)

@@ -3,7 +3,6 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// One record, ready to be handed over.
 struct KafkaRecord {
     /// Where it goes; nil: to the topic of the settings.
     var topic: String?
@@ -22,9 +21,7 @@ struct KafkaToken {
     let expires: Timestamp?
     let client: String
 
-    /// Gives it to a producer that was only just made.
-    ///
-    /// - Throws: `OutputError` with code `library`: it is over, or no token as the library knows them.
+    /// Gives it to a producer just made; throws code `library` when it is over, or no token as the library knows them.
     fileprivate func use(in handle: OpaquePointer) throws(OutputError) {
         var words = [CChar](repeating: 0, count: 512)
         let end = (expires ?? Timestamp(milliseconds: .max / 2)).milliseconds
@@ -123,10 +120,7 @@ final class KafkaProducer {
         }
     }
 
-    /// Hands over a record.
-    ///
-    /// - Parameter mark: comes back with its report.
-    /// - Returns: the library's error code; 0: a report will come.
+    /// Hands over a record; `mark` comes back with its report. Returns an error code, or 0: a report will come.
     func produce(_ record: KafkaRecord, headers: [(name: String, value: String)], mark: UInt) -> Int32 {
         guard let handle else { return KafkaCode.destroyed }
         for (name, value) in headers + [("event_id", record.eventID)] {

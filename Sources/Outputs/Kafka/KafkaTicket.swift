@@ -5,13 +5,11 @@ final class KafkaTicket: Ticket<KafkaRecord> {
     var headers: [(name: String, value: String)] = []
     /// Ends the wait for reports without a question.
     var questionTimer: EventLoop.TimerID?
-    /// Where they were handed over.
     var producer: KafkaProducer?
 
     /// A report's mark has so many bits for the record's place: more than a batch can hold.
     private static let placeBits: UInt = 28
 
-    /// Names a record in its report.
     func mark(_ index: Int) -> UInt { UInt(id) << KafkaTicket.placeBits | UInt(index) }
 
     /// The call and the record that a mark names.

@@ -229,7 +229,6 @@ extension NATSClient {
         if let failure = link.say(Array(text.utf8)) { fail(link, .retry(failure)) }
     }
 
-    /// Sends what is to be sent, and waits for what is next.
     func flush(_ link: NATSLink) {
         guard link.isOpen else { return }
         let id = link.id

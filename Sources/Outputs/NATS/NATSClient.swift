@@ -21,7 +21,6 @@ actor NATSClient: LoopActor {
     /// Counts changes of certificates and credentials.
     var generation = 0
 
-    /// All connections that are open, by their ids.
     var links: [UInt64: NATSLink] = [:]
     /// The one that new messages go over.
     var current: NATSLink?

@@ -2,18 +2,14 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// One connection to a server: bytes in, operations out, with TLS between where it is spoken.
-///
-/// Lives on its client's loop, and decides nothing.
+/// One connection to a server: bytes in, operations out, with TLS between. On its client's loop; decides nothing.
 final class NATSLink {
     enum Phase {
         /// The server's first line is awaited.
         case greeting
-        /// TLS is being begun.
         case handshaking
         /// The credentials were sent; the server's answer is awaited.
         case welcoming
-        /// Messages may be sent.
         case ready
     }
 
@@ -152,7 +148,6 @@ final class NATSLink {
         return nil
     }
 
-    /// Reads what came over TLS.
     func decrypt() -> Failure? {
         guard phase != .handshaking, let tls else { return nil }
         let (bytes, end) = tls.read()

@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Model
 
-/// One message, ready to be sent.
 struct NATSMessage {
     var subject: String
     /// Whether it is a question whose answer is wanted, and not to be stored.
@@ -17,13 +16,10 @@ struct NATSMessage {
 final class NATSTicket: Ticket<NATSMessage> {
     /// The messages that an acknowledgement is awaited for, by the last word of its subject.
     var awaited: [UInt64: Int] = [:]
-    /// The connection that they were sent over.
     var link: NATSLink?
     var lastSent: BootInstant?
-    /// What came back for a question.
     var answer: [UInt8]?
 
-    /// Those that the stream took for repeats.
     var repeats: [Int] = []
 
     override func report(or rest: Outcome?) -> TicketReport {

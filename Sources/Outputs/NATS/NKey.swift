@@ -12,7 +12,6 @@ struct NKey: Sendable {
     let publicName: String
     private let seed: Secret
 
-    /// A user's.
     static let userPrefix: UInt8 = 20 << 3
     static let seedPrefix: UInt8 = 18 << 3
 

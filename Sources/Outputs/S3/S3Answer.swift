@@ -33,7 +33,6 @@ enum S3Answer {
         }
     }
 
-    /// Whether the answer says that the credentials have run out.
     static func saysExpired(_ answer: HTTPAnswer) -> Bool {
         guard let code = errorCode(in: answer.body) else { return false }
         return held[code] == noToken

@@ -193,7 +193,6 @@ package actor S3Output: MeasuredOutput {
         return options.url + parts.map { String($0).percentEncoded }.joined(separator: "/")
     }
 
-    /// A request that writes nothing.
     private func question(_ url: String, _ headers: String...) -> HTTPRequest {
         HTTPRequest(method: .get, url: url, headers: headers, answerLimit: S3Output.answerLimit)
     }

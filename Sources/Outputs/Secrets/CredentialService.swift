@@ -97,10 +97,7 @@ struct CredentialFailure: Error {
 
 /// Adds to each request what shows that the agent may write. Belongs to one output.
 protocol RequestAuthorizer: AnyObject {
-    /// Adds it, and what tells it from others in `credential`.
-    ///
-    /// - Parameter checksum: the body's SHA-256, where it is known already.
-    /// - Throws: why there is none.
+    /// Adds it, and what tells it from others in `credential`. `checksum`: the body's SHA-256, where it is known.
     func authorize(
         _ request: inout HTTPRequest, checksum: [UInt8]?, _ time: any TimeSource
     ) async throws(CredentialFailure)

@@ -39,9 +39,7 @@ struct SecretProvider {
 
     var hasChanged: Bool { file?.hasChanged ?? false }
 
-    /// Reads the file again.
-    ///
-    /// - Throws: `OutputError` when it cannot be read, is empty or holds control characters; the last good one stays.
+    /// Reads the file again; the last good secret stays when it is unreadable, empty or holds control characters.
     mutating func refresh() throws(OutputError) {
         try file?.read()
         guard let file else { return }

@@ -177,7 +177,6 @@ package struct TemplateScope: Sendable {
     package var time: any TimeSource = SystemTime()
 }
 
-/// What templates became for the events of a batch.
 struct FilledTemplates {
     /// What is different, in the order in which it comes: a text for each template.
     fileprivate(set) var texts: [[String]]
