@@ -37,8 +37,7 @@ public struct AppSettings: Sendable, Equatable {
     public var format: LineFormat?
     /// The name of records that have none.
     public var defaultEventName = "log"
-    /// Where a record's name is; empty for its `name` alone. Like the next two: members or paths with dots, the first that can be
-    /// used counts.
+    /// Where a record's name is; empty: its `name`. Like the next two members or paths with dots, the first usable one.
     public var nameMembers: [String] = []
     /// Where the time of a record is, and of an event without `timestamp`.
     public var timeMembers = AppSettings.usualTimes

@@ -118,8 +118,7 @@ extension Intake {
         waitingForRoom = nil
     }
 
-    /// The calls of functions that are left at a stop, behind the last commit: without it those that were made since would be made
-    /// again.
+    /// The calls of functions that are left at a stop, behind the last commit: without it newer ones are made again.
     package func takeLeftCalls() -> [String: [UInt8]?] {
         // Their events are not durable: they are read again.
         calls.forget(calls.takeNew())

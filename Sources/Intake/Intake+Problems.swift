@@ -71,8 +71,7 @@ extension Intake {
         var tags: [String]
     }
 
-    /// One log line of its own for what tags made too large, at most every ten seconds: it is not sent, and that is the
-    /// document's fault, not the app's.
+    /// Logs what tags made too large, at most every ten seconds: it is not sent, by the document's fault, not the app's.
     func reportMadeTooLarge() {
         guard let found = madeTooLarge, time.bootTime >= nextTooLargeReport else { return }
         nextTooLargeReport = time.bootTime + .seconds(10)

@@ -250,8 +250,7 @@ package final class Intake: SpoolSink {
                 if chunk.events == limits.events || chunk.lines.count + size > limits.bytes {
                     close(chunk, route, isFull: true)
                 }
-                // Grows with full chunks only: right after one is the best place for a commit, the fewest chunks are
-                // closed early then.
+                // Grows with full chunks only: right after one, a commit closes the fewest chunks early.
                 if pendingBytes >= commitBytes { return position }
             case .accepted:
                 pending.read += 1
@@ -289,8 +288,7 @@ package final class Intake: SpoolSink {
         tap?.offer(app: app, priority: priority, line: UnsafeRawBufferPointer(rebasing: chunk.lines.bytes[begin...]))
     }
 
-    /// Writes the event that says that a session has begun: an event more, read and accepted. It passes the rules, but cannot be offered
-    /// again.
+    /// Writes the event of a session's begin: one more, read and accepted. It passes the rules, and is offered once.
     private func writeSessionStart(_ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp) {
         scratch.removeAll()
         pass.writeSessionStart(into: &scratch)

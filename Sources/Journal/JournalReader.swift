@@ -188,8 +188,7 @@ package actor JournalReader: LoopActor {
         if !piece.isFull, let until, until > last { piece.place.sequences?[sequence.id]?.seenUntil = until }
     }
 
-    /// Passes over entries that were read as those of another sequence: a journal that moves from memory to the disk is copied, and numbered
-    /// anew.
+    /// Passes over entries read in another sequence: a journal moved from memory to the disk is copied and renumbered.
     private func passCopies(
         _ sequence: JournalSequence, _ open: Open, _ place: inout JournalPlace
     ) throws(JournalError) {

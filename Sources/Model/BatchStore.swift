@@ -140,8 +140,7 @@ public struct LaneSummary: Sendable, Equatable {
 
 /// Sends batches to one destination: what each folder of `Outputs` provides.
 public protocol BatchSender: Sendable {
-    /// One attempt. Ends within the destination's timeouts, whatever the other side does; over the network at once when its
-    /// task is cancelled.
+    /// One attempt. Ends within the destination's timeouts, over the network also at once when its task is cancelled.
     func send(_ batch: Batch) async -> Outcome
 
     /// Whether it authenticates with files that may change while it runs: tokens, keys, certificates.

@@ -23,8 +23,7 @@ public struct NewChunk: Sendable {
     public var otherBatches: [DestinationName]
     /// The deadlines that concern its events because of their app; nil: none besides those that concern all.
     public var deadlines: DeadlineNames?
-    /// Where its events were read, in their order: whose they are, and for the quarantine should there be no room for them. Empty where
-    /// nobody knows.
+    /// Where its events were read, in order: whose they are, and for the quarantine. Empty where nobody knows.
     public var origins: [EventOrigin] = []
 
     package init(

@@ -30,8 +30,7 @@ public struct Descriptor: ~Copyable, Sendable {
     }
 
     deinit {
-        // Linux frees the number whatever close returns; what it reports concerns writes, which those who need them
-        // durable have synced before.
+        // Linux frees the number whatever close returns; who needs writes durable has synced them before.
         _ = close(raw)
     }
 }

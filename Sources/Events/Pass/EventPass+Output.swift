@@ -1,8 +1,7 @@
 internal import EventLoops
 internal import Glibc
 
-/// A piece of the line that is written otherwise: the bytes from `from` to `to` of the block become those of `inserted` in
-/// the pass's scratch.
+/// A piece written otherwise: bytes `from` to `to` of the block become those of `inserted` in the pass's scratch.
 struct Edit {
     let from: Int
     let to: Int

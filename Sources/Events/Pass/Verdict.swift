@@ -64,8 +64,7 @@ public enum Oddity: String, Sendable, CaseIterable {
     case unknownPriority = "unknown_priority"
     /// An event that called itself critical and may not be.
     case criticalDenied = "critical_denied"
-    /// A timestamp that cannot be read: the event keeps the text, and counts from its observation. An `observed_at` that cannot
-    /// be read is taken out.
+    /// A timestamp that cannot be read stays, and the event counts from its observation; such an `observed_at` goes.
     case unreadableTime = "unreadable_time"
     /// A country that is none; the member is taken out.
     case unknownCountry = "unknown_country"

@@ -68,8 +68,7 @@ extension JSONScanner {
         let c = p[0]
         if c < 0xE0 {
             if p <= wordEnd {
-                // Four characters of two bytes at once, as in Greek or Cyrillic words: the marks are right, and no lead byte
-                // is C0 or C1.
+                // Four characters of two bytes, as in Greek: the marks are right, and no lead byte is C0 or C1.
                 let word = UnsafeRawPointer(p).loadUnaligned(as: UInt64.self).littleEndian
                 let leads = (word & 0x001E_001E_001E_001E) &+ 0x007E_007E_007E_007E
                 if word & 0xC0E0_C0E0_C0E0_C0E0 == 0x80C0_80C0_80C0_80C0,

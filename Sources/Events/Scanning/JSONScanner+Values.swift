@@ -108,8 +108,7 @@ extension JSONScanner {
     @inline(__always)
     static func isDigit(_ c: UInt8) -> Bool { c &- UInt8(ascii: "0") < 10 }
 
-    /// Steps over an object or an array with all that is in it, without recursion: a bit for each open bracket says which
-    /// kind it is.
+    /// Steps over an object or array with all in it, without recursion: a bit for each open bracket says its kind.
     @inline(never)
     private mutating func nested(_ start: Pointer, depth: Int) -> Pointer? {
         var p = start

@@ -1,7 +1,6 @@
 internal import Model
 
-/// What the text of a JSON string means, for the few strings whose text matters. All of it works on text that the scanner
-/// has found to be right.
+/// What the text of a JSON string means, for the few that matter; the scanner has found it to be right.
 enum JSONText {
     /// The value of a hexadecimal digit; 16 and more for any other byte.
     @inline(__always)

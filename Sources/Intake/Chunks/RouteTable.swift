@@ -42,8 +42,7 @@ package struct RouteTable: Sendable, Equatable {
     }
 }
 
-/// Destinations that a tag named, for events that would go a way of the configuration: what else that way says (the
-/// deadlines of its app) holds for them, too.
+/// Destinations that a tag named for events of a configured way, whose other words (its deadlines) hold for them, too.
 struct ShippedWay: Hashable {
     /// Sorted.
     let names: [String]

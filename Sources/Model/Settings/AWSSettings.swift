@@ -1,7 +1,6 @@
 /// How requests to AWS are signed: `[destination.aws]`, and part of `[destination.s3]`.
 public struct AWSSettings: Sendable, Equatable {
-    /// Where credentials come from: these settings, the agent's environment, the machine's or the container's role, or a token for
-    /// which a role is given.
+    /// Where credentials come from: settings, environment, the machine's or container's role, or a token for a role.
     package enum Credentials: String, Sendable, CaseIterable {
         case key, environment, instance, container
         case webIdentity = "web_identity"

@@ -48,8 +48,7 @@ public enum LimitConsequence: String, Sendable, CaseIterable {
 public enum Durability: String, Sendable, CaseIterable {
     /// A power cut: each commit is synced.
     case powerLoss = "power_loss"
-    /// The death of the process; a power cut may repeat events, never lose any: files of the spool are unlinked only after the queue was
-    /// synced.
+    /// The death of the process. A power cut may repeat events, not lose any: the queue is synced before files go.
     case crash
 }
 

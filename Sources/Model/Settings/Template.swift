@@ -30,8 +30,7 @@ public struct Template: Sendable, Hashable, ExpressibleByStringLiteral {
     /// The most bytes that an event puts in the place of one of its placeholders.
     package static let longestValue = 64
 
-    /// - Throws: `Mistake`: a placeholder that is not known there, a brace without its other, or what the place does not take,
-    ///   however long the values are.
+    /// - Throws: `Mistake`: an unknown placeholder, half a brace, or what the place does not take at some length.
     package init(_ text: String, for place: Place) throws(Mistake) {
         var pieces: [Piece] = []
         var rest = text[...]

@@ -76,8 +76,7 @@ package actor FileOutput: MeasuredOutput {
             try write(lines, to: file.descriptor.raw)
             guard fdatasync(file.descriptor.raw) == 0 else { throw WriteError(step: "sync") }
         } catch {
-            // Nothing of it may stay: the batch goes again as a whole. Should even that fail, the line that was cut is ended when
-            // the file is opened again.
+            // Nothing may stay: the whole batch goes again. If even that fails, the next opening ends the cut line.
             _ = ftruncate(file.descriptor.raw, size)
             throw error
         }

@@ -42,8 +42,7 @@ struct AnswerReader: Sendable {
         }
     }
 
-    /// What follows from an answer of success of which only a part was read. Where it has an item for each event, pieces of the
-    /// batch have shorter ones.
+    /// What follows from an answer of success that was read in part. With an item an event, pieces have shorter ones.
     private func partlyRead(_ answer: HTTPAnswer) -> Outcome {
         guard answer.extent == .cutHere else {
             return .retry(

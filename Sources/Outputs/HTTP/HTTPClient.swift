@@ -30,8 +30,7 @@ actor HTTPClient: LoopActor {
     private var armed: (deadline: BootInstant, id: EventLoop.TimerID)?
     private var nudged = false
 
-    /// When the certificate that the destination last showed ends; nil before a handshake. From anywhere, so that to know it
-    /// takes no hop.
+    /// When the certificate that the destination last showed ends; nil before a handshake. From anywhere, without a hop.
     nonisolated var serverExpiry: Timestamp? {
         let nanoseconds = expiry.load(ordering: .relaxed)
         return nanoseconds == .min ? nil : Timestamp(nanoseconds: nanoseconds)
@@ -233,8 +232,7 @@ actor HTTPClient: LoopActor {
             ?? TransferFailure.result(result, transfer, settings.options)
     }
 
-    /// A status that has come counts, even if the rest of the answer does not come: the destination has decided. But nobody can
-    /// have taken what did not arrive.
+    /// A status that has come counts, even without the rest of the answer; but nobody has taken what did not arrive.
     private func answer(to transfer: Transfer, wholly: Bool) -> HTTPResult? {
         if let end = transfer.serverExpiry { expiry.store(end.nanoseconds, ordering: .relaxed) }
         guard let answer = transfer.answerRead(wholly: wholly) else { return nil }

@@ -3,8 +3,7 @@ internal import EventLoops
 internal import Model
 
 extension HTTPOptions {
-    /// Refuses an address to which nothing may go, with code `invalidSetting`: not all come from the configuration, which checks
-    /// every other setting.
+    /// Refuses an address to which nothing may go (`invalidSetting`): not all come from the checked configuration.
     func check() throws(OutputError) {
         guard let address = HTTPAddress(url), address.scheme == "https" || address.scheme == "http" else {
             throw OutputError(.invalidSetting, "the url must have the form https://host/path")

@@ -6,8 +6,7 @@ package struct HTTPOptions: Sendable, Equatable {
     package var userAgent = "spoolship"
     /// The longest time in which nothing moves in either direction; nil is half of `request_timeout`, at least 30 s.
     package var stallTimeout: Duration?
-    /// Whether `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy` of the environment count where the settings name no
-    /// proxy; default yes.
+    /// Whether `https_proxy` and the like in the environment count where the settings name no proxy; default yes.
     package var heedsEnvironment = true
 
     package init(_ settings: DestinationSettings, userAgent: String) {

@@ -11,8 +11,7 @@ package enum TableComparison: Sendable, Equatable {
 }
 
 extension HTTPOutput {
-    /// Compares the table that the address inserts into with the members that events and records are sent with, by
-    /// `DESCRIBE TABLE`: nothing is written.
+    /// Compares the address's table with the members that are sent, by `DESCRIBE TABLE`: nothing is written.
     package func compareTable(with members: [String]) async -> TableComparison {
         guard let insert = ClickHouseInsert(options.url) else { return .notClickHouse }
         let request = HTTPRequest(

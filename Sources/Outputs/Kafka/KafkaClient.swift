@@ -45,8 +45,7 @@ actor KafkaClient: LoopActor {
         retireIfUseless()
     }
 
-    /// Hands over records and waits for what happens to them. Ends within `requestTimeout`, and at once when its task is
-    /// cancelled.
+    /// Hands over records and waits for their fate: for `requestTimeout`, or until its task is cancelled.
     func publish(_ records: [KafkaRecord], headers: [(name: String, value: String)]) async -> TicketReport {
         let token: KafkaToken?
         do throws(CredentialFailure) { token = try await self.token() } catch {
@@ -202,8 +201,7 @@ actor KafkaClient: LoopActor {
         producer.searchTimer = after(options.searchTime) { $0.giveUp(id) }
     }
 
-    /// Whether an error only follows from the one before: connections break when TLS fails, a name is not known, or a person must
-    /// look.
+    /// Whether an error only follows from the last: that TLS failed, a name is not known, or a person must look.
     private func isConsequence(_ code: Int32, _ producer: KafkaProducer) -> Bool {
         guard let last = producer.lastError else { return false }
         if isHeld(producer) || code == KafkaCode.allBrokersDown { return true }
@@ -238,8 +236,7 @@ actor KafkaClient: LoopActor {
         return .retry(failure)
     }
 
-    /// Nothing was reported for long: asks the brokers for the topic. Some errors the library keeps to itself, such as a
-    /// topic that we may not see.
+    /// After long silence, asks the brokers for the topic: the library keeps some errors to itself, as of hidden topics.
     private func question(_ id: UInt64) {
         guard let ticket = tickets[id] else { return }
         ticket.questionTimer = nil

@@ -18,8 +18,7 @@ struct WatchedFile {
         self.limit = limit
     }
 
-    /// Whether the file is another one than that which was read, or does not answer. A file that is gone counts as unchanged: what was
-    /// read stays.
+    /// Whether the file is another one than was read, or does not answer; one that is gone counts as unchanged.
     var hasChanged: Bool {
         guard let answer = SilentFiles.answer(about: path, { [path] in FileStatus(path) }) else { return true }
         guard let now = answer else { return status == nil }

@@ -19,8 +19,7 @@ package struct AppCenterEncoder: BatchEncoder {
             headers: [("Install-ID", installID)], mayLeaveOut: true)
     }
 
-    /// The device's members, by the names that App Center has for them; and what is sent where one is not known that a log
-    /// must have.
+    /// The device's members by App Center's names, and what is sent where one that a log must have is not known.
     private static let device: [(own: String, theirs: StaticString, placeholder: StaticString?)] = [
         ("sdk_name", "sdkName", #""spoolship""#), ("sdk_version", "sdkVersion", #""0""#), ("model", "model", nil),
         ("manufacturer", "oemName", nil), ("os_name", "osName", #""Linux""#), ("os_version", "osVersion", #""0""#),

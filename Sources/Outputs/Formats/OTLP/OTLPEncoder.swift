@@ -54,8 +54,7 @@ package struct OTLPEncoder: BatchEncoder {
         return .acknowledgedWithLoss(rejected: Int(partial.rejected), failure)
     }
 
-    /// What an answer says of rejected records: nothing where it is empty, nil where it is no response. Some gateways answer in the
-    /// other encoding.
+    /// What an answer, perhaps in the other encoding, says of rejected records: nothing if empty, nil if none.
     private func partialSuccess(_ answer: [UInt8]) -> (rejected: Int64, message: String)? {
         guard let text = JSONSlice(answer[...]) else { return (0, "") }
         let found =
@@ -65,8 +64,7 @@ package struct OTLPEncoder: BatchEncoder {
         return found.flatMap { $0.rejected < 0 ? nil : $0 }
     }
 
-    /// The same of an answer in JSON. Members that are not known are ignored, but an error is no response: a `Status` of gRPC, or
-    /// what gateways make.
+    /// The same of JSON. Unknown members are ignored, but an error is no response: gRPC's `Status`, or a gateway's.
     private static func partialSuccess(_ answer: JSONSlice) -> (rejected: Int64, message: String)? {
         guard answer.members != nil, answer["error"].map({ $0.kind == .null }) ?? true else { return nil }
         if let code = answer["code"]?.integer, code != 0, !(200...299).contains(code) { return nil }

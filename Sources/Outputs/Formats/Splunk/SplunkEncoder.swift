@@ -86,8 +86,7 @@ package struct SplunkEncoder: BatchEncoder {
         return "\(milliseconds < 0 ? "-" : "")\(whole).\(rest.digits(3))"
     }
 
-    /// What happened to each event: the collector takes those before the one that it names, rejects that one, and has not
-    /// looked at the rest.
+    /// What happened to each event: the collector takes those before the one it names, rejects it, and stops there.
     package func outcome(
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
