@@ -1,5 +1,4 @@
-/// Arithmetic that ends at the end of the range: for numbers that come from files, clocks, the network or a person. There
-/// the operators of Swift would end the agent.
+/// Arithmetic that ends at the range's end, for numbers from outside: Swift's operators would end the agent.
 extension Int64 {
     /// The sum, or the end of the range that it would have passed.
     public func addingSaturating(_ other: Int64) -> Int64 {

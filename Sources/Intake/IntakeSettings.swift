@@ -29,8 +29,7 @@ package struct IntakeSettings: Sendable, Equatable {
         self.countryDatabase = countryDatabase
     }
 
-    /// A commit is due when so many packed bytes wait for one: 2 MiB, where a transaction costs least for each byte, or
-    /// an eighth of a small cap, so that a commit always fits.
+    /// So many packed bytes make a commit due: 2 MiB costs least for each byte; an eighth of a small cap always fits.
     var commitBytes: Int { min(2 << 20, cap / 8) }
 
     /// A larger event would never fit, its row's figures included.

@@ -25,8 +25,7 @@ extension JournalReader {
         guard let open = self.open else { return }
         loop.forget(open.descriptor)
         guard !isStopping else { return }
-        // With other files there may be other directories, which the library looks for only when it opens a journal: one that moves to the disk
-        // begins /var/log/journal.
+        // Directories are found only when a journal opens: one that moves to the disk begins /var/log/journal.
         if try open.handle.process() { return self.open = nil }
         // Of entries in a file that had none the library says no more than of any other.
         guard !open.empty.contains(where: { FileStatus($0.path) != $0.status }) else { return self.open = nil }

@@ -299,8 +299,7 @@ package actor JournalReader: LoopActor {
         return JournalGap(from: position.seenUntil, until: times.from, atMost: atMost)
     }
 
-    /// How many numbers between a position and an entry of the same files are in no file, nor were read in others until then; 0 as well where
-    /// numbers are used again.
+    /// How many numbers between a position and an entry are in no file and were not read; 0 if numbers are used again.
     private func missing(after position: JournalPosition, before entry: JournalPosition) -> UInt64 {
         // A machine has one counter for all its files.
         func isNumberedAlike(_ id: String) -> Bool { options.directory == nil || id.hasPrefix(entry.sequence) }

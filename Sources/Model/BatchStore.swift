@@ -7,9 +7,7 @@ public protocol BatchStore: Sendable {
     /// `request.except` (free since a restart), as `request.free` says, then new ones, formed from what waits.
     func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches
 
-    /// Leases a batch again whose lease was given back.
-    ///
-    /// - Returns: nil when it is gone (purged, disabled, lost), or waits for another destination now.
+    /// Leases a batch again that was given back; nil when it is gone, or waits for another destination now.
     func lease(_ id: BatchID, for destination: DestinationName) async throws -> Batch?
 
     /// Gives a lease back: the batch stays as it is, free for another attempt. Leases live in memory only.

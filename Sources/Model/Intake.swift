@@ -178,8 +178,7 @@ public struct Commit: Sendable {
     public var chunks: [NewChunk] = []
     package var progress = SpoolProgress()
     package var quarantined: [QuarantineRecord] = []
-    /// Quarantined lines, by number, that were read again for this commit: they leave the quarantine and its figures.
-    /// Their new results count in `read` like everything else.
+    /// Quarantined lines, by number, read again for this commit: they leave the quarantine; results count in `read`.
     public var requeued: [Int64] = []
     /// Events read in all: accepted + refused + quarantined.
     public var read = 0

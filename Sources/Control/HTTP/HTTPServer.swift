@@ -30,8 +30,7 @@ struct ServerFigures: Sendable {
 
     func answered(_ status: Int) { requests.add([server, "\(status / 100)xx"]) }
 
-    /// - Parameter reason: `slow` (its request or its reading), `crowded` (another one needed the place), `busy` (it found no
-    ///   place), `shortage` (of descriptors or memory).
+    /// - Parameter reason: `slow`, `crowded` (place needed), `busy` (none free), `shortage` (descriptors, memory).
     func cut(_ reason: String) { cuts.add([server, reason]) }
 }
 

@@ -243,9 +243,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         }
     }
 
-    /// Runs what is in the inbox; false when it was empty.
-    ///
-    /// The two arrays change places, so that neither is allocated again.
+    /// Runs what is in the inbox, which changes place with an empty array, to be used again; false when it was empty.
     private func runJobs() -> Bool {
         inbox.withLock { inbox in
             inbox.isAsleep = false

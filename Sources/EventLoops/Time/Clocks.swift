@@ -37,9 +37,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
         nanoseconds = milliseconds.multipliedSaturating(by: 1_000_000)
     }
 
-    /// A point as the kernel gives it, of a clock or a file; what is beyond the range becomes its end.
-    ///
-    /// Anyone may date a file to any second of 64 bits.
+    /// A point as the kernel gives it; beyond the range, as anyone may date a file, it becomes the range's end.
     public init(seconds: Int, nanoseconds: Int) {
         self.nanoseconds = Int64(seconds).multipliedSaturating(by: 1_000_000_000).addingSaturating(Int64(nanoseconds))
     }

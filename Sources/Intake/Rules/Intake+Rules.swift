@@ -114,8 +114,7 @@ extension Intake {
         }
     }
 
-    /// The route to destinations that a tag named; names that are not configured are left out, and if that leaves nothing,
-    /// the event goes where the configuration says.
+    /// The route to what a tag named, as far as it is configured; the configuration's where nothing of it is.
     private func place(of names: [String], else standard: Int) -> Int {
         let way = ShippedWay(names: names, standard: standard)
         let known = shipped[way] ?? findPlace(of: way)

@@ -152,8 +152,7 @@ package final class IntakeRules: @unchecked Sendable {
         for body in woken { body() }
     }
 
-    /// Calls `body` when the event that the last `needs` was about is worth offering again: its question was answered, or
-    /// there is room for one. Never before this returns.
+    /// Calls `body`, but later, when the last `needs` was answered, or there is room to ask: offer its event again.
     func whenAnswered(_ body: @escaping () -> Void) {
         guard let needed else { return }
         waiters.append((needed, body))

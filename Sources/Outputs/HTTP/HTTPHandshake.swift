@@ -3,8 +3,7 @@ internal import EventLoops
 internal import Glibc
 package import Model
 
-/// Opens a connection to a destination as a request would, and closes it again: name, route, proxy, TLS with its
-/// certificates. No request is sent, and so no secret.
+/// Connects to a destination as a request would: name, route, proxy, TLS with its certificates; sends no secret.
 package enum HTTPHandshake {
     /// One attempt. Blocks, for `connectTimeout` at most.
     ///

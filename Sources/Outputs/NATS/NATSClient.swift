@@ -67,8 +67,7 @@ actor NATSClient: LoopActor {
         generation += 1
     }
 
-    /// Publishes messages and waits for what happens to them. Ends within `requestTimeout`, and at once when its task is
-    /// cancelled. Without messages it only connects.
+    /// Publishes messages, or only connects without any; waits for `requestTimeout`, or until its task is cancelled.
     func publish(_ messages: [NATSMessage]) async -> TicketReport {
         lastID += 1
         let id = lastID

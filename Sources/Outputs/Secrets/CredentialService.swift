@@ -29,9 +29,7 @@ struct CredentialService {
         url = options.url.hasSuffix("/") ? String(options.url.dropLast()) : options.url
     }
 
-    /// A service on the machine or its own link, which speaks plain HTTP by definition: no proxy is used.
-    ///
-    /// - Throws: `OutputError`: the address is none.
+    /// A service on the machine or its own link, which speaks plain HTTP, without a proxy; throws for a bad address.
     init(_ name: String, nearby url: String, on loop: EventLoop) throws(OutputError) {
         var options = HTTPOptions(url: url)
         options.heedsEnvironment = false

@@ -15,8 +15,7 @@ package struct ElasticsearchEncoder: BatchEncoder {
         templates = index.map { EventTemplates([$0], scope) }
     }
 
-    /// Of an answer an item for each event: some 200 bytes when it was taken, some 400 when it was there already, more with the
-    /// reason why not, which may quote the event.
+    /// An item for each event: some 200 bytes if taken, 400 if there already, more with a reason that quotes the event.
     package var traits: FormatTraits {
         FormatTraits(
             contentType: NDJSONEncoder.usualContentType, answerBytes: (1 << 20, 1024), readsAnswers: true,

@@ -8,8 +8,7 @@ package import Model
 /// Source: Splunk documentation, "Format events for HTTP Event Collector", "Troubleshoot HTTP Event Collector", "About
 /// HTTP Event Collector Indexer Acknowledgment".
 package struct SplunkEncoder: BatchEncoder {
-    /// What the collector calls mistakes of the settings, not of an event: an index that is not allowed, a channel that is
-    /// missing or none, acknowledgement that is off.
+    /// The settings' mistakes, not an event's: an index not allowed, a missing or bad channel, acknowledgement off.
     private static let settingCodes: Set<Int64> = [7, 10, 11, 14]
 
     /// The status that the collector gives with each of its codes; others are of the future.
