@@ -314,7 +314,6 @@ package final class Intake: SpoolSink {
         return isTrusted
     }
 
-    /// Whether the next commit has events already.
     private var holdsEvents: Bool {
         !pending.chunks.isEmpty || open.contains { chunks in chunks.contains { !$0.isEmpty } }
     }

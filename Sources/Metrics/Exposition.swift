@@ -58,7 +58,6 @@ package struct Exposition: Sendable {
         for each in cases.allCases { set(family, labels + [each.rawValue], to: figure(each)) }
     }
 
-    /// Sets families without labels to whole numbers.
     package mutating func set(_ figures: KeyValuePairs<Family, Int>) {
         for (family, figure) in figures { set(family, to: figure) }
     }
@@ -75,7 +74,6 @@ package struct Exposition: Sendable {
         put(MetricFamily.table[keyPath: family], labels, .real(value))
     }
 
-    /// Sets a series to 1 or 0.
     package mutating func set(_ family: Family, _ labels: [String] = [], to value: Bool) {
         set(family, labels, to: value ? 1 : 0)
     }

@@ -9,7 +9,6 @@
 /// are compared.
 /// Source: prometheus.io, "Metric and label naming".
 package struct MetricFamily: Sendable, Hashable {
-    /// What kind of number it is.
     package enum Kind: String, Sendable, CaseIterable {
         /// Only grows, and starts at 0 with the process or with the database.
         case counter
@@ -28,7 +27,6 @@ package struct MetricFamily: Sendable, Hashable {
         /// A label whose values the configuration names: destinations, containers.
         package static func open(_ name: String) -> Label { Label(name: name, values: nil) }
 
-        /// A label with these values only.
         package static func closed(_ name: String, _ values: [String]) -> Label { Label(name: name, values: values) }
 
         static func closed(_ name: String, _ values: String...) -> Label { Label(name: name, values: values) }

@@ -2,11 +2,9 @@ internal import EventLoops
 
 /// How a receiver misbehaves: a pure value that decides request by request.
 package struct FaultPlan: Sendable, Equatable {
-    /// What happens to a request that is chosen to fail.
     package enum Fault: Sendable, Equatable {
         /// It is answered with this status, and not stored.
         case status(Int)
-        /// The connection is cut while the body is being read.
         case cutInBody
         /// The connection is cut after the body was read; nothing is stored.
         case cutBeforeStoring

@@ -6,7 +6,6 @@ package import Model
 ///
 /// It speaks HTTP/1.0, so that an answer ends at its length or at the connection's end.
 package struct ControlClient: Sendable {
-    /// An answer, complete.
     package struct Answer: Sendable, Equatable {
         package let status: Int
         package let body: [UInt8]

@@ -16,6 +16,5 @@ package enum ControlErrorCode: String, Sendable, CaseIterable {
     case unreachable
     /// What came back is no answer of the agent.
     case badAnswer = "bad_answer"
-    /// Anything else that a system call reports.
     case system
 }

@@ -3,7 +3,6 @@ internal import EventLoops
 /// One connection of an `HTTPServer`; touched on the server's loop only.
 final class HTTPConnection {
     enum Phase: Equatable {
-        /// A request comes, or will.
         case receiving
         case answering
         /// The answer, or what there is of it, goes out.

@@ -8,7 +8,6 @@ package import Spool
 extension Intake {
     /// Why the rules let no event more through.
     enum Obstacle {
-        /// A function was asked, and the event waits for its answer.
         case question
         /// Too many calls of tags wait.
         case fullCalls

@@ -51,7 +51,6 @@ extension AWSCredentials {
         self.expires = expires.flatMap { EventView.time($0) }
     }
 
-    /// Whether a text can be part of a header.
     private static func isPlain(_ text: String) -> Bool {
         (1...8192).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }

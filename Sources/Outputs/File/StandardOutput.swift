@@ -49,7 +49,6 @@ package actor StandardOutput: MeasuredOutput {
         }
     }
 
-    /// Writes lines; nil when all are written.
     private func write(_ lines: ArraySlice<UInt8>, of batch: BatchID, until deadline: BootInstant) -> Outcome? {
         var left = lines
         rest = nil

@@ -8,7 +8,6 @@ package enum FetchResult: Sendable, Equatable {
     case notModified
     /// Another status: redirects are not followed. With the time after which the server wants to be asked again, if it says.
     case status(Int, retryAfter: Duration?)
-    /// It is larger than is taken.
     case tooLarge
     /// No answer came, or only a part of it.
     case failed(Failure)
@@ -92,7 +91,6 @@ package actor DocumentFetcher: LoopActor {
         }
     }
 
-    /// Whether a tag can be sent back as it came.
     private static func usable(_ etag: String) -> Bool {
         (1...256).contains(etag.utf8.count) && etag.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
     }

@@ -59,7 +59,6 @@ package struct HTTPAnswer: Sendable, Equatable {
     /// Of a `connect`: an open descriptor that does not block, and belongs to the caller.
     var socket: Int32 = -1
 
-    /// How much of an answer's body was kept.
     package enum Extent: Sendable {
         case whole
         /// As much as the request's limit allows: there was more.

@@ -3,7 +3,6 @@ internal import EventLoops
 package import Model
 
 package enum TableComparison: Sendable, Equatable {
-    /// It is no insert into one of ClickHouse's tables.
     case notClickHouse
     /// The table has no column for these members: they are left out, or every batch is refused.
     case columns(table: String, missing: [String], isRefused: Bool)

@@ -12,7 +12,6 @@ final class Transfer {
     static let largestHead = 64 << 10
 
     let easy: UnsafeMutableRawPointer
-    /// Which settings the handle was made with.
     let generation: Int
     var id: UInt64 = 0
     /// Which request has been given time to end by itself; see `HTTPClient.endEarlyAnswers`.
@@ -227,7 +226,6 @@ final class Transfer {
         hasHead && shim_curl_info_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T) == answered
     }
 
-    /// The answer's head, when there was one.
     func answerRead(wholly: Bool) -> HTTPAnswer? {
         guard hasHead else { return nil }
         let status = shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE)

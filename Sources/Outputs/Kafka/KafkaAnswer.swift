@@ -156,7 +156,6 @@ struct KafkaAnswer: Equatable {
         "no connection to the brokers; check kafka.brokers, kafka.tls and the addresses that they announce"
         + " (advertised.listeners)"
 
-    /// Codes that mean the same.
     private static func rows(
         _ action: Action, kind: Failure.Kind = .status, _ hint: String, _ codes: KeyValuePairs<Int32, String>
     ) -> [KafkaAnswer] {

@@ -17,7 +17,6 @@ actor KafkaClient: LoopActor {
     private var generation = 0
 
     private var producers: [UInt64: KafkaProducer] = [:]
-    /// The one that new records go to.
     private var current: KafkaProducer?
     private var lastProducer: UInt64 = 0
     private var tickets: [UInt64: KafkaTicket] = [:]

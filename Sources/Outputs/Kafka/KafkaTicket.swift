@@ -12,7 +12,6 @@ final class KafkaTicket: Ticket<KafkaRecord> {
 
     func mark(_ index: Int) -> UInt { UInt(id) << KafkaTicket.placeBits | UInt(index) }
 
-    /// The call and the record that a mark names.
     static func place(_ mark: UInt) -> (id: UInt64, index: Int) {
         (UInt64(mark >> placeBits), Int(mark & (1 << placeBits - 1)))
     }

@@ -1,7 +1,6 @@
 internal import EventLoops
 internal import Model
 
-/// How a connection begins, lives and ends.
 extension NATSClient {
     /// Looks for a server that takes us, unless that is going on.
     func open() {

@@ -22,7 +22,6 @@ actor NATSClient: LoopActor {
     var generation = 0
 
     var links: [UInt64: NATSLink] = [:]
-    /// The one that new messages go over.
     var current: NATSLink?
     var isOpening = false
     var nextLink: UInt64 = 0
@@ -153,7 +152,6 @@ actor NATSClient: LoopActor {
         flush(link)
     }
 
-    /// A message to our inbox.
     func take(_ headers: [UInt8], _ payload: [UInt8], subject: String, from link: NATSLink) {
         guard subject.hasPrefix("\(inbox)."), let token = UInt64(subject.dropFirst(inbox.count + 1)),
             let id = link.awaited.removeValue(forKey: token), let ticket = tickets[id],

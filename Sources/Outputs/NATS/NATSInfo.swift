@@ -18,7 +18,6 @@ struct NATSInfo: Equatable {
     static let usualPayload = 1 << 20
     /// The largest limit that is believed: a batch is no larger.
     static let largestPayload = 64 << 20
-    /// How many other servers are kept.
     static let mostServers = 32
 
     /// - Returns: nil when it is not JSON object.

@@ -5,7 +5,6 @@ internal import Model
 /// One connection to a server: bytes in, operations out, with TLS between. On its client's loop; decides nothing.
 final class NATSLink {
     enum Phase {
-        /// The server's first line is awaited.
         case greeting
         case handshaking
         /// The credentials were sent; the server's answer is awaited.

@@ -4,7 +4,6 @@ enum NATSOperation: Equatable {
     case info([UInt8])
     /// A message to one of our subscriptions; `headers` is empty where it has none.
     case message(subject: String, headers: [UInt8], payload: [UInt8])
-    /// It wants a sign of life.
     case ping
     case pong
     /// A line that says that all is well.
@@ -26,12 +25,10 @@ struct NATSProtocolError: Error, Equatable {
 struct NATSParser {
     /// The longest line but `INFO`, in bytes; the server's own `max_control_line` is 4 KiB.
     static let longestLine = 4096
-    /// The longest `INFO`: it lists a cluster's addresses.
     static let longestInfo = 65_536
     /// The largest message: what we subscribe to are acknowledgements, of a few hundred bytes.
     static let largestPayload = 65_536
 
-    /// The message whose payload is awaited.
     private struct Awaited {
         let subject: String
         let headers: Int

@@ -99,7 +99,6 @@ protocol RequestAuthorizer: AnyObject {
     func authorize(
         _ request: inout HTTPRequest, checksum: [UInt8]?, _ time: any TimeSource
     ) async throws(CredentialFailure)
-    /// Takes a secret into use that was read from its file.
     func use(_ secret: Secret?)
     /// Lets go of what a service gave and a destination has refused; as `Temporary.renewRefused`.
     func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: BootInstant) -> Bool

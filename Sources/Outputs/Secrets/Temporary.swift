@@ -19,7 +19,6 @@ final class Temporary<Value: Expiring> {
         let value: Value
         /// Tells it from what was given before and after.
         let number: Int
-        /// When it was asked for.
         let since: BootInstant
         let renewal: BootInstant?
         let expires: BootInstant?

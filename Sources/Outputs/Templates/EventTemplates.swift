@@ -102,7 +102,6 @@ package final class EventTemplates: Sendable {
         }
     }
 
-    /// Whether there is room for values.
     private func take(
         _ values: [String], for holder: String, _ state: inout State, _ now: BootInstant
     ) -> Bool {

@@ -56,7 +56,6 @@ struct OTLPMessage {
         text.close("}")
     }
 
-    /// The message in protocol buffers.
     var bytes: [UInt8] {
         var bytes: [UInt8] = []
         func append(_ number: UInt64) {
