@@ -4,11 +4,8 @@ package import Model
 public enum LimitKind: String, Sendable, CaseIterable {
     /// Distinct event names of an app in a UTC day.
     case eventNames = "event_names"
-    /// The length of an event's name.
     case nameLength = "name_length"
-    /// How many properties an event has.
     case properties
-    /// The length of a property's name.
     case propertyKeyLength = "property_key_length"
     /// The length of a property's value, where that is a string.
     case propertyValueLength = "property_value_length"

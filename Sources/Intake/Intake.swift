@@ -35,7 +35,6 @@ package final class Intake: SpoolSink {
     var open: [[OpenChunk]] = []
     /// What containers ask for; nil where there can be none.
     let rules: IntakeRules?
-    /// The calls of functions that tags of its events ask for.
     let calls: TagCalls
     /// What the rules wait for, after a `take` that took less than all.
     var obstacle: Obstacle?

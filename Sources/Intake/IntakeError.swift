@@ -10,7 +10,6 @@ package struct IntakeError: Error, Sendable, Equatable {
         /// Other events go first: to be tried again.
         case later
         case stopping
-        /// The piece does not fit the queue.
         case tooLarge = "too_large"
         case full
         /// The store failed: `word` says how.

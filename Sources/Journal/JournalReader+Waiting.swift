@@ -4,7 +4,6 @@ internal import Logs
 internal import Model
 internal import Synchronization
 
-/// How the reader waits, and what it says.
 extension JournalReader {
     /// What the paths of the directories lead to now, by device and number; nil: to none.
     var directoryIDs: [[UInt64]?] {
@@ -32,7 +31,6 @@ extension JournalReader {
         open.isLeft = open.directories != directoryIDs
     }
 
-    /// Returns when it is woken, or after so long.
     func wait(_ most: Duration) async {
         let timer = loop.after(most) { self.assumeIsolated { $0.wake() } }
         await withCheckedContinuation { wakeUp = $0 }

@@ -51,7 +51,6 @@ package actor JournalReader: LoopActor {
         }
     }
 
-    /// What is known of the reading. From any thread.
     package nonisolated var figures: JournalFigures { published.withLock { $0 } }
 
     /// A reader that goes on at a place.

@@ -2,7 +2,6 @@
 ///
 /// Of several reasons why nothing is sent, the first in this list is reported; only in the last state is everything sent.
 public enum DestinationStateName: String, Sendable, CaseIterable {
-    /// Collection is disabled.
     case disabled
     case networkOff = "network_off"
     /// A pause token is held.

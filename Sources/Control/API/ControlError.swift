@@ -8,7 +8,6 @@ package import EventLoops
 package typealias ControlError = CodedError<ControlErrorCode>
 
 package enum ControlErrorCode: String, Sendable, CaseIterable {
-    /// A listening address that cannot be read.
     case badAddress = "bad_address"
     case addressInUse = "address_in_use"
     case notPermitted = "not_permitted"

@@ -62,7 +62,6 @@ package struct ControlResponse: Sendable {
     }
 }
 
-/// The way for a streaming answer to its client.
 package struct ControlStream: Sendable {
     let server: HTTPServer
     let id: UInt

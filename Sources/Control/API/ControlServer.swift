@@ -49,7 +49,6 @@ package final class ControlServer: Sendable {
         try await server.start(try UnixSocket.listen(at: socket, group: group))
     }
 
-    /// Ends all requests and removes the socket.
     package func stop() async {
         // Another agent can only have put its own there after ours stopped answering: so it goes first.
         unlink(socket)

@@ -4,7 +4,6 @@ internal import Model
 ///
 /// Source: RFC 9110, RFC 9112.
 struct HTTPRequestHead: Sendable {
-    /// How the body's end is known.
     enum Length: Sendable, Equatable {
         case bytes(Int)
         case chunked

@@ -23,7 +23,6 @@ struct ServerFigures: Sendable {
     private let requests = CounterSet(\.requests)
     private let cuts = CounterSet(\.connectionsCut)
 
-    /// - Parameter server: what metrics call it.
     init(of server: String) { self.server = server }
 
     var collectors: [any MetricCollector] { [requests, cuts] }
@@ -101,7 +100,6 @@ actor HTTPServer: LoopActor {
         self.listener = nil
     }
 
-    /// Ends a connection: the client is gone, or has to go.
     func leave(_ id: UInt) {
         guard let connection = connections.removeValue(forKey: id) else { return }
         loop.forget(connection.socket.raw)

@@ -1,7 +1,6 @@
 internal import CLinux
 package import Glibc
 
-/// What the kernel says about a file.
 package struct FileStatus: Sendable, Equatable {
     package let device: UInt64
     package let inode: UInt64
@@ -31,7 +30,6 @@ package struct FileStatus: Sendable, Equatable {
         changed = Timestamp(seconds: status.st_ctim.tv_sec, nanoseconds: status.st_ctim.tv_nsec)
     }
 
-    /// Of an open file.
     package init(of descriptor: Int32) throws(SystemError) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw SystemError("fstat") }
@@ -75,7 +73,6 @@ package struct FileStatus: Sendable, Equatable {
         }
     }
 
-    /// Whether it is root's or that user's.
     package func belongs(toRootOr user: UInt32) -> Bool { owner == 0 || owner == user }
 }
 

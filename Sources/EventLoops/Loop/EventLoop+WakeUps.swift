@@ -19,7 +19,6 @@ extension EventLoop {
         toWake.removeAll(keepingCapacity: true)
     }
 
-    /// The loop whose thread this is.
     static var current: EventLoop? {
         clinux_thread_marked().map { Unmanaged<EventLoop>.fromOpaque($0).takeUnretainedValue() }
     }

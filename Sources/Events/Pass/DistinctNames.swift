@@ -6,7 +6,6 @@ struct DistinctNames: ~Copyable {
     private(set) var day: Int64 = .min
     /// How many names the day has had.
     private(set) var count = 0
-    /// Whether it has changed since it was last saved.
     var isChanged = false
 
     private var slots: UnsafeMutablePointer<(hash: UInt64, start: Int, length: Int)>

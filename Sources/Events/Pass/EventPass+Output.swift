@@ -8,7 +8,6 @@ struct Edit {
     var inserted = 0..<0
 }
 
-/// The members that are added to an event.
 struct Additions: OptionSet {
     let rawValue: UInt8
 

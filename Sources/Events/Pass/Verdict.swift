@@ -68,7 +68,6 @@ public enum Oddity: String, Sendable, CaseIterable {
     case unreadableTime = "unreadable_time"
     /// A country that is none; the member is taken out.
     case unknownCountry = "unknown_country"
-    /// An address whose country was not found.
     case unknownAddress = "unknown_address"
     /// An `app` member that named another app and was replaced.
     case replacedApp = "replaced_app"

@@ -9,7 +9,6 @@ struct WrappedLine {
     var time: [UInt8] = []
     /// Whether what the program wrote as one line ends here.
     var isLast = true
-    /// The offset in the block after the line.
     let next: Int
 
     /// `2026-11-20T10:00:00.123456789Z stdout F text`; nil if it is something else. Without its line feed.

@@ -42,7 +42,6 @@ struct JSONScanner: ~Copyable {
 
     /// The members found, by the raw value of their names; valid where `present` has their bit.
     let members: UnsafeMutablePointer<Member>
-    /// Which members were found.
     var present: UInt64 = 0
     /// Members that a later one of the same name replaces.
     var replaced: [Member] = []
@@ -56,7 +55,6 @@ struct JSONScanner: ~Copyable {
     var hasLongText = false
     /// Whether two properties may have the same name.
     var mayRepeat = false
-    /// What went wrong last.
     private(set) var failureCode = ScanFailure.Code.blank
     /// Where, as an offset in the block.
     private(set) var failureOffset = 0

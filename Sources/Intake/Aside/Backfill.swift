@@ -128,7 +128,6 @@ package actor Backfill: LoopActor {
         }
     }
 
-    /// Returns once nothing is in the way.
     private func wait(for obstacle: () -> String?) async throws(IntakeError) {
         var looks = 0
         while true {

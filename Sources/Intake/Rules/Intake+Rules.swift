@@ -9,7 +9,6 @@ extension Intake {
     /// Why the rules let no event more through.
     enum Obstacle {
         case question
-        /// Too many calls of tags wait.
         case fullCalls
         /// A container must rule events of this app, and no document of it is there.
         case document

@@ -36,7 +36,6 @@ final class TagCalls {
         memoryName = name.map { "calls/\($0)" } ?? "calls"
     }
 
-    /// How many calls wait, for a commit or for an answer.
     var count: Int { calls.count }
 
     /// Whether so many calls wait that no event more of an app is to be taken.

@@ -86,7 +86,6 @@ public enum AnswerMeaning: String, Sendable, CaseIterable {
     case acknowledge
     /// The same batch goes again, by the backoff or when `Retry-After` says.
     case retry
-    /// It is too large, and is split.
     case split
     /// Some of its events are not wanted: it is bisected until they are found.
     case bisect
@@ -109,7 +108,6 @@ public enum S3Encryption: String, Sendable, CaseIterable {
 /// What one message to NATS holds: a batch of lines, packed as the destination's compression says, or one event, as it is.
 package enum NATSContent: String, Sendable, CaseIterable { case batch, event }
 
-/// How Kafka's brokers verify a password.
 package enum KafkaMechanism: String, Sendable, CaseIterable {
     case plain = "PLAIN"
     case scramSHA256 = "SCRAM-SHA-256"

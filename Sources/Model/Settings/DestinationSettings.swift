@@ -2,7 +2,6 @@
 public struct DestinationSettings: Sendable, Equatable {
     package enum Kind: String, Sendable, CaseIterable { case http, s3, nats, kafka, file, stdout }
 
-    /// How a batch is written into a request.
     package enum Format: String, Sendable, CaseIterable {
         case ndjson
         /// One array.
@@ -118,7 +117,6 @@ extension DestinationSettings {
 }
 
 extension DestinationSettings.Kind {
-    /// Whether it is reached over the network.
     package var isServer: Bool { self != .file && self != .stdout }
 
     /// Whether it is reached over the network and may have a user.
