@@ -1,6 +1,5 @@
 package import Events
 
-/// The part of the configuration that the intake needs.
 package struct IntakeSettings: Sendable, Equatable {
     package var events: EventOptions
     /// The routes: the first is for apps without their own.

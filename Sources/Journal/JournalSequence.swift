@@ -52,7 +52,6 @@ final class JournalSequence {
     }
 }
 
-/// The files of a journal, as the library reads them.
 struct JournalFiles {
     /// By the id of their `JournalSequence`.
     var sequences: [String: [String]] = [:]

@@ -2,7 +2,6 @@ internal import Logs
 internal import Model
 
 extension MetricFamily {
-    /// The families by their names here.
     package static let table = MetricTable()
 
     /// All families, in the order of the table.

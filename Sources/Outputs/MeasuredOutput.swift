@@ -51,7 +51,6 @@ package struct OutputMeasures: Sendable {
     package init() {}
 }
 
-/// Facts about a destination's certificates, for a person.
 package struct OutputCertificates: Sendable, Equatable {
     /// When the first of the agent's own certificates expires; nil without one.
     package var ownExpiry: Timestamp?

@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// Listening sockets for numeric addresses.
 package enum InternetSocket {
     /// Makes a listening socket.
     ///

@@ -37,7 +37,6 @@ extension EventPass {
         return false
     }
 
-    /// One property on its way through the limits.
     private struct Property {
         /// The text of its name, as far as it is kept.
         var key: Range<Int>

@@ -1,7 +1,6 @@
 package import EventLoops
 package import Model
 
-/// The properties of a format, independent of the events.
 package struct FormatTraits: Sendable {
     var contentType = "application/json"
     /// Whether the body is the stored lines as they are, so that a stored frame may be the body.

@@ -163,7 +163,6 @@ struct KafkaAnswer: Equatable {
     }
 }
 
-/// Codes that are decided upon elsewhere.
 enum KafkaCode {
     static let none: Int32 = 0
     static let queueFull: Int32 = -184

@@ -167,7 +167,6 @@ package final class EventTemplates: Sendable {
     }
 }
 
-/// Whose templates they are, and how many values they may have.
 package struct TemplateScope: Sendable {
     package var destination: DestinationName = ""
     package var mostValues = DestinationSettings().templateValues
