@@ -28,9 +28,9 @@ struct HeldPaths<Value> {
         return Array(shown.prefix(most))
     }
 
-    func hasAny(below path: FileName) -> Bool {
+    func paths(below path: FileName) -> [FileName] {
         let start = path.bytes + [UInt8(ascii: "/")]
-        return all.keys.contains { $0.bytes.starts(with: start) }
+        return all.keys.filter { $0.bytes.starts(with: start) }
     }
 
     /// False: there are as many as are remembered, and its holder has as many as others.
@@ -58,10 +58,7 @@ struct HeldPaths<Value> {
         isChanged = true
     }
 
-    mutating func removeAll(below path: FileName) {
-        let start = path.bytes + [UInt8(ascii: "/")]
-        for path in all.keys where path.bytes.starts(with: start) { remove(path) }
-    }
+    mutating func removeAll(below path: FileName) { for path in paths(below: path) { remove(path) } }
 
     /// What is said of them is to be shown anew.
     mutating func touch() { isChanged = true }

@@ -6,33 +6,22 @@ internal import Model
 extension SpoolReader {
     /// Has a look at a name that an append file may have: a new file, a known one under a new name, or nothing new.
     ///
-    /// - Parameter isNew: whether the name appeared just now, so that another file's claim to it is over.
-    func notice(_ directory: SpoolDirectory, _ name: FileName) {
-        guard let raw = descriptor(of: directory) else { return }
-        do {
-            let looked = try FileSystem.openPath(raw, name)
-            let status = try FileSystem.status(looked)
-            if admit(status, directory, name) { try notice(directory, name, looked, status) }
-        } catch {
-            notOpened(directory, name, error)
-        }
-    }
-
-    /// An append file has been renamed; `file` is what we knew under the old name.
-    ///
     /// The kernel tells later than it happens: when we first looked at the old name, it may have been the next file's already,
     /// or nobody's. So it is the new name that says which file it is.
     ///
-    /// - Parameter old: the old name; if it was one that rotation gives it may be a copy, shifted by now.
-    func renamed(_ file: AppendFile?, from old: FileName, to directory: SpoolDirectory, _ name: FileName) {
+    /// - Parameters:
+    ///   - file: what was known under the old name, if one has been renamed.
+    ///   - earlier: the old name; if it was one that rotation gives it may be a copy, shifted by now.
+    func notice(
+        _ directory: SpoolDirectory, _ name: FileName, renamed file: AppendFile? = nil,
+        was earlier: Streams.EarlierName = .unknown
+    ) {
         guard let raw = descriptor(of: directory) else { return }
         do {
             let looked = try FileSystem.openPath(raw, name)
             let status = try FileSystem.status(looked)
             if let file, try FileID(looked, status) == file.id { return moved(file, to: directory, name) }
-            if admit(status, directory, name) {
-                try notice(directory, name, looked, status, was: isRotated(old) ? .rotated(old) : .current(old))
-            }
+            if admit(status, directory, name) { try notice(directory, name, looked, status, was: earlier) }
         } catch {
             // It has been renamed once more, which is reported next; or it is out of reach.
             if let file { moved(file, to: directory, name) } else { notOpened(directory, name, error) }
@@ -41,7 +30,7 @@ extension SpoolReader {
 
     private func notice(
         _ directory: SpoolDirectory, _ name: FileName, _ looked: borrowing Descriptor, _ status: FileStatus,
-        was earlier: Streams.EarlierName = .unknown
+        was earlier: Streams.EarlierName
     ) throws(SystemError) {
         let id = try FileID(looked, status)
         guard !drops.inHand.contains(id) else {
@@ -140,9 +129,7 @@ extension SpoolReader {
         // Numbers are looked for during the first listing only.
         guard streams.files[id] == nil, streams.remembered.kept[id] == nil,
             streams.remembered.inodes.contains(status.inode)
-        else {
-            return false
-        }
+        else { return false }
         for (other, checkpoint) in streams.remembered.kept where !other.isOfSameForm(as: id) {
             guard let trace = FileTrace(checkpoint.state), trace.inode == status.inode, trace.doneVersion == nil,
                 let last = trace.marks.last, last.offset == checkpoint.offset, last.offset <= status.size,
@@ -198,7 +185,5 @@ extension SpoolReader {
     }
 
     /// Has a file read when it is its app's turn.
-    func lineUp(_ file: AppendFile) {
-        ready.append(file, to: share(of: file))
-    }
+    func lineUp(_ file: AppendFile) { ready.append(file, to: share(of: file)) }
 }

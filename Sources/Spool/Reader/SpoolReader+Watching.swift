@@ -166,8 +166,8 @@ extension SpoolReader {
     /// are: their writing, their claims, their removals.
     private func isOfNoConcern(_ event: inotify_event, _ name: UnsafeRawBufferPointer) -> Bool {
         guard name.first == UInt8(ascii: "."), Int(event.mask) & Int(IN_ISDIR | IN_IGNORED) == 0,
-            watching.moved.isEmpty,
-            streams.nameless.isEmpty, trouble.complaints.isEmpty, let directory = watching.directories[event.wd]
+            watching.moved.isEmpty, streams.nameless.isEmpty, trouble.complaints.isEmpty,
+            let directory = watching.directories[event.wd]
         else { return false }
         return directory.files.isEmpty && directory.settling.isEmpty && directory.linked.isEmpty
     }
@@ -217,7 +217,7 @@ extension SpoolReader {
             if let (file, old) = watching.moved.removeValue(forKey: event.cookie),
                 file != nil || !name.isHidden && !name.isUnfinished
             {
-                renamed(file, from: old, to: directory, name)
+                notice(directory, name, renamed: file, was: isRotated(old) ? .rotated(old) : .current(old))
             } else {
                 appeared(directory, name, isComplete: true)
             }
@@ -225,9 +225,7 @@ extension SpoolReader {
             let file = directory.files[name]
             if let file { displaced(file) }
             let isLines = kind(of: name, in: directory) == .append
-            if file != nil || isLines {
-                watching.moved[event.cookie] = (file, name)
-            }
+            if file != nil || isLines { watching.moved[event.cookie] = (file, name) }
             forgetName(name, in: directory)
         } else if mask & Int(IN_DELETE) != 0 {
             if let file = directory.files[name] { displaced(file) }
@@ -255,7 +253,7 @@ extension SpoolReader {
             if trouble.complaints[path] != nil {
                 close(known)
                 open(path, depth: directory.depth + 1)
-            } else if trouble.complaints.hasAny(below: path) {
+            } else if !trouble.complaints.paths(below: path).isEmpty {
                 // What could not be opened in it may be opened now.
                 scan(known)
             }
