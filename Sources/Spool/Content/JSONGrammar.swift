@@ -97,11 +97,8 @@ struct JSONGrammar {
             guard depth < JSONGrammar.deepest else { return .fault("nested too deeply") }
             if depth & 63 == 0 { levels.append(0) }
             let isObject = byte == UInt8(ascii: "{")
-            if isObject {
-                levels[depth >> 6] |= 1 << (depth & 63)
-            } else {
-                levels[depth >> 6] &= ~(1 << (depth & 63))
-            }
+            levels[depth >> 6] &= ~(1 << (depth & 63))
+            if isObject { levels[depth >> 6] |= 1 << (depth & 63) }
             depth += 1
             mode = isObject ? .keyOrEnd : .valueOrEnd
         case UInt8(ascii: "\""): mode = .string(isKey: false)
@@ -157,9 +154,7 @@ struct JSONGrammar {
         case (.zero, _) where isPower, (.whole, _) where isPower, (.fraction, _) where isPower: mode = .exponent
         default:
             // `01`, `1.2.3`, `1-2`: one number that is none, rather than two.
-            guard !"0123456789.-+eE".utf8.contains(byte) else {
-                return .fault("a number is not a JSON number")
-            }
+            guard !"0123456789.-+eE".utf8.contains(byte) else { return .fault("a number is not a JSON number") }
             mode = .commaOrEnd
             return depth > 0 ? take(byte) : .after
         }

@@ -58,23 +58,14 @@ struct LineCutter {
         (lastLineFeed(in: UnsafeRawBufferPointer(rebasing: lines[..<(end - 1)])) ?? -1) + 1
     }
 
-    static func firstLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
-        first(0x0A, in: bytes)
-    }
+    static func firstLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? { first(0x0A, in: bytes) }
 
     static func first(_ byte: Int32, in bytes: UnsafeRawBufferPointer) -> Int? {
         guard let base = bytes.baseAddress, let found = memchr(base, byte, bytes.count) else { return nil }
         return UnsafeRawPointer(found) - base
     }
 
-    static func lastLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? {
-        var index = bytes.count
-        while index > 0 {
-            index -= 1
-            if bytes[index] == 0x0A { return index }
-        }
-        return nil
-    }
+    static func lastLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? { bytes.lastIndex(of: 0x0A) }
 }
 
 extension LineFormat {

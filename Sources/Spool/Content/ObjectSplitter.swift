@@ -190,12 +190,7 @@ struct ObjectSplitter {
 
     /// How many bytes at the beginning are a string's, and neither end it nor mean anything to it.
     private static func plainBytes(_ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
-        var count = 0
-        for byte in bytes {
-            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { break }
-            count += 1
-        }
-        return count
+        bytes.prefix { $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }.count
     }
 
     private mutating func keep(_ bytes: some Collection<UInt8>) {

@@ -11,12 +11,7 @@ enum ByteHash {
             index += 8
         }
         var rest: UInt64 = 0
-        var shift: UInt64 = 0
-        while index < bytes.count {
-            rest |= UInt64(bytes[index]) << shift
-            shift += 8
-            index += 1
-        }
+        for byte in bytes[index...].reversed() { rest = rest << 8 | UInt64(byte) }
         hash = mix(hash, rest)
         return hash ^ (hash >> 29)
     }
