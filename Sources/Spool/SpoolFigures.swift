@@ -127,11 +127,8 @@ public struct SpoolFigures: Sendable, Equatable {
         var sum = self
         for place in [
             \SpoolFigures.directories, \.polledDirectories, \.appendFiles, \.crowdedDirectories, \.openFiles,
-            \.waitingDropFiles, \.inaccessible,
-            \.passedOver, \.refusedFiles, \.dropFilesRead, \.appendFilesRead, \.filesRemoved, \.rotations,
-            \.truncations,
-            \.linesTooLong,
-            \.commits, \.overflows, \.leaseWaits, \.errors,
+            \.waitingDropFiles, \.inaccessible, \.passedOver, \.refusedFiles, \.dropFilesRead, \.appendFilesRead,
+            \.filesRemoved, \.rotations, \.truncations, \.linesTooLong, \.commits, \.overflows, \.leaseWaits, \.errors,
         ] { sum[keyPath: place] += other[keyPath: place] }
         for place in [\SpoolFigures.unreadBytes, \.bytesRead, \.bytesGivenUp, \.zeroBytes] {
             sum[keyPath: place] += other[keyPath: place]

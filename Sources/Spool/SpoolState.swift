@@ -36,11 +36,10 @@ public struct SpoolState: Sendable, Equatable {
     ///
     /// - Parameter spool: the spool's directory.
     public static func read(in spool: String) -> SpoolState {
-        guard let directory = try? folder(in: spool) else { return SpoolState(.all) }
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW
-        guard let file = try? Descriptor(checking: openat(directory.raw, "state", flags), "openat") else {
-            return SpoolState(.all)
-        }
+        guard let directory = try? folder(in: spool),
+            let file = try? Descriptor(checking: openat(directory.raw, "state", flags), "openat")
+        else { return SpoolState(.all) }
         var bytes = [UInt8](repeating: 0, count: 1024)
         let count = Glibc.read(file.raw, &bytes, bytes.count)
         let lines = String(decoding: bytes[..<max(0, count)], as: UTF8.self)

@@ -141,12 +141,11 @@ final class Archive {
         guard let mostBytes else { return }
         do throws(SystemError) {
             let size = ByteCount(try FileSystem.status(folder, name).size)
-            let before: ByteCount
-            if let bytes { before = bytes + size } else { before = try countAll() }
-            bytes = before
-            guard before > mostBytes else { return }
+            let total = if let bytes { bytes + size } else { try countAll() }
+            bytes = total
+            guard total > mostBytes else { return }
             // A tenth more than needed, so that it is not done for every file.
-            bytes = try removeOldest(before, downTo: ByteCount(mostBytes.value / 10 * 9))
+            bytes = try removeOldest(total, downTo: ByteCount(mostBytes.value / 10 * 9))
         } catch {
             bytes = nil
             log.warning("cannot remove old archived files", ["error": error.description])

@@ -88,9 +88,7 @@ public final class BackfillFile {
         } catch {
             throw SpoolError(.cannotRead, "cannot read \(path)", cause: error)
         }
-        splitter = ObjectSplitter(
-            longest: longest,
-            from: ObjectSplitter.Place(offset: offset, state: state))
+        splitter = ObjectSplitter(longest: longest, from: ObjectSplitter.Place(offset: offset, state: state))
         return true
     }
 
@@ -241,8 +239,7 @@ public final class BackfillFile {
         let offset = splitter.place.offset
         return FilePiece(
             bytes: splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : [], offset: offset,
-            problem: FilePiece.Problem(
-                reason: reason, detail: detail, length: splitter.position - offset),
+            problem: FilePiece.Problem(reason: reason, detail: detail, length: splitter.position - offset),
             end: place(splitter.place, isFinished: true))
     }
 }

@@ -93,11 +93,8 @@ struct FileID: Hashable {
     /// Asks the kernel some times before its word counts: a file system without handles says so each time, and one that has
     /// them must not seem to have none for a moment.
     private static func insisting(_ call: StaticString, _ failure: inout SystemError?, _ ask: () -> Int32) -> Int32 {
-        for _ in 1..<tries {
-            let answer = ask()
-            if answer >= 0 { return answer }
-        }
-        let answer = ask()
+        var answer = ask()
+        for _ in 1..<tries where answer < 0 { answer = ask() }
         let number = errno
         if answer < 0, !saysNone.contains(number) { failure = SystemError(call, number: number) }
         return answer

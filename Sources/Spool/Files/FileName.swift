@@ -27,7 +27,6 @@ struct FileName: Hashable, Comparable {
 
     init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
     init(_ text: String) { bytes = Array(text.utf8) }
-    private init(whole: [UInt8]) { bytes = whole }
 
     /// Of a path: the directory's; empty at the top.
     var parent: FileName { FileName(bytes[..<(bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0)]) }
@@ -100,7 +99,7 @@ struct FileName: Hashable, Comparable {
     /// The stem without what rotation puts before the extension: `x.log` of `x-2026-11-23-1.log`, if content shows that rotation did.
     var base: FileName {
         let stem = self.stem.bytes
-        guard let dot = stem.lastIndex(of: UInt8(ascii: ".")) else { return FileName(whole: stem) }
+        guard let dot = stem.lastIndex(of: UInt8(ascii: ".")) else { return self.stem }
         return FileName(FileName(stem[..<dot]).anyStem.bytes + stem[dot...])
     }
 
@@ -148,13 +147,11 @@ struct FileName: Hashable, Comparable {
     /// The name under which a file is claimed: hidden, of our own, the kind still told by its end.
     func claim(_ number: UInt64) -> FileName {
         let original = (claimed ?? self).bytes.suffix(FileName.longest - FileName.claimLength)
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(FileName.claimLength + original.count)
-        bytes += FileName.claimPrefix
+        var bytes = FileName.claimPrefix
         bytes += withUnsafeBytes(of: number.bigEndian) { Hexadecimal.text($0) }.utf8
         bytes.append(UInt8(ascii: "."))
         bytes += original
-        return FileName(whole: bytes)
+        return FileName(bytes)
     }
 
     var claimed: FileName? {

@@ -54,9 +54,7 @@ enum FileSystem {
         try rename(directory, old, to: directory, new)
     }
 
-    static func rename(
-        _ from: Int32, _ old: FileName, to directory: Int32, _ new: FileName
-    ) throws(SystemError) {
+    static func rename(_ from: Int32, _ old: FileName, to directory: Int32, _ new: FileName) throws(SystemError) {
         let result = old.withCString { old in
             new.withCString { new in clinux_rename_new(from, old, directory, new) }
         }

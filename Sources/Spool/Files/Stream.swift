@@ -43,9 +43,7 @@ struct Stream: Hashable {
     }
 
     /// The streams that a file under a name may belong to.
-    static func asked(_ holder: Holder, _ name: FileName) -> [Stream] {
-        of(holder, name, name.base)
-    }
+    static func asked(_ holder: Holder, _ name: FileName) -> [Stream] { of(holder, name, name.base) }
 
     /// The same for the same stream at all times, and for no other one.
     var bytes: [UInt8] { holder.top + Array("/\(holder.owner.map { "\($0)" } ?? "")/".utf8) + stem.bytes }

@@ -20,7 +20,7 @@ struct RememberedFiles {
     /// Those whose contents copies and archives may be known by.
     private(set) var streams = StreamIndex<FileID>()
     /// Their inode numbers, to find files under names that say nothing; only during the first listing.
-    var inodes: Set<UInt64>
+    var inodes: Set<UInt64> = []
     /// Drop files that stay and were found; only during the first listing.
     var seen: Set<FileID> = []
     /// Files that are gone, by their holders, in the order in which they were missed; for no holder those that were missed together with
@@ -44,7 +44,6 @@ struct RememberedFiles {
     init(_ checkpoints: [Checkpoint], joinedTops: Set<[UInt8]> = []) {
         self.joinedTops = joinedTops
         kept = Dictionary(checkpoints.map { (FileID(bytes: $0.key), $0) }) { _, last in last }
-        inodes = []
         for (id, checkpoint) in kept {
             guard let trace = FileTrace(checkpoint.state) else { continue }
             inodes.insert(trace.inode)

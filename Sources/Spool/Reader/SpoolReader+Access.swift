@@ -107,16 +107,14 @@ extension SpoolReader {
                     : "the agent may not read it: \(advice(for: status))")
         default: note(error, "cannot read", directory.path(of: name))
         }
-        var file = directory.files[name]
-        if let unread = file, unread.taken.offset == 0, unread.descriptor == nil,
-            trouble.complaints[directory.path(of: name)] == nil,
+        guard let file = directory.files[name] else { return tryAgain(at: name, in: directory, error) }
+        if file.taken.offset == 0, file.descriptor == nil, trouble.complaints[directory.path(of: name)] == nil,
             trouble.complaints.count >= HeldPaths<SpoolComplaint>.most
         {
             // Beyond what is reported nothing is kept of it.
-            streams.remove(unread)
-            file = nil
+            streams.remove(file)
+            return tryAgain(at: name, in: directory, error)
         }
-        guard let file else { return tryAgain(at: name, in: directory, error) }
         tryAgain(.read, directory.path(of: name), error) { self.readAgain(file) }
     }
 

@@ -217,9 +217,7 @@ extension SpoolReader {
         return true
     }
 
-    private func skip(
-        _ file: AppendFile, length: Int64, next: Int64, _ descriptor: Int32
-    ) throws(SystemError) {
+    private func skip(_ file: AppendFile, length: Int64, next: Int64, _ descriptor: Int32) throws(SystemError) {
         guard try mark(at: file.taken.offset, descriptor).ends(like: file.taken) else {
             // Rewritten while its end was looked for: these are other lines.
             _ = try findPlace(in: file, descriptor, isRewritten: true)

@@ -6,7 +6,7 @@ internal import Model
 /// How much waits to be read, counted while reading is held back, when the figures would stand still as the spool grows.
 struct Census {
     var directories: [SpoolDirectory] = []
-    var stream: (directory: SpoolDirectory, stream: DirectoryStream, descriptor: Int32)?
+    var stream: (directory: SpoolDirectory, stream: DirectoryStream)?
     var began = BootInstant(nanoseconds: 0)
     var drops = CountedDrops()
 }
@@ -85,14 +85,14 @@ extension SpoolReader {
     }
 
     private func count(next census: inout Census) -> Bool {
-        guard let (directory, stream, descriptor) = census.stream else {
+        guard let (directory, stream) = census.stream else {
             guard let directory = census.directories.popLast() else { return false }
-            guard let raw = self.descriptor(of: directory) else { return true }
             // A directory that cannot be listed is reported when it is to be read.
-            guard let looked = try? FileSystem.openDirectory(raw, FileName(".")),
+            guard let raw = self.descriptor(of: directory),
+                let looked = try? FileSystem.openDirectory(raw, FileName(".")),
                 let stream = try? DirectoryStream(looked)
             else { return true }
-            census.stream = (directory, stream, stream.descriptor)
+            census.stream = (directory, stream)
             return true
         }
         guard let entry = try? stream.next() else {
@@ -102,7 +102,7 @@ extension SpoolReader {
         let kind = kind(of: entry.name, in: directory)
         guard kind != .other, entry.type != Int(DT_DIR) else { return true }
         // A file that is gone by now does not wait.
-        guard let status = try? FileSystem.status(descriptor, entry.name), status.isRegular else { return true }
+        guard let status = try? FileSystem.status(stream.descriptor, entry.name), status.isRegular else { return true }
         if kind == .append {
             // Of another file that has the name by now this says nothing.
             if let file = directory.files[entry.name], file.trace.inode == status.inode {

@@ -169,8 +169,7 @@ extension SpoolReader {
                     format, descriptor.raw, in: directory, of: Stream.asked(directory.holder(seen.owner), name))
                 {
                 case .new: break
-                case .later:
-                    return recheck(name, in: directory, after: options.settleTime)
+                case .later: return recheck(name, in: directory, after: options.settleTime)
                 case .goOn(let mark, _, _):
                     known = .lines(mark.offset)
                     log.info(
@@ -198,17 +197,14 @@ extension SpoolReader {
         }
     }
 
-    func cannotBegin(
-        _ directory: SpoolDirectory, _ name: FileName, _ error: SystemError, _ status: FileStatus?
-    ) {
+    func cannotBegin(_ directory: SpoolDirectory, _ name: FileName, _ error: SystemError, _ status: FileStatus?) {
         // Nobody comes back to it by himself: what has the name when it is listed again is looked at as new.
         if error.number != EWOULDBLOCK { directory.settling[name] = nil }
         switch error.number {
         case EWOULDBLOCK:
             counters.leaseWaits += 1
             recheck(name, in: directory, after: .seconds(1))
-        case EACCES where error.call == "renameat2", EPERM where error.call == "renameat2",
-            EROFS where error.call == "renameat2":
+        case _ where [EACCES, EPERM, EROFS].contains(error.number) && error.call == "renameat2":
             complain(directory.path(of: name), status?.owner, SpoolReader.notRemoved(error))
             tryAgain(at: name, in: directory, error)
         // It was taken away, as one call says.

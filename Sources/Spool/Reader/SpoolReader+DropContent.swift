@@ -10,10 +10,7 @@ extension SpoolReader {
     /// Reads a block. True: there is more to read.
     func read(_ drop: DropReading) -> Bool {
         do {
-            switch drop.format {
-            case .json: return try readObjects(drop)
-            case .gzipLines, .zstdLines: return try readLines(drop)
-            }
+            return try drop.format == .json ? readObjects(drop) : readLines(drop)
         } catch {
             giveUp(drop, for: error)
             return false
@@ -55,13 +52,12 @@ extension SpoolReader {
     /// Takes what the splitter has found. False: the sink wants a commit first.
     private func take(_ find: ObjectSplitter.Find, of drop: DropReading) -> Bool {
         switch find {
-        case .more: return true
+        case .more, .fault: return true
         case .event:
             drop.isEventWaiting = true
             return handEvent(of: drop)
         case .tooLong(let length):
             tooLong("event", length, from: drop.source, at: drop.splitter.eventOffset, content: drop.splitter.event)
-        case .fault: return true
         }
         drop.taken = drop.splitter.place
         return true

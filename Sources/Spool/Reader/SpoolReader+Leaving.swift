@@ -80,11 +80,6 @@ extension SpoolReader {
         }
     }
 
-    private func checkNow(_ file: AppendFile) {
-        file.checkAt = now
-        check(file)
-    }
-
     private func again(_ file: AppendFile) {
         let isSoon = !file.hasName || file.isRotated
         let due = now + max(isSoon ? options.settleTime : min(options.giveUpTime, options.sealTime), .milliseconds(100))
@@ -132,13 +127,15 @@ extension SpoolReader {
             }
         } catch {
             switch error.number {
-            case ENOENT, EEXIST: makeReady(file)
-            case EACCES, EPERM:
-                complain(file.path, file.owner, SpoolReader.notRemoved(error))
-                tryAgain(.check, file.path, error) { self.checkNow(file) }
-            default:
-                note(error, "cannot rename file", file.path)
-                tryAgain(.check, file.path, error) { self.checkNow(file) }
+            case ENOENT, EEXIST:
+                makeReady(file)
+                return false
+            case EACCES, EPERM: complain(file.path, file.owner, SpoolReader.notRemoved(error))
+            default: note(error, "cannot rename file", file.path)
+            }
+            tryAgain(.check, file.path, error) {
+                file.checkAt = self.now
+                self.check(file)
             }
         }
         return false

@@ -94,7 +94,6 @@ extension SpoolReader {
                 return nil
             }
             let stream = try DirectoryStream(descriptor)
-            directory.stream = stream
             listing.streams += 1
             if directory.isIncoming { trouble.nested?.wasSeen = false }
             reached(directory.path)

@@ -126,9 +126,7 @@ extension SpoolReader {
         return (nil, end)
     }
 
-    private func passOverZeros(
-        of file: AppendFile, upTo end: Int64, _ descriptor: Int32
-    ) throws(SystemError) {
+    private func passOverZeros(of file: AppendFile, upTo end: Int64, _ descriptor: Int32) throws(SystemError) {
         let (begin, count) = (file.taken.offset, end - file.taken.offset)
         counters.zeroBytes += ByteCount(count)
         if trouble.withZeros.count >= HeldPaths<Void>.most { trouble.withZeros.removeAll() }

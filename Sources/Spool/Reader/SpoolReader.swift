@@ -33,9 +33,7 @@ public actor SpoolReader: LoopActor {
     var buffer: ReadBuffer
     var names = OwnerNames()
     /// Finds out a user's name, or `uid-N`; it may block.
-    var findUser: @Sendable (UInt32) -> String = {
-        FileStatus.nameIfAny(ofUser: $0) ?? "uid-\($0)"
-    }
+    var findUser: @Sendable (UInt32) -> String = { FileStatus.nameIfAny(ofUser: $0) ?? "uid-\($0)" }
     var lastClaim: UInt64
 
     // MARK: Its work

@@ -154,19 +154,14 @@ struct Streams {
     private mutating func resume(_ file: AppendFile) -> Int64? {
         // A file that is read again is taken out of `missing` when its turn there comes.
         guard let checkpoint = remembered.remove(file.id), checkpoint.offset >= 0 else { return nil }
-        var unreadable: Int64?
         file.trace = FileTrace(checkpoint.state) ?? FileTrace()
         file.origin = file.trace.origin ?? checkpoint.name
-        if let last = file.trace.marks.last, last.offset == checkpoint.offset {
-            file.taken = last
-            file.committed = last.offset
-        } else {
-            unreadable = checkpoint.offset
-        }
         file.trace.missingSince = nil
         file.trace.owner = nil
         file.trace.origin = nil
-        return unreadable
+        guard let last = file.trace.marks.last, last.offset == checkpoint.offset else { return checkpoint.offset }
+        (file.taken, file.committed) = (last, last.offset)
+        return nil
     }
 
     /// Its place was kept by its offset alone; this is the mark at that offset.
