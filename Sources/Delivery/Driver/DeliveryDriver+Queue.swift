@@ -31,41 +31,32 @@ extension DeliveryDriver {
     private func leaseNext(_ ids: [AttemptID], _ request: LeaseRequest) async {
         let leased = await store.leaseNext(request, count: ids.count)
         for (place, id) in ids.enumerated() {
-            guard place < leased.batches.count else {
-                if let error = leased.failure { noteFailedLease(id, error) }
-                handleSoon(.leased(id, leased.failure == nil ? .none : .failed))
-                continue
-            }
-            batches[id] = leased.batches[place]
-            handleSoon(.leased(id, .batch(leased.batches[place].header), apps: await apps(of: leased.batches[place])))
+            await take(place < leased.batches.count ? leased.batches[place] : nil, for: id, leased.failure)
         }
-    }
-
-    private func noteFailedLease(_ id: AttemptID, _ error: any Error) {
-        log.error("leasing a batch failed", ["destination": id.destination, "error": "\(error)"])
     }
 
     func leaseAgain(_ id: AttemptID, _ known: BatchID) async {
-        let result: LeaseResult
-        var apps: [String] = []
         do {
-            if let batch = try await store.lease(known, for: id.destination) {
-                batches[id] = batch
-                result = .batch(batch.header)
-                apps = await self.apps(of: batch)
-            } else {
-                result = .none
-            }
+            await take(try await store.lease(known, for: id.destination), for: id)
         } catch {
-            result = .failed
-            noteFailedLease(id, error)
+            await take(nil, for: id, error)
         }
-        handleSoon(.leased(id, result, apps: apps))
     }
 
-    /// Whose a leased batch's events are, if delivery has to know before it is sent.
-    private func apps(of batch: Batch) async -> [String] {
-        machine.asksWhose(nil, of: batch.header.destination) ? await store.apps(of: batch.header.id) : []
+    /// The queue has answered a wish: with a batch, with none, or why it could not.
+    private func take(_ batch: Batch?, for id: AttemptID, _ failure: (any Error)? = nil) async {
+        if let batch {
+            batches[id] = batch
+            // Whose its events are, if delivery has to know before it is sent.
+            let asksWhose = machine.asksWhose(nil, of: id.destination)
+            let apps = asksWhose ? await store.apps(of: batch.header.id) : []
+            handleSoon(.leased(id, .batch(batch.header), apps: apps))
+        } else {
+            if let failure {
+                log.error("leasing a batch failed", ["destination": id.destination, "error": "\(failure)"])
+            }
+            handleSoon(.leased(id, failure == nil ? .none : .failed))
+        }
     }
 
     func settle(_ id: AttemptID, _ settlement: Settlement) async {

@@ -17,11 +17,6 @@ public actor DeliveryDriver: LoopActor {
     /// Counts the events of a batch whose time is before an instant and that a deadline concerns (its apps).
     public typealias CountLate = @Sendable (_ batch: Batch, _ deadline: Deadline, _ before: Timestamp) -> Int
 
-    private struct Waiter {
-        let report: Report
-        let continuation: CheckedContinuation<CommandResult, Never>
-    }
-
     /// The loop that it lives on.
     public nonisolated let loop: EventLoop
     let store: any BatchStore
@@ -37,7 +32,7 @@ public actor DeliveryDriver: LoopActor {
     private var random = SystemRandomNumberGenerator()
     var batches: [AttemptID: Batch] = [:]
     private var sends: [AttemptID: Task<Void, Never>] = [:]
-    private var waiters: [CommandID: Waiter] = [:]
+    private var waiters: [CommandID: (report: Report, continuation: CheckedContinuation<CommandResult, Never>)] = [:]
     private var nextCommand: UInt64 = 1
     private var stopWaiters: [CheckedContinuation<Void, Never>] = []
     /// Callers that wait until nothing is in flight.
@@ -154,7 +149,7 @@ public actor DeliveryDriver: LoopActor {
         let begin = input(id)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                waiters[id] = Waiter(report: report, continuation: continuation)
+                waiters[id] = (report, continuation)
                 handle(Task.isCancelled ? .cancel(id) : begin)
                 // A command that was cancelled before it began is unknown to the machine.
                 if Task.isCancelled { finish(id, .cancelled) }
@@ -252,7 +247,10 @@ public actor DeliveryDriver: LoopActor {
             wish(id, request)
         case .leaseAgain(let id, let batch):
             Task(executorPreference: loop) { await self.leaseAgain(id, batch) }
-        case .send(let id): send(id)
+        case .send(let id):
+            guard let batch = batches[id] else { return }
+            let sender = senders[id.destination]
+            sends[id] = Task(executorPreference: loop) { await self.attempt(id, batch, sender) }
         case .cut(let id):
             batches[id] = nil
             sends.removeValue(forKey: id)?.cancel()
@@ -285,12 +283,6 @@ public actor DeliveryDriver: LoopActor {
     }
 
     // MARK: Sending
-
-    private func send(_ id: AttemptID) {
-        guard let batch = batches[id] else { return }
-        let sender = senders[id.destination]
-        sends[id] = Task(executorPreference: loop) { await self.attempt(id, batch, sender) }
-    }
 
     /// One attempt, wholly on this actor: from a closure that is nobody's, each call that waits would come back by way of
     /// the loop's inbox, a dozen times a batch.
