@@ -8,10 +8,8 @@ extension DeliveryMachine {
             destinations.contains($0) && !leaving.contains($0)
         }
         let isTimedOut = timeout.map { $0 <= .zero } ?? false
-        if !isTimedOut {
-            for name in names {
-                destinations.update(name) { $0.beginPush(everything: timeout != nil, byCommandAt: now) }
-            }
+        for name in names where !isTimedOut {
+            destinations.update(name) { $0.beginPush(everything: timeout != nil, byCommandAt: now) }
         }
         guard let id else { return }
         commands[id] = Command(
@@ -65,12 +63,10 @@ extension DeliveryMachine {
         guard machine.push == nil, machine.pushedInFlight == 0 else { return }
         for id in concerned {
             commands[id]?.open.remove(name)
-            let isTimedOut = commands[id]?.isTimedOut == true
-            guard !isTimedOut else { continue }
-            let reason = machine.pushEnd
-            commands[id]?.reasons[name] = reason
-            if reason != nil || commands[id]?.requested.contains(name) != true {
-                effects.append(.report(id, .noData(name, reason)))
+            guard commands[id]?.isTimedOut != true else { continue }
+            commands[id]?.reasons[name] = machine.pushEnd
+            if machine.pushEnd != nil || commands[id]?.requested.contains(name) != true {
+                effects.append(.report(id, .noData(name, machine.pushEnd)))
             }
         }
     }

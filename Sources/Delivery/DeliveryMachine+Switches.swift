@@ -1,9 +1,8 @@
 internal import EventLoops
 internal import Model
 
+// Pause (ac16), network, interval, stop (ga07).
 extension DeliveryMachine {
-    // MARK: Pause (ac16)
-
     mutating func pause(_ key: PauseTokens.Key, ttl: Duration?, isDurable: Bool, at now: Moment) {
         pauses.take(key, until: ttl.map { now.boot + $0 })
         let value = isDurable ? PauseTokens.switchValue(ttl: ttl, at: now) : nil
@@ -43,9 +42,7 @@ extension DeliveryMachine {
         effects.append(.note(nil, .interval(interval)))
     }
 
-    // MARK: Stopping (ga07)
-
-    /// Finishes what is in flight; drains, unless somebody wants that nothing is sent.
+    /// Finishes what is in flight; drains, unless somebody wants that nothing is sent (ga07).
     mutating func beginStop(grace: Duration, at now: Moment) {
         guard stop == nil else { return }
         for id in commands.keys.sorted(by: { $0.number < $1.number }) { cancel(id) }

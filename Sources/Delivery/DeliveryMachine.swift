@@ -50,9 +50,7 @@ struct DeliveryMachine: Sendable {
     var stop: Stop?
     var effects: [DeliveryEffect] = []
 
-    /// A machine that has sent nothing yet.
-    ///
-    /// - Parameter switches: what was made durable by `persist` before.
+    /// A machine that has sent nothing yet; `switches` are what was made durable by `persist` before.
     init(
         _ options: DeliveryOptions, switches: [String: String], isEnabled: Bool, at now: Moment,
         using random: inout some RandomNumberGenerator
@@ -61,7 +59,7 @@ struct DeliveryMachine: Sendable {
         self.isEnabled = isEnabled
         isNetworkOn = switches[SwitchName.network] != "off"
         intervalOverride = switches[SwitchName.interval].flatMap(DispatchInterval.init(kept:))
-        for (name, value) in switches where pauses.restore(name: name, value: value, at: now) {}
+        for (name, value) in switches { pauses.restore(name: name, value: value, at: now) }
         for destination in options.destinations {
             add(destination, switches: switches, at: now, using: &random)
         }
@@ -227,13 +225,11 @@ struct DeliveryMachine: Sendable {
         using random: inout some RandomNumberGenerator
     ) {
         let name = destination.name
-        var retryAfterUntil: BootInstant?
-        if let value = switches[SwitchName.retryAfter(name)], let left = KeptWait.left(of: value, at: now) {
-            retryAfterUntil = now.boot + left
-        }
+        let left = switches[SwitchName.retryAfter(name)].flatMap { KeptWait.left(of: $0, at: now) }
         destinations[name] = DestinationMachine(
             destination, startNotBefore: now.boot + options.startSpread * Double.random(in: 0...1, using: &random),
-            retryAfterUntil: retryAfterUntil, acknowledgedFingerprint: switches[SwitchName.acknowledged(name)],
+            retryAfterUntil: left.map { now.boot + $0 },
+            acknowledgedFingerprint: switches[SwitchName.acknowledged(name)],
             random: RepeatableRandom(seed: random.next()), at: now)
     }
 

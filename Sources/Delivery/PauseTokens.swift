@@ -50,17 +50,15 @@ struct PauseTokens: Sendable {
         ttl.map { KeptWait.value(of: $0, at: now) } ?? "held"
     }
 
-    /// Takes up a token that was kept.
-    mutating func restore(name: String, value: String, at now: Moment) -> Bool {
-        guard name.hasPrefix(PauseTokens.prefix) else { return false }
+    /// Takes up a token that was kept; other switches change nothing.
+    mutating func restore(name: String, value: String, at now: Moment) {
         let rest = name.dropFirst(PauseTokens.prefix.count)
-        guard let slash = rest.firstIndex(of: "/") else { return false }
+        guard name.hasPrefix(PauseTokens.prefix), let slash = rest.firstIndex(of: "/") else { return }
         let destination = rest[..<slash]
         let key = Key(
             destination: destination.isEmpty ? nil : DestinationName(String(destination)),
             token: String(rest[rest.index(after: slash)...]))
         // A value that cannot be read still means that somebody wanted sending to stop.
         take(key, until: KeptWait.left(of: value, at: now).map { now.boot + $0 })
-        return true
     }
 }

@@ -31,9 +31,7 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    /// Removes a value.
-    ///
-    /// - Returns: the value, nil when there was none.
+    /// Removes a value and returns it; nil when there was none.
     @discardableResult
     mutating func removeValue(forKey key: Key) -> Value? {
         guard let index = index(of: key) else { return nil }

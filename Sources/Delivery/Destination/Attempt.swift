@@ -127,8 +127,6 @@ struct Attempt: Sendable {
         self.isPushed = isPushed
     }
 
-    // MARK: From phase to phase
-
     /// The queue has handed over a batch that was asked for ahead.
     mutating func wait(with batch: TrackedBatch) {
         assert(isLeasing, "only what was asked for can wait")
@@ -153,8 +151,6 @@ struct Attempt: Sendable {
         settling.againAt = again
         phase = .settling(Boxed(settling))
     }
-
-    // MARK: What tells one from another
 
     var isLeasing: Bool { if case .leasing = phase { true } else { false } }
     var isReady: Bool { if case .ready = phase { true } else { false } }
@@ -201,8 +197,6 @@ struct Attempt: Sendable {
 
     /// Whether the queue was asked for a batch that it has already.
     var awaitsKnownBatch: Bool { isLeasing && !awaitsNewBatch }
-
-    // MARK: Its batch
 
     /// What is attempted; nil while the queue is still to say which.
     var batch: TrackedBatch? {

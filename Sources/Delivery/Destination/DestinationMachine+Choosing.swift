@@ -5,14 +5,9 @@ extension DestinationMachine {
     /// The next attempt, by the order of precedence; nil when nothing may start.
     mutating func nextStart(_ gate: Gate, at now: Moment) -> Start? {
         guard gate.block == nil, storeRetryAt == nil, gate.automatic != nil || push != nil else { return nil }
-        if let hold {
-            let isDue = gate.automatic != nil && hold.nextProbe <= now.boot
-            guard retryAfterUntil == nil, offline == nil else { return nil }
-            return isDue || push?.probe == true ? probe() : look(gate, at: now)
-        }
         guard retryAfterUntil == nil, offline == nil else { return nil }
-        if let breaker {
-            let isDue = gate.automatic != nil && breaker.nextProbe.map { $0 <= now.boot } ?? false
+        if hold != nil || breaker != nil {
+            let isDue = gate.automatic != nil && nextProbe.map { $0 <= now.boot } ?? false
             return isDue || push?.probe == true ? probe() : look(gate, at: now)
         }
         guard push != nil || startNotBefore == nil else { return nil }
@@ -72,8 +67,7 @@ extension DestinationMachine {
         }
         guard !isFullOfRetries(priority) || looks(at: now), hasRoomForRejected else { return nil }
         if !suspectsFree, let free = free(in: [priority], gate) { return free }
-        let asked = attempts.firstKey { $0.isReady && $0.priority == priority }
-        if let asked { return .ready(asked) }
+        if let asked = attempts.firstKey(where: { $0.isReady && $0.priority == priority }) { return .ready(asked) }
         return isDue(priority, gate) ? .next(priority, takesFree: false, isProbe: false) : nil
     }
 
@@ -89,7 +83,7 @@ extension DestinationMachine {
     func isDue(_ priority: Priority, _ gate: Gate) -> Bool {
         guard waiting(priority) > 0 else { return false }
         let asked = asked(priority)
-        let events = available(priority) { asked }
+        let events = available(priority, asked: asked)
         guard events > 0 else { return false }
         let coming = asked * largestBatch(priority)
         if let push, push.everything || push.events[priority] > coming { return true }

@@ -120,15 +120,17 @@ extension DestinationMachine {
 
     /// Sets events of a rejected batch aside that may not be given up, because too many were.
     mutating func setAside(_ batch: inout TrackedBatch, events: Int, _ failure: Failure, at now: Moment) {
-        if !batch.isSetAside {
-            rejections.noteKept(events, of: batch.app)
-            effects.append(.note(name, .setAside(batch.header.id, events: events, failure, app: batch.app)))
-        }
+        if !batch.isSetAside { noteSetAside(batch, events: events, failure) }
         // One of an app's every ten seconds, each after a probe interval at the latest.
         let waiting = tracked.values.filter { [app = batch.app] in $0.aside == .rejected && $0.app == app }
         let turn = max(waiting.map(\.notBefore).max() ?? now.boot, now.boot) + DestinationMachine.step
         (batch.aside, batch.rejectedAt) = (.rejected, now.boot)
         batch.notBefore = min(turn, now.boot + probeWait())
+    }
+
+    mutating func noteSetAside(_ batch: TrackedBatch, events: Int, _ failure: Failure) {
+        rejections.noteKept(events, of: batch.app)
+        effects.append(.note(name, .setAside(batch.header.id, events: events, failure, app: batch.app)))
     }
 
     /// The destination takes what is set aside, of an app or all, as an answer or a person says: it is tried now, after a rest.

@@ -86,8 +86,13 @@ extension DestinationMachine {
         // Only an attempt that was made since tells whether what held the destination is over; but where events were
         // rejected before any had been taken, anything shows that it is set up well.
         if answer.isProbe || isFirst && hold?.doubt != nil { liftHold(at: now.boot) }
-        if breaker == nil, failuresInARow > 0 { effects.append(.note(name, .recovered(failures: failuresInARow))) }
-        if failuresInARow > 0 { endWaits(at: now.boot) }
+        if failuresInARow > 0 {
+            if breaker == nil { effects.append(.note(name, .recovered(failures: failuresInARow))) }
+            // Batches that waited for it to acknowledge again go now.
+            for (id, batch) in tracked where batch.waitsForDestination && !batch.isSetAside {
+                tracked[id]?.notBefore = now.boot
+            }
+        }
         clear(answer.app, at: now.boot)
         failuresInARow = 0
         (refusingSince, startNotBefore) = (nil, nil)
@@ -98,11 +103,6 @@ extension DestinationMachine {
             guard batch.header.firstEventTime < before else { continue }
             effects.append(.countLate(attemptID(answer.number), deadline, before: before, atMost: events))
         }
-    }
-
-    /// The destination acknowledges again: batches that waited for that go now.
-    private mutating func endWaits(at now: BootInstant) {
-        for (id, batch) in tracked where batch.waitsForDestination && !batch.isSetAside { tracked[id]?.notBefore = now }
     }
 
     /// What the answer takes is taken; of what it rejects, each app's events are judged by themselves. Gives why the batch stays, if so.
@@ -259,7 +259,6 @@ extension DestinationMachine {
         guard before == nil || isProbe else { return }
         hold = Hold(failure: failure, since: before?.since ?? now.wall, nextProbe: now.boot + wait)
         askOthers(at: now)
-        guard before == nil else { return }
-        effects.append(.note(name, .held(failure, probeIn: wait)))
+        if before == nil { effects.append(.note(name, .held(failure, probeIn: wait))) }
     }
 }

@@ -26,17 +26,17 @@ extension DestinationMachine {
         }
     }
 
-    /// Nothing new is started for commands; what is in flight ends.
-    mutating func stopPush() {
+    /// Nothing new is started for commands, for a reason that they are told; what is in flight ends.
+    mutating func stopPush(_ reason: DestinationStateName? = nil) {
         push = nil
-        pushEnd = nil
+        pushEnd = reason
     }
 
     /// A request of the push failed, or no route leads there (nil): the rest stays where it is.
     mutating func endPush(after failure: Failure?) {
-        guard let failure else { return end(.offline) }
+        guard let failure else { return stopPush(.offline) }
         ends.append(failure)
-        end(hold != nil ? .held : retryAfterUntil != nil ? .retryAfter : .waitingForRetry)
+        stopPush(hold != nil ? .held : retryAfterUntil != nil ? .retryAfter : .waitingForRetry)
     }
 
     /// What takes precedence over commands ends them at once.
@@ -44,7 +44,7 @@ extension DestinationMachine {
         guard let push, let obstacle = obstacle(gate) else { return }
         // With the breaker open or a hold, a command has one probe.
         if obstacle == .breakerOpen || obstacle == .held, push.probe || attempts.contains(where: \.isProbe) { return }
-        end(obstacle)
+        stopPush(obstacle)
     }
 
     /// A push ends when nothing of it is in flight and nothing of it can start.
@@ -55,10 +55,10 @@ extension DestinationMachine {
         else { return }
         if Priority.inOrder.contains(where: mayStillShow) { return }
         if let obstacle = obstacle(gate), hasSomething {
-            end(obstacle)
+            stopPush(obstacle)
         } else {
             // Batches may be left that have failed.
-            end(tracked.isEmpty ? nil : .waitingForRetry)
+            stopPush(tracked.isEmpty ? nil : .waitingForRetry)
         }
     }
 
@@ -72,10 +72,5 @@ extension DestinationMachine {
         if state.emptyUntil != nil && waiting(priority) > 0 { return true }
         // Nobody knows whether what it says is from before or after what was taken just now.
         return state.takenUntil != nil && waiting(priority) + lanes[priority].freeBatches > 0
-    }
-
-    private mutating func end(_ reason: DestinationStateName?) {
-        push = nil
-        pushEnd = reason
     }
 }

@@ -164,7 +164,7 @@ extension DestinationMachine {
         guard gate.block == nil, gate.automatic != nil || push != nil, offline != .noRoute else { return nil }
         var barrier = [retryAfterUntil, storeRetryAt].compactMap { $0 }.max() ?? now.boot
         if case .until(let again) = offline { barrier = max(barrier, again) }
-        if let probe = hold.map({ $0.nextProbe }) ?? breaker?.nextProbe {
+        if let probe = nextProbe {
             next.take(max(probe, barrier))
         } else if hold == nil, breaker == nil {
             barrier = [startNotBefore, rateRetryAt].compactMap { $0 }.reduce(barrier, max)

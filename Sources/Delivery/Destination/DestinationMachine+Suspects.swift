@@ -135,8 +135,7 @@ extension DestinationMachine {
     private mutating func setApart(_ batch: inout TrackedBatch, _ failure: Failure) {
         guard !batch.isSetAside else { return }
         batch.aside = .fails
-        rejections.noteKept(batch.header.events, of: batch.app)
-        effects.append(.note(name, .setAside(batch.header.id, events: batch.header.events, failure, app: batch.app)))
+        noteSetAside(batch, events: batch.header.events, failure)
     }
 
     /// Something was taken: what failed before waits beside the others now, and an app of which nothing does is suspected no more.

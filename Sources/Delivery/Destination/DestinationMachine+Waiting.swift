@@ -4,15 +4,12 @@ internal import Model
 /// What waits for a destination, as far as can be told from the queue's summary and what was asked for since.
 extension DestinationMachine {
     /// Events that nobody has asked for yet.
-    func available(_ priority: Priority) -> Int {
-        available(priority, asked: { asked(priority) })
-    }
-
-    /// The same for a caller who knows what was asked for: looking at all attempts costs more than all else here.
-    func available(_ priority: Priority, asked: () -> Int) -> Int {
+    ///
+    /// - Parameter known: what `asked` says, where it is known: to look at all attempts costs more than all else here.
+    func available(_ priority: Priority, asked known: Int? = nil) -> Int {
         guard laneStates[priority].emptyUntil == nil else { return 0 }
         let waiting = waiting(priority)
-        return waiting > 0 ? max(0, waiting - asked() * largestBatch(priority)) : 0
+        return waiting > 0 ? max(0, waiting - (known ?? asked(priority)) * largestBatch(priority)) : 0
     }
 
     /// Events that are in no batch, and those in batches that the queue has made and not handed over yet.

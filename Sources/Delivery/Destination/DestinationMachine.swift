@@ -280,6 +280,9 @@ struct DestinationMachine: Sendable {
     /// How long to wait before the next look whether everything has recovered.
     mutating func probeWait() -> Duration { options.retry.shortened(options.probeInterval, using: &random) }
 
+    /// When the destination is next tried while it is held, or its breaker is open; a hold comes first.
+    var nextProbe: BootInstant? { hold.map(\.nextProbe) ?? breaker?.nextProbe }
+
     mutating func liftHold(at now: BootInstant) {
         guard let lifted = hold else { return }
         hold = nil

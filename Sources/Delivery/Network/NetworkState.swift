@@ -34,9 +34,7 @@ struct NetworkState: Sendable {
 
     init(targets: [DestinationName: [NetworkTarget]]) { self.targets = targets }
 
-    /// What is to be told after a look at the network; nil for nothing.
-    ///
-    /// - Returns: also when to look again, for a change that is held back.
+    /// What is to be told after a look at the network, and when to look again for a change that is held back.
     mutating func update(_ findings: NetworkFindings, at now: BootInstant) -> (news: NetworkNews?, again: BootInstant?)
     {
         var again: BootInstant?

@@ -10,9 +10,7 @@ public enum NetworkTarget: Sendable, Hashable {
     /// On this machine, or nothing that needs a route: always reached.
     case local
 
-    /// What the host of a URL (or of a proxy, where there is one) means.
-    ///
-    /// - Parameter host: a name or an address; IPv6 with or without brackets.
+    /// What the host of a URL (or of a proxy) means: a name or an address, IPv6 with or without brackets.
     public init(host: String) {
         var text = host.lowercased()
         if text.hasPrefix("["), text.hasSuffix("]") { text = String(text.dropFirst().dropLast()) }
