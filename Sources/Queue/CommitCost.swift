@@ -41,9 +41,7 @@ extension Commit {
         memory.reduce(progress.cost) { $0 + placeCost($1.key.utf8.count + ($1.value?.count ?? 0)) }
     }
 
-    /// What one transaction writes for it.
-    ///
-    /// - Parameter quarantine: the bound of the quarantine: no more than that is written, whatever it brings.
+    /// What one transaction writes for it: of bad lines no more than the bound of the quarantine, whatever it brings.
     func cost(quarantine: Int) -> Int {
         let frames = chunks.reduce(0) { $0 + $1.cost }
         var kept = 0

@@ -1,3 +1,4 @@
+internal import EventLoops
 internal import Glibc
 public import Model
 
@@ -29,13 +30,10 @@ public struct StoredQueue: Sendable, Equatable {
     /// - Throws: why it cannot be read; `corrupt` where a start would save what can be.
     public static func look(in stateDirectory: String) throws(QueueError) -> StoredQueue? {
         let path = "\(stateDirectory)/queue.sqlite"
-        var status = stat()
-        guard stat(path, &status) == 0, access(path, R_OK) == 0 else { return nil }
-        let owner = status.st_uid
-        // bounded: compared only.
-        let hasWAL = stat(path + "-wal", &status) == 0 && status.st_size > 0
+        guard let status = FileStatus(path), access(path, R_OK) == 0 else { return nil }
+        let hasWAL = FileStatus(path + "-wal")?.size ?? 0 > 0
         // Anybody else's look would leave files beside it that the agent may not write.
-        guard !hasWAL || owner == geteuid() else { return nil }
+        guard !hasWAL || status.owner == geteuid() else { return nil }
         // Immutable: no lock is taken, and no file is made beside it.
         let name = "file:\(escaped(path))?\(hasWAL ? "mode=ro" : "immutable=1")"
         return try look(into: Database(path: name, vfs: nil, readOnly: true), path)

@@ -49,8 +49,6 @@ final class Database {
         handle = nil
     }
 
-    // MARK: Statements
-
     /// Runs statements that give nothing worth reading.
     func execute(_ sql: String) throws(QueueError) {
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
@@ -80,8 +78,6 @@ final class Database {
     /// How many rows the last statement that writes has changed.
     var changes: Int { Int(sqlite3_changes(handle)) }
 
-    // MARK: Transactions
-
     /// Begins a transaction unless one runs. It reads until its first write, which then belongs to it.
     ///
     /// Reading in one that stays open saves the locks that SQLite would take and give back for each statement, and
@@ -105,8 +101,6 @@ final class Database {
         // What fails here was not committed, and SQLite forgets it when the connection is next used or closed.
         _ = sqlite3_exec(handle, "ROLLBACK", nil, nil, nil)
     }
-
-    // MARK: The WAL
 
     /// Counts the WAL's pages from here on, instead of SQLite's own checkpoints.
     func watchWAL() {
@@ -141,8 +135,6 @@ final class Database {
         let code = csqlite_sync_wal(handle)
         guard code == SQLITE_OK else { throw error(code) }
     }
-
-    // MARK: Errors
 
     /// The error of a result code, with the system's words where there are some.
     ///

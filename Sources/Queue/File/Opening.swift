@@ -139,9 +139,8 @@ extension QueueFile {
         state.done = try statement("SELECT claim, handle FROM done_record").all {
             DoneRecord(claim: $0.bytes(0), handle: $0.bytes(1))
         }
-        for (name, value) in try statement("SELECT name, value FROM memory").all({ ($0.text(0), $0.bytes(1)) }) {
-            state.memory[name] = value
-        }
+        let memory = try statement("SELECT name, value FROM memory").all { ($0.text(0), $0.bytes(1)) }
+        state.memory = Dictionary(memory) { _, last in last }
         return state
     }
 }

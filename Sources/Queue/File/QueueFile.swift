@@ -46,10 +46,7 @@ final class QueueFile {
 
     /// Looks how large the database file is.
     func measure() {
-        var information = stat()
-        guard stat(database.path, &information) == 0 else { return }
-        // bounded: a file of our own; SQLite reads none of more than 281 TB.
-        fileBytes = Int(information.st_size)
+        if let status = FileStatus(database.path) { fileBytes = Int(status.size) }
     }
 
     /// The pages that nothing uses, in bytes.

@@ -10,9 +10,7 @@ struct TreePage {
     /// Where the cells begin that can be cells.
     let cells: [Int]
 
-    /// Nil if it cannot be such a page.
-    ///
-    /// - Parameter isFirst: whether it is the first of the file, whose tree begins behind the file's head.
+    /// Nil if it cannot be such a page. The tree of the first page begins behind the file's head.
     init?(_ page: [UInt8], isFirst: Bool) {
         let head = isFirst ? 100 : 0
         guard page.count >= 512, let kind = Kind(rawValue: page[head]) else { return nil }

@@ -95,9 +95,7 @@ struct WALImage {
     /// Whether SQLite would leave out transactions that were complete: behind damage, or because the database is empty, for
     /// which it deletes the WAL.
     func isCutOff(_ database: String) -> Bool {
-        var information = stat()
-        // bounded: compared only.
-        let isEmpty = stat(database, &information) != 0 || information.st_size == 0
+        let isEmpty = FileStatus(database)?.size ?? 0 == 0
         return isDamaged || isEmpty && !pages.isEmpty
     }
 

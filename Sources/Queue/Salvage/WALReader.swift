@@ -7,9 +7,7 @@ enum WALReader {
     ///
     /// Reads `/proc/locks`: asking the kernel by descriptor would, on closing it, take away SQLite's own locks.
     static func find(_ database: String) -> String? {
-        var information = stat()
-        guard stat("\(database)-shm", &information) == 0 else { return nil }
-        let inode = UInt64(information.st_ino)
+        guard let inode = FileStatus("\(database)-shm")?.inode else { return nil }
         for line in text(of: "/proc/locks").split(separator: "\n") {
             // 1: POSIX  ADVISORY  READ 4711 fe:01:131 123 123
             let fields = line.split(separator: " ")

@@ -73,8 +73,6 @@ extension QueueStore {
         }
     }
 
-    // MARK: Dead letters
-
     /// Sends dead letters again: they are queued again for their destinations, and counted as retried.
     ///
     /// - Returns: how many.
@@ -92,8 +90,6 @@ extension QueueStore {
             after = last
         }
     }
-
-    // MARK: Removing
 
     /// Removes records; of the queue they count as discarded, and what is in flight stays.
     ///
@@ -116,8 +112,6 @@ extension QueueStore {
         if let file { checkpoint(file, empties: true) }
         return total
     }
-
-    // MARK: Quarantine
 
     /// The next quarantined lines that were kept whole, to be read again; at most 100.
     ///
@@ -195,9 +189,7 @@ extension Transaction {
         state.figures[keyPath: record.shelf.held] = nil
     }
 
-    /// Takes lines out of the quarantine that a commit has read again.
-    ///
-    /// - Returns: how many.
+    /// Takes lines out of the quarantine that a commit has read again; returns how many.
     mutating func removeRequeued(_ ids: [Int64]) throws(QueueError) -> Int {
         guard !ids.isEmpty else { return 0 }
         var selection = RecordSelection()

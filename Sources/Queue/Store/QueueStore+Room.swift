@@ -82,9 +82,7 @@ extension Transaction {
         return false
     }
 
-    /// Takes a chunk into the queue, evicting others where that is asked for.
-    ///
-    /// - Returns: how many of its events were refused.
+    /// Takes a chunk into the queue, evicting others if that is asked for; returns how many events were refused.
     mutating func admit(_ chunk: NewChunk) throws(QueueError) -> Int {
         let needs = chunk.cost
         if state.figures.totals.stored + needs > state.effectiveCap {

@@ -52,12 +52,6 @@ extension QueueStore {
 }
 
 extension Transaction {
-    /// A run of one row's events with one fate.
-    private struct Run {
-        let events: Range<Int>
-        let disposition: Settlement.Disposition
-    }
-
     fileprivate mutating func divide(_ settlement: Settlement) throws(QueueError) -> [BatchHeader] {
         guard let batch = state.held[settlement.batch], batch.status == .leased else { return [] }
         let lane = batch.lane
@@ -100,18 +94,18 @@ extension Transaction {
         return children
     }
 
-    /// The fates of a row's events, in order; so many events of the batch are before them.
-    private func runs(of row: DeliveryRow, _ before: Int, _ settlement: Settlement) -> [Run] {
+    /// The fates of a row's events, in order, by places in its chunk; so many events of the batch are before them.
+    private func runs(of row: DeliveryRow, _ before: Int, _ settlement: Settlement) -> [Settlement.Part] {
         let mine = before..<before + row.events
         return settlement.parts.compactMap { part in
             let common = part.events.clamped(to: mine)
             guard !common.isEmpty else { return nil }
             let shift = row.first - before
-            return Run(events: common.lowerBound + shift..<common.upperBound + shift, disposition: part.disposition)
+            return Settlement.Part(common.lowerBound + shift..<common.upperBound + shift, part.disposition)
         }
     }
 
-    private mutating func settleDamaged(_ row: DeliveryRow, _ runs: [Run], _ lane: Int) throws(QueueError) {
+    private mutating func settleDamaged(_ row: DeliveryRow, _ runs: [Settlement.Part], _ lane: Int) throws(QueueError) {
         // The bytes of a part cannot be told any more: they leave with the first run.
         var bytes = row.bytes
         for run in runs {

@@ -178,9 +178,7 @@ extension QueueStore {
         shrinkIfDue(file)
     }
 
-    /// Writes the WAL back into the database file, as far as readers let it.
-    ///
-    /// - Parameter empties: whether what was removed is to be nowhere any more.
+    /// Writes the WAL back into the database file, as far as readers let it; `empties`: what was removed goes from it, too.
     func checkpoint(_ file: QueueFile, empties: Bool = false) {
         do throws(QueueError) {
             try file.database.checkpointWAL(empties: empties)

@@ -138,8 +138,6 @@ extension QueueFile {
     }
 
     func filesToStay() throws(QueueError) -> [String: String] {
-        var files: [String: String] = [:]
-        for row in try unkept() { files[UnkeptLines.file(ofRow: row.name)] = row.lines.path }
-        return files
+        try unkept().reduce(into: [:]) { $0[UnkeptLines.file(ofRow: $1.name)] = $1.lines.path }
     }
 }

@@ -125,13 +125,8 @@ extension Transaction {
     }
 
     private func pack(_ lines: [UInt8], _ compression: Compression) throws(QueueError) -> [UInt8] {
-        do throws(FrameError) {
-            let compressor = try FrameCompressor(compression)
-            return try lines.withUnsafeBytes { bytes in
-                Result { () throws(FrameError) in try compressor.compress(bytes) }
-            }.get()
-        } catch {
-            throw QueueError(.io, error.message)
+        try relaying(try FrameCompressor(compression).compress(lines)) { (error: FrameError) in
+            QueueError(.io, error.message)
         }
     }
 }

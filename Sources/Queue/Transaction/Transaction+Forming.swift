@@ -58,7 +58,10 @@ extension Transaction {
 
     /// Takes out a free batch that has expired; of one of which only some has, or whose bytes are damaged, the rest waits again.
     mutating func removeUnfit(_ rows: [DeliveryRow], _ id: BatchID, _ lane: Int) throws(QueueError) {
-        guard let loaded = try state.load(rows, id, lane, of: file) else { return try loseDamaged(rows) }
+        guard let loaded = try state.load(rows, id, lane, of: file) else {
+            for row in rows where try file.readChunk(row.chunk)?.part(row) == nil { try lose(chunk: row.chunk) }
+            return
+        }
         if state.isExpired(loaded.newest, in: lane) { return try takeOut(rows, lane, \.expired) }
         try dissolve(rows, lane)
     }

@@ -39,13 +39,6 @@ extension Transaction {
         state.figures.lanes[lane].batchedBytes -= rows.reduce(0) { $0 + $1.bytes }
     }
 
-    /// Gives up those of the chunks whose frames are damaged.
-    mutating func loseDamaged(_ rows: [DeliveryRow]) throws(QueueError) {
-        for row in rows where try file.readChunk(row.chunk)?.part(row) == nil {
-            try lose(chunk: row.chunk)
-        }
-    }
-
     /// Gives up a chunk whose frame is damaged, for all destinations that wait for it; batches that had a part of it are dissolved.
     ///
     /// A batch in flight was read before the damage: it keeps its part.

@@ -25,9 +25,7 @@ struct Transaction: ~Copyable {
     /// Logs once everything is durable; nothing if it never is.
     mutating func note(_ message: @escaping (Log) -> Void) { messages.append(message) }
 
-    /// Makes everything durable, figures included, or throws and rolls back.
-    ///
-    /// - Returns: the state that holds from now on.
+    /// Makes everything durable and returns the state that holds from now on, or throws and rolls back.
     consuming func commit(_ log: Log) throws(QueueError) -> QueueState {
         var figures = state.figures
         try tables.write(&figures)
