@@ -1,7 +1,6 @@
 internal import Model
 
-// What rows cost before they are written, in bytes: contents, names, and a figure for each row. By it transactions are
-// bounded, kept lines trimmed and places paid for.
+// What rows cost before they are written, in bytes. It bounds transactions, trims kept lines and pays for places.
 
 extension QuarantineRecord {
     /// What it counts for in the bound of the quarantine.

@@ -140,8 +140,7 @@ struct Holdings {
 
     /// Who gives up first at a priority: who holds most, and who holds nearly as much; nobody who holds less than an equal part.
     ///
-    /// Those beside the first save work: of holders that are level, each would be the first in turn, and each chunk that they share
-    /// would be written as often.
+    /// Those beside the first save work: of level holders each would be first in turn, and shared chunks written as often.
     func givers(_ priority: Priority) -> Set<String> {
         let bytes = held[priority] ?? [:]
         guard let most = bytes.values.max() else { return [] }

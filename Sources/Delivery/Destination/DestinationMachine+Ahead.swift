@@ -10,8 +10,7 @@ extension DestinationMachine {
     private static let mostAhead = 5
     /// No more are asked for while more than so many are left.
     private static let fewAhead = 1
-    /// Batches that are larger by what waits are not asked for ahead, in uncompressed bytes: they cost memory, and few
-    /// wake-ups anyway.
+    /// Larger batches, in uncompressed bytes, are not asked for ahead: they cost memory, and few wake-ups anyway.
     private static let largestAhead = 64 << 10
 
     /// How many attempts are more than a wish for later.

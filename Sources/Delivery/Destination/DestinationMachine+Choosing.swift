@@ -93,8 +93,7 @@ extension DestinationMachine {
             && (events >= options.dueEvents || lanes[priority].waitingBytes - asked * maxBytes >= maxBytes)
     }
 
-    /// At most `parallelBatches` are in flight; a critical one more, when normal ones have taken all places (ac04). After a
-    /// refusal it is one.
+    /// At most `parallelBatches` are in flight; a critical one more, when normal ones take all places (ac04). After a refusal: one.
     func hasPlace(_ priority: Priority) -> Bool {
         if refusingSince != nil, attempts.contains(where: { $0.takesPlace }) { return false }
         if options.order != .free, attempts.contains(where: { $0.priority == priority && $0.takesPlace }) {

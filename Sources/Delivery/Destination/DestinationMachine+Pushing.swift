@@ -18,8 +18,7 @@ extension DestinationMachine {
             everything: everything || push?.everything == true, events: events, free: free,
             batches: Set(tracked.values.filter { !$0.isSetAside }.map(\.header.id)))
         pushEnd = nil
-        // What is in flight already belongs to a drain: it is over when they are. What was asked for and is not sent yet
-        // belongs to what waits.
+        // What is in flight already belongs to a drain; what was asked for and is not sent yet belongs to what waits.
         attempts.updateAll { _, attempt in
             guard !attempt.isForgotten else { return }
             if everything || attempt.isLeasing || attempt.isReady { attempt.isPushed = true }

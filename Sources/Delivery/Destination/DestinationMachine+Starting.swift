@@ -157,8 +157,7 @@ extension DestinationMachine {
         return next.point
     }
 
-    /// When the next attempt begins, if nothing happens before; nil when none is planned, or one could begin now. What else the
-    /// machine wakes for is no attempt.
+    /// When the next attempt begins, if nothing happens before; nil when none is planned, or one could begin now.
     func planned(_ gate: Gate, at now: Moment) -> BootInstant? {
         var next = NextPoint(after: now.boot)
         guard gate.block == nil, gate.automatic != nil || push != nil, offline != .noRoute else { return nil }

@@ -97,8 +97,7 @@ extension DestinationMachine {
         return true
     }
 
-    /// Deals with a batch that failed, if others are taken, so that its events are the cause: they are found by halving, and set aside.
-    /// Whether that was so.
+    /// If others are taken, the events of a batch that failed are the cause: they are halved, or set aside. Whether that was so.
     mutating func failsAlone(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure) -> Bool {
         let (app, now) = (answer.app, answer.now)
         guard options.order == .free, hasAcknowledgedWithSettings, answer.apps.contains(where: { !$0.isEmpty }),

@@ -88,8 +88,7 @@ struct DestinationMachine: Sendable {
         /// Events of all leases so far, by the queue's own count (`LaneSummary.handedOut`): the difference is what the summary
         /// does not show yet, or shows before the batches have come. Nil before the first summary.
         var taken: Int?
-        /// When the queue's count changed last. Long after that it is right, whatever this one says: no lane stalls because an
-        /// answer was lost.
+        /// When the queue's count changed last. Long after that it is right: no lane stalls because an answer was lost.
         var leasedAt: BootInstant?
         /// Free batches that were handed over since the summary last changed. The summary may not show it yet; should it
         /// have shown it before, it counts no more after a moment.
@@ -121,8 +120,7 @@ struct DestinationMachine: Sendable {
     var push: Push?
     /// Why the last push ended; nil when all went.
     var pushEnd: DestinationStateName?
-    /// How pushed attempts ended: nil where the batch was taken, split or given up; else it stays.
-    /// Taken by the coordinator.
+    /// How pushed attempts ended: nil where the batch was taken, split or given up. Taken by the coordinator.
     var ends: [Failure?] = []
     /// While stopping, nothing that fails is final: only acknowledgements count.
     var isStopping = false

@@ -2,8 +2,7 @@ internal import Model
 
 /// The fate of each event of a batch whose destination answered event by event.
 ///
-/// The answer is not trusted: places outside the batch are ignored, and of an event that is named twice the rejection
-/// counts.
+/// The answer is not trusted: places outside the batch are ignored; of an event named twice the rejection counts.
 struct PartialAnswer: Sendable {
     /// What becomes of each event, in the batch's order.
     private(set) var fates: [Settlement.Disposition]

@@ -93,8 +93,7 @@ extension DeliveryDriver {
 
     /// Collection was disabled: nothing more is sent, and all is forgotten before the queue is emptied.
     ///
-    /// Returns when nothing is in flight any more, or after the grace at the latest: whether what is in flight then arrives
-    /// will not be known.
+    /// Returns when nothing is in flight, or after the grace: whether what is in flight then arrives will not be known.
     public func disable(grace: Duration) async {
         handle(.enabled(false), .lanes(summaries()))
         await ending(of: grace)

@@ -205,8 +205,7 @@ public actor DeliveryDriver: LoopActor {
         publish(now, isUrgent: !taken.allSatisfy(\.isRoutine) || effects.contains { !$0.isRoutine })
     }
 
-    /// Publishes what delivery does now; between batches no more often than `publishInterval`, because the copy costs as
-    /// much as handling the batch.
+    /// Publishes what delivery does now; between batches only each `publishInterval`: the copy costs as much as a batch.
     private func publish(_ now: Moment, isUrgent: Bool) {
         let due = publishedAt.map { $0 + DeliveryDriver.publishInterval } ?? now.boot
         guard isUrgent || due <= now.boot || isStopped else {
@@ -225,8 +224,7 @@ public actor DeliveryDriver: LoopActor {
         published.withLock { $0 = machine.snapshot(at: now) }
     }
 
-    /// Keeps the one timer. One that is set too early is left: it fires once for nothing, which costs less than setting
-    /// it again for each batch.
+    /// Keeps the one timer. One that is too early is left: firing for nothing costs less than setting it for each batch.
     private func arm(_ now: Moment) {
         let wake = machine.wakeAt(now)
         if let timer {

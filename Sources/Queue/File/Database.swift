@@ -60,8 +60,7 @@ final class Database {
     /// The first column of the first row; nil without a row.
     func integer(_ sql: String) throws(QueueError) -> Int? { try prepare(sql).first { $0.integer(0) } }
 
-    /// Whether somebody has removed the file, or put another one in its place. What is written goes nowhere then, as soon as
-    /// it is closed.
+    /// Whether somebody has removed or replaced the file. What is written goes nowhere then, as soon as it is closed.
     var hasMoved: Bool { csqlite_has_moved(handle) != 0 }
 
     /// Looks whether somebody has removed the WAL, or put another file in its place: the next process would not find what it holds.

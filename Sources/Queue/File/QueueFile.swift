@@ -65,8 +65,7 @@ final class QueueFile {
         return made
     }
 
-    /// What is paid for beyond the bounds of the configuration, in bytes: the places of the spool's files, and whatever else
-    /// has no bound of its own.
+    /// What is paid for beyond the configured bounds, in bytes: places of the spool's files, and what else has no bound.
     private(set) var paid = 0
 
     /// Lets the database file grow to its bound and no further.
@@ -226,8 +225,7 @@ final class QueueFile {
         return nil
     }
 
-    /// The rows of the formed batch that a row is in, in order; the row alone where it is in none. Empty where the batch has gone since
-    /// the row was read.
+    /// The rows of the formed batch that a row is in, in order; the row alone if it is in none; empty if the batch has gone.
     func members(with row: DeliveryRow) throws(QueueError) -> [DeliveryRow] {
         guard row.isFormed, let id = row.batch else { return [row] }
         return try lookUp(id)?.rows ?? []

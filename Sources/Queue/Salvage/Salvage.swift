@@ -132,8 +132,7 @@ private struct SalvageCopy {
         if rows % 1_000 == 0 { try flush() }
     }
 
-    /// Whether a delivery's values are all of one row: a page that is torn in its middle has rows of two halves. Those of older
-    /// versions do not say.
+    /// Whether a delivery's values are all of one row, and not halves of two on a torn page. Older versions' do not say.
     private func isAsStored(delivery values: [RecordValue]) -> Bool {
         guard values.count == 12, case .integer(let check) = values[11] else { return true }
         func number(_ place: Int) -> Int64 { if case .integer(let number) = values[place] { number } else { 0 } }

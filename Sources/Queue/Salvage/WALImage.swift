@@ -74,8 +74,7 @@ struct WALImage {
 
     private mutating func take(_ frames: [Frame], _ length: Int) {
         let broken = frames.firstIndex { $0.state != .sound } ?? frames.count
-        // Behind the transaction with the damage a whole one begins: it was made durable first, so that this is no tail of a
-        // power cut.
+        // Behind the damaged transaction a whole one begins: that was made durable before, so this is no power cut's tail.
         var end = (frames[..<broken].lastIndex { $0.isCommit }).map { $0 + 1 } ?? 0
         if broken < frames.count,
             let first = frames[broken...].firstIndex(where: { $0.isCommit && $0.state != .damaged }),
@@ -92,8 +91,7 @@ struct WALImage {
         if lastPage > 1 << 28 { lastPage = 0 }
     }
 
-    /// Whether SQLite would leave out transactions that were complete: behind damage, or because the database is empty, for
-    /// which it deletes the WAL.
+    /// Whether SQLite would leave out complete transactions: behind damage, or of an empty database, whose WAL it deletes.
     func isCutOff(_ database: String) -> Bool {
         let isEmpty = FileStatus(database)?.size ?? 0 == 0
         return isDamaged || isEmpty && !pages.isEmpty

@@ -69,8 +69,7 @@ extension QueueStore {
                 + " restart it")
     }
 
-    /// Opens the database anew where its WAL was removed: this connection still has what the WAL holds, and writes it back first, unless
-    /// somebody reads an older state.
+    /// Opens the database anew where its WAL was removed; first writes back what that holds, unless somebody reads an older state.
     func replaceLostWAL() {
         guard let database = file?.database else { return }
         database.lookForWAL()

@@ -57,8 +57,7 @@ extension QueueStore {
         }
     }
 
-    /// Leases a batch again whose lease was given back; nil when it is gone (purged, moved, disabled, evicted, expired,
-    /// lost) or in flight already.
+    /// Leases a batch again; nil when it is gone (purged, moved, disabled, evicted, expired, lost) or in flight already.
     public func lease(_ id: BatchID, for destination: DestinationName) async throws(QueueError) -> Batch? {
         do {
             return try await find(id, for: destination)

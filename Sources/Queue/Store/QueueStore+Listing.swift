@@ -94,8 +94,7 @@ extension Transaction {
 }
 
 extension QueueState {
-    /// Goes through the selected rows behind a place until `body` returns false: critical ones first, by destination, the oldest
-    /// first.
+    /// Goes through the selected rows behind a place until `body` returns false: by priority, destination and age.
     func readQueue(
         _ selection: RecordSelection, after: String?, in file: QueueFile,
         _ body: (any StoredRecord) throws(QueueError) -> Bool

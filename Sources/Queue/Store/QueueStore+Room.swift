@@ -102,8 +102,7 @@ extension Transaction {
         return 0
     }
 
-    /// Whether eviction makes room for so many bytes. A chunk that is evicted goes for all destinations that wait for it, so that what it
-    /// costs is free then.
+    /// Whether eviction makes room for so many bytes. An evicted chunk goes for all destinations, so that its cost is free.
     private func canEvict(_ bytes: Int, notAbove limit: Priority) throws(QueueError) -> Bool {
         var missing = bytes
         for priority in Priority.allCases where priority <= limit && missing > 0 {

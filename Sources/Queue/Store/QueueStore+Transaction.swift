@@ -39,8 +39,7 @@ extension Operation {
 }
 
 extension QueueStore {
-    /// Does `body` in the next transaction, together with all else that waits by then, and returns what it returned
-    /// once that is durable.
+    /// Does `body` in the next transaction, with all else that waits by then; returns what it returned once it is durable.
     func write<Value: Sendable>(
         bytes: Int = 0, places: Int = 0, bringsEvents: Bool = false, formsIn: Int? = nil,
         wait: ((WaitReason) -> Value)? = nil, _ body: @escaping (inout Transaction) throws(QueueError) -> Value
@@ -142,8 +141,7 @@ extension QueueStore {
     /// Free pages that are kept for what comes next, in bytes: giving them back and taking them again costs more than they.
     private static let keptFree = 64 << 20
 
-    /// Begins to give free pages back to the file system, where they are many: after a backlog is gone, or when the
-    /// bounds have become smaller than the file.
+    /// Begins to give free pages back to the file system, if they are many or the bounds are smaller than the file.
     func shrinkIfDue(_ file: QueueFile) {
         if isLargerThanNeeded(file) { arm(.shrinking, after: .milliseconds(20)) }
     }

@@ -47,8 +47,7 @@ struct QueueState {
         var bytes: Int
     }
 
-    /// Whether events as new as that, and no newer, are too old to be sent to a lane's destination. Exactly the maximum age is
-    /// kept (ac12).
+    /// Whether events as new as that are too old to be sent to a lane's destination. Exactly the maximum age is kept (ac12).
     func isExpired(_ newest: Timestamp, in lane: Int) -> Bool {
         guard environment.isClockTrusted() else { return false }
         let own = options.maxAges.isEmpty ? nil : options.maxAges[figures.lanes[lane].name]
@@ -93,8 +92,7 @@ struct QueueState {
         return batch.status != .free
     }
 
-    /// Whether a batch that may have been sent has a row: one that was formed or leased, or a full chunk of before this process began,
-    /// of which nobody has noted it.
+    /// Whether a row's batch may have been sent: it was formed or leased, or is a full chunk of an earlier process.
     func mayHaveBeenSent(_ row: DeliveryRow, in lane: Lane) -> Bool {
         guard let id = row.batch else { return false }
         return row.isFormed || held[id] != nil || row.chunk <= environment.lastChunkAtOpen && lane.allows(row)

@@ -4,12 +4,10 @@ internal import Model
 
 // Who gives up when the queue is full: the lowest priority, in it who holds most, of that the oldest.
 extension Transaction {
-    /// Something is cut out of a chunk only if it is at least this part of it: so no more than sixteen times the bytes that come are
-    /// written again for them.
+    /// Only so large a part is cut out of a chunk: no more than sixteen times the bytes that come are written again for them.
     private static let leastPart = 16
 
-    /// Evicts from the lowest priority what the largest holders have in one chunk, for all who still wait for it; false if there is
-    /// nothing to evict.
+    /// Evicts from the lowest priority what the largest holders have in one chunk; false if there is nothing to evict.
     mutating func evictOne(notAbove limit: Priority) throws(QueueError) -> Bool {
         try countHoldings()
         for priority in Priority.allCases where priority <= limit {
