@@ -131,7 +131,7 @@ extension AgentService {
         await configureIntake(parts)
         await parts.driver.reload(options.0, senders: options.1, isByPerson: isByPerson)
         await parts.network.setTargets(new.networkTargets)
-        if isByPerson || changes.contains(where: { $0.path == "agent.log_level" }) { sink.level = new.agent.logLevel }
+        if changes.contains(where: { $0.path == "agent.log_level" }) { sink.level = new.agent.logLevel }
         sink.format = new.agent.logFormat
     }
 
@@ -250,7 +250,7 @@ extension AgentService {
         return "sessions are \(settings.session.mode.rawValue); nothing changed"
     }
 
-    /// Changes the log's level until a restart or a reload; `default` is the configured one.
+    /// Changes the log's level until a restart, or a reload that changes it; `default` is the configured one.
     func setLogLevel(_ level: String) async throws(ControlRefusal) {
         guard let level = level == "default" ? settings.agent.logLevel : LogLevel(name: level) else {
             let names = (LogLevel.allCases.map(\.name) + ["default"]).joined(separator: ", ")

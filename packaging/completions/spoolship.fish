@@ -12,7 +12,7 @@ complete -c spoolship -f -n __fish_use_subcommand -a pause -d 'stops sending unt
 complete -c spoolship -f -n __fish_use_subcommand -a resume -d 'ends pauses; without --token all of them, and holds and open breakers'
 complete -c spoolship -f -n __fish_use_subcommand -a network -d 'on, off'
 complete -c spoolship -f -n __fish_use_subcommand -a network-changed -d 'tells the agent that the network has changed; retries begin at once'
-complete -c spoolship -f -n __fish_use_subcommand -a log-level -d 'changes the log\'s level until a restart or a reload'
+complete -c spoolship -f -n __fish_use_subcommand -a log-level -d 'changes the log\'s level until a restart or a change of it'
 complete -c spoolship -f -n __fish_use_subcommand -a enable -d 'turns collection on; survives restarts'
 complete -c spoolship -f -n __fish_use_subcommand -a disable -d 'turns collection off and deletes queued events; survives restarts'
 complete -c spoolship -f -n __fish_use_subcommand -a session -d 'start'

@@ -16,7 +16,7 @@ _spoolship() {
         'resume:ends pauses; without --token all of them, and holds and open breakers'
         'network:on, off'
         'network-changed:tells the agent that the network has changed; retries begin at once'
-        'log-level:changes the log'\''s level until a restart or a reload'
+        'log-level:changes the log'\''s level until a restart or a change of it'
         'enable:turns collection on; survives restarts'
         'disable:turns collection off and deletes queued events; survives restarts'
         'session:start'

@@ -42,7 +42,7 @@ extension Command {
         name: "country clear", summary: "ends the override", run: asking("PUT", "/v1/country") { _ in ["code": .null] })
 
     static let logLevel = Command(
-        name: "log-level", summary: "changes the log's level until a restart or a reload", arguments: "LEVEL",
+        name: "log-level", summary: "changes the log's level until a restart or a change of it", arguments: "LEVEL",
         argumentCount: 1...1, choices: ["error", "warning", "info", "debug", "verbose", "default"],
         details: "LEVEL is error, warning, info, debug or verbose, or default: the configured one.",
         run: asking("PUT", "/v1/log-level") { ["level": .string($0.arguments[0])] })

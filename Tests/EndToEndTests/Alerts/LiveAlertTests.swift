@@ -193,6 +193,38 @@ extension EndToEnd {
             try prometheus.expect(resolves: "SpoolshipQueueCapRefused")
         }
 
+        @Test("new events that a receiver takes for repeats")
+        func unexpectedRepeats() throws {
+            let bench = try Workbench()
+            let server = """
+                import http.server, json, sys
+                class Bulk(http.server.BaseHTTPRequestHandler):
+                    protocol_version = "HTTP/1.1"
+                    def log_message(self, *words): pass
+                    def do_POST(self):
+                        body = self.rfile.read(int(self.headers["Content-Length"]))
+                        items = [{"create": {"_id": "1", "status": 409}}] * (body.count(b"\\n") // 2)
+                        answer = json.dumps({"errors": True, "items": items}).encode()
+                        self.send_response(200)
+                        self.send_header("Content-Length", str(len(answer)))
+                        self.end_headers()
+                        self.wfile.write(answer)
+                http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Bulk).serve_forever()
+                """
+            let receiver = try RunningProgram(
+                "python3", ["-c", server, "\(bench.receiverPort)"], output: "\(bench.path)/receiver.log")
+            defer { receiver.kill9() }
+            bench.settings["destination.url"] = "\"http://127.0.0.1:\(bench.receiverPort)/_bulk\""
+            bench.settings["destination.format"] = "\"elasticsearch\""
+            bench.settings["destination.compression"] = "\"none\""
+            bench.settings["destination.tls.ca_file"] = nil
+            try bench.startAgent()
+            let prometheus = try LivePrometheus(bench)
+            try bench.append(keyed(0..<10), to: "app.jsonl")
+            try prometheus.expect(fires: "SpoolshipUnexpectedRepeats")
+            try prometheus.expect(resolves: "SpoolshipUnexpectedRepeats")
+        }
+
         @Test("what is not taken, and what is given up: evicted, refused, quarantined, rejected, passed over")
         func notTaken() throws {
             let bench = try Workbench()
