@@ -69,7 +69,8 @@ extension ContainerKeeper {
         }
     }
 
-    func inForceChanged() {
+    /// Shows the reader what is in force, and what it waits for.
+    func showReader() {
         inForce.publish(
             slots.compactMap(\.current),
             awaiting: holdsReading
@@ -77,8 +78,12 @@ extension ContainerKeeper {
                 : slots.filter(\.state.isAwaited).map {
                     AwaitedContainer(id: $0.settings.id, apps: Set($0.settings.apps))
                 })
-        publish()
         published()
+    }
+
+    func inForceChanged() {
+        showReader()
+        publish()
         changed()
         for slot in slots { tellAwaited(slot) }
         for slot in slots { askFunctions(slot, round: 1) }

@@ -178,12 +178,12 @@ actor ContainerKeeper: LoopActor {
     /// No line is read until `resumeReading`: a reload changes rules and destinations together.
     func holdReading() {
         holdsReading = true
-        inForceChanged()
+        showReader()
     }
 
     func resumeReading() {
         holdsReading = false
-        inForceChanged()
+        showReader()
     }
 
     /// Ends opening with what there is, and all timers: the agent stops.
