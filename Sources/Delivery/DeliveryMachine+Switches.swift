@@ -89,7 +89,7 @@ extension DeliveryMachine {
 
     mutating func handleAfterStop(_ input: DeliveryInput) -> [DeliveryEffect] {
         switch input {
-        case .leased(_, .batch(let header), _): [.release(header.id)]
+        case .leased(_, .batch(let header, _), _): [.release(header.id)]
         case .dispatch(let id?, _), .drain(let id, _, _): [.finish(id, .cancelled)]
         default: []
         }

@@ -81,6 +81,9 @@ public struct Failure: Sendable, Equatable {
         }
     }
 
+    /// Whether the receiver refuses the request itself, and so has taken nothing of it.
+    package var isRefusal: Bool { status.map { (400..<500).contains($0) && $0 != 429 } ?? false && !leavesOpen }
+
     /// The first 200 characters of the answer that can be shown, blanks joined; nil when there are none.
     ///
     /// They may quote an event, and play no tricks on a terminal: only printable characters are kept.

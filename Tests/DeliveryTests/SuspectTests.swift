@@ -191,4 +191,62 @@ struct SuspectTests {
         }
         #expect(late.isEmpty, "\(again): \(late.count) of \(accepted.count) late, as \(late.first ?? 0)")
     }
+
+    /// What a receiver has, that takes each batch once by its id.
+    private final class OnceReceiver {
+        var ids: [Int: Set<BatchID>] = [:]
+
+        func take(_ sent: World.Sent) {
+            for event in sent.events { ids[event, default: []].insert(sent.batch) }
+        }
+    }
+
+    @Test(
+        "by seed: no event is taken under two ids, whatever fails, is refused, lost, cut or started again",
+        arguments: Seeds.list(1...60))
+    func neverUnderTwoIds(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        let receiver = OnceReceiver()
+        let share = [0, 3, 10].randomElement(using: &random) ?? 0
+        let isOrdered = seed % 3 == 0
+        var world = World(options { ($0.batchMostEvents, $0.order) = (20, isOrdered ? .kept : .free) }, seed: seed)
+        world.store.apps = 4
+        let end = world.boot + .seconds(300)
+        world.answer = { world, sent in
+            let latency = Duration.milliseconds(Int.random(in: 1...2000, using: &world.random))
+            let dice = world.boot < end ? Int.random(in: 0..<20, using: &world.random) : 19
+            let isBad = sent.events.contains { $0 % 4 == 1 && $0 % 10 < share }
+            switch dice {
+            case 0, 1: if !isBad { receiver.take(sent) }
+            case 2, 3: break
+            // A receiver in trouble answers this to anything, what it has included.
+            case 4, 5: return (latency, Manner.failing.outcome)
+            case 6: return (latency, .retry(.unavailable))
+            default:
+                if isBad { return (latency, Manner.forbidden.outcome) }
+                receiver.take(sent)
+                return (latency, .acknowledged)
+            }
+            return (latency, Manner.reset.outcome)
+        }
+        while world.boot < end {
+            world.accept(
+                Int.random(in: 1...9, using: &random), Int.random(in: 0..<5, using: &random) == 0 ? .critical : .normal)
+            world.run(.milliseconds(Int.random(in: 10...4000, using: &random)))
+            switch Int.random(in: 0..<60, using: &random) {
+            case 0: world.restart()
+            case 1:
+                world.input(.network(on: false))
+                world.run(.seconds(1))
+                world.input(.network(on: true))
+            default: break
+            }
+        }
+        world.run(.seconds(3 * 3600))
+        let twice = receiver.ids.filter { $1.count > 1 }.keys.sorted()
+        #expect(
+            twice.isEmpty,
+            "\(Seeds.again(seed)): \(twice.count) events, as \(twice.prefix(3)), \(share), ordered \(isOrdered)")
+        checkNothingIsLost(world, Seeds.again(seed))
+    }
 }

@@ -178,14 +178,18 @@ struct World {
         case .lease(let id, let request):
             var result = LeaseResult.failed
             if !storeFails(&self) {
-                result = store.leaseNext(request, at: wall).map { .batch($0) } ?? .none
+                let before = store.batches
+                result =
+                    store.leaseNext(request, at: wall).map { .batch($0, mayBeTaken: before[$0.id] != nil) } ?? .none
             }
             if summariesOvertake { input(.lanes(store.lanes)) }
             input(.leased(id, result, apps: apps(of: result)))
             publish()
         case .leaseAgain(let id, let batch):
             var result = LeaseResult.failed
-            if !storeFails(&self) { result = store.lease(batch, for: id.destination).map { .batch($0) } ?? .none }
+            if !storeFails(&self) {
+                result = store.lease(batch, for: id.destination).map { .batch($0, mayBeTaken: true) } ?? .none
+            }
             input(.leased(id, result, apps: apps(of: result)))
             publish()
         case .release(let batch):
@@ -206,7 +210,7 @@ struct World {
     }
 
     private func apps(of result: LeaseResult) -> [String] {
-        guard case .batch(let header) = result, machine.asksWhose(nil, of: header.destination) else { return [] }
+        guard case .batch(let header, _) = result, machine.asksWhose(nil, of: header.destination) else { return [] }
         return store.apps(of: header.id)
     }
 

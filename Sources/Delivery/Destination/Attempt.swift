@@ -33,6 +33,8 @@ struct TrackedBatch: Sendable {
     var rejectedAt: BootInstant?
     /// Whose its events are, once it was rejected or parted; nil: several apps', or nobody knows.
     var app: String?
+    /// It may have been taken: an attempt ended without an answer, or an earlier process may have sent it.
+    var mayBeTaken = false
     /// Its place among the pieces of a batch that was split, split by split: pieces keep the order of their events.
     var place: [Int] = []
     /// How often its end was postponed because others of the same time were not answered yet.
@@ -51,6 +53,10 @@ struct TrackedBatch: Sendable {
         (piece.holds, piece.app, piece.place) = (holds, app, place + [number])
         return piece
     }
+
+    /// Whether it may be split or parted: what may have been taken would be stored again under other ids. An answer that refuses the request
+    /// shows that it was not taken before either; a receiver that is in trouble may say so of what it has.
+    func maySplit(after failure: Failure?) -> Bool { !mayBeTaken || failure?.isRefusal == true }
 
     var isSetAside: Bool { aside != nil }
 

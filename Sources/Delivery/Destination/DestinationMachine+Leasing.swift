@@ -3,7 +3,8 @@ internal import Model
 
 /// What the queue answered when it was asked for a batch.
 enum LeaseResult: Sendable, Equatable {
-    case batch(BatchHeader)
+    /// - Parameter mayBeTaken: an earlier attempt may have reached the destination, as far as the queue knows.
+    case batch(BatchHeader, mayBeTaken: Bool)
     case none
     /// The queue could not tell.
     case failed
@@ -17,11 +18,11 @@ extension DestinationMachine {
 
     mutating func leased(_ number: UInt64, _ result: LeaseResult, _ apps: [String], _ gate: Gate, at now: Moment) {
         // Every lease counts, also one that nobody waits for any more: the queue counts it too.
-        if case .batch(let header) = result {
+        if case .batch(let header, _) = result {
             laneStates[header.priority].taken = (laneStates[header.priority].taken ?? 0) + header.events
         }
         guard let attempt = attempts[number], case .leasing(let wish) = attempt.phase else {
-            if case .batch(let header) = result { effects.append(.release(header.id)) }
+            if case .batch(let header, _) = result { effects.append(.release(header.id)) }
             return
         }
         switch result {
@@ -37,8 +38,10 @@ extension DestinationMachine {
             storeFailures = 0
             if attempt.isProbe, hold?.doubt != nil { hold?.nextProbe = now.boot + DestinationMachine.step }
             if attempt.wishedBatch == nil { noteEmpty(attempt.priority, at: now) }
-        case .batch(let header):
-            take(header, apps, for: number, attempt, wish, gate, at: now)
+        case .batch(let header, let mayBeTaken):
+            var batch = TrackedBatch(header: header, notBefore: now.boot)
+            batch.mayBeTaken = mayBeTaken
+            take(batch, apps, for: number, attempt, wish, gate, at: now)
         }
     }
 
@@ -55,16 +58,17 @@ extension DestinationMachine {
     }
 
     private mutating func take(
-        _ header: BatchHeader, _ apps: [String], for number: UInt64, _ attempt: Attempt, _ wish: Attempt.Wish,
+        _ new: TrackedBatch, _ apps: [String], for number: UInt64, _ attempt: Attempt, _ wish: Attempt.Wish,
         _ gate: Gate, at now: Moment
     ) {
+        let header = new.header
         guard !attempt.isForgotten else {
             attempts[number] = nil
             effects.append(.release(header.id))
             return
         }
         storeFailures = 0
-        guard let mine = recognise(header, for: number, wish, at: now) else { return }
+        guard let mine = recognise(new, for: number, wish, at: now) else { return }
         laneStates[attempt.priority].takenUntil = now.boot + DestinationMachine.summaryLag
         if !attempt.awaitsNewBatch {
             laneStates[attempt.priority].takenFree += 1
@@ -100,8 +104,9 @@ extension DestinationMachine {
     /// is tracked already.
     /// - Returns: nil when the batch is not to be sent now; the attempt is over.
     private mutating func recognise(
-        _ header: BatchHeader, for number: UInt64, _ wish: Attempt.Wish, at now: Moment
+        _ new: TrackedBatch, for number: UInt64, _ wish: Attempt.Wish, at now: Moment
     ) -> TrackedBatch? {
+        let header = new.header
         if case .known(let batch) = wish { return batch.content }
         if let known = tracked[header.id] {
             guard known.notBefore <= now.boot, !known.isSetAside else {
@@ -115,7 +120,7 @@ extension DestinationMachine {
         }
         // This attempt has none yet, so it is not the one that is found.
         let other = attempts.firstKey { $0.batch?.header.id == header.id }
-        guard let other else { return TrackedBatch(header: header, notBefore: now.boot) }
+        guard let other else { return new }
         // Where it is asked for by its id, the one that asked will be told that there is none.
         if let batch = attempts.look(other, { $0.wishedBatch }) { return batch }
         attempts[number] = nil
@@ -181,7 +186,8 @@ extension DestinationMachine {
         for number in attempts.keys(where: { !$0.isBeingTold }) {
             guard let attempt = attempts.removeValue(forKey: number) else { continue }
             if attempt.isLeased { effects.append(.cut(attemptID(number))) }
-            if let batch = attempt.batch {
+            if var batch = attempt.batch {
+                if attempt.isSending { batch.mayBeTaken = true }
                 tracked[batch.header.id] = batch
                 if attempt.isLeased { effects.append(.release(batch.header.id)) }
             }

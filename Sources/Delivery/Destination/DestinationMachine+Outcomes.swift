@@ -12,7 +12,10 @@ extension DestinationMachine {
         let answer = Answer(number: number, isProbe: attempt.isProbe, apps: whose, now: now)
         counters.note(outcome)
         var failure = outcome.failure
-        if let failure { lastFailure = (failure, now.wall) }
+        if let failure {
+            lastFailure = (failure, now.wall)
+            if failure.leavesOpen { batch.mayBeTaken = true }
+        }
         if attempt.isForgotten {
             attempts[number] = nil
             effects.append(.release(batch.header.id))
@@ -180,8 +183,7 @@ extension DestinationMachine {
         if answer.isProbe { postponeProbes(at: now) }
         // The destination's state decides when it is tried again, not the batch's own schedule.
         let isAlone = !answer.isProbe && breaker == nil
-        // It may be stored and the answer lost: under the ids of its halves it would be stored once more.
-        if isAlone, batch.aside == .fails, othersWentThrough, batch.header.events > 1, !failure.leavesOpen {
+        if isAlone, batch.aside == .fails, othersWentThrough, batch.header.events > 1, batch.maySplit(after: failure) {
             let pieces = halves(of: answer.apps, batch.header.events)
             return split(batch, answer, failure, into: pieces, aside: .fails)
         }

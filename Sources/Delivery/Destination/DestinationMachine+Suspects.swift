@@ -77,7 +77,7 @@ extension DestinationMachine {
 
     /// Parts a batch between apps where that may tell whose events fail; unsent, if it was not answered. Whether it did.
     mutating func part(_ batch: TrackedBatch, _ answer: Answer, _ failure: Failure?) -> Bool {
-        guard asksApps, answer.apps.count == batch.header.events, failure?.leavesOpen != true,
+        guard asksApps, answer.apps.count == batch.header.events, batch.maySplit(after: failure),
             let why = failure ?? lastFailure?.failure, !why.saysOverload
         else { return false }
         let asked = asked
@@ -116,7 +116,7 @@ extension DestinationMachine {
         guard hold == nil, breaker == nil, isCause || batch.aside == .fails else { return false }
         var batch = batch
         (batch.app, batch.failedAt) = (app, now.boot)
-        if isCause, batch.header.events > 1, !failure.leavesOpen, app == nil || !rejections.isHopeless(app) {
+        if isCause, batch.header.events > 1, batch.maySplit(after: failure), app == nil || !rejections.isHopeless(app) {
             let pieces = halves(of: answer.apps, batch.header.events)
             split(batch, answer, failure, into: pieces, aside: app == nil ? batch.aside : .fails)
         } else if !batch.isSetAside, isFull(of: .fails) {

@@ -50,7 +50,7 @@ extension DeliveryDriver {
             // Whose its events are, if delivery has to know before it is sent.
             let asksWhose = machine.asksWhose(nil, of: id.destination)
             let apps = asksWhose ? await store.apps(of: batch.header.id) : []
-            handleSoon(.leased(id, .batch(batch.header), apps: apps))
+            handleSoon(.leased(id, .batch(batch.header, mayBeTaken: batch.mayHaveBeenSent), apps: apps))
         } else {
             if let failure {
                 log.error("leasing a batch failed", ["destination": id.destination, "error": "\(failure)"])
