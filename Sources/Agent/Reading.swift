@@ -1,4 +1,5 @@
 internal import EventLoops
+internal import Events
 internal import Intake
 internal import Model
 internal import Spool
@@ -22,6 +23,7 @@ struct Reading: Sendable {
     func configure(_ settings: IntakeSettings, others: IntakeSettings) async {
         await intakes.spool.use { $0.configure(settings) }
         for intake in intakes.others { await intake.use { $0.configure(others) } }
+        for (place, reader) in places { await reader.join(text: others.events.apps[place.app]?.text == .blocks) }
     }
 
     /// Ends reading at commits; gives the calls of functions that are left.

@@ -82,6 +82,35 @@ extension EndToEnd {
             }
         }
 
+        @Test("a change of text holds for the files that are read already: lines become blocks, and blocks lines")
+        func blocks() throws {
+            let logs = "\(bench.path)/logs"
+            try #require(mkdir(logs, 0o755) == 0)
+            bench.settings["apps.text.read"] = "[\"\(logs)/*.log\"]"
+            try bench.startAgent()
+            /// Writes three lines, each by itself; gives the messages that arrive.
+            func messages(of part: String, expecting count: Int) throws -> [String] {
+                for number in 1...3 {
+                    let file = try #require(fopen("\(logs)/a.log", "a"))
+                    fputs("\(part) \(number)\n", file)
+                    fclose(file)
+                    usleep(150_000)
+                }
+                try bench.waitUntilDelivered(count)
+                let arrived = try contents(of: bench.events)
+                return arrived.split(separator: "\n").filter { $0.contains(part) }.map(String.init)
+            }
+            #expect(try messages(of: "first", expecting: 3).count == 3)
+            for (text, part, count) in [("blocks", "second", 1), ("lines", "third", 3)] {
+                bench.settings["apps.text.text"] = "\"\(text)\""
+                try bench.configure()
+                let reloaded = try bench.command("reload")
+                #expect(reloaded.code == 0 && reloaded.text.contains("apps.text.text"), "\(reloaded)")
+                let arrived = try messages(of: part, expecting: count == 1 ? 4 : 7)
+                #expect(arrived.count == count, "\(arrived)")
+            }
+        }
+
         @Test("a container's wish does not refuse a person's configuration; a mistake does not outlive its correction")
         func others() throws {
             try bench.stopReceiver()

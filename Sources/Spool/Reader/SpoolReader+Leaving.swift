@@ -26,7 +26,7 @@ extension SpoolReader {
     private func quietTime(of file: AppendFile) -> Duration? {
         if file.isUnsealed {
             // A block of text that ends with a line feed waits for silence alone.
-            if options.joinsText, file.holdsText { return options.textTime }
+            if file.holdsText { return options.textTime }
             return file.isRotated ? options.settleTime : options.sealTime
         }
         if !file.hasName { return options.settleTime }

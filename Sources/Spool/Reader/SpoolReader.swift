@@ -13,7 +13,7 @@ internal import Synchronization
 public actor SpoolReader: LoopActor {
     /// The loop that it lives on.
     public nonisolated let loop: EventLoop
-    let options: SpoolOptions
+    private(set) var options: SpoolOptions
     let log: Log
     let time: any TimeSource
     let sink: any SpoolSink
@@ -105,6 +105,9 @@ public actor SpoolReader: LoopActor {
 
     /// The figures, as they were published last. From any thread.
     public nonisolated var figures: SpoolFigures { published.withLock { $0 } }
+
+    /// Whether lines of text that follow each other are handed over together from now on.
+    public func join(text isJoined: Bool) { options.joinsText = isJoined }
 
     /// Has what the sink holds committed soon, although nothing was read: it took something from elsewhere.
     public func commitSoon() {
