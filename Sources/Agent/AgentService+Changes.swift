@@ -87,6 +87,9 @@ extension AgentService {
             changes.filter { !$0.needsRestart }.map(\.description) + others,
             started.changes(to: new).filter(\.needsRestart).map(\.path).filter { changes.map(\.path).contains($0) },
             loaded.warnings.map(\.message) + warnOfOrphans(parts.queue.snapshot)
+                + parts.containers.states.compactMap { state in
+                    state.defaultProblem.map { "container.\(state.id).default_file: \($0)" }
+                }
         )
     }
 

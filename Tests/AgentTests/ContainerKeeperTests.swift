@@ -84,6 +84,11 @@ struct ContainerKeeperTests {
             close(raw)
             #expect(await keeper.configure([settings]) == ["default_file of GTM-1: its content"])
             #expect(await keeper.configure([settings]) == [])
+            let keys = ["GTM-1": HashKey.trial]
+            let said = ["hash key of GTM-1: its content, so that digests change"]
+            #expect(await keeper.configure([settings], hashKeys: keys) == said)
+            #expect(await keeper.configure([settings], hashKeys: keys) == [])
+            #expect(await keeper.configure([settings]) == said)
             var other = ContainerSettings()
             other.id = "GTM-2"
             #expect(await keeper.configure([settings, other]) == [])

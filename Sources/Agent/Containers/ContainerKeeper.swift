@@ -77,7 +77,7 @@ actor ContainerKeeper: LoopActor {
     /// Takes the containers of a configuration: new ones are opened, those that are gone rule no longer. One whose sources
     /// have changed (address, keys, file) is opened again; what it held stays in force until then.
     ///
-    /// - Returns: what changes beside the settings' own values, a line each: the order, and the content of default files.
+    /// - Returns: what changes beside the settings' own values, a line each: the order, what files hold.
     @discardableResult
     func configure(
         _ settings: [ContainerSettings], keyLengths: Set<Int> = [], hashKeys: [String: HashKey] = [:]
@@ -94,6 +94,11 @@ actor ContainerKeeper: LoopActor {
             var facts = facts
             facts.hashKey = hashKeys[settings.id]
             let known = old.first { $0.settings.id == settings.id }
+            if let known, known.facts.hashKey != facts.hashKey,
+                known.settings.hashKeyPath(credentials: nil) == settings.hashKeyPath(credentials: nil)
+            {
+                changes.append("hash key of \(settings.id): its content, so that digests change")
+            }
             if let known, known.facts == facts, known.settings == settings || known.serves(settings) {
                 if known.settings != settings {
                     known.state.settings = settings
@@ -158,7 +163,8 @@ actor ContainerKeeper: LoopActor {
                 slot.state.machine.hasStandard
                     ? "default file not reread, the last good one stays in force" : "container without a default",
                 ["container": id, "hint": error.description])
-            slot.state.defaultProblem = error.description
+            let stays = slot.state.machine.hasStandard ? "; the last good one stays in force" : ""
+            slot.state.defaultProblem = error.description + stays
             return nil
         }
     }
