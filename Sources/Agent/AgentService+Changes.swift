@@ -35,6 +35,8 @@ extension AgentService {
                     lastSuccess: time.wallTime, withoutDestination: discarded, configured: configured,
                     started: $0.started)
             }
+            let waiting = result.needRestart.joined(separator: ", ")
+            if !waiting.isEmpty { log.warning("changes need a restart", ["settings": waiting]) }
             log.info("configuration reloaded", ["changed": result.changed.count, "restart": result.needRestart.count])
             return result
         } catch {

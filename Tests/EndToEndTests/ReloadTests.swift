@@ -73,6 +73,7 @@ extension EndToEnd {
             try bench.configure()
             let reloaded = try bench.command("reload")
             #expect(reloaded.code == 0 && reloaded.text.contains("apps.docker.format (after a restart)"), "\(reloaded)")
+            #expect(bench.agentLog.contains("changes need a restart") && bench.agentLog.contains("apps.docker.format,"))
             try log("after")
             try bench.waitUntilDelivered(4)
             let arrived = try contents(of: bench.events)

@@ -162,7 +162,10 @@ package struct ControlClient: Sendable {
     func connectionFailure(_ number: Int32) -> ControlError {
         switch number {
         case ENOENT, ECONNREFUSED:
-            ControlError(.unreachable, "no agent answers at \(socket): is it running? (systemctl status spoolship)")
+            ControlError(
+                .unreachable,
+                "no agent answers at \(socket): is it running? Has control.socket changed since its start (--socket FILE)?"
+            )
         case EACCES, EPERM:
             ControlError(
                 .notPermitted, "you may not use \(socket): become root or a member of its group (ls -l \(socket))")
