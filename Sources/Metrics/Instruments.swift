@@ -16,6 +16,9 @@ package final class CounterSet: MetricCollector {
         }
     }
 
+    /// Forgets series by their labels.
+    package func keep(where isKept: ([String]) -> Bool) { counts.withLock { $0 = $0.filter { isKept($0.key) } } }
+
     package subscript(labels: String...) -> Int { counts.withLock { $0[labels] ?? 0 } }
 
     package func collect(into exposition: inout Exposition) {
@@ -50,6 +53,9 @@ package final class HistogramSet: MetricCollector {
     package func observe(_ labels: [String] = [], _ duration: Duration) {
         observe(labels, duration / .seconds(1))
     }
+
+    /// Forgets series by their labels.
+    package func keep(where isKept: ([String]) -> Bool) { series.withLock { $0 = $0.filter { isKept($0.key) } } }
 
     package func collect(into exposition: inout Exposition) {
         let series = series.withLock { $0 }

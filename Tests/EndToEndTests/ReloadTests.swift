@@ -112,6 +112,41 @@ extension EndToEnd {
             }
         }
 
+        @Test("a destination's series end when it is removed and nothing of it is left; its ledger may go on")
+        func removedDestination() throws {
+            bench.settings["destination2.name"] = "\"two\""
+            bench.settings["destination2.type"] = "\"file\""
+            bench.settings["destination2.path"] = "\"\(bench.path)/two.ndjson\""
+            let second = bench.settings.filter { $0.key.hasPrefix("destination2.") }
+            try bench.startAgent()
+            try bench.append("{\"name\":\"a\"}\n", to: "app.jsonl")
+            func series() throws -> [Substring] {
+                let page = try fetch("http://127.0.0.1:\(bench.statsPort)/metrics").body
+                return page.split(separator: "\n").filter { $0.contains("\"two\"") }
+            }
+            let acknowledged = #"spoolship_deliveries_acknowledged_total{destination="two",priority="normal"} 1"#
+            try wait(.seconds(30), "the event: \(bench.agentLog)") { try series().contains { $0 == acknowledged } }
+            for key in second.keys { bench.settings[key] = nil }
+            try bench.configure()
+            #expect(try bench.command("reload").code == 0)
+            #expect(try series() == [])
+            // Of one that gets no event, all that waits is still to be seen, and what becomes of it.
+            bench.settings.merge(second) { $1 }
+            try bench.configure()
+            #expect(try bench.command("reload").code == 0)
+            #expect(try series().contains { $0 == acknowledged })
+            #expect(try bench.command("pause", "--destination", "two").code == 0)
+            try bench.append("{\"name\":\"b\"}\n", to: "app.jsonl")
+            let queued = #"spoolship_deliveries_queued{destination="two",priority="normal"} "#
+            try wait(.seconds(30), "the second event") { try series().contains { $0 == queued + "1" } }
+            for key in second.keys { bench.settings[key] = nil }
+            try bench.configure()
+            #expect(try bench.command("reload").code == 0)
+            #expect(try series().contains { $0 == queued + "1" })
+            #expect(try bench.command("queue", "purge", "--destination", "two", "--yes").code == 0)
+            #expect(try series().contains { $0 == queued + "0" })
+        }
+
         @Test("a container's wish does not refuse a person's configuration; a mistake does not outlive its correction")
         func others() throws {
             try bench.stopReceiver()

@@ -33,9 +33,14 @@ struct AgentCollector: MetricCollector {
     private func collectQueue(into exposition: inout Exposition) {
         let state = parts.queue.snapshot
         var balances = state.intake.balances
+        let leftovers = agent.sending.leftovers.withLock {
+            $0.formUnion(state.lanes.filter { !$0.isConfigured && state.waits($0) }.map(\.destination))
+            return $0
+        }
         for lane in state.lanes {
-            let labels = [lane.destination.text, lane.priority.name]
             balances = balances && lane.ledger.balances
+            guard lane.isConfigured || leftovers.contains(lane.destination) else { continue }
+            let labels = [lane.destination.text, lane.priority.name]
             for (family, figure) in zip(MetricFamily.table.deliveries, Ledger.figures) {
                 exposition.set(family, labels, to: lane.ledger[keyPath: figure.path])
             }
@@ -181,6 +186,7 @@ struct AgentCollector: MetricCollector {
         }
         for reason in ["no_destination", "disabled", "purged", "moved"] { exposition.set(\.discards, [reason], to: 0) }
         exposition.set(\.destinations, to: settings.destinations.count)
+        agent.sending.keep(settings.destinations.map(\.name))
         for (name, _) in parts.queue.snapshot.orphans {
             exposition.set(\.destinationState, [name.text], of: DestinationStateName.self) { $0 == .orphaned ? 1 : 0 }
         }

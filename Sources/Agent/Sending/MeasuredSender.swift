@@ -12,6 +12,8 @@ final class SendingFigures: MetricCollector {
     fileprivate let leftOut = CounterSet(\.valuesLeftOut)
     fileprivate let repeats = CounterSet(\.unexpectedRepeats)
     let templates = CounterSet(\.templateFallbacks)
+    /// Destinations that are not configured, and of which something waited: their last changes must be seen.
+    let leftovers = Mutex<Set<DestinationName>>([])
     private let certificates = Mutex<[DestinationName: OutputCertificates]>([:])
 
     func setCertificates(_ known: [DestinationName: OutputCertificates]) {
@@ -28,6 +30,12 @@ final class SendingFigures: MetricCollector {
         repeats.add([name.text], measures.repeats.values.reduce(0) { $0 + $1.count })
         // A destination that a reload has removed must not come back by its last attempt.
         certificates.withLock { if $0[name] != nil { $0[name] = measures.certificates } }
+    }
+
+    /// Ends the series of destinations that are not configured any more, whatever their last attempts have counted.
+    func keep(_ destinations: [String]) {
+        durations.keep { destinations.contains($0[0]) }
+        for set in [bytes, leftOut, repeats, templates] { set.keep { destinations.contains($0[0]) } }
     }
 
     func collect(into exposition: inout Exposition) {
