@@ -140,6 +140,8 @@ struct Inquiry {
                 guard let proof = content.marks.last(where: { $0.offset <= end.offset }), sight.holds(proof) else {
                     continue
                 }
+                // It may have been truncated since it was last looked at.
+                if let carrier = content.carrier, !readToTheEnd.contains(carrier) { return .end(of: carrier) }
                 // A file that was renamed or deleted has no copies: one that has its beginning only is another program's start.
                 (place, proven) = (content.isCutOff ? end : proof, proof.offset)
             } else {

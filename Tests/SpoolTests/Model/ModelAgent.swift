@@ -272,14 +272,17 @@ final class ModelAgent {
     // MARK: What goes
 
     func checkAll() {
-        for file in Array(streams.files.values) { check(file) }
+        for file in inOrder { check(file) }
         streams.cutOffs.giveUpOld(now, isHeldBack: false, suspected: streams.suspected)
         tellCutOffs()
     }
 
+    /// A seed draws the same of them each time.
+    private var inOrder: [AppendFile] { streams.files.values.sorted { $0.trace.inode < $1.trace.inode } }
+
     /// Looks at some files.
     func checkSome() {
-        for file in Array(streams.files.values) where random.next() % 3 == 0 { check(file) }
+        for file in inOrder where random.next() % 3 == 0 { check(file) }
         if random.next() % 4 == 0 {
             streams.cutOffs.giveUpOld(now, isHeldBack: commits.count > 1, suspected: streams.suspected)
         }
@@ -310,6 +313,9 @@ final class ModelAgent {
     }
 
     func tellCutOffs() {
-        for cut in streams.cutOffs.takeGivenUp() { queue.givenUp += cut.end - cut.begin }
+        for cut in streams.cutOffs.takeGivenUp() {
+            queue.givenUp += cut.end - cut.begin
+            tell?("gave up \(cut.path.text) from \(cut.begin) to \(cut.end)")
+        }
     }
 }

@@ -40,8 +40,9 @@ final class ModelWorld {
     private var writers: [Writer] = []
     private(set) var agent: ModelAgent
     private let isPolled: Bool
-    /// Whether a copy paused for longer than it is waited for: then it is another file, and what was cut off counts as given up.
-    private var isPausing = false
+    /// Whether what was cut off may count as given up although it comes: a copy paused for longer than it is waited for, and so is another
+    /// file; or what was cut off unread was put back, and nobody knows that it is the same.
+    private var mayCount = false
     private var lineCount = 0
     private(set) var steps = 0
     /// What the last steps were.
@@ -103,8 +104,9 @@ final class ModelWorld {
         guard !writers.contains(where: { $0.isUniform && agent.isCut($0.path) }) else { return }
         if chance(2) == 0 || writers.contains(where: \.isUniform) {
             note("stop")
+            // All that it knows is durable then.
+            while !agent.commits.isEmpty { try agent.endCommit() }
             agent.beginCommit()
-            try agent.endCommit()
             try agent.endCommit()
         } else {
             note("kill")
@@ -199,7 +201,7 @@ final class ModelWorld {
             copy.writers -= 1
             let isInTime = world.time.bootTime < writer.due
             if isInTime { world.disk.forbid(writer.allowed) }
-            world.isPausing = world.isPausing || !isInTime
+            world.mayCount = world.mayCount || !isInTime
             defer { if !isInTime { _ = world.disk.allow(copy.lines(), from: .init(nanoseconds: 0)) } }
             guard let source = world.disk.names[from], source.bytes.count >= copy.bytes.count else { return }
             world.note("end the copy of \(from) to \(to)")
@@ -316,6 +318,7 @@ final class ModelWorld {
                     guard let file = world.disk.names[writer.path], let since, file.bytes.count >= end else { return }
                     guard world.chance(2) == 0, file.bytes.count == end else { return }
                     world.note("put back")
+                    world.mayCount = true
                     if !isCut, mark > 0, world.time.bootTime - since < .seconds(1), let cut = file.cut {
                         world.disk.forbid(cut)
                     }
@@ -349,7 +352,7 @@ final class ModelWorld {
         }
         guard missing.isEmpty else { throw Failure(description: "lost: \(missing.prefix(5)) of \(lineCount) lines") }
         let givenUp = agent.queue.givenUp
-        guard givenUp <= disk.tornBytes || isPausing || disk.destroyed.contains(where: { agent.queue.lines[$0] == nil })
+        guard givenUp <= disk.tornBytes || mayCount || disk.destroyed.contains(where: { agent.queue.lines[$0] == nil })
         else {
             throw Failure(description: "\(givenUp) bytes were given up, and no line was lost")
         }
