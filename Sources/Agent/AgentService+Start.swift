@@ -39,7 +39,7 @@ extension AgentService {
         let rules = IntakeRules(containers, functions: functions.runner, figures: intakes.spool)
         let keeper = makeKeeper(queue, driver, functions, rules)
         let tap = EventTap()
-        try takeSpool()
+        let isNew = try takeSpool(queue)
         let reader = try makeReaders(queue, restored, &intakes, tap, rules)
         let parts = Parts(
             queue: queue, driver: driver, reader: reader, intakes: intakes,
@@ -49,7 +49,8 @@ extension AgentService {
             unread: UnreadGuard(on: loop, queue: queue, time: time, log: log) { reader.figures.unreadBytes.value },
             network: makeNetworkMonitor(driver, keeper),
             notice: WritersNotice(
-                in: settings.spool.directory, isCollecting: isCollecting, lock: spoolLock, on: readerLoop, log: log),
+                in: settings.spool.directory, isCollecting: isCollecting, lock: spoolLock, isNew: isNew,
+                on: readerLoop, log: log),
             backfill: Backfill(
                 on: readerLoop, store: queue, memory: restored.memory, rules: rules, figures: intakes.backfill,
                 time: time, log: log
@@ -186,17 +187,24 @@ extension AgentService {
 
     // MARK: Reading
 
-    private func takeSpool() throws(AgentError) {
+    /// Takes the spool for this agent. True: it is new to an agent that has read before; its file system may not be mounted.
+    private func takeSpool(_ queue: QueueStore) throws(AgentError) -> Bool {
         // An agent with a task leaves the spool alone.
-        guard task == nil else { return }
+        guard task == nil else { return false }
         if let mistake = settings.readingMistake {
             throw AgentError(.configuration, "\(mistake.setting) \(mistake.message)")
         }
         let directory = settings.spool.directory
+        let isKept = settings.spool.afterRead == .keep
+        if !isKept, queue.snapshot.intake.read > 0, FileStatus("\(directory)/.spoolship") == nil {
+            log.warning("the spool has no .spoolship: is its file system mounted?", ["directory": directory])
+            return true
+        }
         spoolLock = try relaying(try SpoolLock.take(directory)) { (error: SpoolError) in
             AgentError(.inUse, error.message)
         }
         if spoolLock == nil { log.warning("spool not locked against a second agent", ["directory": directory]) }
+        return false
     }
 
     /// Makes what reads the spool, files that are elsewhere, and journals, each with its intake.

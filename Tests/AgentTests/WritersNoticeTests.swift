@@ -81,6 +81,26 @@ struct WritersNoticeTests {
         }
     }
 
+    @Test("a spool that may not be mounted is an obstacle; nothing is made in it before something was read")
+    func foreign() async throws {
+        let spool = try TemporaryDirectory()
+        let own = "\(spool.path)/.spoolship"
+        try await withLoop { loop in
+            let notice = WritersNotice(
+                in: spool.path, isCollecting: true, isNew: true, on: loop, log: Log(KeptLog()))
+            notice.queueAccepts(.critical)
+            await settle(loop)
+            #expect(notice.checkLock()?.contains("is its file system mounted?") == true)
+            await settle(loop)
+            #expect(access(own, F_OK) != 0)
+            #expect(notice.checkLock(hasBeenRead: true) == nil)
+            await settle(loop)
+            #expect(SpoolState.read(in: spool.path).accepting == .critical)
+            #expect(throws: SpoolError.self) { try SpoolLock.take(spool.path) }
+            #expect(notice.checkLock() == nil)
+        }
+    }
+
     @Test("a spool that cannot be written is said once, not at each change")
     func aFailureIsSaidOnce() async throws {
         let log = KeptLog()

@@ -60,6 +60,36 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
+        @Test("a spool that may not be mounted keeps an agent that has read before from being ready, until it is read")
+        func newSpool() throws {
+            let bench = try Workbench()
+            try bench.startReceiver()
+            try bench.startAgent()
+            try bench.append(keyed(0..<10), to: "app.jsonl")
+            try bench.waitUntilDelivered(10)
+            #expect(try bench.stopAgent() == 0)
+            let other = "\(bench.path)/other"
+            try #require(mkdir(other, 0o755) == 0)
+            bench.settings["spool.directory"] = "\"\(other)\""
+            for _ in 0..<2 {
+                try bench.startAgent()
+                let status = try bench.command("status").text
+                #expect(status.contains(".spoolship is missing in it: is its file system mounted?"), "\(status)")
+                #expect(try fetch("http://127.0.0.1:\(bench.statsPort)/readyz").status == 503)
+                #expect(try bench.figures().value(#"spoolship_obstacles{of="agent"}"#) == 1)
+                #expect(bench.agentLog.contains("the spool has no .spoolship"))
+                #expect(access("\(other)/.spoolship", F_OK) != 0)
+                bench.killAgent()
+            }
+            try bench.startAgent()
+            try write(keyed(10..<20), to: "\(other)/app.jsonl")
+            try bench.waitUntilDelivered(20)
+            try wait(.seconds(30), "the agent to be ready") {
+                try fetch("http://127.0.0.1:\(bench.statsPort)/readyz").status == 200
+                    && access("\(other)/.spoolship/lock", F_OK) == 0
+            }
+        }
+
         @Test("without a destination the spool is not read; a reload that brings one delivers what waited")
         func noDestination() throws {
             let bench = try Workbench()

@@ -17,6 +17,7 @@ final class WritersNotice: MetricCollector, Sendable {
         var failures = 0
         var hasFailed = false
         var lock: SpoolLock?
+        var isNew: Bool
     }
 
     private let spool: String
@@ -25,11 +26,13 @@ final class WritersNotice: MetricCollector, Sendable {
     private let state: Mutex<State>
 
     /// Has told nothing yet. `lock` is the one taken at the start, where it could be; `loop` is the reader's.
-    init(in spool: String, isCollecting: Bool, lock: SpoolLock? = nil, on loop: EventLoop, log: Log) {
+    init(
+        in spool: String, isCollecting: Bool, lock: SpoolLock? = nil, isNew: Bool = false, on loop: EventLoop, log: Log
+    ) {
         self.spool = spool
         self.loop = loop
         self.log = log
-        state = Mutex(State(isCollecting: isCollecting, lock: lock))
+        state = Mutex(State(isCollecting: isCollecting, lock: lock, isNew: isNew))
     }
 
     func queueAccepts(_ accepting: QueueSnapshot.Accepting) {
@@ -51,21 +54,27 @@ final class WritersNotice: MetricCollector, Sendable {
         if hasChanged { loop.post { self.publish() } }
     }
 
-    /// Asked how the spool is, makes a removed `.spoolship` again, with its lock; gives what is wrong until it is made.
-    func checkLock() -> String? {
-        guard let lock = state.withLock({ $0.lock }), !lock.isInPlace(in: spool) else { return nil }
-        loop.post {
-            guard let new = try? SpoolLock.take(self.spool) else { return }
-            self.state.withLock { $0.lock = new }
-            self.log.warning(".spoolship was removed from the spool: it is made again", ["directory": self.spool])
-            self.publish()
-        }
-        return ".spoolship was removed from it; if this does not pass, it cannot be made again, or another agent has it"
+    /// Asked how the spool is, makes a removed `.spoolship` again, with its lock; gives what is wrong until it is made. In a
+    /// spool that is new, which may not be mounted, it is made once something `hasBeenRead` there, or somebody has made it.
+    func checkLock(hasBeenRead: Bool = false) -> String? {
+        let (lock, isNew) = state.withLock { ($0.lock, $0.isNew) }
+        guard isNew || lock.map({ !$0.isInPlace(in: spool) }) ?? false else { return nil }
+        if !isNew || hasBeenRead || FileStatus("\(spool)/.spoolship") != nil { loop.post { self.lockAgain() } }
+        if isNew, hasBeenRead { return nil }
+        return ".spoolship is missing in it: is its file system mounted? If it is new, `install -d -o spoolship"
+            + " \(spool)/.spoolship`; if this does not pass, another agent has it"
+    }
+
+    private func lockAgain() {
+        guard let new = try? SpoolLock.take(spool) else { return }
+        state.withLock { ($0.lock, $0.isNew) = (new, false) }
+        log.warning(".spoolship was missing in the spool: it is made again", ["directory": spool])
+        publish()
     }
 
     /// Writes the newest state; what failed is tried again at the next change.
     private func publish() {
-        guard let wanted = state.withLock({ $0.told }) else { return }
+        guard let wanted = state.withLock({ $0.isNew ? nil : $0.told }) else { return }
         do throws(SpoolError) {
             try wanted.publish(in: spool)
             state.withLock { $0.hasFailed = false }

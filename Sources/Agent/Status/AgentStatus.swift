@@ -159,7 +159,8 @@ struct AgentStatus: Sendable {
             let room = FileSystemRoom(root.path)
             let isFull = room?.freeBytes == 0 || room?.freeInodes == 0
             let full = isFull ? "its disk is full (df, df -i \(root.path)): apps cannot write" : nil
-            return [full, parts.notice.checkLock()].compactMap { $0.map { "the spool: \($0)" } }
+            return [full, parts.notice.checkLock(hasBeenRead: parts.reader.spool.figures.bytesRead.value > 0)]
+                .compactMap { $0.map { "the spool: \($0)" } }
         }
         return [
             "the spool: \(root.path) is not the directory that is read; was it removed, moved, replaced or mounted over? "
