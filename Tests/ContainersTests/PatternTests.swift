@@ -32,6 +32,13 @@ struct PatternTests {
         ("credit_card", "4111 1111 1111 1112 and 1795168800000", "4111 1111 1111 1112 and 1795168800000"),
         // A date or another number before it hides none either.
         ("credit_card", "20261125 4111 1111 1111 1111 1", "20261125 [redacted]"),
+        ("credit_card", "4111.1111.1111.1111 3782/822463/10005", "[redacted] [redacted]"),
+        ("credit_card", "order_12_4111_1111_1111_1111_123.pdf", "order_12_[redacted].pdf"),
+        ("credit_card", "5.4111111111111111/12/29", "5.[redacted]/12/29"),
+        ("credit_card", "番号４１１１１１１１１１１１１１１１。４１１１-1111 １１１１ １１１１", "番号[redacted]。[redacted]"),
+        // Other numbers with such signs, though the check digit is right.
+        ("credit_card", "2026.11.26-18.49.48 took 4.111111111111111 s", "2026.11.26-18.49.48 took 4.111111111111111 s"),
+        ("credit_card", "/log/2026/11/26/18/0003.gz 20261126_184906", "/log/2026/11/26/18/0003.gz 20261126_184906"),
         ("credit_card", "4111\u{A0}1111\u{A0}1111\u{A0}1111 4111\t1111‐1111–1111", "[redacted] [redacted]"),
         ("bearer_token", "Bearer%20abc, bearer+def, Bearer:  ghi", "[redacted], [redacted], [redacted]"),
         ("bearer_token", "Authorization: BeArEr abc.def-1", "Authorization: [redacted]"),

@@ -18,7 +18,7 @@ final class TextPattern: Sendable {
             // All that may belong to it: each byte of a text is looked at once.
             case .ipv6: "[0-9A-Fa-f.]*:[0-9A-Fa-f:.]+"
             case .jwt: #"eyJ[A-Za-z0-9_\-]+\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?"#
-            case .creditCard: #"\d(?:[ \-\t\x{A0}\x{202F}\x{2010}-\x{2013}]*\d){12,}"#
+            case .creditCard: #"[\d０-９](?:[ \-\t./_\x{A0}\x{202F}\x{2010}-\x{2013}]*[\d０-９]){12,}"#
             case .bearerToken: #"(?i)bearer(?:[\s+:]|%20)+[A-Za-z0-9._~+/=\-]+"#
             }
         }
@@ -31,7 +31,7 @@ final class TextPattern: Sendable {
             case .ipv4: ([], digits + ".", 7)
             case .ipv6: (["::"], digits + "abcdefABCDEF:", 15)
             case .jwt: (["eyJ"], "", 0)
-            case .creditCard: ([], digits + " -\t\u{A0}\u{202F}\u{2010}\u{2011}\u{2012}\u{2013}", 13)
+            case .creditCard: ([], digits + "０１２３４５６７８９ -\t./_\u{A0}\u{202F}\u{2010}\u{2011}\u{2012}\u{2013}", 13)
             case .bearerToken: ([], "bearBEAR", 6)
             }
         }
@@ -132,16 +132,26 @@ final class TextPattern: Sendable {
     /// number may be before it.
     /// Source: ISO/IEC 7812-1, annex B (Luhn).
     private static func cards(in text: ArraySlice<UInt8>) -> [Range<Int>] {
+        var text = text
+        // Of a full-width digit the first byte becomes the digit: EF BC 90 to 99.
+        for place in text.indices.dropLast(2) where text[place] == 0xEF && text[place + 1] == 0xBC {
+            text[place] = text[place + 2] - 0x60
+        }
         let groups = text.split { !(0x30...0x39).contains($0) }
         var found: [Range<Int>] = []
         for (first, group) in groups.enumerated() {
             guard (0x32...0x36).contains(group[group.startIndex]) else { continue }
             var (digits, end, isOne): ([UInt8], Int, Bool) = ([], group.startIndex, false)
+            var last = group
             for other in groups[first...] {
                 digits += other
-                guard digits.count <= 19 else { break }
+                // What such signs part is mostly a date, a path or a fraction: they join only groups as cards have them.
+                let gap = text[min(last.endIndex, other.startIndex)..<other.startIndex]
+                let joins = !gap.contains { "./_".utf8.contains($0) } || [last, other].allSatisfy { 3...6 ~= $0.count }
+                guard digits.count <= 19, joins else { break }
+                last = other
                 // Behind it is often its security code.
-                end = other.endIndex
+                end = text[other.endIndex...].firstIndex { $0 & 0xC0 != 0x80 } ?? text.endIndex
                 isOne = isOne || digits.count >= 13 && hasCheckDigit(digits)
             }
             guard isOne else { continue }
