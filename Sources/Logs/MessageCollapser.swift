@@ -2,7 +2,7 @@ internal import EventLoops
 
 /// Keeps a fault that repeats from filling the log: writes its beginning, then counts.
 ///
-/// A pure value. Messages with the same level and text are a kind. A message that equals its kind's last one is counted
+/// A pure value. Messages with the same level and text, of the same apps, are a kind. A message that equals its kind's last one is counted
 /// instead of written; so is, of errors, warnings and changes of state, everything beyond `burst` in one `window`. When
 /// the window ends, the last message that was not written is, with `repeated=N` if it stands for more than itself:
 /// nothing disappears without a number.
@@ -10,6 +10,8 @@ struct MessageCollapser: Sendable {
     private struct Kind: Hashable {
         let level: LogLevel
         let text: String
+        /// One of sixteen parts of all apps: the flood of one hides what is said of few others, however many there are.
+        let apps: Int?
     }
 
     private struct Window {
@@ -37,7 +39,8 @@ struct MessageCollapser: Sendable {
     /// Takes a message and returns what is to be written now, in order.
     mutating func take(_ message: LogMessage, at now: BootInstant) -> [LogMessage] {
         var output = due(at: now)
-        let kind = Kind(level: message.level, text: message.text)
+        let app = message.fields.first { $0.key == "app" }
+        let kind = Kind(level: message.level, text: message.text, apps: app.map { $0.value.hashValue & 15 })
         if var window = windows[kind], window.end > now {
             let limited = message.level <= .info && window.written >= MessageCollapser.burst
             if limited || window.lastWritten == message {

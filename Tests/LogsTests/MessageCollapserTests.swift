@@ -38,6 +38,20 @@ struct MessageCollapserTests {
         #expect(debug.flatMap { collapser.take($0, at: start) } == debug)
     }
 
+    @Test("one app's flood hides nothing that is said of another; many apps are not many kinds")
+    func apps() {
+        func message(_ app: String, _ number: Int) -> LogMessage {
+            LogMessage(level: .warning, text: "line quarantined", fields: [("app", app), ("n", "\(number)")])
+        }
+        var collapser = MessageCollapser()
+        for number in 0..<100 { _ = collapser.take(message("noisy", number), at: start) }
+        // One in sixteen is in the same part.
+        let heard = (0..<64).count { !collapser.take(message("quiet\($0)", 0), at: start).isEmpty }
+        #expect(heard > 32)
+        let written = (0..<10_000).flatMap { collapser.take(message("app\($0)", 0), at: start) }
+        #expect(written.count <= 16 * MessageCollapser.burst)
+    }
+
     @Test("kinds do not collapse each other, and their number is bounded without losing a count")
     func nothingIsLost() {
         for seed in UInt64(1)...50 {
