@@ -195,6 +195,7 @@ struct SuspectTests {
     /// What a receiver has, that takes each batch once by its id.
     private final class OnceReceiver {
         var ids: [Int: Set<BatchID>] = [:]
+        var failed: Set<BatchID> = []
 
         func take(_ sent: World.Sent) {
             for event in sent.events { ids[event, default: []].insert(sent.batch) }
@@ -220,8 +221,12 @@ struct SuspectTests {
             case 0, 1: if !isBad { receiver.take(sent) }
             case 2, 3: break
             // A receiver in trouble answers this to anything, what it has included.
-            case 4, 5: return (latency, Manner.failing.outcome)
-            case 6: return (latency, .retry(.unavailable))
+            case 4...5 where seed % 2 == 0: return (latency, Manner.failing.outcome)
+            // Another stores what it answers this to, once: only what fails twice is parted.
+            case 4...5 where receiver.failed.insert(sent.batch).inserted:
+                if !isBad { receiver.take(sent) }
+                return (latency, Manner.failing.outcome)
+            case 6 where seed % 2 == 0: return (latency, .retry(.unavailable))
             default:
                 if isBad { return (latency, Manner.forbidden.outcome) }
                 receiver.take(sent)

@@ -19,7 +19,9 @@ struct TrackedBatch: Sendable {
     /// How many batches the destination had acknowledged when this one was first attempted; nil before.
     var acknowledgedBefore: Int?
     /// When it last failed; nil before.
-    var failedAt: BootInstant?
+    private(set) var failedAt: BootInstant?
+    /// When it, or the batch that it is a piece of, last failed otherwise than by a refusal: it may be stored all the same. Twice is enough.
+    private(set) var erredAt: BootInstant?
     /// It failed again with nothing taken in between: it waits for the destination, and no longer once that acknowledges.
     var waitsForDestination = false
     var attemptedAt: BootInstant?
@@ -57,6 +59,14 @@ struct TrackedBatch: Sendable {
     /// Whether it may be split or parted: what may have been taken would be stored again under other ids. An answer that refuses the request
     /// shows that it was not taken before either; a receiver that is in trouble may say so of what it has.
     func maySplit(after failure: Failure?) -> Bool { !mayBeTaken || failure?.isRefusal == true }
+
+    mutating func note(_ failure: Failure, at now: BootInstant) {
+        failedAt = now
+        if !failure.isRefusal { erredAt = now }
+    }
+
+    /// When it failed before as it does now.
+    func failed(before failure: Failure) -> BootInstant? { failure.isRefusal ? failedAt ?? rejectedAt : erredAt }
 
     var isSetAside: Bool { aside != nil }
 

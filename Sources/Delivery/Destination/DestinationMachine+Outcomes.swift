@@ -191,7 +191,7 @@ extension DestinationMachine {
         guard isAlone, !batch.isSetAside else { return giveBack(batch, number) }
         batch.failures += 1
         batch.waitsForDestination = batch.failedAt.map { !hasTaken(since: $0) } ?? false
-        batch.failedAt = now.boot
+        batch.note(failure, at: now.boot)
         if let wait = options.retry.wait(afterFailures: batch.failures, using: &random) {
             batch.notBefore = now.boot + wait
             counters.retries += 1
@@ -254,7 +254,7 @@ extension DestinationMachine {
     private mutating func becomeHeld(_ failure: Failure, by batch: inout TrackedBatch, isProbe: Bool, at now: Moment) {
         let wait = probeWait()
         batch.holds += 1
-        batch.failedAt = now.boot
+        batch.note(failure, at: now.boot)
         // Once more after the others went through: it may be this batch alone, and it must not hold them up again.
         batch.notBefore = batch.holds > 1 ? now.boot + wait : now.boot
         let before = hold

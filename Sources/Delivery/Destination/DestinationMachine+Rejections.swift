@@ -114,6 +114,7 @@ extension DestinationMachine {
             piece.app = mine.count == 1 && mine != [""] ? mine.first : nil
             piece.aside = aside
             piece.rejectedAt = now.boot
+            if aside == .fails { piece.note(failure, at: now.boot) }
             if isSampled, number == numbers.last { setAside(&piece, events: events - 1, failure, at: now) }
             return piece
         }

@@ -104,7 +104,8 @@ extension DestinationMachine {
             !failure.saysOverload
         else { return false }
         let before = app.flatMap { suspects[$0] }.flatMap { $0.isAlone ? $0.since : nil }
-        let isCause = [before, batch.failedAt ?? batch.rejectedAt].contains { $0.map(hasTaken) ?? false }
+        let failedBefore = batch.failed(before: failure).map(hasTaken) ?? false
+        let isCause = failedBefore || before.map(hasTaken) ?? false
         // Names may be many, memory is not.
         if suspects.count >= 1000 { suspects = [:] }
         for name in app.map({ [$0] }) ?? (failure.leavesOpen ? Set(answer.apps).sorted() : []) where name != "" {
@@ -115,8 +116,11 @@ extension DestinationMachine {
         }
         guard hold == nil, breaker == nil, isCause || batch.aside == .fails else { return false }
         var batch = batch
-        (batch.app, batch.failedAt) = (app, now.boot)
-        if isCause, batch.header.events > 1, batch.maySplit(after: failure), app == nil || !rejections.isHopeless(app) {
+        batch.app = app
+        batch.note(failure, at: now.boot)
+        if failedBefore || isCause && failure.isRefusal, batch.header.events > 1, batch.maySplit(after: failure),
+            app == nil || !rejections.isHopeless(app)
+        {
             let pieces = halves(of: answer.apps, batch.header.events)
             split(batch, answer, failure, into: pieces, aside: app == nil ? batch.aside : .fails)
         } else if !batch.isSetAside, isFull(of: .fails) {
