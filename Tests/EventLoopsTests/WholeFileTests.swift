@@ -1,5 +1,6 @@
 import EventLoops
 import Foundation
+import Glibc
 import Testing
 
 @Suite("Files replaced as a whole")
@@ -43,5 +44,16 @@ struct WholeFileTests {
         #expect(throws: SystemError.self) {
             try WholeFile.replace("\(directory)/none/file", with: [1], mode: 0o600)
         }
+    }
+
+    @Test("a directory of a read-only file system takes no file, whatever its mode says; another is left as it was")
+    func readOnly() throws {
+        let directory = try makeDirectory()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        #expect(!WholeFile.isReadOnly(directory) && !WholeFile.isReadOnly("\(directory)/none"))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty)
+        try #require(mount("tmpfs", directory, "tmpfs", UInt(MS_RDONLY), nil) == 0)
+        defer { umount(directory) }
+        #expect(WholeFile.isReadOnly(directory))
     }
 }

@@ -32,6 +32,16 @@ public enum WholeFile {
         guard fsync(directory.raw) == 0 else { throw SystemError("fsync") }
     }
 
+    /// Whether no file can be made in a directory because its file system is read-only. After an error ext4 says of itself that it may be
+    /// written, and refuses all the same (`emergency_ro`). Leaves no name behind.
+    package static func isReadOnly(_ directory: String) -> Bool {
+        // O_TMPFILE, which Swift does not import.
+        let file = open(directory, 0o20_000_000 | O_DIRECTORY | O_WRONLY | O_CLOEXEC, 0o600)
+        guard file >= 0 else { return errno == EROFS }
+        close(file)
+        return false
+    }
+
     /// Makes a file that its owner alone may read (0600), durably. There must be none of that name.
     package static func create(_ path: String, with bytes: [UInt8]) throws(SystemError) {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW

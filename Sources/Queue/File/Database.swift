@@ -164,11 +164,12 @@ final class Database {
     }
 
     private func systemError(_ code: Int32, _ system: Int32, _ cause: String) -> QueueError {
-        switch system {
+        let directory = String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)])
+        return switch system {
         case ENOSPC, EDQUOT:
             QueueError(.diskFull, "no room for \(path); free some space on its file system")
-        case EROFS:
-            QueueError(.readOnly, "\(path) is on a read-only file system; remount it writable")
+        case _ where system == EROFS || code == SQLITE_READONLY && WholeFile.isReadOnly(directory):
+            QueueError(.readOnly, "\(path) is on a read-only file system; remount it writable, if need be after fsck")
         case EACCES, EPERM:
             QueueError(.noPermission, "\(path) may not be opened; run this as the agent's user or root")
         case _ where code == SQLITE_READONLY && access(path, W_OK) == 0:

@@ -31,6 +31,9 @@ final class StateDirectory {
         guard faccessat(opened.raw, ".", W_OK | X_OK, AT_EACCESS) == 0 || (errno != EACCES && errno != EROFS) else {
             throw StateDirectory.error("cannot write in \(path)", SystemError("faccessat"))
         }
+        guard !WholeFile.isReadOnly(path) else {
+            throw StateDirectory.error("cannot write in \(path)", SystemError("open", number: EROFS))
+        }
         guard flock(opened.raw, LOCK_EX | LOCK_NB) == 0 else {
             let error = SystemError("flock")
             guard error.number == EWOULDBLOCK else { throw StateDirectory.error("cannot lock \(path)", error) }
@@ -78,7 +81,7 @@ final class StateDirectory {
         case EROFS:
             QueueError(
                 .readOnly,
-                "\(what) (\(error)); remount the file system writable, or, where spoolship.service starts the agent, let it"
+                "\(what) (\(error)); remount the file system writable, if need be after fsck, or, where spoolship.service starts the agent, let it"
                     + " write there: ReadWritePaths= in a drop-in (systemctl edit spoolship)")
         case ENOSPC, EDQUOT: QueueError(.diskFull, "\(what) (\(error)); free some space")
         default: QueueError(.io, "\(what) (\(error))")

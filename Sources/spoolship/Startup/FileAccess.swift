@@ -15,9 +15,14 @@ struct FileAccess: Sendable {
     /// Why the user may not, be it for a closed door on the way; nil when the user may, or there is no such file. `purpose` is as
     /// the kernel takes it: `R_OK | X_OK`.
     func refusal(_ path: String, _ purpose: Int32) -> String? {
-        guard faccessat(AT_FDCWD, path, purpose, AT_EACCESS) != 0, errno != ENOENT else { return nil }
+        let readOnly = "is on a file system that is mounted read-only"
+        guard faccessat(AT_FDCWD, path, purpose, AT_EACCESS) != 0 else {
+            return purpose & W_OK != 0 && WholeFile.isReadOnly(path)
+                ? "\(readOnly), or has had an error: unmount it, check it (fsck), and mount it again" : nil
+        }
         let number = errno
-        if number == EROFS { return "is on a file system that is mounted read-only" }
+        if number == ENOENT { return nil }
+        if number == EROFS { return readOnly }
         if let door = closedDoor(on: path) { return "is in \(door), which user \(user) may not search" }
         let what = "cannot be \(FileAccess.words(purpose)) by user \(user)"
         guard number == EACCES, let status = FileStatus(path) else { return "\(what): \(SystemError.message(number))" }
