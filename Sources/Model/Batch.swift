@@ -34,6 +34,8 @@ public struct BatchHeader: Sendable, Hashable {
     public let acceptedAt: Timestamp
     /// The least event time in it.
     public let firstEventTime: Timestamp
+    /// Whose each of its events is, in their order, the empty name where nobody knows; none while nobody has asked.
+    package var apps: [String] = []
 
     package init(
         id: BatchID, destination: DestinationName, priority: Priority, events: Int, bytes: Int,
@@ -74,7 +76,7 @@ public struct Batch: Sendable {
     }
 
     /// What is known of it without its events.
-    public let header: BatchHeader
+    public package(set) var header: BatchHeader
     /// Where its events are, in their order.
     public let parts: [Part]
     /// Whether it was perhaps attempted before, by this process or an earlier one, perhaps with other settings.

@@ -13,7 +13,7 @@ public protocol BatchStore: Sendable {
     /// Gives a lease back: the batch stays as it is, free for another attempt. Leases live in memory only.
     func release(_ id: BatchID) async
 
-    /// Whose the events of a leased batch are, in their order; the empty name where nobody knows. Asked when some were rejected.
+    /// Whose the events of a leased batch are, in their order; the empty name where nobody knows. None when it cannot be read.
     func apps(of batch: BatchID) async -> [String]
 
     /// Ends a batch: what happened to each of its events, in one transaction.

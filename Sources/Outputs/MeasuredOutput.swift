@@ -9,6 +9,12 @@ package protocol MeasuredOutput: BatchSender, LoopActor {
     /// When certificates expired when this was made; nil where there can be none.
     nonisolated var firstCertificates: OutputCertificates? { get }
 
+    /// What events fill in; nil where nothing is.
+    nonisolated var templates: EventTemplates? { get }
+
+    /// Whether the header of a batch has to say whose its events are.
+    nonisolated var asksWhose: Bool { get }
+
     /// Connects and authenticates as sending would, and sends no event.
     ///
     /// - Returns: what failed, in words that say what to do; nil when nothing did, and where there is nobody to connect to.
@@ -18,11 +24,16 @@ package protocol MeasuredOutput: BatchSender, LoopActor {
 extension MeasuredOutput {
     package nonisolated var firstCertificates: OutputCertificates? { nil }
 
+    package nonisolated var templates: EventTemplates? { nil }
+
+    package nonisolated var asksWhose: Bool { templates?.areOfEvents == true }
+
     package func probe() async -> Failure? { nil }
 
     /// One attempt, with what it took: one call to the output's actor.
     package func sendMeasured(_ batch: Batch) async -> (outcome: Outcome, measures: OutputMeasures) {
         let outcome = await send(batch)
+        if let templates { measures.templates = templates.takeCounts() }
         defer {
             (measures.sentBytes, measures.leftOutValues, measures.templates, measures.repeats) = (0, 0, .init(), [:])
         }

@@ -185,6 +185,41 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
+        @Test(
+            "{app} is whose file an event was read from, also after a kill, whatever its line says; {member:app} is what it says"
+        )
+        func whoseTopic() throws {
+            let brokers = try KafkaBrokers()
+            for topic in ["shop.web", "web.shop", "shop.shop", "web.web"] { try brokers.say("topic \(topic) 1") }
+            let bench = try bench(brokers)
+            bench.settings["destination.kafka.topic"] = "\"{app}.{member:app}\""
+            for name in ["shop", "web"] { try #require(mkdir("\(bench.spool)/\(name)", 0o755) == 0) }
+            try bench.startAgent()
+            #expect(try bench.command("pause").code == 0)
+            // Records, which keep their own `app`, and an event, which gets its directory's.
+            let (said, unsaid) = (#"{"app":"web","n":1}"#, #"{"n":2}"#)
+            try bench.append("\(said)\n\(unsaid)\n", to: "shop/a.jsonl")
+            let (record, event) = (#"{"app":"shop","n":3}"#, #"{"app":"shop","name":"e","n":4}"#)
+            try bench.append("\(record)\n\(event)\n", to: "web/a.jsonl")
+            try wait(.seconds(30), "all to be read; the agent's log:\n\(bench.agentLog)") {
+                try bench.figures().total("spoolship_events_read_total") == 4
+            }
+            bench.killAgent()
+            try bench.startAgent()
+            #expect(try bench.command("resume").code == 0)
+            try wait(.seconds(60), "all to arrive; the agent's log:\n\(bench.agentLog)") {
+                try brokers.records().count >= 4
+            }
+            var topics: [Int: String] = [:]
+            for record in try brokers.records().map({ try JSONValue(parsing: $0) }) {
+                let line = try JSONValue(parsing: Array(try #require(record["value"]?.string).utf8))
+                topics[try #require(line["n"]?.integer)] = record["topic"]?.string
+            }
+            #expect(topics == [1: "shop.web", 2: "shop.shop", 3: "web.shop", 4: "web.web"])
+            try bench.expectBalance()
+            #expect(try bench.stopAgent() == 0)
+        }
+
         @Test("a topic that is not there holds the destination, status says what to do, and nothing is lost")
         func unknownTopic() throws {
             let brokers = try KafkaBrokers()

@@ -15,9 +15,14 @@ struct TemplateTests {
         return try fill(templates, events)
     }
 
-    private func fill(_ templates: EventTemplates, _ events: [String]) throws -> [String] {
+    /// - Parameter apps: whose the events are; empty where nobody knows.
+    private func fill(
+        _ templates: EventTemplates, _ events: [String], of apps: [String] = []
+    ) throws -> [String] {
         let views = try EventView.all(Array(events.map { $0 + "\n" }.joined().utf8))
-        let filled = try templates.fill(for: header(events: events.count)) { views }
+        var header = header(events: events.count)
+        header.apps = apps
+        let filled = try templates.fill(for: header) { views }
         return events.indices.map { filled[$0].joined(separator: " ") }
     }
 
@@ -104,6 +109,56 @@ struct TemplateTests {
         // What was taken stays: a repeat finds its place again.
         #expect(try send("a", 120) == 100)
         #expect(try send("b", 10) == 10)
+    }
+
+    @Test("an app that names others in its events uses up its own values, not theirs")
+    func sharedBoundByHolder() throws {
+        let templates = EventTemplates(
+            [try Template("{member:app}", for: .topic)], TemplateScope(destination: "main", mostValues: 100))
+        func send(_ app: String, _ names: Int) throws -> Int {
+            let events = (0..<names).map { #"{"app":"\#(app)-\#($0)"}"# }
+            return try fill(templates, events, of: events.map { _ in app }).count { $0 != "other" }
+        }
+        #expect(try send("a", 300) == 100)
+        #expect(try send("b", 10) == 10)
+    }
+
+    @Test(
+        "{app} is whose an event is, whatever it says, and what it says where nobody knows; {member:app} is what it says"
+    )
+    func whose() throws {
+        let templates = EventTemplates([try Template("{app}.{member:app}", for: .topic)])
+        let events = [#"{"app":"web"}"#, #"{"app":"web"}"#, "{}", #"{"app":7}"#]
+        let found = try fill(templates, events, of: ["shop", "", "shop", "web"])
+        #expect(found == ["shop.web", "web.web", "shop.none", "web.7"])
+        #expect(templates.takeCounts() == EventTemplates.Counts(missing: 1, beyond: 0))
+        // Loki's label, which is there without a setting.
+        var header = header(events: 3)
+        header.apps = ["Web", "Web", ""]
+        let body = try LokiEncoder().encode(Array(mixed.utf8), of: header)
+        let streams = try #require(slice(String(decoding: body, as: UTF8.self))?["streams"]?.elements)
+        #expect(streams.compactMap { $0["stream"]?["app"]?.string } == ["Web", "shop"])
+    }
+
+    @Test("property: an event goes to where it would go if it said whose it is", arguments: Seeds.list(1...8))
+    func whoseProperty(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        for _ in 0..<20 {
+            let place = Template.Place.allCases.randomElement(using: &random) ?? .key
+            let template = try Template("p-{app}" + (place == .key ? "/{batch_id}" : ""), for: place)
+            let events = (0..<50).map { _ in
+                (
+                    app: ["", "shop", "Web-1", "größe", "a.b", "uid-70000"].randomElement(using: &random) ?? "",
+                    said: text(&random)
+                )
+            }
+            func lines(_ app: ((app: String, said: String)) -> String) -> [String] {
+                events.map { #"{"app":"\#(app($0))"}"# }
+            }
+            let found = try fill(EventTemplates([template]), lines(\.said), of: events.map(\.app))
+            let honest = try fill(EventTemplates([template]), lines { $0.app.isEmpty ? $0.said : $0.app })
+            #expect(found == honest, "\(Seeds.again(seed))")
+        }
     }
 
     @Test("the events of a batch that do not differ are not looked at")

@@ -105,6 +105,32 @@ struct QueueFaultTests {
     }
 
     @Test(
+        "fault07: damage to whose the events are is found when that is asked, and saved around: then they are nobody's")
+    func fault07_damagedHolders() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var store = try fixture.open()
+        var commit = Commit()
+        commit.chunks = [maker.chunk(of: [("A", 2)], full: true)]
+        commit.read = 2
+        _ = try await store.store(commit)
+        await store.close()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        let database = try Database(path: path, vfs: nil)
+        let page = try #require(try database.integer("SELECT rootpage FROM sqlite_schema WHERE name = 'holding'"))
+        database.close()
+        try damage(path, at: (page - 1) * 4_096, 4_096)
+        store = try fixture.open()
+        let batch = try #require(try await store.leaseNext(request(events: 2)))
+        #expect(store.snapshot.recoveries == 0)
+        #expect(await store.apps(of: batch.header.id) == ["", ""])
+        #expect(store.snapshot.recoveries == 1)
+        try await store.acknowledge([batch.header.id])
+        #expect(try await drain(store) == [])
+        await store.close()
+    }
+
+    @Test(
         "fault07: a file with a damaged head is moved aside; the events on its other pages go on in a fresh one")
     func fault07_noDatabase() async throws {
         let fixture = try QueueFixture()

@@ -7,6 +7,8 @@ actor AwaitedOutput: MeasuredOutput {
     nonisolated let loop: EventLoop
     nonisolated let firstCertificates: OutputCertificates? = OutputCertificates()
     nonisolated let followsFiles = true
+    /// It may be one that asks.
+    nonisolated let asksWhose = true
     var measures = OutputMeasures()
     private let make: @Sendable () throws -> any MeasuredOutput
     private var output: (any MeasuredOutput)?

@@ -67,6 +67,14 @@ struct MeasuredSender: BatchSender {
 
     func send(_ batch: Batch) async -> Outcome {
         let start = time.bootTime
+        var batch = batch
+        if output.asksWhose {
+            batch.header.apps = await apps(batch.header.id)
+            // Sent without, an event could go to where another app's go.
+            guard batch.header.apps.count == batch.header.events else {
+                return .retry(Failure(kind: .local, message: "whose the events are cannot be read in the queue"))
+            }
+        }
         let end = await output.sendMeasured(batch)
         figures.note(name, time.bootTime - start, end.measures)
         for (id, places) in end.measures.repeats {

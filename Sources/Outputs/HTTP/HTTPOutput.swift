@@ -26,6 +26,7 @@ package actor HTTPOutput: MeasuredOutput {
     private var credential: Credential?
     private let authorizer: (any RequestAuthorizer)?
     package nonisolated let firstCertificates: OutputCertificates?
+    package nonisolated var templates: EventTemplates? { encoder.templates }
     package nonisolated let followsFiles: Bool
     private var pauses: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var lastPause: UInt64 = 0
@@ -70,7 +71,6 @@ package actor HTTPOutput: MeasuredOutput {
             } else {
                 outcome = try await send(try builder.body(of: batch), of: batch, key: "\(batch.header.id)", reader)
             }
-            if let templates = encoder.templates { measures.templates.add(templates.takeCounts()) }
             if encoder.traits.mayLeaveOut, outcome == .acknowledged {
                 measures.leftOutValues += try encoder.leftOut(try builder.lines(of: batch))
             }

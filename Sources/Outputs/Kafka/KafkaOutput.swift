@@ -18,6 +18,7 @@ package actor KafkaOutput: MeasuredOutput {
     private let time: any TimeSource
     private let builder: BodyBuilder
     private let topics: EventTemplates
+    package nonisolated var templates: EventTemplates? { topics }
     private let client: KafkaClient
     private var files: FollowedFiles
 
@@ -66,7 +67,6 @@ package actor KafkaOutput: MeasuredOutput {
         do throws(OutputError) { records = try self.records(of: batch) } catch {
             return error.failure.outcome
         }
-        measures.templates.add(topics.takeCounts())
         let headers = options.settings.sortedHeaders + [("batch_id", batch.header.id.description)]
         let report = await client.publish(records, headers: headers)
         measures.sentBytes += report.sentBytes

@@ -19,7 +19,8 @@ package actor NATSOutput: MeasuredOutput {
     private let log: Log
     private let time: any TimeSource
     private let builder: BodyBuilder
-    private let templates: EventTemplates
+    private let subjects: EventTemplates
+    package nonisolated var templates: EventTemplates? { subjects }
     let client: NATSClient
     private var files: FollowedFiles
     private var identity: NATSIdentity
@@ -57,7 +58,7 @@ package actor NATSOutput: MeasuredOutput {
         client = try NATSClient(
             settings, servers, version: version, tls: files.tls, identity: identity, on: loop, time: time)
         started = time.wallTime
-        templates = EventTemplates([settings.nats.subject], settings.templateScope(log: log, time: time))
+        subjects = EventTemplates([settings.nats.subject], settings.templateScope(log: log, time: time))
     }
 
     package func send(_ batch: Batch) async -> Outcome {
@@ -67,7 +68,7 @@ package actor NATSOutput: MeasuredOutput {
         do throws(OutputError) {
             switch settings.nats.message {
             case .batch:
-                let all = try builder.parts(of: batch, by: templates)
+                let all = try builder.parts(of: batch, by: subjects)
                 messages = try all.map { part throws(OutputError) in try message(of: part) }
                 parts = all
             case .event: messages = try events(of: batch)
@@ -75,7 +76,6 @@ package actor NATSOutput: MeasuredOutput {
         } catch {
             return error.failure.outcome
         }
-        measures.templates.add(templates.takeCounts())
         warnOfRepeats(batch.header)
         let report = await client.publish(messages)
         measures.sentBytes += report.sentBytes
@@ -101,7 +101,7 @@ package actor NATSOutput: MeasuredOutput {
     /// All of a batch, or what of it goes to one subject: under its id, or that and the subject.
     private func message(of part: BatchPart) throws(OutputError) -> NATSMessage {
         let header = part.batch.header
-        let id = templates.areOfEvents ? NATSOutput.messageID("\(header.id)/\(part.text)") : "\(header.id)"
+        let id = subjects.areOfEvents ? NATSOutput.messageID("\(header.id)/\(part.text)") : "\(header.id)"
         var headers = headers(id: id, type: NDJSONEncoder.usualContentType, compression: settings.compression)
         headers.append(contentsOf: "X-Spoolship-Events: \(header.events)\r\n\r\n".utf8)
         return NATSMessage(subject: part.text, headers: headers, payload: try builder.body(of: part.batch))
@@ -109,13 +109,13 @@ package actor NATSOutput: MeasuredOutput {
 
     private func events(of batch: Batch) throws(OutputError) -> [NATSMessage] {
         let events = try EventView.all(try builder.lines(of: batch))
-        let subjects = try templates.fill(for: batch.header) { events }
+        let filled = try subjects.fill(for: batch.header) { events }
         return events.enumerated().map { index, event in
             // A stream knows ids, whatever the subjects: another destination's message for the event is no repeat.
-            let id = NATSOutput.messageID("\(event.stableID(in: batch.header.id, at: index))/\(subjects[index][0])")
+            let id = NATSOutput.messageID("\(event.stableID(in: batch.header.id, at: index))/\(filled[index][0])")
             var headers = headers(id: id, type: "application/json", compression: .none)
             headers.append(contentsOf: "\r\n".utf8)
-            return NATSMessage(subject: subjects[index][0], headers: headers, payload: Array(event.line))
+            return NATSMessage(subject: filled[index][0], headers: headers, payload: Array(event.line))
         }
     }
 

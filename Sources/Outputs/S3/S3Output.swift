@@ -15,6 +15,7 @@ package actor S3Output: MeasuredOutput {
     package nonisolated let loop: EventLoop
     private let options: HTTPOptions
     private let key: EventTemplates
+    package nonisolated var templates: EventTemplates? { key }
     private let time: any TimeSource
     private let builder: BodyBuilder
     private let client: HTTPClient
@@ -61,7 +62,6 @@ package actor S3Output: MeasuredOutput {
         await hasNewCredentials()
         do throws(OutputError) {
             let parts = try builder.parts(of: batch, by: key)
-            measures.templates.add(key.takeCounts())
             var outcomes: [(events: [Int], outcome: Outcome)] = []
             for part in parts {
                 let outcome = await store(part.batch, as: part.text)

@@ -6,9 +6,9 @@ internal import Synchronization
 
 /// The templates of a destination that go together: one, or all labels of Loki.
 ///
-/// What an event puts into them, its values, is a function of its bytes. But only so many values are taken at a time: what comes
-/// beyond them becomes `other`, until one of them was in no batch for a day. There is room for twice as many as one app may have,
-/// so that it leaves some to the others. A start and a reload begin with none.
+/// What an event puts into them, its values, is a function of its bytes and of whose it is. But only so many values are taken
+/// at a time: what comes beyond them becomes `other`, until one of them was in no batch for a day. There is room for twice as
+/// many as one app may have, so that it leaves some to the others. A start and a reload begin with none.
 package final class EventTemplates: Sendable {
     /// What an event has for a member that is missing, empty, or no text, number or truth value.
     package static let missing = "none"
@@ -24,11 +24,6 @@ package final class EventTemplates: Sendable {
         package var missing = 0
         /// Those whose values were one too many.
         package var beyond = 0
-
-        mutating func add(_ other: Counts) {
-            missing += other.missing
-            beyond += other.beyond
-        }
     }
 
     private struct State {
@@ -74,8 +69,11 @@ package final class EventTemplates: Sendable {
         for header: BatchHeader, _ events: () throws(OutputError) -> [EventView]
     ) throws(OutputError) -> FilledTemplates {
         guard areOfEvents else { return FilledTemplates(texts: [texts(header, [])], which: nil) }
-        let found = try events().map { event in
-            (fields.map { value(of: $0, in: event) }, Holdings.holder(of: value(of: .app, in: event) ?? ""))
+        let found = try events().enumerated().map { place, event in
+            // Of what an older version stored nobody knows whose it is: it counts as that app's that it names.
+            let known = header.apps.indices.contains(place) ? header.apps[place] : ""
+            let app = safe(known.isEmpty ? event["app"]?.scalar : known)
+            return (fields.map { $0 == .app ? app : value(of: $0, in: event) }, Holdings.holder(of: app ?? ""))
         }
         let now = scope.time.bootTime
         return state.withLock { state in
@@ -151,20 +149,21 @@ package final class EventTemplates: Sendable {
         }
     }
 
-    /// What an event has for a placeholder, safe for the place; nil for nothing.
+    /// What an event has for a placeholder, but for its app, safe for the place; nil for nothing.
     private func value(of field: Template.Field, in event: EventView) -> String? {
         let raw: String? =
             switch field {
-            case .app: event["app"]?.scalar
             case .level: event.severity?.value.level.rawValue
             case .name: event["name"]?.scalar
             case .member(let path): event.member(at: path)?.scalar
             case .date: event.time.map { String("\($0)".prefix(10)) }
             case .hour: event.time.map { String("\($0)".dropFirst(11).prefix(2)) }
-            case .batchDate, .batchHour, .priority, .destination, .installID, .batchID: nil
+            case .app, .batchDate, .batchHour, .priority, .destination, .installID, .batchID: nil
             }
-        return raw.flatMap { templates.first?.place.safe($0) }
+        return safe(raw)
     }
+
+    private func safe(_ value: String?) -> String? { value.flatMap { templates.first?.place.safe($0) } }
 }
 
 package struct TemplateScope: Sendable {

@@ -90,17 +90,19 @@ extension QueueStore {
     }
 
     /// Whose the events of a batch in flight are, in their order; the empty name where nobody knows.
+    ///
+    /// - Returns: none when that cannot be read, or the batch is gone.
     public func apps(of id: BatchID) -> [String] {
-        var apps: [String] = []
         do throws(QueueError) {
-            for row in state.held[id]?.rows ?? [] {
-                apps += try file?.holders(of: row) ?? []
+            return try reading { file throws(QueueError) in
+                var apps: [String] = []
+                for row in state.held[id]?.rows ?? [] { apps += try file.holders(of: row) }
+                return apps
             }
         } catch {
-            // They count as nobody's; the next transaction meets the same failure and handles it.
             health.count(error)
+            return []
         }
-        return apps
     }
 
     /// Gives a lease back: the batch stays as it is, free for another attempt by its id. Leases live in memory only.
