@@ -13,6 +13,8 @@ extension DestinationMachine {
         let since: BootInstant
         /// When one did last.
         let at: BootInstant
+        /// How many did in a row without anything being taken in between.
+        let inARow: Int
         /// Whether it held nobody else's.
         let isAlone: Bool
         let failure: Failure
@@ -103,22 +105,27 @@ extension DestinationMachine {
         guard options.order == .free, hasAcknowledgedWithSettings, answer.apps.contains(where: { !$0.isEmpty }),
             !failure.saysOverload
         else { return false }
-        let before = app.flatMap { suspects[$0] }.flatMap { $0.isAlone ? $0.since : nil }
         let failedBefore = batch.failed(before: failure).map(hasTaken) ?? false
-        let isCause = failedBefore || before.map(hasTaken) ?? false
+        let suspect = app.flatMap { suspects[$0] }.flatMap { $0.isAlone && hasTaken(since: $0.since) ? $0 : nil }
+        // An outage begins with the same answers: so many in a row part no more, and a moment after what was taken last none is set aside.
+        let isTold = suspect.map { hasTaken(since: $0.at) || $0.inARow < DestinationMachine.mostAsked } ?? false
+        let isCause =
+            failedBefore || isTold || suspect != nil && tookAt.map { now.boot < $0 + DestinationMachine.step } ?? false
         // Names may be many, memory is not.
         if suspects.count >= 1000 { suspects = [:] }
         for name in app.map({ [$0] }) ?? (failure.leavesOpen ? Set(answer.apps).sorted() : []) where name != "" {
             let known = suspects[name].flatMap { $0.isAlone || app == nil ? $0 : nil }
             suspects[name] = Suspect(
-                since: known?.since ?? now.boot, at: now.boot, isAlone: app != nil || known?.isAlone == true,
+                since: known?.since ?? now.boot, at: now.boot,
+                inARow: known.map { hasTaken(since: $0.at) ? 1 : $0.inARow + 1 } ?? 1,
+                isAlone: app != nil || known?.isAlone == true,
                 failure: failure)
         }
         guard hold == nil, breaker == nil, isCause || batch.aside == .fails else { return false }
         var batch = batch
         batch.app = app
         batch.note(failure, at: now.boot)
-        if failedBefore || isCause && failure.isRefusal, batch.header.events > 1, batch.maySplit(after: failure),
+        if failedBefore || isTold && failure.isRefusal, batch.header.events > 1, batch.maySplit(after: failure),
             app == nil || !rejections.isHopeless(app)
         {
             let pieces = halves(of: answer.apps, batch.header.events)
