@@ -3,6 +3,7 @@ import Containers
 import EventLoops
 import Glibc
 import Receiver
+import Spool
 import TestKit
 import Testing
 
@@ -244,6 +245,9 @@ struct StartupCheckTests {
         // Looking has not taken the lock away, nor another.
         #expect(flock(descriptor.raw, LOCK_UN) == 0)
         #expect(try problems("").map(\.text) == [])
+        let lock = try #require(try SpoolLock.take("\(root)/spool"))
+        try expect("", says: "/spool is in use by process \(getpid())", warning: true)
+        withExtendedLifetime(lock) {}
     }
 
     @Test("fault22: a cap that the disk cannot hold")

@@ -124,13 +124,19 @@ struct StartupCheck {
         return "\(major.digits(2, radix: 16)):\(minor.digits(2, radix: 16)):\(file.inode)"
     }
 
-    /// Looks whether another agent has the state directory, in the kernel's list: a lock of our own, if only for a moment,
-    /// could stop an agent that is just starting.
+    /// Looks whether another agent has the state directory, or the spool, in the kernel's list: a lock of our own, if only for a
+    /// moment, could stop an agent that is just starting.
     private mutating func checkOwner() {
-        let path = settings.agent.stateDirectory
-        guard let status = FileStatus(path), !StartupCheck.answers(settings.control.socket),
-            let locks = try? WholeFile.bytes(of: "/proc/locks", atMost: 1 << 20)
-        else { return }
+        guard !StartupCheck.answers(settings.control.socket) else { return }
+        let (state, spool) = (settings.agent.stateDirectory, settings.spool.directory)
+        checkOwner(of: state, lock: state, "agent.state_directory")
+        checkOwner(of: spool, lock: "\(spool)/.spoolship/lock", "spool.directory")
+    }
+
+    private mutating func checkOwner(of path: String, lock: String, _ setting: String) {
+        guard let status = FileStatus(lock), let locks = try? WholeFile.bytes(of: "/proc/locks", atMost: 1 << 20) else {
+            return
+        }
         // `1: FLOCK  ADVISORY  WRITE 4711 fe:00:262146 0 EOF`
         for line in locks.split(separator: UInt8(ascii: "\n")) {
             let words = String(decoding: line, as: UTF8.self).split(separator: " ")
@@ -138,7 +144,7 @@ struct StartupCheck {
                 words[5] == StartupCheck.lockName(of: status)
             else { continue }
             add(
-                "agent.state_directory",
+                setting,
                 "\(path) is in use by process \(words[4]), which does not answer at \(settings.control.socket); stop it first",
                 severity: .warning)
             return
