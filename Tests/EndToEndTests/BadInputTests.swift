@@ -145,7 +145,8 @@ extension EndToEnd {
             second.settings["agent.state_directory"] = "\"\(bench.state)\""
             try second.startAgent(waits: false)
             #expect(try second.agent?.exit() == 75)
-            #expect(second.agentLog.contains("another agent uses \(bench.state)"), "\(second.agentLog)")
+            let first = try #require(bench.agent?.process)
+            #expect(second.agentLog.contains("(pid \(first)) uses \(bench.state)"), "\(second.agentLog)")
             // The same spool with a state directory of its own: it would ship the events elsewhere and remove them.
             let third = try Workbench()
             third.settings["spool.directory"] = "\"\(bench.spool)\""

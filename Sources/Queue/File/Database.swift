@@ -89,7 +89,7 @@ final class Database {
 
     func commit() throws(QueueError) {
         if committed == nil { committed = try prepare("COMMIT") }
-        isEnding = true
+        (isEnding, errno) = (true, 0)
         defer { isEnding = false }
         try committed?.run()
     }
@@ -131,6 +131,8 @@ final class Database {
 
     /// Makes durable what was committed with `synchronous` NORMAL.
     func syncWAL() throws(QueueError) {
+        (isEnding, errno) = (true, 0)
+        defer { isEnding = false }
         let code = csqlite_sync_wal(handle)
         guard code == SQLITE_OK else { throw error(code) }
     }
@@ -139,7 +141,9 @@ final class Database {
     ///
     /// - Parameter isReading: whether the statement changes nothing.
     func error(_ code: Int32, isReading: Bool = false) -> QueueError {
-        let system = sqlite3_system_errno(handle)
+        // Of what fails in a COMMIT, or a sync, SQLite keeps no number: it would be an earlier failure's.
+        let number = isEnding ? errno : 0
+        let system = number == 0 ? sqlite3_system_errno(handle) : number
         let words = String(cString: handle == nil ? sqlite3_errstr(code) : sqlite3_errmsg(handle))
         let cause = system == 0 ? words : "\(words): \(SystemError.message(system))"
         switch code & 0xFF {

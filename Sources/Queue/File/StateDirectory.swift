@@ -34,10 +34,17 @@ final class StateDirectory {
         guard !WholeFile.isReadOnly(path) else {
             throw StateDirectory.error("cannot write in \(path)", SystemError("open", number: EROFS))
         }
-        guard flock(opened.raw, LOCK_EX | LOCK_NB) == 0 else {
+        // A command that works on the queue's file is mostly done in a moment: an agent waits two seconds for it.
+        var tries = opener == .agent ? 20 : 0
+        while flock(opened.raw, LOCK_EX | LOCK_NB) != 0 {
             let error = SystemError("flock")
             guard error.number == EWOULDBLOCK else { throw StateDirectory.error("cannot lock \(path)", error) }
-            throw QueueError(.locked, "another agent uses \(path); stop it or name another state_directory")
+            guard tries > 0 else {
+                let owner = FileStatus(path).flatMap(WALReader.holder) ?? "another agent"
+                throw QueueError(.locked, "\(owner) uses \(path); stop it or name another state_directory")
+            }
+            tries -= 1
+            usleep(100_000)
         }
         descriptor = consume opened
     }

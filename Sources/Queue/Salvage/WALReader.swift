@@ -7,11 +7,15 @@ enum WALReader {
     ///
     /// Reads `/proc/locks`: asking the kernel by descriptor would, on closing it, take away SQLite's own locks.
     static func find(_ database: String) -> String? {
-        guard let inode = FileStatus("\(database)-shm")?.inode else { return nil }
+        FileStatus("\(database)-shm").flatMap(holder)
+    }
+
+    /// The first other process with a lock on a file.
+    static func holder(of file: FileStatus) -> String? {
         for line in text(of: "/proc/locks").split(separator: "\n") {
             // 1: POSIX  ADVISORY  READ 4711 fe:01:131 123 123
             let fields = line.split(separator: " ")
-            guard fields.count >= 6, fields[5].hasSuffix(":\(inode)"), let process = Int32(fields[4]),
+            guard fields.count >= 6, fields[5].hasSuffix(":\(file.inode)"), let process = Int32(fields[4]),
                 process != getpid()
             else { continue }
             let name = text(of: "/proc/\(process)/comm").filter { $0 != "\n" }
