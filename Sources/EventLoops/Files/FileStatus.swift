@@ -74,6 +74,14 @@ package struct FileStatus: Sendable, Equatable {
     }
 
     package func belongs(toRootOr user: UInt32) -> Bool { owner == 0 || owner == user }
+
+    /// How the kernel names a file in its list of locks: `fe:00:262146`.
+    package var lockName: String {
+        // As glibc's `major` and `minor` take a device apart.
+        let major = device >> 8 & 0xFFF | device >> 32 & ~0xFFF
+        let minor = device & 0xFF | device >> 12 & ~0xFF
+        return "\(major.digits(2, radix: 16)):\(minor.digits(2, radix: 16)):\(inode)"
+    }
 }
 
 package struct FileSystemRoom: Sendable {

@@ -141,8 +141,8 @@ final class Database {
     ///
     /// - Parameter isReading: whether the statement changes nothing.
     func error(_ code: Int32, isReading: Bool = false) -> QueueError {
-        // Of what fails in a COMMIT, or a sync, SQLite keeps no number: it would be an earlier failure's.
-        let number = isEnding ? errno : 0
+        // Of what cannot be written in a COMMIT, or a sync, SQLite keeps no number: it would be an earlier failure's.
+        let number = isEnding && code & 0xFF == SQLITE_IOERR && code != Database.shortRead ? errno : 0
         let system = number == 0 ? sqlite3_system_errno(handle) : number
         let words = String(cString: handle == nil ? sqlite3_errstr(code) : sqlite3_errmsg(handle))
         let cause = system == 0 ? words : "\(words): \(SystemError.message(system))"

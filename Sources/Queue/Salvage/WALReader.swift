@@ -12,16 +12,13 @@ enum WALReader {
 
     /// The first other process with a lock on a file.
     static func holder(of file: FileStatus) -> String? {
-        for line in text(of: "/proc/locks").split(separator: "\n") {
-            // 1: POSIX  ADVISORY  READ 4711 fe:01:131 123 123
-            let fields = line.split(separator: " ")
-            guard fields.count >= 6, fields[5].hasSuffix(":\(file.inode)"), let process = Int32(fields[4]),
-                process != getpid()
-            else { continue }
-            let name = text(of: "/proc/\(process)/comm").filter { $0 != "\n" }
-            return "\(name.isEmpty ? "a program" : name) (pid \(process))"
-        }
-        return nil
+        // 1: POSIX  ADVISORY  READ 4711 fe:01:131 123 123
+        let locks = text(of: "/proc/locks").split(separator: "\n").map { $0.split(separator: " ") }
+            .filter { $0.count >= 6 && $0[5].hasSuffix(":\(file.inode)") && Int32($0[4]) != getpid() }
+        // On btrfs a file's status has another device than the list.
+        guard let lock = locks.first(where: { $0[5] == file.lockName }) ?? locks.first else { return nil }
+        let name = text(of: "/proc/\(lock[4])/comm").filter { $0 != "\n" }
+        return "\(name.isEmpty ? "a program" : name) (pid \(lock[4]))"
     }
 
     /// A small file's text; empty if it cannot be read.

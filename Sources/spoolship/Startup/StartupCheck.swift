@@ -116,14 +116,6 @@ struct StartupCheck {
         }
     }
 
-    /// How the kernel names a file in its list of locks: `fe:00:262146`.
-    private static func lockName(of file: FileStatus) -> String {
-        // As glibc's `major` and `minor` take a device apart.
-        let major = file.device >> 8 & 0xFFF | file.device >> 32 & ~0xFFF
-        let minor = file.device & 0xFF | file.device >> 12 & ~0xFF
-        return "\(major.digits(2, radix: 16)):\(minor.digits(2, radix: 16)):\(file.inode)"
-    }
-
     /// Looks whether another agent has the state directory, or the spool, in the kernel's list: a lock of our own, if only for a
     /// moment, could stop an agent that is just starting.
     private mutating func checkOwner() {
@@ -141,7 +133,7 @@ struct StartupCheck {
         for line in locks.split(separator: UInt8(ascii: "\n")) {
             let words = String(decoding: line, as: UTF8.self).split(separator: " ")
             guard words.count > 5, words[1] == "FLOCK", words[3] == "WRITE",
-                words[5] == StartupCheck.lockName(of: status)
+                words[5] == status.lockName
             else { continue }
             add(
                 setting,
