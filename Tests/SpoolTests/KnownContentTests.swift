@@ -33,6 +33,36 @@ struct KnownContentTests {
         Issue.record("it asks for something")
     }
 
+    @Test(
+        "fault02: of contents that begin alike, the one of which most is proven counts, not the one that goes farthest")
+    func fault02_mostProvenCounts() {
+        let head = Array("the same beginning\n".utf8)
+        func content(upTo place: Int64, marks: [Int64], isCutOff: Bool) -> KnownContent {
+            KnownContent(
+                fingerprint: Fingerprint(length: head.count, hash: head.withUnsafeBytes { ByteHash.of($0) }),
+                place: Mark(offset: place, hash: UInt64(place)),
+                marks: marks.map { Mark(offset: $0, hash: UInt64($0)) },
+                carrier: nil, isCutOff: isCutOff, origin: FileName("x.log"), isOfOtherName: false)
+        }
+        // What was cut to 30 bytes, and what was written after the cut and read up to 60; the archive is of the latter, 80 bytes.
+        let contents = [
+            content(upTo: 100, marks: [30], isCutOff: true), content(upTo: 60, marks: [30], isCutOff: false),
+        ]
+        for contents in [contents, contents.reversed()] {
+            var inquiry = Inquiry(
+                aboutChanged: false, head: head, size: nil, .quiet, of: [], twins: [], contents: contents)
+            var sight = Sight()
+            for place: Int64 in [30, 60] { sight.saw(Mark(offset: place, hash: UInt64(place)), endsLine: true) }
+            sight.end = Mark(offset: 80, hash: 80)
+            inquiry.saw(sight)
+            guard case .answer(.goOn(let place, _, _)) = inquiry.next else {
+                Issue.record("it is not known")
+                continue
+            }
+            #expect(place.offset == 60)
+        }
+    }
+
     @Test("fault03: the beginning of a torn line is no copy's mark: files that begin with it are read whole")
     func fault03_tornLinesAreNoFingerprint() async throws {
         let spool = try SpoolHarness()

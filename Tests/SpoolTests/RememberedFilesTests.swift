@@ -1,4 +1,5 @@
 import EventLoops
+import Frames
 import Glibc
 import Logs
 import Model
@@ -254,6 +255,35 @@ struct RememberedFilesTests {
         }
         #expect(spool.queue.with { $0.checkpoints[key] } != nil)
         #expect(spool.queue.lines.filter { $0.contains("1") }.count == 1)
+        await reader.stop()
+    }
+
+    @Test("fault02: what stays and is first read while a start looks for all that is known does not count as gone")
+    func readDuringTheFirstListing() async throws {
+        let spool = try SpoolHarness()
+        spool.write("{\"event\":1}\n", to: "x.jsonl")
+        var reader = try await spool.start { $0.afterRead = .keep }
+        await spool.untilLines(["{\"event\":1}"])
+        let original = spool.handle(of: "x.jsonl")
+        await reader.stop()
+
+        spool.write(try FrameCompressor(.gzip).compress(Array("{\"event\":1}\n".utf8)), to: "x.jsonl.1.gz")
+        spool.remove("x.jsonl")
+        spool.write("{\"event\":2}\n", to: "kept.json")
+        let staying = [spool.handle(of: "x.jsonl.1.gz"), spool.handle(of: "kept.json")]
+        func trace(_ key: [UInt8]) -> FileTrace? {
+            spool.queue.with { $0.checkpoints[key] }.flatMap { FileTrace($0.state) }
+        }
+        reader = try await spool.start {
+            $0.afterRead = .keep
+            $0.settleTime = .zero
+        }
+        await spool.until("what is gone counts as gone") { trace(original)?.missingSince != nil }
+        for key in staying {
+            #expect(trace(key)?.doneVersion != nil)
+            #expect(trace(key)?.missingSince == nil)
+        }
+        #expect(spool.queue.lines == ["{\"event\":1}", "{\"event\":2}"])
         await reader.stop()
     }
 }

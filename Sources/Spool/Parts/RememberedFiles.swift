@@ -21,8 +21,8 @@ struct RememberedFiles {
     private(set) var streams = StreamIndex<FileID>()
     /// Their inode numbers, to find files under names that say nothing; only during the first listing.
     var inodes: Set<UInt64> = []
-    /// Drop files that stay and were found; only during the first listing.
-    var seen: Set<FileID> = []
+    /// Drop files that stay and are there; nil once the first listing has ended.
+    private var present: Set<FileID>? = []
     /// Files that are gone, by their holders, in the order in which they were missed; for no holder those that were missed together with
     /// their directories: when these come back, so do they.
     private var missing: [Holder?: FIFO<Missed>] = [:]
@@ -58,6 +58,17 @@ struct RememberedFiles {
         if let trace = FileTrace(checkpoint.state), trace.hasContent {
             streams.add(id, to: Stream.of(checkpoint, trace, joinedTops: joinedTops))
         }
+    }
+
+    /// Keeps what was read of a drop file that is still there.
+    mutating func keepPresent(_ checkpoint: Checkpoint) {
+        keep(checkpoint)
+        see(FileID(bytes: checkpoint.key))
+    }
+
+    /// A drop file is there: if it is known, it is not missing at the end of the first listing.
+    mutating func see(_ id: FileID) {
+        if kept[id] != nil { present?.insert(id) }
     }
 
     @discardableResult
@@ -172,8 +183,8 @@ struct RememberedFiles {
         // All that is missing is missed once more in order, what was missed before this among it.
         missing = [:]
         missingCount = 0
-        let unseen = kept.filter { !seen.contains($0.key) }.map { ($0, $1, FileTrace($1.state)) }
-        seen = []
+        let unseen = kept.filter { present?.contains($0.key) != true }.map { ($0, $1, FileTrace($1.state)) }
+        present = nil
         let now = time.milliseconds
         func since(_ file: (FileID, Checkpoint, FileTrace?)) -> Int64 {
             RememberedFiles.missingSince(file.1, file.2) ?? now

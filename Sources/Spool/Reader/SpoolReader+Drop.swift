@@ -138,7 +138,7 @@ extension SpoolReader {
                 drop.owner = seen.owner
                 return drops.waiting.append(drop, to: share)
             }
-            if !listing.isFirstDone, streams.remembered.kept[id] != nil { streams.remembered.seen.insert(id) }
+            streams.remembered.see(id)
             let isClaimed = name.claimed != nil
             if let done = drops.doneBefore[id] ?? drops.stuck[id] {
                 return removeAgain(id, done, directory, name, raw, of: app(of: directory, seen.owner))

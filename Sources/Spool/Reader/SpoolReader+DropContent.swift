@@ -202,7 +202,7 @@ extension SpoolReader {
         if drops.reading === drop { drops.reading = nil }
         drops.inHand.remove(drop.id)
         if let place = drop.checkpointed {
-            streams.remembered.keep(
+            streams.remembered.keepPresent(
                 Checkpoint(key: drop.id.bytes, path: drop.source.path, offset: place.offset, state: place.encoded()))
         }
     }
@@ -238,7 +238,7 @@ extension SpoolReader {
         trace.doneVersion = SpoolReader.version(of: drop.status)
         let checkpoint = Checkpoint(
             key: drop.id.bytes, path: drop.source.path, offset: drop.status.size, state: trace.encoded)
-        streams.remembered.keep(checkpoint)
+        streams.remembered.keepPresent(checkpoint)
         return checkpoint
     }
 
