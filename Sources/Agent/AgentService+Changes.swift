@@ -59,6 +59,10 @@ extension AgentService {
                 400, "configuration",
                 "no destination would be left; to stop shipping, stop the agent")
         }
+        // As the start would: what is accepted here must not end the next one.
+        if task == nil, let mistake = new.readingMistake {
+            throw ControlRefusal(400, "configuration", "\(mistake.setting) \(mistake.message)")
+        }
         let (changes, started) = (configured.changes(to: new), reloads.withLock { $0.started })
         let before = parts.queue.snapshot
         let hashKeys = try relaying(try new.hashKeys(), ControlRefusal.init(settings:))

@@ -112,6 +112,32 @@ extension EndToEnd {
             }
         }
 
+        @Test("what a start refuses a reload refuses, check calls a mistake, and status says that a restart would fail")
+        func refusedAsByTheStart() throws {
+            try bench.startAgent()
+            let mistakes = [
+                ["apps.x.text": "\"blocks\""], ["apps.x.journal_since": "\"boot\""], ["apps.x.format": "\"docker\""],
+                ["apps.x.read": "[\"/var/log/**/*.log\"]"], ["apps.x.read": "[\"\(bench.spool)/*.log\"]"],
+                ["apps.x.time_zone": "\"Europe/Rom\""],
+                ["deadline.name": "\"d\"", "deadline.time": "\"12:00\"", "deadline.time_zone": "\"Europe/Rom\""],
+            ]
+            let good = bench.settings
+            for mistake in mistakes {
+                bench.settings = good.merging(mistake) { $1 }
+                try bench.configure()
+                let key = try #require(mistake.keys.max())
+                #expect(try bench.command("check").code == 78, "\(key)")
+                let reloaded = try bench.command("reload")
+                #expect(reloaded.code == 65, "\(key): \(reloaded)")
+                try wait(.seconds(30), "the watch to see it: \(key)") {
+                    try bench.command("status").text.contains("a restart would fail")
+                }
+            }
+            bench.settings = good
+            try bench.configure()
+            #expect(try bench.command("reload").code == 0)
+        }
+
         @Test("a destination's series end when it is removed and nothing of it is left; its ledger may go on")
         func removedDestination() throws {
             bench.settings["destination2.name"] = "\"two\""

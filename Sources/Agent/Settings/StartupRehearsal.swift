@@ -105,7 +105,9 @@ public struct StartupRehearsal: Sendable {
                 return "destination \(destination.name): \(refusal)"
             }
         }
-        do throws(AgentError) { _ = try settings.hashKeys() } catch { return error.message }
+        do throws(AgentError) { _ = (try settings.hashKeys(), try settings.deliveryOptions()) } catch {
+            return error.message
+        }
         return mistakes.first(where: \.endsStart).map { "\($0.setting) \($0.message)" }
     }
 

@@ -18,6 +18,8 @@ struct KafkaAnswer: Equatable {
     let action: Action
     let kind: Failure.Kind
     let hint: String
+    /// Whether the producer that met it takes no more records.
+    var endsProducer = false
 
     /// What a code means for records.
     ///
@@ -140,10 +142,10 @@ struct KafkaAnswer: Equatable {
                 45: "OUT_OF_ORDER_SEQUENCE_NUMBER", 46: "DUPLICATE_SEQUENCE_NUMBER", 47: "INVALID_PRODUCER_EPOCH",
                 49: "INVALID_PRODUCER_ID_MAPPING", 59: "UNKNOWN_PRODUCER_ID", 90: "PRODUCER_FENCED", -144: "_FENCED",
                 -148: "_GAPLESS_GUARANTEE", -149: "_INCONSISTENT", -150: "_FATAL",
-            ]),
+            ], endProducer: true),
         rows(
             .retry, kind: .connection, "the producer has ended; the next attempt uses a new one",
-            [-151: "_PURGE_INFLIGHT", -152: "_PURGE_QUEUE", -172: "_STATE", -197: "_DESTROY"]),
+            [-151: "_PURGE_INFLIGHT", -152: "_PURGE_QUEUE", -172: "_STATE", -197: "_DESTROY"], endProducer: true),
         // This machine.
         rows(
             .retry, kind: .local, "librdkafka's queue is full; see queue.buffering.max in options",
@@ -157,9 +159,13 @@ struct KafkaAnswer: Equatable {
         + " (advertised.listeners)"
 
     private static func rows(
-        _ action: Action, kind: Failure.Kind = .status, _ hint: String, _ codes: KeyValuePairs<Int32, String>
+        _ action: Action, kind: Failure.Kind = .status, _ hint: String, _ codes: KeyValuePairs<Int32, String>,
+        endProducer: Bool = false
     ) -> [KafkaAnswer] {
-        codes.map { KafkaAnswer(code: $0.key, name: $0.value, action: action, kind: kind, hint: hint) }
+        codes.map {
+            KafkaAnswer(
+                code: $0.key, name: $0.value, action: action, kind: kind, hint: hint, endsProducer: endProducer)
+        }
     }
 }
 

@@ -141,6 +141,7 @@ actor KafkaClient: LoopActor {
                 // bounded: of a batch in memory.
                 ticket.sentBytes += record.size
             } else {
+                if KafkaAnswer.find(code).endsProducer { retire(producer) }
                 ticket.settle(
                     index, KafkaAnswer.outcome(of: code, wireBytes: record.size, isOwnTopic: record.topic != nil))
             }
@@ -179,6 +180,8 @@ actor KafkaClient: LoopActor {
             if let timer = producer.searchTimer { loop.cancel(timer) }
             producer.searchTimer = nil
             producer.lastError = nil
+        } else if KafkaAnswer.find(code).endsProducer {
+            retire(producer)
         }
         // Why it came too late is known better than that it did.
         let isLate = KafkaAnswer.find(code).kind == .timeout

@@ -92,9 +92,11 @@ struct DiagnoseReport {
     /// A status without the words of receivers, which may quote events.
     static func withoutAnswers(_ status: String) -> String {
         status.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-            let text = line.drop { $0 == " " }
-            let isAnswer = text.hasPrefix("it says: ") || text.hasPrefix("\"answer\": \"")
-            return isAnswer ? "\(line.prefix { $0 != ":" }): (not shown)" : String(line)
+            let start = line.indices.first {
+                line[$0...].hasPrefix("it says: ") || line[$0...].hasPrefix("\"answer\": \"")
+            }
+            guard let start else { return String(line) }
+            return "\(line[..<line[start...].prefix { $0 != ":" }.endIndex]): (not shown)"
         }.joined(separator: "\n")
     }
 

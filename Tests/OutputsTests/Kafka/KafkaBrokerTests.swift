@@ -193,6 +193,16 @@ struct KafkaBrokerTests {
         #expect(await stage.output.probe() == nil)
     }
 
+    @Test("an error that ends the library's producer: the next attempt has another", arguments: [45, 47, 59])
+    func endedProducer(code: Int) async throws {
+        let stage = try Stage(idle: .seconds(3600))
+        #expect(await deliver(batch(0..<3), stage.output))
+        try stage.brokers.say("errors 0 \(code)")
+        #expect(await deliver(batch(3..<6, id: 2), stage.output))
+        #expect(await deliver(batch(6..<9, id: 3), stage.output))
+        #expect(Set(try await stage.records(9).compactMap(\.number)) == Set(0..<9))
+    }
+
     @Test("an event alone that is larger than message.max.bytes is told as too large, the others are stored")
     func largeEvent() async throws {
         let stage = try Stage { $0.kafka.options = ["message.max.bytes": "10000"] }
