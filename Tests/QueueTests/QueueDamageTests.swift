@@ -112,6 +112,18 @@ struct QueueDamageTests {
         }
     }
 
+    @Test(
+        "a page number in the WAL that is wrong behind a damaged frame hides no page, however large it is",
+        arguments: [UInt8(0x20), 0x08])
+    func pageNumber(_ bit: UInt8) async throws {
+        let original = try await original(.wal)
+        let start = 32 + 100 * QueueDamageTests.frameSize
+        var copy = original
+        copy.wal[start + 2_000] ^= 1
+        copy.wal[start + QueueDamageTests.frameSize] ^= bit
+        try await check(copy, original, .wal, [100, 101], "bit \(bit) of a page's number")
+    }
+
     @Test("where the ledger and its copy are both gone, what was lost is unknown, and nobody says 0")
     func unknownIsTheTruth() async throws {
         let original = try await original(.database)

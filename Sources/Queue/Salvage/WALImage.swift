@@ -14,8 +14,11 @@ struct WALImage {
     /// A frame's head, and whether its own bytes are as they were written.
     private struct Frame {
         let page: Int
-        let isCommit: Bool
+        /// How many pages the database has after the transaction that it ends; 0: it ends none.
+        let size: Int
         let state: State
+
+        var isCommit: Bool { size > 0 }
     }
 
     private enum State {
@@ -65,8 +68,8 @@ struct WALImage {
             sum?.add(bytes[24...])
             let state: State =
                 !isOfThis ? .damaged : sum == stored ? .sound : isFirstOrBehindDamage ? .unknown : .damaged
-            let isCommit = isOfThis && bytes.integer32(at: 4) > 0
-            frames.append(Frame(page: bytes.integer32(at: 0), isCommit: isCommit, state: state))
+            let size = isOfThis ? bytes.integer32(at: 4) : 0
+            frames.append(Frame(page: bytes.integer32(at: 0), size: size, state: state))
             sum = stored
         }
         take(frames, length)
@@ -83,12 +86,13 @@ struct WALImage {
             isDamaged = true
             end = last + 1
         }
-        for (index, frame) in frames[..<end].enumerated() where frame.state != .damaged && frame.page > 0 {
+        // A page beyond all that transactions name is a damaged number.
+        let most = frames[..<end].reduce(0) { $1.state == .sound ? max($0, $1.size) : $0 }
+        for (index, frame) in frames[..<end].enumerated()
+        where frame.state != .damaged && frame.page > 0 && frame.page <= most {
             pages[frame.page] = 32 + index * length + 24
             lastPage = max(lastPage, frame.page)
         }
-        // A page far beyond all others is a damaged number.
-        if lastPage > 1 << 28 { lastPage = 0 }
     }
 
     /// Whether SQLite would leave out complete transactions: behind damage, or of an empty database, whose WAL it deletes.
