@@ -75,6 +75,14 @@ def drop_files(app: str, box: str):
         yield 1
 
 
+@growth(8_192)
+def bad_files(app: str, box: str):
+    """Drop files that hold no event, and stay once the quarantine is full."""
+    for index in range(1 << 40):
+        write(f"{(app, box)[index % 2]}/{index}.json", b"no event\n")
+        yield 1
+
+
 @growth(1_024)
 def unsettled_files(app: str, box: str):
     """Drop files that change all the time, so that they are never complete."""

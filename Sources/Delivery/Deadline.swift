@@ -25,11 +25,8 @@ public struct Deadline: Sendable, Equatable {
         name: String, secondOfDay: Int = 4 * 3600, zone: TimeZoneRules, margin: Duration = .seconds(1800),
         apps: Set<String> = []
     ) {
-        self.name = name
-        self.secondOfDay = secondOfDay
-        self.zone = zone
-        self.margin = margin
-        self.apps = apps
+        (self.name, self.secondOfDay, self.zone) = (name, secondOfDay, zone)
+        (self.margin, self.apps) = (margin, apps)
     }
 
     /// The instant before which an event of that time must be acknowledged.

@@ -110,17 +110,9 @@ package final class Intake: SpoolSink {
         tap: (any EventAudience)? = nil, rules: IntakeRules?, calls: TagCalls, on loop: EventLoop,
         time: any TimeSource, log: Log
     ) {
-        self.settings = settings
-        self.kind = kind
-        self.tap = tap
-        self.store = store
-        self.clock = clock
-        self.loop = loop
-        self.time = time
-        self.log = log
-        self.figures = figures
-        self.rules = rules
-        self.calls = calls
+        (self.settings, self.kind, self.tap, self.store) = (settings, kind, tap, store)
+        (self.clock, self.loop, self.time, self.log) = (clock, loop, time, log)
+        (self.figures, self.rules, self.calls) = (figures, rules, calls)
         pass = EventPass(options: settings.events)
         routes = settings.routes
         open = settings.routes.map { _ in [OpenChunk(priority: .normal), OpenChunk(priority: .critical)] }

@@ -19,13 +19,8 @@ package struct IntakeSettings: Sendable, Equatable {
         events: EventOptions, routes: [Route], routeOfApp: [String: Int] = [:], table: RouteTable,
         isCollecting: Bool = true, cap: Int, countryDatabase: String? = nil
     ) {
-        self.events = events
-        self.routes = routes
-        self.routeOfApp = routeOfApp
-        self.table = table
-        self.isCollecting = isCollecting
-        self.cap = cap
-        self.countryDatabase = countryDatabase
+        (self.events, self.routes, self.routeOfApp, self.table) = (events, routes, routeOfApp, table)
+        (self.isCollecting, self.cap, self.countryDatabase) = (isCollecting, cap, countryDatabase)
     }
 
     /// So many packed bytes make a commit due: 2 MiB costs least for each byte; an eighth of a small cap always fits.

@@ -63,11 +63,7 @@ package actor JournalReader: LoopActor {
         _ options: JournalOptions, from place: JournalPlace?, on loop: EventLoop, log: Log,
         look: Duration = .seconds(10)
     ) {
-        self.loop = loop
-        self.look = look
-        self.options = options
-        self.log = log
-        self.place = place
+        (self.loop, self.look, self.options, self.log, self.place) = (loop, look, options, log, place)
         entry = JournalEntry(options)
     }
 

@@ -80,7 +80,7 @@ package struct MetricTable: Sendable {
             "replaced_app", "repeated_member", "merged_property", "ignored_session_start", "unusable_id", "no_time",
             "unusable_name", "repaired_utf8", "wrapped_text"))
     package let discards = counter(
-        "events_discarded", "Events discarded since the start, by reason or rule.", .open("reason"))
+        "events_discarded", "Events discarded, by reason or rule.", .open("reason"))
     package let eventNames = gauge("event_names", "Distinct event names of an app in this UTC day.", .open("app"))
     package let appEvents = counter(
         "app_events",

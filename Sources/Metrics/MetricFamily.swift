@@ -46,11 +46,7 @@ package struct MetricFamily: Sendable, Hashable {
     package static let seriesLimit = 1000
 
     init(_ kind: Kind, _ name: String, _ help: String, _ labels: [Label] = [], buckets: [Double] = []) {
-        self.name = name
-        self.kind = kind
-        self.help = help
-        self.labels = labels
-        self.buckets = buckets
+        (self.name, self.kind, self.help, self.labels, self.buckets) = (name, kind, help, labels, buckets)
     }
 
     /// The unit by the name's end; nil for plain counts.

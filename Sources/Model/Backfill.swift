@@ -44,10 +44,6 @@ public struct BackfillPiece: Sendable, Equatable {
     package var content: FilePiece
 
     package init(key: String, file: String, app: String, from: String?, content: FilePiece) {
-        self.key = key
-        self.file = file
-        self.app = app
-        self.from = from
-        self.content = content
+        (self.key, self.file, self.app, self.from, self.content) = (key, file, app, from, content)
     }
 }

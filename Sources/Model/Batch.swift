@@ -41,13 +41,8 @@ public struct BatchHeader: Sendable, Hashable {
         id: BatchID, destination: DestinationName, priority: Priority, events: Int, bytes: Int,
         acceptedAt: Timestamp, firstEventTime: Timestamp
     ) {
-        self.id = id
-        self.destination = destination
-        self.priority = priority
-        self.events = events
-        self.bytes = bytes
-        self.acceptedAt = acceptedAt
-        self.firstEventTime = firstEventTime
+        (self.id, self.destination, self.priority, self.events) = (id, destination, priority, events)
+        (self.bytes, self.acceptedAt, self.firstEventTime) = (bytes, acceptedAt, firstEventTime)
     }
 }
 
@@ -64,11 +59,8 @@ public struct Batch: Sendable {
         package let events: Range<Int>
 
         package init(compression: Compression, frame: [UInt8], bytes: Int, eventsInFrame: Int, events: Range<Int>) {
-            self.compression = compression
-            self.frame = frame
-            self.bytes = bytes
-            self.eventsInFrame = eventsInFrame
-            self.events = events
+            (self.compression, self.frame, self.bytes) = (compression, frame, bytes)
+            (self.eventsInFrame, self.events) = (eventsInFrame, events)
         }
 
         /// Whether all of the frame's events belong to the batch.

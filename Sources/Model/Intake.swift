@@ -31,17 +31,10 @@ public struct NewChunk: Sendable {
         eventTimes: ClosedRange<Timestamp>, acceptedAt: Timestamp, compression: Compression, frame: [UInt8],
         isFull: Bool, otherBatches: [DestinationName] = [], deadlines: DeadlineNames? = nil
     ) {
-        self.priority = priority
-        self.destinations = destinations
-        self.events = events
-        self.bytes = bytes
-        self.eventTimes = eventTimes
-        self.acceptedAt = acceptedAt
-        self.compression = compression
-        self.frame = frame
-        self.isFull = isFull
-        self.otherBatches = otherBatches
-        self.deadlines = deadlines
+        (self.priority, self.destinations, self.events) = (priority, destinations, events)
+        (self.bytes, self.eventTimes, self.acceptedAt) = (bytes, eventTimes, acceptedAt)
+        (self.compression, self.frame, self.isFull) = (compression, frame, isFull)
+        (self.otherBatches, self.deadlines) = (otherBatches, deadlines)
     }
 }
 
@@ -160,15 +153,8 @@ public struct QuarantineRecord: Sendable, Equatable {
         reason: Reason, detail: String, app: String, path: String, offset: Int64, length: Int64, content: [UInt8],
         time: Timestamp, file: [UInt8] = []
     ) {
-        self.reason = reason
-        self.detail = detail
-        self.app = app
-        self.path = path
-        self.offset = offset
-        self.length = length
-        self.content = content
-        self.time = time
-        self.file = file
+        (self.reason, self.detail, self.app, self.path, self.offset) = (reason, detail, app, path, offset)
+        (self.length, self.content, self.time, self.file) = (length, content, time, file)
     }
 }
 

@@ -25,11 +25,8 @@ package final class CertificateAuthority {
             commonName: String = "localhost", names: [String] = ["DNS:localhost", "IP:127.0.0.1", "IP:::1"],
             notBefore: Timestamp, notAfter: Timestamp, isClient: Bool = false
         ) {
-            self.commonName = commonName
-            self.names = names
-            self.notBefore = notBefore
-            self.notAfter = notAfter
-            self.isClient = isClient
+            (self.commonName, self.names, self.notBefore) = (commonName, names, notBefore)
+            (self.notAfter, self.isClient) = (notAfter, isClient)
         }
     }
 

@@ -85,6 +85,8 @@ public struct SpoolOptions: Sendable, Equatable {
 
     /// Drop files that wait at most, about, of all owners: beyond that each has room for its part.
     var mostDropsInAll = 65_536
+    /// Drop files that stay because of their bad lines at most, about: an app or owner with its part of them waits.
+    var mostStayingDrops = 8192
     /// Append files that are known at most, about, of all apps and owners; four times as many where they stay once they were read.
     /// One takes 0.7 KB, 0.4 at rest.
     var mostAppendFiles = 262_144

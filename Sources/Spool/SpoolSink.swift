@@ -22,11 +22,8 @@ public struct SpoolSource: Sendable, Equatable {
     public var file: [UInt8] = []
 
     package init(app: String, path: String, producer: [UInt8]?, mayBeCritical: Bool = true, wasClosed: Bool = false) {
-        self.app = app
-        self.path = path
-        self.producer = producer
-        self.mayBeCritical = mayBeCritical
-        self.wasClosed = wasClosed
+        (self.app, self.path, self.producer) = (app, path, producer)
+        (self.mayBeCritical, self.wasClosed) = (mayBeCritical, wasClosed)
     }
 }
 

@@ -67,7 +67,8 @@ struct LineCutterTests {
                     text += Array("2026-11-20T10:00:00Z stdout \(isLast ? "F" : "P") \(content.joined())\n".utf8)
                 } else {
                     let log = content.filter { $0 != #"\n"# }.joined() + (isLast ? #"\n"# : "a")
-                    text += Array("{\"log\":\"\(log)\",\"stream\":\"stdout\"}\n".utf8)
+                    let blank = Bool.random(using: &random) ? " " : ""
+                    text += Array("{\(blank)\"log\"\(blank):\(blank)\"\(log)\",\"stream\":\"stdout\"}\n".utf8)
                 }
                 ends.append(isLast || !isWrapped)
             }

@@ -46,6 +46,33 @@ struct StayingTests {
         await reader.stop()
     }
 
+    @Test(
+        "an app of which too many files stay waits with the others, and nobody else does; once they go, they are read")
+    func mostStay() async throws {
+        let spool = try SpoolHarness()
+        for app in ["bad", "good"] { spool.makeDirectory(app) }
+        let reader = try await spool.start { $0.mostStayingDrops = 8 }
+        func drop(_ number: Int, of app: String, stays: Bool) {
+            spool.write("{\"\(app)\":\(number)}\n", to: "\(app)/.new")
+            if stays { spool.queue.with { [file = spool.handle(of: "\(app)/.new")] in _ = $0.staying.insert(file) } }
+            spool.rename("\(app)/.new", to: "\(app)/\(number).json")
+        }
+        for number in 0..<4 {
+            drop(number, of: "bad", stays: true)
+            await spool.until("it stays") { spool.log.messages.count { $0.text.hasPrefix("file stays") } == number + 1 }
+        }
+        drop(4, of: "bad", stays: true)
+        await spool.until("it waits") { reader.figures.complaints.contains { $0.path == "bad/*.json" } }
+        drop(0, of: "good", stays: false)
+        await spool.until("the other app's is read") { spool.queue.lines.contains("{\"good\":0}") }
+        #expect(!spool.queue.lines.contains("{\"bad\":4}") && spool.exists("bad/4.json"))
+        spool.queue.with { $0.staying = [] }
+        await reader.removeReleased()
+        await spool.until("all are read and go") { spool.queue.lines.count == 6 && spool.names(in: "bad").isEmpty }
+        await spool.until("nothing is reported any more") { reader.figures.complaints.isEmpty }
+        await reader.stop()
+    }
+
     @Test("a drop file that gets an append file's name while it is read is read once, and goes on as one")
     func renamedWhileRead() async throws {
         let spool = try SpoolHarness()

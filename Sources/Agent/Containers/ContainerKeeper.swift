@@ -45,18 +45,9 @@ actor ContainerKeeper: LoopActor {
         published: @escaping @Sendable () -> Void = {}, changed: @escaping @Sendable () -> Void = {},
         ask: @escaping @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
     ) {
-        self.clock = clock
-        self.facts = facts
-        self.ask = ask
-        self.isNetworkOn = isNetworkOn
-        self.published = published
-        self.changed = changed
-        self.store = store
-        self.inForce = inForce
-        self.userAgent = userAgent
-        self.loop = loop
-        self.time = time
-        self.log = log
+        (self.clock, self.facts, self.ask, self.isNetworkOn) = (clock, facts, ask, isNetworkOn)
+        (self.published, self.changed, self.store, self.inForce) = (published, changed, store, inForce)
+        (self.userAgent, self.loop, self.time, self.log) = (userAgent, loop, time, log)
     }
 
     /// The state of all containers, in configuration order. From any thread.

@@ -27,12 +27,8 @@ actor Pulse: LoopActor {
         others: @escaping @Sendable () -> [(loop: EventLoop, hint: String)],
         state: @escaping @Sendable () -> ProgressWatch.State
     ) {
-        self.loop = loop
-        self.others = others
-        self.time = time
-        self.log = log
-        self.patience = patience
-        self.state = state
+        (self.loop, self.others, self.time) = (loop, others, time)
+        (self.log, self.patience, self.state) = (log, patience, state)
     }
 
     /// Why the agent is not ready, as of the last check. From any thread.

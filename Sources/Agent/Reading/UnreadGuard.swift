@@ -26,11 +26,7 @@ actor UnreadGuard: MetricCollector, LoopActor {
     init(
         on loop: EventLoop, queue: QueueStore, time: any TimeSource, log: Log, unread: @escaping @Sendable () -> Int64
     ) {
-        self.loop = loop
-        self.queue = queue
-        self.time = time
-        self.log = log
-        self.unread = unread
+        (self.loop, self.queue, self.time, self.log, self.unread) = (loop, queue, time, log, unread)
     }
 
     /// The destinations whose old events are given up because the bound is passed. From any thread.

@@ -46,11 +46,7 @@ actor RestartWatch: MetricCollector, LoopActor {
 
     /// - Parameter path: the configuration that a restart reads.
     init(_ path: String, version: String, on loop: EventLoop, time: any TimeSource, log: Log) {
-        self.path = path
-        self.version = version
-        self.loop = loop
-        self.time = time
-        self.log = log
+        (self.path, self.version, self.loop, self.time, self.log) = (path, version, loop, time, log)
     }
 
     /// Why a restart would fail, as of the last look; nil when it would not. From any thread.

@@ -36,11 +36,8 @@ public struct Problem: Error, Sendable, Equatable {
         _ code: Code, _ message: String, at position: Position? = nil, sourceLine: String? = nil,
         severity: Severity = .error
     ) {
-        self.code = code
-        self.message = message
-        self.position = position
-        self.sourceLine = sourceLine
-        self.severity = severity
+        (self.code, self.message, self.position) = (code, message, position)
+        (self.sourceLine, self.severity) = (sourceLine, severity)
     }
 
     /// For a person: `file:line:column: message`, the source line, and a caret below the place.

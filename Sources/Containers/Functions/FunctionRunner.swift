@@ -68,11 +68,8 @@ public final class FunctionRunner: FunctionCaller {
         observe: @escaping (String, Duration) -> Void = { _, _ in },
         failed: @escaping (FunctionFailure) -> Void = { _ in }
     ) {
-        self.observe = observe
-        self.failed = failed
-        self.loop = loop
-        self.time = time
-        self.definitions = definitions
+        (self.observe, self.failed, self.loop) = (observe, failed, loop)
+        (self.time, self.definitions) = (time, definitions)
     }
 
     /// What functions did. From any thread.

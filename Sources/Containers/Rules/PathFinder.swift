@@ -28,12 +28,8 @@ struct PathFinder {
         most: Int
     ) {
         edits = Edits(most: most)
-        self.base = base
-        self.end = end
-        self.path = path
-        self.change = change
-        self.takesName = takesName
-        self.most = most
+        (self.base, self.end, self.path) = (base, end, path)
+        (self.change, self.takesName, self.most) = (change, takesName, most)
         guard end > 0, base[0] == UInt8(ascii: "{") else { return }
         _ = take(object: 0, path.start, isInside: false, isTop: true)
     }

@@ -64,12 +64,8 @@ actor HTTPServer: LoopActor {
         judge: @escaping @Sendable (HTTPRequestHead, PeerCredentials?) -> ControlRefusal? = { _, _ in nil },
         figures: ServerFigures = ServerFigures(of: "stats"), handler: @escaping Handler
     ) {
-        self.loop = loop
-        self.options = options
-        self.time = time
-        self.judge = judge
-        self.figures = figures
-        self.handler = handler
+        (self.loop, self.options, self.time) = (loop, options, time)
+        (self.judge, self.figures, self.handler) = (judge, figures, handler)
     }
 
     /// Serves a bound and listening socket from now on, instead of the one before.

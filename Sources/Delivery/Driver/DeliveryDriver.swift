@@ -68,14 +68,8 @@ public actor DeliveryDriver: LoopActor {
         summaries: @escaping @Sendable () -> [DestinationName: Lanes],
         countLate: @escaping CountLate = { batch, _, _ in batch.header.events }, persist: @escaping Persist
     ) {
-        self.loop = loop
-        self.store = store
-        self.senders = senders
-        self.time = time
-        self.log = log
-        self.summaries = summaries
-        self.persist = persist
-        self.countLate = countLate
+        (self.loop, self.store, self.senders, self.time) = (loop, store, senders, time)
+        (self.log, self.summaries, self.persist, self.countLate) = (log, summaries, persist, countLate)
         machine = DeliveryMachine(options, switches: switches, isEnabled: isEnabled, at: Moment(time), using: &random)
     }
 

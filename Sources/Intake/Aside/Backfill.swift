@@ -62,13 +62,8 @@ package actor Backfill: LoopActor {
         figures: IntakeFigures, time: any TimeSource, log: Log,
         options: @escaping @Sendable () async -> Options
     ) {
-        self.loop = loop
-        self.store = store
-        self.time = time
-        self.log = log
-        self.figures = figures
-        self.options = options
-        self.rules = rules
+        (self.loop, self.store, self.time, self.log) = (loop, store, time, log)
+        (self.figures, self.options, self.rules) = (figures, options, rules)
         // A piece is stored as a whole: `waitForCalls` bounds them between two.
         calls = TagCalls(rules?.functions, aside: "backfill", most: .max)
         calls.start(calls.restore(memory), on: loop)

@@ -32,13 +32,8 @@ package actor Rereader: LoopActor {
         time: any TimeSource, clock: sending ClockTrust, log: Log,
         settings: @escaping @Sendable () async -> IntakeSettings
     ) {
-        self.loop = loop
-        self.store = store
-        self.time = time
-        self.clock = clock
-        self.log = log
-        self.rules = rules
-        self.settings = settings
+        (self.loop, self.store, self.time, self.clock) = (loop, store, time, clock)
+        (self.log, self.rules, self.settings) = (log, rules, settings)
         calls = TagCalls(rules?.functions, aside: "reread")
         calls.start(calls.restore(memory), on: loop)
     }

@@ -13,10 +13,6 @@ public struct PriorityRule: Sendable, Equatable {
     package init(
         app: String? = nil, event: String? = nil, level: SeverityLevel? = nil, priority: Priority, force: Bool = false
     ) {
-        self.app = app
-        self.event = event
-        self.level = level
-        self.priority = priority
-        self.force = force
+        (self.app, self.event, self.level, self.priority, self.force) = (app, event, level, priority, force)
     }
 }

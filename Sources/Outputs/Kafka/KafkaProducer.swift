@@ -74,11 +74,7 @@ final class KafkaProducer {
                 throw error
             }
         }
-        self.handle = handle
-        self.token = token
-        self.id = id
-        self.generation = generation
-        self.loop = loop
+        (self.handle, self.token, self.id, self.generation, self.loop) = (handle, token, id, generation, loop)
         openedAt = now
     }
 

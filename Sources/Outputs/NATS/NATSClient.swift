@@ -46,13 +46,8 @@ actor NATSClient: LoopActor {
         _ settings: DestinationSettings, _ servers: [NATSAddress], version: String, tls: TLSMaterial.Contents,
         identity: NATSIdentity, on loop: EventLoop, time: any TimeSource
     ) throws(OutputError) {
-        self.servers = servers
-        self.settings = settings
-        self.version = version
-        self.tls = tls
-        self.identity = identity
-        self.loop = loop
-        self.time = time
+        (self.servers, self.settings, self.version, self.tls) = (servers, settings, version, tls)
+        (self.identity, self.loop, self.time) = (identity, loop, time)
         http = try HTTPClient(on: loop, settings: TransferSettings(options: settings.natsConnection, tls: .init()))
         let random = KernelRandom()
         firstServer = Int(random.next() % UInt64(servers.count))

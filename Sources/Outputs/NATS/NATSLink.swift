@@ -40,11 +40,8 @@ final class NATSLink {
     init(
         _ id: UInt64, to address: NATSAddress, socket: Int32, generation: Int, on loop: EventLoop, at now: BootInstant
     ) {
-        self.id = id
-        self.address = address
-        self.socket = socket
-        self.generation = generation
-        self.loop = loop
+        (self.id, self.address, self.socket) = (id, address, socket)
+        (self.generation, self.loop) = (generation, loop)
         openedAt = now
         lastHeard = now
     }

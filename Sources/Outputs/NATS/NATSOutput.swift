@@ -38,11 +38,7 @@ package actor NATSOutput: MeasuredOutput {
         _ name: DestinationName, _ settings: DestinationSettings, version: String = "", on loop: EventLoop, log: Log,
         time: any TimeSource = SystemTime()
     ) throws(OutputError) {
-        self.settings = settings
-        self.name = name
-        self.loop = loop
-        self.log = log
-        self.time = time
+        (self.settings, self.name, self.loop, self.log, self.time) = (settings, name, loop, log, time)
         builder = try BodyBuilder(NDJSONEncoder(), settings.nats.message == .batch ? settings.compression : .none)
         let servers = try settings.natsServers()
         let files = try FollowedFiles(

@@ -38,11 +38,7 @@ package actor S3Output: MeasuredOutput {
         let settings = options.settings
         key = EventTemplates([settings.s3.key], settings.templateScope(installID: installID, log: log, time: time))
         try options.check()
-        self.name = name
-        self.log = log
-        self.options = options
-        self.loop = loop
-        self.time = time
+        (self.name, self.log, self.options, self.loop, self.time) = (name, log, options, loop, time)
         builder = try BodyBuilder(NDJSONEncoder(), settings.compression)
         let aws = settings.s3.aws
         let signer = try AWSSigner(

@@ -123,11 +123,8 @@ final class QueueEnvironment {
         time: any TimeSource, trust: QueueStore.ClockCheck?, steps: ClockSteps, random: any RandomNumberGenerator,
         eventTime: QueueStore.EventTimes?, lastChunk: Int64
     ) throws(QueueError) {
-        self.trust = trust
-        self.steps = steps
-        self.time = time
-        self.random = random
-        self.eventTime = eventTime
+        (self.trust, self.steps, self.time) = (trust, steps, time)
+        (self.random, self.eventTime) = (random, eventTime)
         lastChunkAtOpen = lastChunk
         unpacker = try FrameUnpacker()
         // From now on it notices steps.

@@ -42,12 +42,8 @@ final class DropReading {
         _ file: ClaimedFile, source: SpoolSource, share: String, format: DropFormat, isKept: Bool,
         status: FileStatus, descriptor: consuming Descriptor, longest: Int, from place: ObjectSplitter.Place?
     ) {
-        self.file = file
-        self.source = source
-        self.share = share
-        self.format = format
-        self.isKept = isKept
-        self.status = status
+        (self.file, self.source, self.share) = (file, source, share)
+        (self.format, self.isKept, self.status) = (format, isKept, status)
         self.descriptor = consume descriptor
         let start = place ?? .start
         splitter = ObjectSplitter(longest: longest, from: start)

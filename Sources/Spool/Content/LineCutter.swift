@@ -98,8 +98,12 @@ extension LineFormat {
             let words = line.prefix(128).split(separator: UInt8(ascii: " "), maxSplits: 3)
             return words.count < 4 || words[2].first != UInt8(ascii: "P")
         case .docker:
-            guard line.starts(with: "{\"log\":\"".utf8) else { return true }
-            var (index, escaped) = (8, UInt8(0))
+            var (index, escaped) = (0, UInt8(0))
+            for token in ["{", "\"log\"", ":", "\""] {
+                while index < line.count, line[index] == UInt8(ascii: " ") { index += 1 }
+                guard line[index...].starts(with: token.utf8) else { return true }
+                index += token.utf8.count
+            }
             while index + 1 < line.count, line[index] != UInt8(ascii: "\"") {
                 escaped = line[index] == UInt8(ascii: "\\") ? line[index + 1] : 0
                 index += escaped == 0 ? 1 : 2

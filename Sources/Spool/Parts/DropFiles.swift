@@ -4,7 +4,7 @@ internal import Model
 struct DropFiles {
     /// Those that wait to be claimed and read, by app; in the drop box by owner.
     var waiting = FairQueue<PendingDrop>()
-    /// Drop boxes where owners have more files than may wait; listed again when few of an owner's are left.
+    /// Where apps and owners have more files than may wait, or stay; listed again when few are left.
     var crowded: [String: [FileName: SpoolDirectory]] = [:]
     var reading: DropReading?
     /// Those that are read in part and go on when it is their turn.
@@ -18,7 +18,10 @@ struct DropFiles {
     var inHand: Set<FileID> = []
     /// Those that are in the queue and could not be removed: tried again when they are found again.
     var stuck: [FileID: [DoneRecord]] = [:]
-    var staying: [FileID: (directory: SpoolDirectory, name: FileName)] = [:]
+    /// Those that stay because of their bad lines.
+    private(set) var staying: [FileID: (directory: SpoolDirectory, name: FileName, share: String)] = [:]
+    /// How many of them each app or owner has.
+    private var stayingCounts: [String: Int] = [:]
     /// Those that are in the queue and whose removal was not durable when the reader started.
     var doneBefore: [FileID: [DoneRecord]] = [:]
     /// Those that were unlinked, which is not durable yet.
@@ -27,6 +30,24 @@ struct DropFiles {
     var areAllRead: Bool { waiting.isEmpty && asides.isEmpty && reading == nil }
 
     var countUnread: Int { waiting.count + asides.count + cut.count + (reading == nil ? 0 : 1) }
+
+    /// Whether an app or owner may have another that stays, beside an equal part of `most` for each; `divisor`: 2 asks for half of that.
+    func mayStay(_ share: String, of most: Int, dividedBy divisor: Int = 1) -> Bool {
+        stayingCounts[share, default: 0] < max(4, most / (stayingCounts.count + 1)) / divisor
+    }
+
+    /// Whether it is new that a file stays.
+    mutating func stay(_ id: FileID, as name: FileName, in directory: SpoolDirectory, of share: String) -> Bool {
+        guard staying.updateValue((directory, name, share), forKey: id) == nil else { return false }
+        stayingCounts[share, default: 0] += 1
+        return true
+    }
+
+    mutating func release(_ id: FileID) {
+        guard let share = staying.removeValue(forKey: id)?.share else { return }
+        stayingCounts[share, default: 0] -= 1
+        if stayingCounts[share] == 0 { stayingCounts[share] = nil }
+    }
 
     /// Nothing that was read since the last commit counts.
     mutating func giveUpReading() {

@@ -68,6 +68,7 @@ struct ClaimedFile {
     var claim: FileName
     /// The app whose it was; for the archive.
     var app: String
+    let share: String
 
     var record: DoneRecord { DoneRecord(claim: directory.path(of: claim).bytes, handle: id.bytes) }
 }

@@ -14,6 +14,14 @@ extension SpoolReader {
         let owner = owner(of: name, in: directory)
         // What cannot be looked at now is looked at again in its turn.
         let line = owner.map(share) ?? directory.app
+        guard name.claimed != nil || drops.mayStay(line, of: options.mostStayingDrops) else {
+            directory.settling[name] = nil
+            drops.crowded[line, default: [:]][directory.path] = directory
+            return complain(
+                SpoolReader.crowd(of: line, in: directory), owner,
+                "too many drop files stay because of their bad lines, the others wait: repair these or remove them, then run"
+                    + " `spoolship quarantine retry --files`")
+        }
         // Each owner or app has room for some, however many there are.
         let most = min(options.mostWaitingDrops, max(4, options.mostDropsInAll / (drops.waiting.lineCount + 1)))
         guard drops.waiting.count(of: line) < most else {
@@ -34,12 +42,21 @@ extension SpoolReader {
         return try? FileSystem.status(raw, name).owner
     }
 
-    /// Few files of an owner wait: where there were more than may wait, they are looked for.
-    private func listCrowded(_ line: String) {
+    /// Few files of an app or owner wait or stay: where there were more than may, they are looked for.
+    func listCrowded(_ line: String) {
         guard !drops.crowded.isEmpty, drops.waiting.count(of: line) < SpoolReader.fewWaiting,
+            drops.mayStay(line, of: options.mostStayingDrops, dividedBy: 2),
             let directories = drops.crowded.removeValue(forKey: line)
         else { return }
-        for directory in directories.values where !directory.isGone { scan(directory) }
+        for directory in directories.values {
+            trouble.complaints.remove(SpoolReader.crowd(of: line, in: directory))
+            if !directory.isGone { scan(directory) }
+        }
+    }
+
+    /// Under which path it is reported that the drop files of an app or owner wait for others that stay.
+    private static func crowd(of line: String, in directory: SpoolDirectory) -> FileName {
+        FileName("\(directory.path.text)/*.json\(directory.isIncoming ? ", \(line)" : "")")
     }
 
     /// The time has come to look again at a drop file that was still being written.
@@ -141,7 +158,7 @@ extension SpoolReader {
             streams.remembered.see(id)
             let isClaimed = name.claimed != nil
             if let done = drops.doneBefore[id] ?? drops.stuck[id] {
-                return removeAgain(id, done, directory, name, raw, of: app(of: directory, seen.owner))
+                return removeAgain(id, done, directory, name, raw, of: app(of: directory, seen.owner), share)
             }
             // An append file that somebody gave such a name: what was read of it is not read again.
             if streams.files[id] != nil || isAppendFile(streams.remembered.kept[id]) { return notice(directory, name) }
@@ -187,7 +204,7 @@ extension SpoolReader {
                 app: app(of: directory, seen.owner), path: directory.path(of: name.claimed ?? name).text,
                 producer: nil, mayBeCritical: !directory.isIncoming)
             if !isStaying { source.file = id.bytes }
-            let file = ClaimedFile(id: id, directory: directory, claim: claim, app: source.app)
+            let file = ClaimedFile(id: id, directory: directory, claim: claim, app: source.app, share: share)
             drops.reading = DropReading(
                 file, source: source, share: share, format: format, isKept: isStaying, status: seen,
                 descriptor: descriptor, longest: options.maxEventSize,

@@ -26,7 +26,8 @@ extension SpoolReader {
         for file in files {
             drops.inHand.remove(file.id)
             // A directory that is gone may come back under another name, and the file with it.
-            guard let raw = descriptor(of: file.directory), !stays(file.id, [file.record], file.claim, file.directory),
+            guard let raw = descriptor(of: file.directory),
+                !stays(file.id, [file.record], file.claim, file.directory, file.share),
                 remove(file.record, file.claim, in: file.directory, raw, of: file.app)
             else {
                 drops.stuck[file.id] = [file.record]
@@ -39,7 +40,7 @@ extension SpoolReader {
 
     /// Whether a file has to stay that has been read. It gets its own name back, if that is free, and its record stays.
     private func stays(
-        _ id: FileID, _ records: [DoneRecord], _ claim: FileName, _ directory: SpoolDirectory
+        _ id: FileID, _ records: [DoneRecord], _ claim: FileName, _ directory: SpoolDirectory, _ share: String
     ) -> Bool {
         guard sink.mustStay(id.bytes) else { return false }
         var name = claim
@@ -52,7 +53,7 @@ extension SpoolReader {
                 log.info("file keeps the agent's name", ["path": directory.path(of: claim).text, "reason": "\(error)"])
             }
         }
-        if drops.staying.updateValue((directory, name), forKey: id) == nil {
+        if drops.stay(id, as: name, in: directory, of: share) {
             log.warning(
                 "file stays: the quarantine could not hold its bad lines",
                 [
@@ -75,10 +76,11 @@ extension SpoolReader {
     /// Removes what had to stay and has not any more.
     public func removeReleased() {
         for (id, place) in drops.staying where !sink.mustStay(id.bytes) {
-            drops.staying[id] = nil
+            drops.release(id)
             guard let records = drops.stuck[id], let raw = descriptor(of: place.directory) else { continue }
-            removeAgain(id, records, place.directory, place.name, raw, of: place.directory.app)
+            removeAgain(id, records, place.directory, place.name, raw, of: place.directory.app, place.share)
         }
+        for line in drops.crowded.keys { listCrowded(line) }
         for file in streams.files.values { considerLater(file) }
         wake()
     }
@@ -105,9 +107,9 @@ extension SpoolReader {
     /// A file that is in the queue, and still there: it was queued before the reader started, or could not be removed.
     func removeAgain(
         _ id: FileID, _ records: [DoneRecord], _ directory: SpoolDirectory, _ name: FileName, _ raw: Int32,
-        of app: String
+        of app: String, _ share: String
     ) {
-        guard !stays(id, records, name, directory) else { return }
+        guard !stays(id, records, name, directory, share) else { return }
         drops.doneBefore[id] = nil
         guard let first = records.first, remove(first, name, in: directory, raw, of: app) else {
             drops.stuck[id] = records

@@ -65,11 +65,7 @@ public actor SpoolReader: LoopActor {
         self.options = options
         held = HeldDescriptors(mostFiles: options.maxOpenFiles)
         buffer = ReadBuffer(size: Fingerprint.longest + max(SpoolReader.sliceBytes, options.maxEventSize + 1) + 1)
-        self.sink = sink
-        self.loop = loop
-        self.log = log
-        self.time = time
-        self.random = random
+        (self.sink, self.loop, self.log, self.time, self.random) = (sink, loop, log, time, random)
         lastClaim = self.random.next()
         streams = Streams(
             SpoolReader.own(start.checkpoints, options), joinedTops: options.place?.joinedTops ?? [],
