@@ -177,11 +177,13 @@ void ckafka_clear(ckafka *producer) {
 }
 
 static void report_error(ckafka *producer, ckafka_report *report) {
-    int code = library.event_error(producer->event);
-    *report = (ckafka_report){.code = code, .words = library.event_error_string(producer->event)};
-    if (code != FATAL) return;
+    *report = (ckafka_report){
+        .code = library.event_error(producer->event), .words = library.event_error_string(producer->event)};
+    // A fatal error may come under its own code, not only as _FATAL.
+    int fatal = library.fatal_error(producer->handle, producer->words, sizeof producer->words);
+    if (!fatal) return;
     report->is_fatal = true;
-    report->code = library.fatal_error(producer->handle, producer->words, sizeof producer->words);
+    report->code = fatal;
     report->words = producer->words;
 }
 

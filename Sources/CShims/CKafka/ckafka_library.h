@@ -20,8 +20,6 @@ enum { PRODUCER = 0 };
 enum { CONF_OK = 0 };
 enum { EVENT_REPORTS = 0x1, EVENT_ERROR = 0x8, EVENT_TOKEN_WANTED = 0x100 };
 enum { COPY = 0x2 };
-// The producer is of no more use; another function has the reason.
-enum { FATAL = -150 };
 // How the arguments of producev are told apart.
 enum { V_END = 0, V_TOPIC = 1, V_RKT = 2, V_VALUE = 4, V_KEY = 5, V_OPAQUE = 6, V_MSGFLAGS = 7, V_HEADERS = 10 };
 
