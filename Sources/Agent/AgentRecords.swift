@@ -134,8 +134,8 @@ struct AgentRecords: Sendable {
     private func purgeNamed(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
         do throws(QueueError) {
             return try await queue.purge(store, selection)
-        } catch  where error.code == .misuse {
-            throw ControlRefusal(409, "in_one_batch", error.message)
+        } catch {
+            throw error.code == .misuse ? ControlRefusal(409, "in_one_batch", error.message) : error as any Error
         }
     }
 
@@ -143,8 +143,8 @@ struct AgentRecords: Sendable {
     func move(from source: String, to target: String, _ priority: Priority?) async throws -> MovedEvents {
         do throws(QueueError) {
             return try await queue.move(DestinationName(source), to: DestinationName(target), priority)
-        } catch  where error.code == .misuse {
-            throw ControlRefusal(400, "unknown_destination", error.message)
+        } catch {
+            throw error.code == .misuse ? ControlRefusal(400, "unknown_destination", error.message) : error as any Error
         }
     }
 }

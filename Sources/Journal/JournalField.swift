@@ -22,7 +22,7 @@ struct JournalField: Sendable, Equatable {
     /// Whether only journald sets it, and no program can.
     static func isTrusted(_ name: ArraySlice<UInt8>) -> Bool { name.first == UInt8(ascii: "_") }
 
-    static func opening(_ member: ArraySlice<UInt8>) -> [UInt8] { Array(",\"".utf8) + member + Array("\":".utf8) }
+    static func opening(_ name: ArraySlice<UInt8>) -> [UInt8] { Array(",\"".utf8) + Array(name) + Array("\":".utf8) }
 
     /// The fields of each entry that has them, besides its message and its time.
     static let usual = [

@@ -17,7 +17,8 @@ extension JournalReader {
             hasReadLeft = true
             return close()
         }
-        try relaying(try loop.watch(open.descriptor, for: .readable) { _ in self.assumeIsolated { $0.wake() } }) {
+        let descriptor = open.descriptor
+        try relaying(try loop.watch(descriptor, for: .readable) { _ in self.assumeIsolated { $0.wake() } }) {
             JournalError(.failed, "changes of the journal cannot be watched: \($0 as SystemError)")
         }
         await wait(min(open.handle.patience ?? look, look))
@@ -43,9 +44,8 @@ extension JournalReader {
     }
 
     func close() {
-        guard let open else { return }
-        loop.forget(open.descriptor)
-        self.open = nil
+        if let open { loop.forget(open.descriptor) }
+        open = nil
     }
 
     func note(_ piece: JournalPiece) {

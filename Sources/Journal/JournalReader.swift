@@ -246,7 +246,7 @@ package actor JournalReader: LoopActor {
     /// - Returns: nil where none begins so.
     private func begin(_ open: Open) throws(JournalError) -> JournalPlace? {
         if place == nil { place = JournalPlace(last: try placeBefore(options.since)) }
-        let isElsewhere = options.since != .beginning && directories != nil && directories != open.directories
+        let isElsewhere = open.directories != directories && directories != nil && options.since != .beginning
         guard var begun = place, begun.sequences == nil || isElsewhere else { return nil }
         let last = begun.last
         let isKnown = !last.cursor.isEmpty

@@ -223,8 +223,9 @@ struct LimitTests {
         let lastOfDay = Timestamp(milliseconds: 1_795_219_199_999)
         #expect(reading.read(name(200), at: lastOfDay).verdict.kind == expected)
         #expect(reading.read(name(200), at: lastOfDay + .milliseconds(1)).verdict.kind == .accepted)
-        let other = reading.pass.source(app: "other", using: &reading.random)
-        reading.pass.begin(other, at: Reading.now, isSynchronised: true, using: &reading.random)
+        var random = SplitMix64(seed: 2)
+        let other = reading.pass.source(app: "other", using: &random)
+        reading.pass.begin(other, at: Reading.now, isSynchronised: true, using: &random)
     }
 
     @Test("ac19: the day's names survive a restart")
@@ -234,7 +235,8 @@ struct LimitTests {
         let memory = first.pass.takeMemory()
         #expect(first.pass.takeMemory().isEmpty)
         var second = Reading(options { $0.eventNames.value = 2 })
-        second.pass.restore(memory.compactMapValues { $0 }, using: &second.random)
+        var random = SplitMix64(seed: 2)
+        second.pass.restore(memory.compactMapValues { $0 }, using: &random)
         #expect(second.read(#"{"name":"c"}"#).verdict.kind == .refused)
         #expect(second.read(#"{"name":"b"}"#).verdict.kind == .accepted)
         #expect(second.read(#"{"name":"c"}"#, at: Reading.now + .seconds(86_400)).verdict.kind == .accepted)
@@ -262,9 +264,10 @@ struct LimitTests {
         var reading = Reading(options { $0.eventNames.value = 10 })
         var kept: Set<String> = []
         var most = 0
+        var random = SplitMix64(seed: 2)
         for number in 0..<5000 {
-            let source = reading.pass.source(app: "uid-\(number)", isShared: true, using: &reading.random)
-            reading.pass.begin(source, at: Reading.now, isSynchronised: true, using: &reading.random)
+            let source = reading.pass.source(app: "uid-\(number)", isShared: true, using: &random)
+            reading.pass.begin(source, at: Reading.now, isSynchronised: true, using: &random)
             let line = Array("{\"name\":\"a\"}\n".utf8)
             let verdict = line.withUnsafeBufferPointer { reading.pass.read($0.baseAddress!, from: 0, to: $0.count) }
             #expect(verdict.kind == .accepted)

@@ -8,7 +8,7 @@ struct Reading: ~Copyable {
     static let now = Timestamp(milliseconds: 1_795_168_800_000)
     var pass: EventPass
     let source: EventSource
-    var random = SplitMix64(seed: 1)
+    var random: SplitMix64
     var buffer = LineBuffer()
     /// How serious the line was that was read last.
     var severity: Severity?
@@ -19,8 +19,11 @@ struct Reading: ~Copyable {
         // Sessions have a suite of their own; elsewhere their ids would be in the way.
         var options = options
         options.session.mode = .off
+        // In an init, and where #expect holds it, Swift 6.2 takes two properties of what cannot be copied for one.
+        var random = SplitMix64(seed: 1)
         pass = EventPass(options: options)
         source = pass.source(app: app, isShared: isShared, isBackfill: isBackfill, using: &random)
+        self.random = random
     }
 
     /// Reads one line; what was written is nil when nothing was accepted.

@@ -97,9 +97,10 @@ struct WrappedLineTests {
             ])
         #expect(lines[0].time == time("2026-11-20T09:00:00.5Z") && lines[1].time == time("2026-11-20T10:00:01Z"))
         var reading = Reading(options(.cri))
+        var random = SplitMix64(seed: 2)
         reading.pass.begin(
             reading.source, path: "/var/log/pods/shop_cart-7d9_0a1b-2c/web/0.log", at: Reading.now,
-            isSynchronised: true, using: &reading.random)
+            isSynchronised: true, using: &random)
         func output(_ record: String, _ reading: inout Reading) -> String {
             let block = Array("2026-11-20T10:00:00Z stdout F \(record)\n".utf8)
             return block.withUnsafeBufferPointer { block in

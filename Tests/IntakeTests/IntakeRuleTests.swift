@@ -271,7 +271,8 @@ struct IntakeRuleTests {
             let count = discarded.reduce(0) { $0 + $1.events }
             #expect((420...480).contains(count))
             #expect(normal.count + critical.count + count == 3000)
-            #expect(Set((normal + critical).compactMap { $0["id"]?.string }).count == 3000 - count)
+            let ids = Set((normal + critical).compactMap { $0["id"]?.string })
+            #expect(ids.count == 3000 - count)
             #expect(critical.count == 500)
             #expect(critical.allSatisfy { $0["name"] == "Bought" })
             #expect(host.store.snapshot.intake.accepted == 3000)

@@ -116,7 +116,8 @@ struct DataLayer: Sendable {
             return .object(members)
         case (.array(let elements)?, .array(let new)):
             let both = zip(elements, new).map { merged($0, $1) }
-            return .array(both + elements.dropFirst(new.count) + new.dropFirst(elements.count).map { merged(nil, $0) })
+            let added = new.dropFirst(elements.count).map { merged(nil, $0) }
+            return .array(both + Array(elements.dropFirst(new.count)) + added)
         case (_, .array(let new)): return .array(new.map { merged(nil, $0) })
         default: return new
         }

@@ -19,12 +19,12 @@ extension LoopActor {
     /// Waits for a continuation that `begin` takes. `cancel` runs on the loop when the task is cancelled; never before `begin`, which
     /// does not leave the loop.
     public func cancellable<Value: Sendable>(
-        _ begin: (isolated Self, CheckedContinuation<Value, Never>) -> Void,
+        _ begin: (CheckedContinuation<Value, Never>) -> Void,
         onCancel cancel: @escaping @Sendable (isolated Self) -> Void
     ) async -> Value {
         let loop = loop
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { begin(self, $0) }
+            await withCheckedContinuation(isolation: self) { begin($0) }
         } onCancel: {
             loop.post { self.assumeIsolated(cancel) }
         }

@@ -88,12 +88,11 @@ actor HTTPClient: LoopActor {
         lastID += 1
         let id = lastID
         transfer.id = id
-        return await cancellable { client, continuation in
+        return await cancellable { continuation in
             transfer.continuation = continuation
             // A request that is alone closes a connection that others have left idle, until one is left.
-            let isAlone = client.active.isEmpty
-            shim_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, isAlone ? 1 : HTTPClient.mostConnections)
-            if let failure = client.begin(transfer) { continuation.resume(returning: .failed(failure)) }
+            shim_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, active.isEmpty ? 1 : HTTPClient.mostConnections)
+            if let failure = begin(transfer) { continuation.resume(returning: .failed(failure)) }
         } onCancel: {
             $0.cancel(id)
         }

@@ -244,9 +244,9 @@ package actor HTTPOutput: MeasuredOutput {
     private func pause(_ wait: Duration) async -> Bool {
         lastPause += 1
         let id = lastPause
-        await cancellable { output, continuation in
-            output.pauses[id] = continuation
-            output.after(wait) { $0.endPause(id) }
+        await cancellable { continuation in
+            pauses[id] = continuation
+            after(wait) { $0.endPause(id) }
         } onCancel: {
             $0.endPause(id)
         }

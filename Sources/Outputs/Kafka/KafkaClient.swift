@@ -52,10 +52,10 @@ actor KafkaClient: LoopActor {
         }
         lastID += 1
         let id = lastID
-        return await cancellable { client, continuation in
+        return await cancellable { continuation in
             let ticket = KafkaTicket(id, records, continuation)
             ticket.headers = headers
-            client.begin(ticket, token)
+            begin(ticket, token)
         } onCancel: {
             $0.finish(id, nil)
         }

@@ -66,7 +66,7 @@ actor NATSClient: LoopActor {
         lastID += 1
         let id = lastID
         return await cancellable {
-            $0.begin(NATSTicket(id, messages, $1))
+            begin(NATSTicket(id, messages, $0))
         } onCancel: {
             $0.finish(id, nil)
         }

@@ -95,7 +95,7 @@ struct PrivacyProof {
         }
         return planted.flatMap { good -> [String] in
             let behind = String(good.dropLast()) + ","
-            let broken = [
+            let broken: [String] = [
                 behind + "\"half\":\"\\ud83d\"}", behind + "\"cut\":\"of" + good, good + good, "[\(good)]",
                 "got \(good)",
                 "(" + behind.dropFirst().dropLast() + ")",
@@ -103,7 +103,7 @@ struct PrivacyProof {
                 behind,
             ]
             // Of another stream: a line between two pieces.
-            let pieces = [
+            let pieces: [String] = [
                 line(behind), line("other\n", "stderr"), line("\"m\":\"\(marker)"), line("b", "stderr"), line("\"}\n"),
             ]
             return broken + broken.map { line($0 + "\n") } + pieces + [line("\u{FEFF}\(good)\n")]
