@@ -36,7 +36,7 @@ struct RememberedFilesTests {
         var pass = Pass()
         let last = (0..<5).map { gone(5000 + $0, at: nil) }
         for (checkpoint, trace) in last { files.miss(checkpoint, trace, isAway: false, at: now, in: &pass) }
-        for (_, checkpoint, trace) in files.endFirstListing(at: now.wallTime) {
+        for (_, checkpoint, trace) in files.endFirstListing() {
             guard let trace else { continue }
             files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
         }
@@ -48,6 +48,35 @@ struct RememberedFilesTests {
         #expect(files.kept.count == min(count + last.count, most))
         #expect((files.kept[FileID(bytes: older[0].key)] == nil) == (count + last.count > most))
         #expect(files.kept[FileID(bytes: older[count - 1].key)] != nil)
+    }
+
+    @Test("fault02: what went last is forgotten last, also if the clock was set back since the others went")
+    func theOrderOutlivesTheClock() {
+        let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
+        let older = (0..<RememberedFiles.mostMissing).map { gone($0, at: 9_000_000 + Int64($0)).0 }
+        // Known at the last stop; gone while all was looked for; and gone later.
+        let last = (0..<6).map { gone(5000 + $0, at: nil) }
+        var files = RememberedFiles(older + last[..<2].map(\.0))
+        var pass = Pass()
+        for (checkpoint, trace) in last[2..<4] { files.miss(checkpoint, trace, isAway: false, at: now, in: &pass) }
+        for (_, checkpoint, trace) in files.endFirstListing() {
+            files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
+        }
+        for (checkpoint, trace) in last[4...] { files.miss(checkpoint, trace, isAway: false, at: now, in: &pass) }
+        for (checkpoint, _) in last { #expect(files.kept[FileID(bytes: checkpoint.key)] != nil) }
+        #expect(files.kept.count == RememberedFiles.mostMissing)
+        for checkpoint in older.prefix(last.count) { #expect(files.kept[FileID(bytes: checkpoint.key)] == nil) }
+        // So it is for the next process, wherever its clock is.
+        var next = RememberedFiles(Array(files.kept.values))
+        now.step(to: now.wallTime - .seconds(86_400))
+        for (_, checkpoint, trace) in next.endFirstListing() {
+            next.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
+        }
+        for number in 0..<3 {
+            let (checkpoint, trace) = gone(6000 + number, at: nil)
+            next.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
+        }
+        for (checkpoint, _) in last { #expect(next.kept[FileID(bytes: checkpoint.key)] != nil) }
     }
 
     @Test("fault02: an app whose files come and go in masses does not have another's forgotten")
@@ -94,7 +123,7 @@ struct RememberedFilesTests {
         for start in 0..<3 {
             var files = RememberedFiles([checkpoint])
             var pass = Pass()
-            for (_, checkpoint, trace) in files.endFirstListing(at: now.wallTime) {
+            for (_, checkpoint, trace) in files.endFirstListing() {
                 files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
             }
             checkpoint = try #require(files.kept[id])
@@ -107,7 +136,7 @@ struct RememberedFilesTests {
         }
         var files = RememberedFiles([checkpoint])
         var pass = Pass()
-        for (_, checkpoint, trace) in files.endFirstListing(at: now.wallTime) {
+        for (_, checkpoint, trace) in files.endFirstListing() {
             files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
         }
         now.advance(by: .seconds(100_000))
@@ -221,7 +250,7 @@ struct RememberedFilesTests {
         let (checkpoint, trace) = gone(1, at: (time.wallTime - .seconds(9 * 86_400)).milliseconds)
         var files = RememberedFiles([checkpoint])
         var pass = Pass()
-        for missed in files.endFirstListing(at: time.wallTime) {
+        for missed in files.endFirstListing() {
             files.miss(missed.checkpoint, trace, isAway: false, at: time, in: &pass)
         }
         time.advance(by: .seconds(3500))

@@ -28,6 +28,8 @@ struct RememberedFiles {
     private var missing: [Holder?: FIFO<Missed>] = [:]
     /// How many there are of holders.
     private var missingCount = 0
+    /// The latest time at which one was missed, or after it: their order must outlive a clock that is set back.
+    private var latest: Int64 = 0
 
     private struct Missed {
         var id: FileID
@@ -47,6 +49,7 @@ struct RememberedFiles {
         for (id, checkpoint) in kept {
             guard let trace = FileTrace(checkpoint.state) else { continue }
             inodes.insert(trace.inode)
+            latest = max(latest, trace.missingSince ?? 0)
             if trace.hasContent { streams.add(id, to: Stream.of(checkpoint, trace, joinedTops: joinedTops)) }
         }
     }
@@ -108,7 +111,8 @@ struct RememberedFiles {
         var checkpoint = checkpoint
         let before = RememberedFiles.missingSince(checkpoint, trace)
         let isOlder = before != nil
-        let since = before ?? time.wallTime.milliseconds
+        let since = before ?? max(time.wallTime.milliseconds, latest.addingSaturating(1))
+        latest = max(latest, since)
         if var trace {
             trace.missingSince = since
             trace.marks = Array(trace.marks.suffix(RememberedFiles.marksOfMissing))
@@ -178,16 +182,15 @@ struct RememberedFiles {
     }
 
     /// Every directory was listed once: what was not found is missing. Gives those, the first that went first.
-    mutating func endFirstListing(at time: Timestamp) -> [(id: FileID, checkpoint: Checkpoint, trace: FileTrace?)] {
+    mutating func endFirstListing() -> [(id: FileID, checkpoint: Checkpoint, trace: FileTrace?)] {
         inodes = []
         // All that is missing is missed once more in order, what was missed before this among it.
         missing = [:]
         missingCount = 0
         let unseen = kept.filter { present?.contains($0.key) != true }.map { ($0, $1, FileTrace($1.state)) }
         present = nil
-        let now = time.milliseconds
         func since(_ file: (FileID, Checkpoint, FileTrace?)) -> Int64 {
-            RememberedFiles.missingSince(file.1, file.2) ?? now
+            RememberedFiles.missingSince(file.1, file.2) ?? .max
         }
         return unseen.sorted { since($0) < since($1) }
     }

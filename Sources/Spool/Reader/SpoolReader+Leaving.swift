@@ -235,7 +235,7 @@ extension SpoolReader {
     /// Remembers the files that were known at the last stop and have not been found since.
     func missedSinceStart() {
         // Those that went first are forgotten first.
-        for (id, checkpoint, trace) in streams.remembered.endFirstListing(at: time.wallTime) {
+        for (id, checkpoint, trace) in streams.remembered.endFirstListing() {
             if trace == nil {
                 // A drop file read in part, or a state of another version. While something cannot be accessed it may be there.
                 guard trouble.complaints.isEmpty else { continue }

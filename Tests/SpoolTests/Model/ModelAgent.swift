@@ -113,7 +113,7 @@ final class ModelAgent {
         for directory in directories.values { directory.wasListed = true }
         if isStarting {
             isStarting = false
-            for (_, checkpoint, trace) in streams.remembered.endFirstListing(at: time.wallTime) {
+            for (_, checkpoint, trace) in streams.remembered.endFirstListing() {
                 streams.miss(checkpoint, trace, hasWaiting: !archives.isEmpty, in: &pass)
             }
         }
