@@ -96,6 +96,17 @@ struct QueueBulkTests {
         #expect(try await store.store(again) == .stored(refused: 0))
         #expect(!store.mustStay([0, 2]), "day-old lines made room")
         #expect(store.snapshot.quarantine.bytes <= 1 << 20 && store.snapshot.intake.balances)
+        // Of a file that is done only the place is forgotten; one that is gone has no bad lines any more.
+        let done = DoneRecord(claim: [1], handle: [0, 3])
+        var commit = Commit()
+        (commit.progress.done, commit.progress.forgotten) = ([done], [done.handle])
+        #expect(try await store.store(commit) == .stored(refused: 0))
+        #expect(store.mustStay([0, 3]))
+        commit = Commit()
+        commit.progress.unlinked = [done]
+        #expect(try await store.store(commit) == .stored(refused: 0))
+        #expect(!store.mustStay([0, 3]))
+        #expect(try await store.unkept(of: "0003").isEmpty)
         try await goesOn(store, &maker)
         await store.close()
     }

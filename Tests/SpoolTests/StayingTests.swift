@@ -66,6 +66,10 @@ struct StayingTests {
         drop(0, of: "good", stays: false)
         await spool.until("the other app's is read") { spool.queue.lines.contains("{\"good\":0}") }
         #expect(!spool.queue.lines.contains("{\"bad\":4}") && spool.exists("bad/4.json"))
+        // Somebody removes some of them: nothing is left to remember of these, and there is room again.
+        for number in 0..<3 { spool.remove("bad/\(number).json") }
+        await spool.until("the one that waited is read") { spool.queue.lines.contains("{\"bad\":4}") }
+        await spool.until("their records go") { spool.queue.with { $0.done.count } == 2 }
         spool.queue.with { $0.staying = [] }
         await reader.removeReleased()
         await spool.until("all are read and go") { spool.queue.lines.count == 6 && spool.names(in: "bad").isEmpty }

@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What plist/plist.h declares (libplist 2.0 to 2.6), so that building needs no package for it.
+// What plist/plist.h declares (libplist 2.0 to 2.7), so that building needs no package for it.
 typedef void *node;
 enum { BOOLEAN = 0, INTEGER = 1, REAL = 2, STRING = 3, ARRAY = 4, DICTIONARY = 5 };
 
 static struct {
-    void (*parse)(const char *, uint32_t, node *);
+    // From 2.3 on the last says where the format goes; an older one does not look at it.
+    void (*parse)(const char *, uint32_t, node *, int *);
     void (*free)(node);
     int (*type)(node);
     void (*get_bool)(node, uint8_t *);
@@ -207,7 +208,7 @@ char *cplist_to_json(const char *bytes, size_t length, size_t *result_length, ch
         return NULL;
     }
     node root = NULL;
-    if (length <= UINT32_MAX) library.parse(bytes, (uint32_t)length, &root);
+    if (length <= UINT32_MAX) library.parse(bytes, (uint32_t)length, &root, NULL);
     if (!root) {
         snprintf(message, message_size, "it is no property list, neither XML nor binary");
         return NULL;

@@ -163,6 +163,14 @@ extension Transaction {
         for record in progress.unlinked {
             try tables.run("DELETE FROM done_record WHERE claim = ? AND handle = ?", record.claim, record.handle)
         }
+        // A file that is gone has no bad lines any more; of one that is done only the place is forgotten.
+        guard !state.figures.unkept.isEmpty else { return }
+        let done = Set(progress.done.map(\.handle))
+        for file in progress.unlinked.map(\.handle) + progress.forgotten where !done.contains(file) {
+            let name = Hexadecimal.text(file)
+            guard state.figures.unkept.removeValue(forKey: name) != nil else { continue }
+            for row in try self.file.unkept(of: name) { try tables.run("DELETE FROM memory WHERE name = ?", row.name) }
+        }
     }
 
     mutating func set(_ memory: [String: [UInt8]?]) throws(QueueError) {

@@ -20,6 +20,7 @@ struct DropFiles {
     var stuck: [FileID: [DoneRecord]] = [:]
     /// Those that stay because of their bad lines.
     private(set) var staying: [FileID: (directory: SpoolDirectory, name: FileName, share: String)] = [:]
+    private var stayingPaths: [FileName: FileID] = [:]
     /// How many of them each app or owner has.
     private var stayingCounts: [String: Int] = [:]
     /// Those that are in the queue and whose removal was not durable when the reader started.
@@ -38,15 +39,25 @@ struct DropFiles {
 
     /// Whether it is new that a file stays.
     mutating func stay(_ id: FileID, as name: FileName, in directory: SpoolDirectory, of share: String) -> Bool {
-        guard staying.updateValue((directory, name, share), forKey: id) == nil else { return false }
+        let isNew = release(id) == nil
+        staying[id] = (directory, name, share)
+        stayingPaths[directory.path(of: name)] = id
         stayingCounts[share, default: 0] += 1
-        return true
+        return isNew
     }
 
-    mutating func release(_ id: FileID) {
-        guard let share = staying.removeValue(forKey: id)?.share else { return }
+    /// Which file that stays is under a path.
+    func stays(at path: FileName) -> FileID? { stayingPaths.isEmpty ? nil : stayingPaths[path] }
+
+    /// A file does not have to stay any more, or is gone; the app or owner whose it was, nil if it did not stay.
+    @discardableResult
+    mutating func release(_ id: FileID) -> String? {
+        guard let (directory, name, share) = staying.removeValue(forKey: id) else { return nil }
+        let path = directory.path(of: name)
+        if stayingPaths[path] == id { stayingPaths[path] = nil }
         stayingCounts[share, default: 0] -= 1
         if stayingCounts[share] == 0 { stayingCounts[share] = nil }
+        return share
     }
 
     /// Nothing that was read since the last commit counts.

@@ -85,6 +85,14 @@ extension SpoolReader {
         wake()
     }
 
+    /// Somebody removed a file that had to stay: nothing is left to remember.
+    func stayedUntilDeleted(_ id: FileID, in directory: SpoolDirectory) {
+        guard let share = drops.release(id) else { return }
+        for record in drops.stuck.removeValue(forKey: id) ?? [] { drops.removal.add(record, in: directory) }
+        scheduleSync()
+        listCrowded(share)
+    }
+
     /// False: it is still there. Its record stays, so it is not read again.
     private func remove(
         _ record: DoneRecord, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32, of app: String

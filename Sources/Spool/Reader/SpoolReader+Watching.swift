@@ -230,6 +230,7 @@ extension SpoolReader {
         } else if mask & Int(IN_DELETE) != 0 {
             if let file = directory.files[name] { displaced(file) }
             directory.settling[name] = nil
+            if let id = drops.stays(at: directory.path(of: name)) { stayedUntilDeleted(id, in: directory) }
             reached(directory.path(of: name))
             forgetName(name, in: directory)
             reviewLinked(in: directory)
