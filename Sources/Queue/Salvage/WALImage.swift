@@ -87,7 +87,7 @@ struct WALImage {
             end = last + 1
         }
         // A page beyond all that transactions name is a damaged number.
-        let most = frames[..<end].reduce(0) { $1.state == .sound ? max($0, $1.size) : $0 }
+        let most = frames[..<end].filter { $0.state == .sound }.map(\.size).max() ?? 0
         for (index, frame) in frames[..<end].enumerated()
         where frame.state != .damaged && frame.page > 0 && frame.page <= most {
             pages[frame.page] = 32 + index * length + 24
