@@ -32,11 +32,9 @@ struct StartupCheckTests {
     }
 
     /// A configuration that this machine can start with, and what a test adds.
-    func problems(
-        _ text: String, state: String = "state", sandbox: UnitSandbox? = nil, clock: String? = nil
-    ) throws -> [Problem] {
+    func problems(_ text: String, sandbox: UnitSandbox? = nil, clock: String? = nil) throws -> [Problem] {
         let base = """
-            agent.state_directory = "\(root)/\(state)"
+            agent.state_directory = "\(root)/state"
             spool.directory = "\(root)/spool"
             control.socket = "\(root)/control.sock"
             control.group = "root"
@@ -99,28 +97,19 @@ struct StartupCheckTests {
             ConfigurationText(
                 file: "t.toml",
                 text:
-                    "[agent]\nstate_directory = \"\(root)/none/state\"\n[spool]\ndirectory = \"\(root)/t.toml\"\n[stats]\nlisten = \"off\""
+                    "[agent]\nstate_directory = \"\(root)/none\"\n[spool]\ndirectory = \"\(root)/t.toml\"\n[stats]\nlisten = \"off\""
             )
         ])
         _ = try write("t.toml", "")
         let found = StartupCheck.problems(of: missing)
-        let path = "\(root)/none/state"
         #expect(
             found.first?.text == """
-                t.toml:2:19: agent.state_directory \(path) does not exist; create it: install -d -o \(own.user) -m 0750 \(path)
-                    state_directory = "\(path)"
+                t.toml:2:19: agent.state_directory \(root)/none does not exist; create it: install -d -o \(own.user) -m 0750 \(root)/none
+                    state_directory = "\(root)/none"
                                       ^
                 """)
         #expect(found.contains { $0.message == "spool.directory \(root)/t.toml is not a directory" })
         #expect(access("\(root)/none", F_OK) != 0, "check must not make directories")
-    }
-
-    @Test("fault22: a state directory that a start makes is no mistake")
-    func fault22_madeByTheStart() throws {
-        let found = try problems("", state: "new")
-        #expect(found.filter { $0.severity == .error }.isEmpty, "\(found.map(\.text))")
-        #expect(found.contains { $0.message == "agent.state_directory \(root)/new does not exist; the agent makes it" })
-        #expect(access("\(root)/new", F_OK) != 0, "check must not make directories")
     }
 
     @Test("fault22: a state directory that others may write")

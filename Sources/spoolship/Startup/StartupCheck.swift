@@ -68,7 +68,7 @@ struct StartupCheck {
     private mutating func checkStateDirectory() {
         let setting = "agent.state_directory"
         let path = settings.agent.stateDirectory
-        guard let status = checkDirectory(path, setting, R_OK | W_OK | X_OK, isMade: true) else { return }
+        guard let status = checkDirectory(path, setting, R_OK | W_OK | X_OK) else { return }
         if status.isWritableByOthers {
             add(setting, "\(path) can be written by others (mode \(status.shownMode)); run chmod go-w \(path)")
         }
@@ -213,26 +213,17 @@ struct StartupCheck {
         }
     }
 
-    /// Looks at a directory; nil where it is none. `isInSandbox`: what the service may do there was looked at before. `isMade`: a start
-    /// makes a missing one, if not those above it.
+    /// Looks at a directory; nil where it is none. `isInSandbox`: what the service may do there was looked at before.
     @discardableResult
     private mutating func checkDirectory(
-        _ path: String, _ setting: String, _ purpose: Int32, isInSandbox: Bool = false, isMade: Bool = false
+        _ path: String, _ setting: String, _ purpose: Int32, isInSandbox: Bool = false
     ) -> FileStatus? {
         if !isInSandbox, let refusal = sandbox?.refusal(path, writes: purpose & W_OK != 0) {
             add(setting, "\(path) \(refusal)")
         }
         guard let status = FileStatus(path) else {
-            guard errno == ENOENT else {
-                add(setting, "\(path): \(missing(path) ?? "")")
-                return nil
-            }
-            let above = StartupCheck.directory(of: path) ?? "/"
-            if isMade, FileStatus(above)?.isDirectory == true, access.refusal(above, W_OK | X_OK) == nil {
-                add(setting, "\(path) does not exist; the agent makes it", severity: .warning)
-            } else {
-                add(setting, "\(path) does not exist; create it: install -d -o \(access.user) -m 0750 \(path)")
-            }
+            let advice = "does not exist; create it: install -d -o \(access.user) -m 0750 \(path)"
+            add(setting, errno == ENOENT ? "\(path) \(advice)" : "\(path): \(missing(path) ?? "")")
             return nil
         }
         guard status.isDirectory else {
