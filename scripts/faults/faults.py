@@ -110,7 +110,7 @@ def _(m):
 
 # --- The agent -----------------------------------------------------------------------------------------------------------
 
-@fault("a second agent for the same state directory", r"lock|another agent|owns", quiet="the first one works on")
+@fault("a second agent for the same state directory", r"uses .*another state_directory", quiet="the first one works on")
 def _(m):
     first = m.processes.pop("agent")
     m.exit = m.exits()
