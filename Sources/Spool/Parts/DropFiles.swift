@@ -49,6 +49,9 @@ struct DropFiles {
     /// Which file that stays is under a path.
     func stays(at path: FileName) -> FileID? { stayingPaths.isEmpty ? nil : stayingPaths[path] }
 
+    /// A file got another name, which may be none that is looked at: what is deleted under the old one is another file.
+    mutating func movedAway(from path: FileName) { stayingPaths[path] = nil }
+
     /// A file does not have to stay any more, or is gone; the app or owner whose it was, nil if it did not stay.
     @discardableResult
     mutating func release(_ id: FileID) -> String? {

@@ -226,6 +226,7 @@ extension SpoolReader {
             if let file { displaced(file) }
             let isLines = kind(of: name, in: directory) == .append
             if file != nil || isLines { watching.moved[event.cookie] = (file, name) }
+            drops.movedAway(from: directory.path(of: name))
             forgetName(name, in: directory)
         } else if mask & Int(IN_DELETE) != 0 {
             if let file = directory.files[name] { displaced(file) }
