@@ -20,10 +20,42 @@ struct ModelStore {
         let events: [Event]
     }
 
+    /// The batches, and what summaries say of them: counted as they come and go, since a summary follows each change.
+    struct Batches: ExpressibleByDictionaryLiteral {
+        private var all: [BatchID: Stored] = [:]
+        private(set) var counts: [Lane: (batches: Int, events: Int)] = [:]
+
+        init(dictionaryLiteral _: (BatchID, Stored)...) {}
+
+        var values: Dictionary<BatchID, Stored>.Values { all.values }
+        var count: Int { all.count }
+
+        subscript(id: BatchID) -> Stored? {
+            get { all[id] }
+            set {
+                count(all[id], -1)
+                count(newValue, 1)
+                all[id] = newValue
+            }
+        }
+
+        mutating func removeValue(forKey id: BatchID) -> Stored? {
+            defer { self[id] = nil }
+            return all[id]
+        }
+
+        private mutating func count(_ stored: Stored?, _ change: Int) {
+            guard let header = stored?.header else { return }
+            let lane = Lane(destination: header.destination, priority: header.priority)
+            counts[lane, default: (0, 0)].batches += change
+            counts[lane, default: (0, 0)].events += change * header.events
+        }
+    }
+
     static let bytesPerEvent = 400
 
     var waiting: [Lane: ArraySlice<Event>] = [:]
-    var batches: [BatchID: Stored] = [:]
+    var batches = Batches()
     var leased: Set<BatchID> = []
     var accepted = 0
     var acknowledged: [Int: Int] = [:]
@@ -37,6 +69,8 @@ struct ModelStore {
     var mostInChunk = Int.max
     /// How many apps the events are of, in turn; nil: nobody knows.
     var apps: Int?
+    /// The events up to this one are all of app 0.
+    var lastOfOneApp = 0
     /// Events that are gone without having been sent: evicted, expired, or deleted when collection was disabled.
     var removed: Set<Int> = []
     /// How often it was asked whether all is durable.
@@ -74,23 +108,18 @@ struct ModelStore {
         for (lane, events) in withdrawn {
             lanes[lane.destination, default: Lanes()][lane.priority].withdrawn = events
         }
-        for (id, stored) in batches {
-            let header = stored.header
-            var summary = lanes[header.destination, default: Lanes()][header.priority]
-            if !leased.contains(id) { summary.freeBatches += 1 }
-            summary.batchedEvents += header.events
-            lanes[header.destination, default: Lanes()][header.priority] = summary
+        for (lane, counts) in batches.counts {
+            lanes[lane.destination, default: Lanes()][lane.priority].batchedEvents = counts.events
+            lanes[lane.destination, default: Lanes()][lane.priority].freeBatches = counts.batches
+        }
+        for case let header? in leased.map({ batches[$0]?.header }) {
+            lanes[header.destination, default: Lanes()][header.priority].freeBatches -= 1
         }
         return lanes
     }
 
     mutating func leaseNext(_ request: LeaseRequest, at now: Timestamp) -> BatchHeader? {
-        let free = batches.values.filter {
-            $0.header.destination == request.destination && $0.header.priority == request.priority
-                && !leased.contains($0.header.id) && !request.except.contains($0.header.id)
-        }
-        let inOrder = free.sorted { ($0.events.first?.number ?? 0) < ($1.events.first?.number ?? 0) }
-        if request.free != .none, let next = request.free == .oldest ? inOrder.first : inOrder.last {
+        if request.free != .none, let next = nextFree(request) {
             leased.insert(next.header.id)
             noteLease(next.header)
             return next.header
@@ -109,6 +138,17 @@ struct ModelStore {
         noteLease(header)
         leased.insert(header.id)
         return header
+    }
+
+    private func nextFree(_ request: LeaseRequest) -> Stored? {
+        func isOlder(_ left: Stored, _ right: Stored) -> Bool {
+            (left.events.first?.number ?? 0) < (right.events.first?.number ?? 0)
+        }
+        let free = batches.values.lazy.filter {
+            $0.header.destination == request.destination && $0.header.priority == request.priority
+                && !leased.contains($0.header.id) && !request.except.contains($0.header.id)
+        }
+        return request.free == .oldest ? free.min(by: isOlder) : free.max(by: isOlder)
     }
 
     /// The oldest waiting events of a lane are evicted, or expire.
@@ -215,7 +255,9 @@ struct ModelStore {
         batches[id]?.events.map(app) ?? []
     }
 
-    private func app(_ event: Event) -> String { apps.map { "app\(event.number % $0)" } ?? "" }
+    private func app(_ event: Event) -> String {
+        apps.map { event.number <= lastOfOneApp ? "app0" : "app\(event.number % $0)" } ?? ""
+    }
 
     /// How many events are still here.
     var queued: Int { waiting.values.map(\.count).reduce(0, +) + batches.values.map(\.events.count).reduce(0, +) }

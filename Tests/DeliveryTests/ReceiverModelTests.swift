@@ -35,8 +35,10 @@ private struct ModelReceiver {
 
     init(from start: BootInstant, for length: Duration, using random: inout SplitMix64) {
         manner = ScriptedReceiver.Manner.allCases.randomElement(using: &random) ?? .wholly
-        latency = .milliseconds([1, 20, 150].randomElement(using: &random) ?? 1)
+        let milliseconds = [1, 20, 150].randomElement(using: &random) ?? 1
         badContents = [0, 10, 200, 2000].randomElement(using: &random) ?? 0
+        // To find so many takes more requests than one that is as slow as that answers: docs/decisions/delivery-answers.md.
+        latency = .milliseconds(badContents == 2000 ? min(milliseconds, 20) : milliseconds)
         badApp = [-1, -1, 0].randomElement(using: &random) ?? -1
         let seconds = Int(length.components.seconds)
         phases = (0..<Int.random(in: 0...3, using: &random)).map { _ in

@@ -56,6 +56,26 @@ struct SuspectTests {
     }
 
     @Test(
+        "what is on its way when a person resumes, or the network changes, and fails goes again at once, not in 20 minutes",
+        arguments: Manner.allCases, [true, false])
+    func begunAgain(manner: Manner, isByPerson: Bool) {
+        for apps in [5, nil] {
+            let memory = Memory()
+            var world = world(manner, apps: apps, most: 1, latency: .seconds(5), memory) { event, _ in event == 11 }
+            var isOnItsWay: Bool { world.inFlight.values.contains { $0.events == [11] } }
+            while world.sent.count(where: { $0.events == [11] }) < 3 || !isOnItsWay {
+                world.accept(1)
+                world.run(.seconds(2))
+            }
+            world.answer = { _, _ in (.milliseconds(20), .acknowledged) }
+            world.input(isByPerson ? .resume(token: nil, nil) : .networkChanged)
+            world.run(.seconds(20))
+            #expect(world.store.acknowledged[11] == 1, "\(manner), apps \(apps ?? 0)")
+            checkNothingIsLost(world, "\(manner)")
+        }
+    }
+
+    @Test(
         "one event, or one every four seconds: the others' pass, and it is kept", arguments: Manner.allCases, [1, 60])
     func oneOfAnApp(manner: Manner, events: Int) {
         let memory = Memory()

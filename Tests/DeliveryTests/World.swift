@@ -178,9 +178,11 @@ struct World {
         case .lease(let id, let request):
             var result = LeaseResult.failed
             if !storeFails(&self) {
-                let before = store.batches
+                let before = store.batches.count
                 result =
-                    store.leaseNext(request, at: wall).map { .batch($0, mayBeTaken: before[$0.id] != nil) } ?? .none
+                    store.leaseNext(request, at: wall).map {
+                        .batch($0, mayBeTaken: store.batches.count == before)
+                    } ?? .none
             }
             if summariesOvertake { input(.lanes(store.lanes)) }
             input(.leased(id, result, apps: apps(of: result)))

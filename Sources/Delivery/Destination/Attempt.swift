@@ -134,6 +134,8 @@ struct Attempt: Sendable {
     var isPushed: Bool
     /// The batch is none of ours any more (collection was disabled): its answer is ignored.
     var isForgotten = false
+    /// Retries began again while it was on its way: should it fail, that is the first time.
+    var isBegunAgain = false
 
     /// An attempt begins with a wish for a batch.
     init(_ wish: Wish, priority: Priority, isProbe: Bool, isPushed: Bool) {

@@ -13,6 +13,8 @@ extension DestinationMachine {
         let began: BootInstant
         /// Whether somebody was told that the destination is held.
         var isAnnounced = false
+        /// Whether the new event that was asked for last was to be of an app of which none was rejected.
+        var looksElsewhere = false
     }
 
     /// How long attempts follow each other at once before the destination counts as held.
@@ -57,7 +59,7 @@ extension DestinationMachine {
     func untried(in doubt: Doubt) -> Start? {
         // In order, only the rejected event itself is passed by what comes after it.
         if options.order != .free { return firstInOrder(untriedSince: doubt.began) }
-        if !prefersPieces, let new = fresh(isFree: false) { return new }
+        if !prefersPieces, let new = fresh(isFree: false, exchanges: doubt.isAnnounced) { return new }
         // One app after another: of one, all may be bad.
         let last = tracked.values.max(by: TrackedBatch.isRested)?.app ?? ""
         let known = tracked.values.filter { isUntried($0, since: doubt.began) }.min {
@@ -65,12 +67,15 @@ extension DestinationMachine {
             return left == right
                 ? TrackedBatch.isRested($0, $1) : (left <= last ? 1 : 0, left) < (right <= last ? 1 : 0, right)
         }
-        return known.map { .again($0.header.id, isProbe: true) } ?? fresh(isFree: true) ?? fresh(isFree: false)
+        return known.map { .again($0.header.id, isProbe: true) } ?? fresh(isFree: true, exchanges: doubt.isAnnounced)
+            ?? fresh(isFree: false, exchanges: doubt.isAnnounced)
     }
 
     /// What was not offered yet: new events, or a batch that is free since a restart.
-    private func fresh(isFree: Bool) -> Start? {
-        guard hasRoomForRejected else { return nil }
+    ///
+    /// - Parameter exchanges: where as many were rejected as are kept in memory, one that was tried gives its place to it.
+    private func fresh(isFree: Bool, exchanges: Bool = false) -> Start? {
+        guard exchanges || hasRoomForRejected else { return nil }
         return Priority.inOrder.first { isFree ? freeToTake($0) > 0 : available($0) > 0 }
             .map { .next($0, takesFree: isFree, isProbe: true) }
     }
@@ -84,6 +89,25 @@ extension DestinationMachine {
     var hasRoomForRejected: Bool {
         tracked.count < DestinationMachine.mostRejected
             || tracked.values.count { $0.rejectedAt != nil && !$0.isSetAside } < DestinationMachine.mostRejected
+    }
+
+    /// Makes room for one more rejected batch: one that was tried in this doubt, and rested longest, is free again, as after a restart. It
+    /// comes when all else was offered.
+    mutating func exchangeRejected() {
+        guard options.order == .free, let began = hold?.doubt?.began else { return }
+        func isTried(_ batch: TrackedBatch) -> Bool {
+            batch.rejectedAt != nil && !batch.isSetAside && !batch.mayBeTaken && !isUntried(batch, since: began)
+        }
+        while !hasRoomForRejected, let tried = tracked.values.filter(isTried).min(by: TrackedBatch.isRested) {
+            tracked[tried.header.id] = nil
+        }
+    }
+
+    /// The apps whose events a new probe passes over, every other time: those of which some were rejected.
+    mutating func passedOver() -> Set<String> {
+        guard options.order == .free, let doubt = hold?.doubt, doubt.isAnnounced else { return [] }
+        hold?.doubt?.looksElsewhere = !doubt.looksElsewhere
+        return doubt.looksElsewhere ? [] : Set(tracked.values.filter { $0.rejectedAt != nil }.compactMap(\.app))
     }
 
     /// Whether as many batches as may be set aside for a reason are.

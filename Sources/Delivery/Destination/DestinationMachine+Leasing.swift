@@ -36,8 +36,15 @@ extension DestinationMachine {
         case .none:
             attempts[number] = nil
             storeFailures = 0
-            if attempt.isProbe, hold?.doubt != nil { hold?.nextProbe = now.boot + DestinationMachine.step }
-            if attempt.wishedBatch == nil { noteEmpty(attempt.priority, at: now) }
+            let wasNarrow = attempt.isProbe && attempt.awaitsNewBatch && hold?.doubt?.looksElsewhere == true
+            if wasNarrow {
+                // There is no other app's: the next in line is asked for.
+                prefersPieces = false
+                hold?.nextProbe = now.boot
+            } else {
+                if attempt.isProbe, hold?.doubt != nil { hold?.nextProbe = now.boot + DestinationMachine.step }
+                if attempt.wishedBatch == nil { noteEmpty(attempt.priority, at: now) }
+            }
         case .batch(let header, let mayBeTaken):
             var batch = TrackedBatch(header: header, notBefore: now.boot)
             batch.mayBeTaken = mayBeTaken

@@ -10,6 +10,7 @@ extension DestinationMachine {
         var batch = sent.content
         let whose = apps.count == batch.header.events ? apps : []
         let answer = Answer(number: number, isProbe: attempt.isProbe, apps: whose, now: now)
+        if attempt.isBegunAgain { batch.failures = 0 }
         counters.note(outcome)
         var failure = outcome.failure
         if let failure {
@@ -44,6 +45,10 @@ extension DestinationMachine {
             shrink(batch, answer, wireBytes: wireBytes, failure)
         case .rejected(let failure):
             reject(batch, answer, failure)
+        case .held where attempt.isBegunAgain:
+            // It may have been sent with the credentials from before.
+            batch.notBefore = now.boot
+            giveBack(batch, number)
         case .held(let failure):
             guard !failsAlone(batch, answer, failure) else { break }
             becomeHeld(failure, by: &batch, isProbe: attempt.isProbe, at: now)
@@ -52,6 +57,10 @@ extension DestinationMachine {
             if offline == nil { offline = .until(now.boot + DestinationMachine.offlineRecheck) }
             if attempt.isProbe { postponeProbes(at: now) }
             giveBack(batch, number)
+        }
+        // A person who says that it has recovered means what is on its way, too.
+        if attempt.isBegunAgain, tracked[batch.header.id]?.isSetAside == true {
+            tracked[batch.header.id]?.notBefore = now.boot
         }
         guard attempt.isPushed, !attempts.contains(number) else { return }
         endPush(after: failure)

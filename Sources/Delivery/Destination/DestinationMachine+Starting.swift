@@ -95,6 +95,7 @@ extension DestinationMachine {
             effects.append(.leaseAgain(id, batchID))
         case .next(let priority, let takesFree, let isProbe):
             if takesFree, suspectsFree { prefersPieces = false }
+            if isProbe { exchangeRejected() }
             let id = newAttempt()
             attempts[id.number] = Attempt(
                 takesFree ? .free : .next, priority: priority, isProbe: isProbe, isPushed: push != nil)
@@ -102,8 +103,11 @@ extension DestinationMachine {
             if isProbe { push?.probe = false }
             // In order, what passes the first of its lane is one event, close behind it; in a long doubt, one is likely to pass.
             let isOne = options.order == .free ? hold?.doubt?.isAnnounced == true : oldest(priority) != nil
-            let most = isProbe && isOne && !takesFree ? 1 : nil
-            effects.append(.leaseNext(id, request(priority, atMost: most, takesFree: takesFree, at: now)))
+            let passedOver = isProbe && !takesFree ? passedOver() : []
+            let most = isProbe && isOne && !takesFree && passedOver.isEmpty ? 1 : nil
+            var request = request(priority, atMost: most, takesFree: takesFree, at: now)
+            request.notOf.formUnion(passedOver)
+            effects.append(.leaseNext(id, request))
             if !takesFree, looks(at: now) { lookAt = nil }
         }
     }

@@ -233,6 +233,7 @@ struct DestinationMachine: Sendable {
         if refusingSince != nil { (refusingSince, startNotBefore) = (nil, nil) }
         closeBreaker(at: now)
         for id in tracked.keys { tracked[id]?.reset(at: now.boot) }
+        attempts.updateAll { _, attempt in attempt.isBegunAgain = true }
     }
 
     mutating func setRoute(_ isPresent: Bool, at now: Moment) {
