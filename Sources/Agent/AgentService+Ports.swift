@@ -1,5 +1,5 @@
 internal import Configuration
-internal import Control
+public import Control
 internal import EventLoops
 internal import Glibc
 internal import Intake
@@ -88,3 +88,6 @@ extension AgentService {
         return server
     }
 }
+
+/// Events are shown to whoever asks the control API for them.
+extension EventTap: EventAudience {}

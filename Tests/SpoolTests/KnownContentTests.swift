@@ -28,7 +28,8 @@ struct KnownContentTests {
             fingerprint: .empty, place: .start, marks: [], carrier: nil, isCutOff: false, origin: FileName("x.log"),
             isOfOtherName: false)
         let inquiry = Inquiry(
-            aboutChanged: true, head: Array("line\n".utf8), size: 5000, .quiet, of: [], twins: [], contents: [nothing])
+            aboutChanged: true, head: Head(Array("line\n".utf8)), size: 5000, .quiet, of: [], twins: [],
+            contents: [nothing])
         if case .answer(.new) = inquiry.next { return }
         Issue.record("it asks for something")
     }
@@ -50,7 +51,7 @@ struct KnownContentTests {
         ]
         for contents in [contents, contents.reversed()] {
             var inquiry = Inquiry(
-                aboutChanged: false, head: head, size: nil, .quiet, of: [], twins: [], contents: contents)
+                aboutChanged: false, head: Head(head), size: nil, .quiet, of: [], twins: [], contents: contents)
             var sight = Sight()
             for place: Int64 in [30, 60] { sight.saw(Mark(offset: place, hash: UInt64(place)), endsLine: true) }
             sight.end = Mark(offset: 80, hash: 80)
@@ -138,6 +139,43 @@ struct KnownContentTests {
         let (alone, beside) = (try await costOfRotated(300, beside: 0), try await costOfRotated(300, beside: 20_000))
         print("streams: 300 rotated files cost \(alone) alone, \(beside) beside 20,000 files of their app")
         #expect(beside < alone * 3 + .milliseconds(300))
+    }
+
+    /// What it costs to ask what a file begins with, where its stream has so many contents.
+    private func costOfAsking(contents count: Int) -> Duration {
+        let time = SystemTime()
+        let text = Array(String(repeating: "x", count: Fingerprint.longest).utf8)
+        func fingerprint(_ number: Int) -> Fingerprint {
+            let bytes = Array("\(number)\n".utf8) + text
+            let length = Fingerprint.longest - number % 8
+            return Fingerprint(length: length, hash: bytes[..<length].withUnsafeBytes { ByteHash.of($0) })
+        }
+        let checkpoints = (0..<count).map { number in
+            var trace = FileTrace()
+            (trace.inode, trace.fingerprint) = (UInt64(number + 1), fingerprint(number))
+            trace.add(Mark(offset: 5000, hash: UInt64(number)))
+            (trace.missingSince, trace.owner) = (1, 7)
+            return Checkpoint(
+                key: Array("key \(number)".utf8), path: "incoming/app.log.\(number)", offset: 5000, state: trace.encoded
+            )
+        }
+        let streams = Streams(checkpoints, settleTime: .seconds(1), most: 1 << 20, time: time)
+        let asked = Stream.asked(Holder(top: Array("incoming".utf8), owner: 7), FileName("app.log.1"))
+        let start = processorTime
+        for number in 0..<500 {
+            let head = Head(Array((Array("\(number % 100)\n".utf8) + text).prefix(Fingerprint.longest)))
+            let known = streams.contents(of: asked, head)
+            #expect(known.contents.count == 1 && !known.mayGrow)
+        }
+        return processorTime - start
+    }
+
+    @Test(
+        "31: what a file begins with costs the same, however many contents its stream has: users give theirs thousands")
+    func costOfContents() {
+        let (few, many) = (costOfAsking(contents: 100), costOfAsking(contents: 16_000))
+        print("contents: 500 questions cost \(few) with 100 contents, \(many) with 16,000")
+        #expect(many < few * 5 + .milliseconds(20))
     }
 
     @Test("an append file goes only after what was committed of it survives a power cut")

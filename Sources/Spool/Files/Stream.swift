@@ -53,50 +53,103 @@ extension Checkpoint {
     var name: FileName { FileName(path).last }
 }
 
-/// Where something is that belongs to streams: to ask about one costs what it has, however much the spool has.
-struct StreamIndex<Member: Hashable> {
+/// Where something is that belongs to streams, or to what they began with: to ask about one costs what it has, however much the spool has.
+struct StreamIndex<Key: Hashable, Member: Hashable> {
     private enum Members {
         case one(Member)
         case several(Set<Member>)
     }
 
-    /// By the hash of the stream: of two with one hash, whoever asks tells the members apart.
+    /// By the hash of the key: of two with one hash, whoever asks tells the members apart.
     private var members: [Int: Members] = [:]
 
     /// Whether there is anything of it, as far as hashes tell.
-    func has(_ stream: Stream) -> Bool { members[stream.hashValue] != nil }
+    func has(_ key: Key) -> Bool { members[key.hashValue] != nil }
 
-    subscript(stream: Stream) -> [Member] {
-        switch members[stream.hashValue] {
-        case nil: []
-        case .one(let member): [member]
-        case .several(let several): Array(several)
+    func forEach(_ key: Key, _ body: (Member) -> Void) {
+        switch members[key.hashValue] {
+        case nil: break
+        case .one(let member): body(member)
+        case .several(let several): several.forEach(body)
         }
     }
 
-    mutating func add(_ member: Member, to streams: [Stream]) { for stream in streams { add(member, to: stream) } }
-
-    mutating func remove(_ member: Member, from streams: [Stream]) {
-        for stream in streams { remove(member, from: stream) }
-    }
-
-    private mutating func add(_ member: Member, to stream: Stream) {
-        switch members.removeValue(forKey: stream.hashValue) {
-        case nil: members[stream.hashValue] = .one(member)
-        case .one(let other): members[stream.hashValue] = other == member ? .one(member) : .several([other, member])
+    mutating func add(_ member: Member, to key: Key) {
+        switch members.removeValue(forKey: key.hashValue) {
+        case nil: members[key.hashValue] = .one(member)
+        case .one(let other): members[key.hashValue] = other == member ? .one(member) : .several([other, member])
         case .several(var several):
             several.insert(member)
-            members[stream.hashValue] = .several(several)
+            members[key.hashValue] = .several(several)
         }
     }
 
-    private mutating func remove(_ member: Member, from stream: Stream) {
-        switch members.removeValue(forKey: stream.hashValue) {
-        case .one(let other) where other != member: members[stream.hashValue] = .one(other)
+    mutating func remove(_ member: Member, from key: Key) {
+        switch members.removeValue(forKey: key.hashValue) {
+        case .one(let other) where other != member: members[key.hashValue] = .one(other)
         case .several(var several):
             several.remove(member)
-            if !several.isEmpty { members[stream.hashValue] = .several(several) }
+            if !several.isEmpty { members[key.hashValue] = .several(several) }
         case nil, .one: break
+        }
+    }
+}
+
+/// The first bytes of a file that is judged, as much as a fingerprint covers, or all.
+final class Head {
+    let bytes: [UInt8]
+    private var hashes: [Int: UInt64] = [:]
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// The fingerprint of so many bytes, or of all if there are fewer.
+    func fingerprint(of length: Int) -> Fingerprint {
+        let length = min(length, bytes.count)
+        let hash = hashes[length] ?? bytes[..<length].withUnsafeBytes { ByteHash.of($0) }
+        hashes[length] = hash
+        return Fingerprint(length: length, hash: hash)
+    }
+}
+
+/// Where contents are by what their streams' files begin with: one stream may have thousands, of which a file begins with one or two.
+struct ContentIndex<Member: Hashable> {
+    private struct Key: Hashable {
+        let stream: Stream
+        let fingerprint: Fingerprint
+    }
+
+    private var members = StreamIndex<Key, Member>()
+    /// How many contents of a stream have a fingerprint of a length.
+    private var lengths: [Int: [Int: Int]] = [:]
+
+    /// Whether there is anything of a stream, as far as hashes tell.
+    func has(_ stream: Stream) -> Bool { lengths[stream.hashValue] != nil }
+
+    /// Whether a file with fewer bytes may still become one that begins with a content.
+    func hasLonger(than length: Int, of stream: Stream) -> Bool {
+        lengths[stream.hashValue]?.keys.contains { $0 > length } ?? false
+    }
+
+    /// Those that a file begins with.
+    func beginning(_ head: Head, of stream: Stream, _ body: (Member) -> Void) {
+        for length in lengths[stream.hashValue, default: [:]].keys where length <= head.bytes.count {
+            members.forEach(Key(stream: stream, fingerprint: head.fingerprint(of: length)), body)
+        }
+    }
+
+    mutating func add(_ member: Member, _ fingerprint: Fingerprint, to streams: [Stream]) {
+        for stream in streams {
+            members.add(member, to: Key(stream: stream, fingerprint: fingerprint))
+            lengths[stream.hashValue, default: [:]][fingerprint.length, default: 0] += 1
+        }
+    }
+
+    mutating func remove(_ member: Member, _ fingerprint: Fingerprint, from streams: [Stream]) {
+        for stream in streams {
+            members.remove(member, from: Key(stream: stream, fingerprint: fingerprint))
+            guard var counts = lengths.removeValue(forKey: stream.hashValue) else { continue }
+            counts[fingerprint.length] = counts[fingerprint.length].flatMap { $0 > 1 ? $0 - 1 : nil }
+            if !counts.isEmpty { lengths[stream.hashValue] = counts }
         }
     }
 }

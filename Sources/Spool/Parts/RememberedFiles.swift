@@ -18,7 +18,7 @@ struct RememberedFiles {
 
     private(set) var kept: [FileID: Checkpoint]
     /// Those whose contents copies and archives may be known by.
-    private(set) var streams = StreamIndex<FileID>()
+    private(set) var contents = ContentIndex<FileID>()
     /// Their inode numbers, to find files under names that say nothing; only during the first listing.
     var inodes: Set<UInt64> = []
     /// Drop files that stay and are there; nil once the first listing has ended.
@@ -50,17 +50,20 @@ struct RememberedFiles {
             guard let trace = FileTrace(checkpoint.state) else { continue }
             inodes.insert(trace.inode)
             latest = max(latest, trace.missingSince ?? 0)
-            if trace.hasContent { streams.add(id, to: Stream.of(checkpoint, trace, joinedTops: joinedTops)) }
+            enter(id, checkpoint, trace)
         }
+    }
+
+    private mutating func enter(_ id: FileID, _ checkpoint: Checkpoint, _ trace: FileTrace) {
+        guard trace.hasContent else { return }
+        contents.add(id, trace.fingerprint, to: Stream.of(checkpoint, trace, joinedTops: joinedTops))
     }
 
     mutating func keep(_ checkpoint: Checkpoint) {
         let id = FileID(bytes: checkpoint.key)
         remove(id)
         kept[id] = checkpoint
-        if let trace = FileTrace(checkpoint.state), trace.hasContent {
-            streams.add(id, to: Stream.of(checkpoint, trace, joinedTops: joinedTops))
-        }
+        if let trace = FileTrace(checkpoint.state) { enter(id, checkpoint, trace) }
     }
 
     /// Keeps what was read of a drop file that is still there.
@@ -78,13 +81,16 @@ struct RememberedFiles {
     mutating func remove(_ id: FileID) -> Checkpoint? {
         guard let checkpoint = kept.removeValue(forKey: id) else { return nil }
         if let trace = FileTrace(checkpoint.state), trace.hasContent {
-            streams.remove(id, from: Stream.of(checkpoint, trace, joinedTops: joinedTops))
+            contents.remove(id, trace.fingerprint, from: Stream.of(checkpoint, trace, joinedTops: joinedTops))
         }
         return checkpoint
     }
 
-    func contents(of streams: [Stream]) -> [(streams: [Stream], trace: FileTrace)] {
-        Set(streams.flatMap { self.streams[$0] }).compactMap { id in
+    /// The contents of some streams that a file begins with.
+    func contents(of streams: [Stream], _ head: Head) -> [(streams: [Stream], trace: FileTrace)] {
+        var ids: Set<FileID> = []
+        for stream in streams { contents.beginning(head, of: stream) { ids.insert($0) } }
+        return ids.compactMap { id in
             guard let checkpoint = kept[id], let trace = FileTrace(checkpoint.state) else { return nil }
             let own = Stream.of(checkpoint, trace, joinedTops: joinedTops)
             return own.contains(where: streams.contains) ? (own, trace) : nil

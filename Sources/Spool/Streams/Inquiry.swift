@@ -75,8 +75,7 @@ struct Inquiry {
     /// Whether it is about a file that is or was shorter than what was read of it, or holds other bytes; else about a copy or an archive.
     private let isChanged: Bool
     let streams: [Stream]
-    /// The subject's beginning: as much as a fingerprint covers, or all.
-    private let head: [UInt8]
+    private let head: Head
     /// How long it is; nil where only looking through it tells.
     let size: Int64?
     private let rest: Rest
@@ -88,28 +87,19 @@ struct Inquiry {
     private var readToTheEnd: Set<AppendFile> = []
     private var answer: Answer?
 
+    /// - Parameters:
+    ///   - contents: those that the subject begins with; the changed file's own.
+    ///   - mayGrow: whether, with more bytes, it may begin with another.
     init(
-        aboutChanged isChanged: Bool, head: [UInt8], size: Int64?, _ rest: Rest, of streams: [Stream],
-        twins: [AppendFile], contents: [KnownContent]
+        aboutChanged isChanged: Bool, head: Head, size: Int64?, _ rest: Rest, of streams: [Stream],
+        twins: [AppendFile], contents: [KnownContent], mayGrow: Bool = false
     ) {
         (self.isChanged, self.head, self.size, self.rest) = (isChanged, head, size, rest)
         (self.streams, self.twins) = (streams, twins)
-        for content in contents where answer == nil { consider(content) }
-    }
-
-    /// What a content says at first sight.
-    private mutating func consider(_ content: KnownContent) {
-        if isChanged { return contents.append(content) }
-        guard content.fingerprint.length <= head.count else {
-            // It may still grow to be the same.
-            if rest == .moving { answer = .later(first: nil) }
-            return
-        }
-        guard content.fingerprint.begins(head) else { return }
-        // The rest of a short one may be on its way: a busy machine or disk holds up a copy for seconds.
-        let isShort = size.map { content.place.offset > $0 } ?? false
-        guard rest == .old || rest == .quiet && !isShort else { return answer = .later(first: nil) }
-        contents.append(content)
+        // The rest of a short copy may be on its way: a busy machine or disk holds it up for seconds.
+        let isShort = contents.contains { $0.place.offset > size ?? .max }
+        let isEarly = rest == .moving && (mayGrow || !contents.isEmpty) || rest == .quiet && isShort
+        if !isChanged, isEarly { answer = .later(first: nil) } else { self.contents = contents }
     }
 
     var next: Step {
@@ -179,8 +169,8 @@ struct Inquiry {
 
     /// The bytes that the file begins with which `next` named; none if it is gone, or out of reach: reading finds out which.
     mutating func saw(beginning bytes: [UInt8]) {
-        guard let twin = twins.popLast(), !bytes.isEmpty, !head.isEmpty,
-            head.prefix(bytes.count).elementsEqual(bytes.prefix(head.count))
+        guard let twin = twins.popLast(), !bytes.isEmpty, !head.bytes.isEmpty,
+            head.bytes.prefix(bytes.count).elementsEqual(bytes.prefix(head.bytes.count))
         else { return }
         let known = twin.trace.fingerprint
         guard known.length == 0 || !known.begins(bytes) else { return }
@@ -198,8 +188,5 @@ struct Inquiry {
     }
 
     /// What the subject begins with, as far as it covers so much.
-    func fingerprint(upTo offset: Int64) -> Fingerprint {
-        let bytes = head.prefix(Int(min(offset, Int64(Fingerprint.longest))))
-        return Fingerprint(length: bytes.count, hash: bytes.withUnsafeBytes { ByteHash.of($0) })
-    }
+    func fingerprint(upTo offset: Int64) -> Fingerprint { head.fingerprint(of: Int(clamping: offset)) }
 }

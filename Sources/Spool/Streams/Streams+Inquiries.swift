@@ -18,23 +18,26 @@ extension Streams {
         guard file.size > 0 || isOld else { return nil }
         let rest: Inquiry.Rest = isOld ? .old : now - file.lastChange >= settleTime ? .quiet : .moving
         let streams = Stream.asked(file.holder, file.name)
-        let twins = files(of: streams).filter {
+        let twins = files(of: streams) {
             $0 !== file && !$0.isSuspect && $0.mayHoldUnread(near: file.directory)
         }
-        let contents = contents(of: streams)
-        for content in contents where content.fingerprint.begins(head) {
+        let head = Head(head)
+        let known = contents(of: streams, head)
+        for content in known.contents {
             file.sharedTo = max(file.sharedTo, content.place.offset, content.carrier?.size ?? 0)
         }
         return Inquiry(
-            aboutChanged: false, head: head, size: file.size, rest, of: streams, twins: twins, contents: contents)
+            aboutChanged: false, head: head, size: file.size, rest, of: streams, twins: twins, contents: known.contents,
+            mayGrow: known.mayGrow)
     }
 
     /// An archive may be that of a file that was read.
     func inquiry(aboutArchiveIn directory: SpoolDirectory, of streams: [Stream], head: [UInt8]) -> Inquiry {
-        let twins = files(of: streams).filter { $0.mayHoldUnread(near: directory) }
+        let twins = files(of: streams) { $0.mayHoldUnread(near: directory) }
+        let head = Head(head)
         return Inquiry(
-            aboutChanged: false, head: head, size: nil, .old, of: streams, twins: twins, contents: contents(of: streams)
-        )
+            aboutChanged: false, head: head, size: nil, .old, of: streams, twins: twins,
+            contents: contents(of: streams, head).contents)
     }
 
     /// How many times the time to settle a copy may take.
@@ -51,7 +54,7 @@ extension Streams {
             fingerprint: file.trace.fingerprint, place: file.taken, marks: file.trace.marks, carrier: file,
             isCutOff: false, origin: file.origin, isOfOtherName: false)
         return Inquiry(
-            aboutChanged: true, head: head, size: file.size, isWaiting && !isRewritten ? .moving : .quiet,
+            aboutChanged: true, head: Head(head), size: file.size, isWaiting && !isRewritten ? .moving : .quiet,
             of: file.streams, twins: [], contents: [content])
     }
 

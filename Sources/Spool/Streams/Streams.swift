@@ -7,7 +7,7 @@ internal import Model
 /// what was taken. What the next commit must say goes into a `Pass`. The life of a file and what always holds: `Streams+Invariants`.
 struct Streams {
     private(set) var files = FileTable<FileID>()
-    private var index = StreamIndex<AppendFile>()
+    private var index = StreamIndex<Stream, AppendFile>()
     /// Those with bytes that are not in the queue.
     var unread = FileTable<FileID>()
     /// Those that lost their name and are not read to the end.
@@ -51,12 +51,12 @@ struct Streams {
     }
 
     private mutating func enter(_ file: AppendFile) {
-        index.add(file, to: file.streams)
+        for stream in file.streams { index.add(file, to: stream) }
         counts[file.holder.pooled, default: 0] += 1
     }
 
     private mutating func withdraw(_ file: AppendFile) {
-        index.remove(file, from: file.streams)
+        for stream in file.streams { index.remove(file, from: stream) }
         let holder = file.holder.pooled
         counts[holder, default: 1] -= 1
         if counts[holder] == 0 { counts[holder] = nil }
@@ -77,9 +77,11 @@ struct Streams {
         enter(file)
     }
 
-    func files(of streams: [Stream]) -> [AppendFile] {
-        let all = Set(streams.flatMap { index[$0] })
-        return all.filter { $0.streams.contains(where: streams.contains) }
+    /// As far as hashes tell: to ask thousands of files whose they are costs more than all else, and their bytes tell them apart.
+    func files(of streams: [Stream], where isMeant: (AppendFile) -> Bool) -> [AppendFile] {
+        var files: Set<AppendFile> = []
+        for stream in streams { index.forEach(stream) { if isMeant($0) { files.insert($0) } } }
+        return Array(files)
     }
 
     /// Whether a name may be one that rotation has given, with something before the extension: there is a stream of the name without.
@@ -87,28 +89,36 @@ struct Streams {
         let base = name.base
         guard base != name.stem else { return false }
         let stream = Stream(holder: holder, stem: base)
-        return index.has(stream) || remembered.streams.has(stream)
+        return index.has(stream) || remembered.contents.has(stream)
     }
 
     /// Whether anything is known that an archive of some streams could be of.
-    func hasAny(of streams: [Stream]) -> Bool { streams.contains { index.has($0) || remembered.streams.has($0) } }
+    func hasAny(of streams: [Stream]) -> Bool { streams.contains { index.has($0) || remembered.contents.has($0) } }
 
-    /// The contents known of the streams that a file under a name may belong to, its own first.
-    func contents(of streams: [Stream]) -> [KnownContent] {
+    /// The contents known of the streams that a file under a name may belong to, its own first, that the file begins with.
+    ///
+    /// - Returns: also whether a file with these bytes may still become one that begins with another.
+    func contents(of streams: [Stream], _ head: Head) -> (contents: [KnownContent], mayGrow: Bool) {
         var contents: [KnownContent] = []
         func add(_ trace: FileTrace, _ place: Mark, _ carrier: AppendFile?, _ own: [Stream]) {
-            guard trace.fingerprint.length > 0, let origin = own.first?.stem else { return }
             contents.append(
                 KnownContent(
                     fingerprint: trace.fingerprint, place: place, marks: trace.marks, carrier: carrier,
-                    isCutOff: carrier == nil && trace.inode == 0, origin: origin,
+                    isCutOff: carrier == nil && trace.inode == 0, origin: own[0].stem,
                     isOfOtherName: !own.contains(streams[0])))
         }
-        for file in files(of: streams) where !file.isSuspect { add(file.trace, file.taken, file, file.streams) }
-        for (own, trace) in remembered.contents(of: streams) {
+        let count = head.bytes.count
+        var mayGrow = streams.contains { remembered.contents.hasLonger(than: count, of: $0) }
+        let begun = files(of: streams) { file in
+            let known = file.trace.fingerprint
+            if !file.isSuspect, known.length > count { mayGrow = true }
+            return !file.isSuspect && known.length > 0 && head.fingerprint(of: known.length) == known
+        }
+        for file in begun { add(file.trace, file.taken, file, file.streams) }
+        for (own, trace) in remembered.contents(of: streams, head) {
             if let last = trace.marks.last { add(trace, last, nil, own) }
         }
-        return contents
+        return (contents, mayGrow)
     }
 
     mutating func isRead(_ file: AppendFile) {
