@@ -18,6 +18,7 @@ import json
 import mmap
 import os
 import random
+import shutil
 import signal
 import socket
 import stat
@@ -35,6 +36,11 @@ WRITERS = len(Rotating.MODES)
 IN_PLACE_MODES = ["rename", "copytruncate", "chain"]
 # How many bytes of what an honest user wrote the hostile ones know.
 MOST_KNOWN = 64 << 10
+# How many entries a hostile user's directory or the drop box has at most, a few bursts more or less; and how many files the agent may
+# know beside these: 16,384 that are gone, while it compares files with them, and the archives of the honest.
+MOST_ENTRIES, FILES = 5_000, 32_768
+# How old an honest user's archive is when it is removed, and after how many rotations it looks.
+MOST_AGE, ROTATIONS = 300, 50
 
 
 # MARK: The honest
@@ -109,6 +115,18 @@ class Writer(Rotating):
             # Lines that it has written under a name that is not read, before it found that the right one is taken.
             with contextlib.suppress(OSError):
                 os.rename(f"{self.name}.new", os.path.join(self.folder, f"{self.key}-{self.rotations}.log"))
+
+        if self.place != "box" and self.rotations % ROTATIONS == 0:
+            self.remove_archives()
+
+    def remove_archives(self) -> None:
+        """As logrotate's `rotate` does; the agent leaves an archive of what it has read where it is."""
+        for name in os.listdir(self.folder):
+            path = os.path.join(self.folder, name)
+            with contextlib.suppress(OSError):
+                status = os.lstat(path)
+                if name.endswith(".gz") and status.st_uid == os.geteuid() and status.st_mtime < time.time() - MOST_AGE:
+                    os.unlink(path)
 
     def pack(self, name: str) -> None:
         # In the drop box the name may be somebody else's, once the agent has removed the file that had it.
@@ -187,6 +205,7 @@ class Hands:
         self.names = [f"{place}/{start}{stem}{suffix}" for place, these in stems.items() for stem in these for suffix in suffixes
                       for start in ("", ".") if not start or suffix == ".json"]
         self.directories = [place for place in stems if place not in (app, box, logs)]
+        self.trees = [app, logs]
         for place in self.directories:
             os.makedirs(place, 0o2770, exist_ok=True)
         # Entries of others: of the honest, of the agent.
@@ -208,6 +227,14 @@ class Hands:
         self.held.append(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o664))
         return self.held[-1]
 
+    def clean(self) -> None:
+        """Removes what is its own once it is much, as the directories that were moved into others make it: how much memory many files
+        take is what `bounds.py` tries. Here an hour shows that it is given back."""
+        for tree in self.trees:
+            if sum(len(names) + len(files) for _, names, files in walk(tree)) > MOST_ENTRIES:
+                for name in os.listdir(tree):
+                    remove(os.path.join(tree, name))
+
     def mimic(self, draw: random.Random) -> tuple:
         """What an honest user has written, and the name of its file: whole, cut, or with another middle."""
         names = sorted(name for name in os.listdir(self.known) if name[0] != ".")
@@ -222,6 +249,40 @@ class Hands:
         elif change == "packed":
             data = gzip.compress(data, 1)
         return name.split(".")[0], data
+
+
+def walk(tree: str):
+    """What is below a directory, also where its owner may not look."""
+    for place, names, files in os.walk(tree):
+        for name in names:
+            with contextlib.suppress(OSError):
+                os.chmod(os.path.join(place, name), 0o2770, follow_symlinks=True)
+        yield place, names, files
+
+
+def keep_box(box: str, until: float) -> None:
+    """What root's cron job does in a drop box: nobody else may list it."""
+    while time.monotonic() < until:
+        time.sleep(10)
+        if len(os.listdir(box)) > MOST_ENTRIES:
+            for entry in os.scandir(box):
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    if status.st_uid >= HOSTILE or entry.name.endswith(".gz") and status.st_mtime < time.time() - MOST_AGE:
+                        remove(entry.path)
+
+
+def remove(path: str) -> None:
+    """Removes an entry and all below it, as far as its user may."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        with contextlib.suppress(OSError):
+            os.chmod(path, 0o2770)
+        for _ in walk(path):
+            pass
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def content(draw: random.Random) -> bytes:
@@ -506,6 +567,8 @@ def hostile(house: House, user: int, seed: int, until: float, tries) -> None:
                 os.chmod(place, 0o2770)
             except OSError:
                 pass
+        if burst.random() < 0.05:
+            hands.clean()
         with open(house.path("done", str(user)), "w") as file:
             json.dump(counts, file)
         time.sleep(burst.choice([0, 0.05, 0.2, 1]))
@@ -520,10 +583,11 @@ def run(options) -> list:
     places = [(f"place{app}", f"app{app}") for app in range(WRITERS) if Rotating.MODES[app] in IN_PLACE_MODES]
     places += [(f"hostile-logs{user}", f"hostile{user or ''}") for user in range(USERS)]
     configuration = "".join(IN_PLACE.format(name=name, directory="{work}/logs/" + directory) for name, directory in places)
-    with House(options, configuration) as house:
+    with House(options, configuration, files=FILES) as house:
         until = time.monotonic() + options.seconds
         for app in range(WRITERS):
             house.fork(honest, house.work, app, options.seed, options.seconds)
+        house.fork(keep_box, house.path("spool/incoming"), until)
         for user in range(USERS):
             house.fork(hostile, house, user, options.seed, until, options.tries)
 
