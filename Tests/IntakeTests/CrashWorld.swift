@@ -282,14 +282,15 @@ final class CrashWorld {
         contents[inode] = content
     }
 
-    /// Lines between the highest mark that is left and the lost tail may be read again: that is what is promised.
+    /// Lines between the highest mark that is left and the lost tail may be read again: that is what is promised. Behind zeros that were
+    /// skipped, as an earlier power cut leaves them, no mark proves anything.
     private func findRepeatable(_ checkpoints: [Checkpoint]) {
         for checkpoint in checkpoints {
             guard let trace = FileTrace(checkpoint.state), let place = shortened[trace.inode], checkpoint.offset > place
             else { continue }
             // Of what is left of less than the beginning that is known, nothing shows that it is the same file's.
             let isKnown = place >= trace.fingerprint.length
-            let mark = isKnown ? trace.marks.last { $0.offset <= place }?.offset ?? 0 : 0
+            let mark = isKnown ? trace.marks.last { $0.offset <= place && $0.sum != 0 }?.offset ?? 0 : 0
             let lines = contents[trace.inode]?.lines ?? []
             repeatable.formUnion(lines.filter { $0.start >= mark }.map(\.key))
         }
