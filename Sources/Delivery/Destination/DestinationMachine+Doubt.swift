@@ -135,8 +135,7 @@ extension DestinationMachine {
     /// Whether the destination took something that it was offered after the batch was last rejected: it is the events' fault then.
     /// What was on its way already proves nothing, the destination may have changed its mind.
     func isProven(_ batch: TrackedBatch) -> Bool {
-        guard hasAcknowledgedWithSettings, let rejectedAt = batch.rejectedAt else { return false }
-        return hasTaken(since: rejectedAt)
+        batch.rejectedAt.map(hasTaken) ?? false
     }
 
     /// Whether it took something that it was offered since.

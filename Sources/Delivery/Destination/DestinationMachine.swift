@@ -212,7 +212,7 @@ struct DestinationMachine: Sendable {
             liftHold(at: now.boot)
         }
         if old.fingerprint != new.fingerprint {
-            hasAcknowledgedWithSettings = false
+            (hasAcknowledgedWithSettings, tookAt) = (false, nil)
             suspects = [:]
             rejections = RejectionWindow()
         }

@@ -1,0 +1,81 @@
+import EventLoops
+import Model
+import TestKit
+import Testing
+
+@testable import Delivery
+
+@Suite("What a destination that rejects everything is offered")
+struct HeldInDoubtTests {
+    @Test(
+        "28.1: more events were rejected than memory keeps: what comes behind them is offered all the same, and memory stays bounded",
+        arguments: ScriptedReceiver.Manner.allCases)
+    func behindTheHeap(manner: ScriptedReceiver.Manner) {
+        var world = World(options { $0.batchMostEvents = 50 })
+        world.store.apps = 1
+        let receiver = ScriptedReceiver(manner: manner, bad: Set(1...1_200))
+        world.answer = { _, sent in (.milliseconds(20), receiver.answer(sent)) }
+        world.accept(1_200)
+        world.run(.seconds(600))
+        #expect(world.main.hold?.doubt?.isAnnounced == true)
+        world.accept(50)
+        var late: [Int] { (1_201...1_250).filter { world.store.acknowledged[$0] == nil } }
+        for _ in 0..<180 where !late.isEmpty {
+            world.run(.seconds(60))
+            #expect(world.main.tracked.values.count { $0.rejectedAt != nil && !$0.isSetAside } <= 1_050)
+        }
+        #expect(late.isEmpty && world.sent.count < 5_000, "\(late.count) wait, \(world.sent.count) requests")
+        #expect(world.faults.isEmpty && world.store.faults.isEmpty)
+    }
+
+    @Test(
+        "28.1: a destination that rejects all that it is offered is offered another app's events, however many of the first are before them",
+        arguments: ScriptedReceiver.Manner.allCases)
+    func anotherApp(manner: ScriptedReceiver.Manner) {
+        var world = World(options { $0.batchMostEvents = 50 })
+        (world.store.apps, world.store.lastOfOneApp) = (2, 3_000)
+        world.answer = { _, sent in
+            let bad = sent.events.filter { $0 <= 3_000 || $0 % 2 == 0 }
+            return (.milliseconds(20), ScriptedReceiver(manner: manner, bad: Set(bad)).answer(sent))
+        }
+        world.accept(3_000)
+        world.run(.seconds(600))
+        #expect(world.main.hold?.doubt?.isAnnounced == true)
+        world.accept(20)
+        // After a 413 for one event each is asked for alone, those before it in its chunk as well.
+        world.run(.seconds(manner == .tooLarge ? 300 : 60))
+        let late = (3_001...3_020).filter { $0 % 2 == 1 && world.store.acknowledged[$0] == nil }
+        #expect(late.isEmpty, "\(late.count) wait")
+        #expect(world.faults.isEmpty && world.store.faults.isEmpty)
+    }
+
+    @Test(
+        "fault11: what is set aside says nothing of a destination with other settings: one that rejects all is held, and its events are kept",
+        arguments: ScriptedReceiver.Manner.allCases)
+    func otherSettings(manner: ScriptedReceiver.Manner) {
+        var world = World(options { $0.batchMostEvents = 5 })
+        world.store.apps = 5
+        var refusesAll = false
+        world.answer = { _, sent in
+            let bad = Set(sent.events.filter { $0 % 5 == 0 })
+            return (
+                .milliseconds(20), ScriptedReceiver(manner: manner, bad: bad, refusesAll: refusesAll).answer(sent)
+            )
+        }
+        for _ in 0..<200 {
+            world.accept(5)
+            world.run(.seconds(1))
+        }
+        let before = world.store.deadLettered.count
+        #expect(world.main.tracked.values.contains { $0.isSetAside } && world.alerts == 0)
+        refusesAll = true
+        world.input(
+            .reload(
+                options {
+                    $0.batchMostEvents = 5
+                    $0.fingerprint = "another"
+                }))
+        world.run(.seconds(1800))
+        #expect(world.main.hold?.doubt?.isAnnounced == true && world.store.deadLettered.count == before)
+    }
+}
