@@ -75,6 +75,7 @@ struct HeldInDoubtTests {
                     $0.batchMostEvents = 5
                     $0.fingerprint = "another"
                 }))
+        world.accept(50)
         world.run(.seconds(1800))
         #expect(world.main.hold?.doubt?.isAnnounced == true && world.store.deadLettered.count == before)
     }
