@@ -252,12 +252,22 @@ class Hands:
 
 
 def walk(tree: str):
-    """What is below a directory, also where its owner may not look."""
+    """What is below a directory, also where its owner may not look. It follows no link, and changes only what is the caller's."""
     for place, names, files in os.walk(tree):
         for name in names:
             with contextlib.suppress(OSError):
-                os.chmod(os.path.join(place, name), 0o2770, follow_symlinks=True)
+                open_up(os.path.join(place, name))
         yield place, names, files
+
+
+def open_up(directory: str) -> None:
+    """Lets its owner into a directory; through a descriptor, as others exchange names for links meanwhile."""
+    file = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(file).st_uid == os.geteuid():
+            os.chmod(f"/proc/self/fd/{file}", 0o2770)
+    finally:
+        os.close(file)
 
 
 def keep_box(box: str, until: float) -> None:
@@ -276,7 +286,7 @@ def remove(path: str) -> None:
     """Removes an entry and all below it, as far as its user may."""
     if os.path.isdir(path) and not os.path.islink(path):
         with contextlib.suppress(OSError):
-            os.chmod(path, 0o2770)
+            open_up(path)
         for _ in walk(path):
             pass
         shutil.rmtree(path, ignore_errors=True)

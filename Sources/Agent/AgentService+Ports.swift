@@ -1,5 +1,5 @@
 internal import Configuration
-public import Control
+internal import Control
 internal import EventLoops
 internal import Glibc
 internal import Intake
@@ -88,6 +88,3 @@ extension AgentService {
         return server
     }
 }
-
-/// Events are shown to whoever asks the control API for them.
-extension EventTap: EventAudience {}

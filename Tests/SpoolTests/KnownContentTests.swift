@@ -143,7 +143,7 @@ struct KnownContentTests {
 
     /// What it costs to ask what a file begins with, where its stream has so many contents.
     private func costOfAsking(contents count: Int) -> Duration {
-        let time = SystemTime()
+        let time = ManualTime()
         let text = Array(String(repeating: "x", count: Fingerprint.longest).utf8)
         func fingerprint(_ number: Int) -> Fingerprint {
             let bytes = Array("\(number)\n".utf8) + text

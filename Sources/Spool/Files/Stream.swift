@@ -53,8 +53,8 @@ extension Checkpoint {
     var name: FileName { FileName(path).last }
 }
 
-/// Where something is that belongs to streams, or to what they began with: to ask about one costs what it has, however much the spool has.
-struct StreamIndex<Key: Hashable, Member: Hashable> {
+/// Members by the hash of what they belong to, as a stream: to ask about one costs what it has, however much the spool has.
+struct HashIndex<Key: Hashable, Member: Hashable> {
     private enum Members {
         case one(Member)
         case several(Set<Member>)
@@ -118,7 +118,7 @@ struct ContentIndex<Member: Hashable> {
         let fingerprint: Fingerprint
     }
 
-    private var members = StreamIndex<Key, Member>()
+    private var members = HashIndex<Key, Member>()
     /// How many contents of a stream have a fingerprint of a length.
     private var lengths: [Int: [Int: Int]] = [:]
 

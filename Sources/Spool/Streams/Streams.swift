@@ -7,7 +7,7 @@ internal import Model
 /// what was taken. What the next commit must say goes into a `Pass`. The life of a file and what always holds: `Streams+Invariants`.
 struct Streams {
     private(set) var files = FileTable<FileID>()
-    private var index = StreamIndex<Stream, AppendFile>()
+    private var index = HashIndex<Stream, AppendFile>()
     /// Those with bytes that are not in the queue.
     var unread = FileTable<FileID>()
     /// Those that lost their name and are not read to the end.
