@@ -8,13 +8,9 @@ public struct DeliveryOptions: Sendable, Equatable {
     public var criticalDelay = Duration.seconds(3)
     /// Whether a full batch goes before its time. Default yes; without it the interval alone is in charge.
     public var batchOnSize = true
-    /// The first sending of a destination after the start is delayed at random, up to this. Default 2 s.
-    ///
-    /// Without it, a fleet that is restarted together connects together.
+    /// How long, at random, a destination's first sending after the start waits at most: for fleets that start together. Default 2 s.
     public var startSpread = Duration.seconds(2)
-    /// Where in the second half of a wait this machine sends, from 0 to 1; nil, the default: at its end.
-    ///
-    /// Agents that are given events at the same moment, and wait equally long, would send at the same moment.
+    /// Where in the second half of a wait this machine sends, from 0 to 1, so that not all send at once; nil, the default: at its end.
     public var phase: Double?
     /// Where events go.
     public var destinations: [DestinationOptions]

@@ -13,8 +13,7 @@ package actor JournalReader: LoopActor {
     /// Of how many sequences whose files are gone the positions are kept: they may come again, or a copy of them.
     private static let mostGone = 256
 
-    /// How often is looked whether the paths of the directories still lead to them, of which no watch would tell: a link may be turned, a parent
-    /// replaced, something mounted. A journal that cannot be read is tried again as often.
+    /// How often the directories' paths are followed again, of which no watch tells; a journal that cannot be read is tried as often.
     let look: Duration
     package nonisolated let loop: EventLoop
     package nonisolated let options: JournalOptions
@@ -58,7 +57,6 @@ package actor JournalReader: LoopActor {
     /// - Parameters:
     ///   - place: where reading ended; nil: it begins as `options.since` says.
     ///   - loop: may be held up by a slow disk.
-    ///   - look: how often the paths of the directories are followed.
     package init(
         _ options: JournalOptions, from place: JournalPlace?, on loop: EventLoop, log: Log,
         look: Duration = .seconds(10)
@@ -103,11 +101,10 @@ package actor JournalReader: LoopActor {
         return place
     }
 
-    /// The position before so many of the last entries of a run; nil where none before them is left. Counted from the end: what journald
-    /// has removed meanwhile was older, and is not read again from where the run began.
+    /// The position before so many of the last entries of a run; nil where none before them is left. Counted from the end, as journald may
+    /// have removed older ones.
     private func position(_ rest: Int, before run: JournalPiece.Run) -> JournalPosition? {
-        guard let files = try? JournalFiles(of: options.directory).sequences[run.sequence],
-            let sequence = try? JournalSequence(run.sequence, files, options),
+        guard let sequence = try? JournalSequence.all(options).sequences.first(where: { $0.id == run.sequence }),
             (try? sequence.handle.find(run.to)) == true
         else { return nil }
         var entry = JournalEntry(options)
@@ -217,19 +214,10 @@ package actor JournalReader: LoopActor {
         // Before it is opened: what changes after that is seen at the next look.
         let directories = directoryIDs
         let made = try Open(try JournalHandle(directory: options.directory), directories)
-        let files = try JournalFiles(of: options.directory)
+        let (sequences, files) = try JournalSequence.all(options, from: place?.sequences ?? [:])
         report(files)
         made.empty = files.empty
-        for (id, paths) in files.sequences {
-            do throws(JournalError) {
-                let sequence = try JournalSequence(id, paths, options)
-                try sequence.go(to: place?.sequences?[id])
-                made.sequences.append(sequence)
-            } catch {
-                // A file of it has gone since, of which the watch tells next.
-                guard error.code == .missing else { throw error }
-            }
-        }
+        made.sequences = sequences
         let begin = Timestamp(nanoseconds: 0)
         made.sequences.sort { ($0.handle.times?.from ?? begin) < ($1.handle.times?.from ?? begin) }
         place?.forget(allBut: files.sequences.keys, most: JournalReader.mostGone)

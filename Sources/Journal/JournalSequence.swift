@@ -19,6 +19,31 @@ final class JournalSequence {
         try handle.match(JournalFilter(options).matches)
     }
 
+    /// Opens all sequences, each at its place, with the files as they lay at one moment.
+    ///
+    /// Rotation renames a file, then makes a new one under the old name. With the new one but without the renamed one, the
+    /// place would be set behind entries that nobody has read.
+    static func all(
+        _ options: JournalOptions, from places: [String: JournalPosition] = [:]
+    ) throws(JournalError) -> (sequences: [JournalSequence], files: JournalFiles) {
+        for _ in 0..<100 {
+            let files = try JournalFiles(of: options.directory)
+            var sequences: [JournalSequence] = []
+            for (id, paths) in files.sequences {
+                do throws(JournalError) {
+                    let sequence = try JournalSequence(id, paths, options)
+                    try sequence.go(to: places[id])
+                    sequences.append(sequence)
+                } catch {
+                    // A file of it has gone since.
+                    guard error.code == .missing else { throw error }
+                }
+            }
+            if JournalFiles.identities(options.directory) == files.identities { return (sequences, files) }
+        }
+        throw JournalError(.failed, "the journal's files are rotated faster than they can be opened")
+    }
+
     /// Makes the entry after a position the next one; nil: the first.
     func go(to position: JournalPosition?) throws(JournalError) {
         guard let position else { return try handle.seekHead() }
@@ -59,11 +84,14 @@ struct JournalFiles {
     var empty: [(path: String, status: FileStatus?)] = []
     /// Those that cannot be opened, and why.
     var bad: [(path: String, error: JournalError)] = []
+    /// By path, device and number before any was opened.
+    let identities: [String: [UInt64]]
 
     /// - Parameter directory: nil for this machine's own.
     /// - Throws: `noPermission` when there are files, and none may be read.
     init(of directory: String?) throws(JournalError) {
-        for path in JournalFiles.paths(of: directory) {
+        identities = JournalFiles.identities(directory)
+        for path in identities.keys.sorted() {
             let status = FileStatus(path)
             do throws(JournalError) {
                 let file = try JournalHandle([path])
@@ -91,6 +119,12 @@ struct JournalFiles {
         let name = path[(path.lastIndex(of: "/") ?? path.startIndex)...]
         let end = name.firstIndex(of: "@") ?? name.lastIndex(of: ".") ?? name.endIndex
         return (path.hasPrefix("/run/") ? " /run" : " ") + name[..<end]
+    }
+
+    /// Which file each path leads to now.
+    static func identities(_ directory: String?) -> [String: [UInt64]] {
+        let found = paths(of: directory).compactMap { path in FileStatus(path).map { (path, [$0.device, $0.inode]) } }
+        return Dictionary(found) { $1 }
     }
 
     /// Where the journals are: of this machine, in memory and on the disk, unless a directory is given.

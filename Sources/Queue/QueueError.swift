@@ -43,10 +43,8 @@ public struct QueueError: Error, Sendable, Equatable {
 
     /// The kind of failure.
     public let code: Code
-
     /// One line for a person: what is wrong and what to do. Never event content.
     public let message: String
-
     /// Whether the system had nothing to do with it: what is in the file does not fit together.
     let isDamage: Bool
 

@@ -54,9 +54,8 @@ public protocol SpoolSink: AnyObject {
 
     /// Makes all that was taken since the call before durable, together with `progress`, all or nothing.
     ///
-    /// Called in order, and a second time while the first is still waiting (reading goes on meanwhile), but no more
-    /// often. So the taker closes what it holds *before it first suspends*: what is taken later belongs to the next
-    /// commit. Waiting here is the backpressure: with two commits waiting nothing is read.
+    /// Called in order, and a second time while the first is still waiting; with two waiting nothing is read. So the taker closes what it
+    /// holds *before it first suspends*: what is taken later belongs to the next commit.
     /// - Throws: only when the agent stops or cannot persist any more; reading then ends at the last successful commit.
     func commit(_ progress: SpoolProgress) async throws
 

@@ -35,10 +35,7 @@ extension EndToEnd {
                 try bench.startAgent(waits: false)
             }
             try bench.waitForAgent()
-            try wait(.seconds(120), "all to arrive") {
-                values(of: "key", in: try bytes(of: bench.events)).count >= keys.count
-            }
-            try bench.expectOnce(keys, member: "key")
+            try bench.waitForOnce(keys, member: "key", within: .seconds(120))
             let text = try contents(of: bench.events).split(separator: "\n")
             #expect(Set((0..<500).filter { n in text.contains { $0.contains("\"before \(n)\"") } }).count == 500)
             let figures = try bench.figures()
@@ -86,10 +83,7 @@ extension EndToEnd {
                 try bench.startAgent(waits: false)
             }
             try bench.waitForAgent()
-            try wait(.seconds(60), "all to arrive") {
-                try values(of: "key", in: bytes(of: bench.events)).count >= keys.count
-            }
-            try bench.expectOnce(keys, member: "key")
+            try bench.waitForOnce(keys, member: "key", within: .seconds(60))
             #expect(try bench.figures().value(#"spoolship_journal_gaps_total{app="system"}"#) == 0)
             try bench.expectBalance()
             #expect(try bench.stopAgent() == 0)

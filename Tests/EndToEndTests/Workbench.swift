@@ -218,6 +218,21 @@ final class Workbench {
     }
 
     /// Each of these values of a member stands in what the receiver has stored exactly once, and no other does.
+    /// Waits until as many events have arrived as are expected; a failure says which have not, and what the agent says.
+    func waitForOnce(
+        _ expected: Set<String>, member: String, within limit: Duration,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        func arrived() throws -> [String] { values(of: member, in: try bytes(of: events)) }
+        func situation() -> String {
+            let missing = (try? expected.subtracting(arrived()).sorted()) ?? []
+            return "all to arrive: \(missing.count) missing, \(missing.prefix(5)); "
+                + "\((try? command("status").text) ?? ""); \(agentLog.suffix(4000))"
+        }
+        try wait(limit, situation(), sourceLocation: sourceLocation) { try arrived().count >= expected.count }
+        try expectOnce(expected, member: member, sourceLocation: sourceLocation)
+    }
+
     func expectOnce(_ expected: Set<String>, member: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
         var counts: [String: Int] = [:]
         for value in values(of: member, in: try bytes(of: events)) { counts[value, default: 0] += 1 }

@@ -118,6 +118,28 @@ struct JournalReaderTests {
         #expect(current.figures.gaps == 0)
     }
 
+    @Test("rotation while the files of a rotation are opened leaves nothing out")
+    func rotationsWithoutPause() async throws {
+        let daemon = try JournalDaemon("RuntimeMaxFiles=1000")
+        let current = reader(daemon.directory)
+        let rounds = 120
+        async let messages = read(until: "end", current)
+        for round in 0..<rounds {
+            try daemon.write(["\(round)"])
+            try daemon.ask("--rotate")
+        }
+        try daemon.write(["end"])
+        #expect(try await messages == (0..<rounds).map { "\($0)" } + ["end"])
+        #expect(current.figures.gaps == 0)
+        await current.stop()
+    }
+
+    private func read(until last: String, _ reader: JournalReader) async throws -> [String] {
+        var found: [String] = []
+        while found.last != last { found += try messages(try #require(await reader.next())) }
+        return found
+    }
+
     @Test(
         "what journald removes before it is read is reported with its times and how many it was at most; the rest comes"
     )

@@ -1,21 +1,17 @@
 public import EventLoops
 public import Model
 
-/// What people, signals and other parts of the agent ask of delivery.
+/// What people, signals and other parts of the agent ask of delivery: for a destination, which throws `unknownDestination` where
+/// there is none of that name, or with nil for all.
 extension DeliveryDriver {
     /// Sends what waits now and returns; the interval is not touched (ga04).
-    ///
-    /// - Parameter destination: nil for all.
-    /// - Throws: `DeliveryError` with code `unknownDestination`.
     public func dispatch(to destination: DestinationName? = nil) throws(DeliveryError) {
         try check(destination)
         handle(.lanes(summaries()), .dispatch(nil, destination))
     }
 
     /// Sends what waits now and tells how each request ended; periodic dispatch stops meanwhile (ga05).
-    ///
     /// Cancelling the task (its client is gone) restores periodic dispatch; what is in flight ends.
-    /// - Throws: `DeliveryError` with code `unknownDestination`.
     public func dispatchAndWait(
         to destination: DestinationName? = nil, report: @escaping Report
     ) async throws(DeliveryError) -> CommandResult {
@@ -23,11 +19,9 @@ extension DeliveryDriver {
         return await command(report) { .dispatch($0, destination) }
     }
 
-    /// Sends until nothing is left, an error occurs or time runs out (ga06).
+    /// Sends until nothing is left, an error occurs or time runs out (ga06); cancelled like `dispatchAndWait`.
     ///
-    /// Cancelling the task (its client is gone) restores periodic dispatch; what is in flight ends.
     /// - Parameter timeout: how long new requests are made; zero makes none.
-    /// - Throws: `DeliveryError` with code `unknownDestination`.
     public func drain(
         timeout: Duration, to destination: DestinationName? = nil, report: @escaping Report = { _ in }
     ) async throws(DeliveryError) -> CommandResult {
@@ -38,10 +32,8 @@ extension DeliveryDriver {
     /// Sending stops while the token is held; collecting goes on (ac16).
     ///
     /// - Parameters:
-    ///   - destination: nil for all.
     ///   - ttl: after which the token is released by itself; nil for never.
     ///   - untilRestart: whether a restart releases it.
-    /// - Throws: `DeliveryError` with code `unknownDestination`.
     public func pause(
         token: String, destination: DestinationName? = nil, ttl: Duration? = nil, untilRestart: Bool = false
     ) throws(DeliveryError) {
@@ -55,7 +47,6 @@ extension DeliveryDriver {
     ///   - token: nil releases all tokens, lifts holds, closes breakers and begins retries anew: a person says that all
     ///     has recovered.
     ///   - destination: what holds back this one alone; nil: all that is held, for all destinations and for single ones.
-    /// - Throws: `DeliveryError` with code `unknownDestination`.
     public func resume(token: String? = nil, destination: DestinationName? = nil) throws(DeliveryError) {
         try check(destination)
         handle(.resume(token: token, destination))
@@ -92,7 +83,6 @@ extension DeliveryDriver {
     public func enable() { handle(.enabled(true), .lanes(summaries())) }
 
     /// Collection was disabled: nothing more is sent, and all is forgotten before the queue is emptied.
-    ///
     /// Returns when nothing is in flight, or after the grace: whether what is in flight then arrives will not be known.
     public func disable(grace: Duration) async {
         handle(.enabled(false), .lanes(summaries()))
@@ -100,9 +90,7 @@ extension DeliveryDriver {
         handle(.forget)
     }
 
-    /// The settings were read again.
-    ///
-    /// What changed in a destination's settings lifts its hold and resets its retries.
+    /// The settings were read again. What changed in a destination's settings lifts its hold and resets its retries.
     ///
     /// - Parameter isByPerson: whether somebody asked for it: then all holds are lifted and learned ceilings forgotten.
     public func reload(
