@@ -27,8 +27,7 @@ public struct LoadedSettings: Sendable, Equatable {
 public struct ConfigurationText: Sendable, Equatable {
     /// Its path, for messages.
     public let file: String
-    /// Its text.
-    public let text: String
+    package let text: String
 
     package init(file: String, text: String) {
         self.file = file

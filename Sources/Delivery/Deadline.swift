@@ -13,8 +13,7 @@ public struct Deadline: Sendable, Equatable {
     public let name: String
     /// The local time, in seconds after midnight.
     public let secondOfDay: Int
-    /// The view's zone.
-    public let zone: TimeZoneRules
+    package let zone: TimeZoneRules
     /// Events with less than this left go without waiting for the interval (ga09). Default 30 min.
     public let margin: Duration
     /// The apps whose events it concerns; empty for all.

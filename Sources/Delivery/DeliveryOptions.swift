@@ -12,13 +12,11 @@ public struct DeliveryOptions: Sendable, Equatable {
     public var startSpread = Duration.seconds(2)
     /// Where in the second half of a wait this machine sends, from 0 to 1, so that not all send at once; nil, the default: at its end.
     public var phase: Double?
-    /// Where events go.
-    public var destinations: [DestinationOptions]
+    package var destinations: [DestinationOptions]
 }
 
 extension DeliveryOptions {
-    /// Options with their defaults.
-    public init(to destinations: [DestinationOptions]) { self.destinations = destinations }
+    package init(to destinations: [DestinationOptions]) { self.destinations = destinations }
 
     /// When events must have arrived, for destinations with a deadline.
     public var deadlines: [DestinationName: [Deadline]] {
@@ -39,8 +37,7 @@ public struct DestinationOptions: Sendable, Equatable {
         case promised
     }
 
-    /// Its name.
-    public var name: DestinationName
+    package var name: DestinationName
     /// So many waiting events go at once. Default 50.
     public var batchEvents = 50
     /// At most so many events a batch; nil: as many as go at once.
@@ -72,8 +69,7 @@ public struct DestinationOptions: Sendable, Equatable {
 }
 
 extension DestinationOptions {
-    /// Options with their defaults.
-    public init(to name: DestinationName) { self.name = name }
+    package init(to name: DestinationName) { self.name = name }
 
     var mostEvents: Int { batchMostEvents ?? batchEvents }
     /// So many waiting events go at once: a batch that is full waits for nothing.

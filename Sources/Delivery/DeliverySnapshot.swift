@@ -5,12 +5,10 @@ public import Model
 public struct DeliverySnapshot: Sendable {
     /// One destination's part.
     public struct Destination: Sendable {
-        /// Its name.
-        public let name: DestinationName
+        package let name: DestinationName
         /// Why nothing goes there; nil when it is active.
         public let obstacle: DestinationStateName?
-        /// What waits, by priority.
-        public let lanes: Lanes
+        package let lanes: Lanes
         /// When its events go by themselves: its own interval, the one for all, or a command's.
         public let interval: DispatchInterval
         /// Batches that are being sent.
@@ -37,16 +35,14 @@ public struct DeliverySnapshot: Sendable {
         public let counters: DeliveryCounters
     }
 
-    /// All destinations, by name.
-    public var destinations: [Destination] = []
+    package var destinations: [Destination] = []
     /// The interval in force where a destination has none of its own.
     public var interval = DispatchInterval.standard
     /// Whether a command set it, rather than the configuration.
     public var isIntervalOverridden = false
     /// Whether connections may be made at all.
     public var isNetworkOn = true
-    /// Whether collection is enabled.
-    public var isEnabled = true
+    package var isEnabled = true
     /// Tokens that hold all destinations back, in alphabetical order.
     public var pauseTokens: [String] = []
     /// How many tokens are held, those for single destinations included.

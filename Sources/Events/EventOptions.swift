@@ -72,5 +72,6 @@ public struct AppSettings: Sendable, Equatable {
 
     var paths: [String] { ["severity"] + nameMembers + timeMembers + levelMembers }
 
-    package init() {}
+    /// The usual ones.
+    public init() {}
 }

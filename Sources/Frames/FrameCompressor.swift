@@ -8,8 +8,7 @@ public import Model
 /// It keeps the library's working memory between calls, because allocating it each time costs a third more for small
 /// frames. Not thread-safe: one for each loop.
 public final class FrameCompressor {
-    /// How it packs.
-    public let compression: Compression
+    package let compression: Compression
 
     private let zstd: OpaquePointer?
     private let gzip: OpaquePointer?

@@ -56,8 +56,7 @@ public protocol LogSink: Sendable {
 
 /// Takes the messages of the code.
 public struct Log: Sendable {
-    /// Where messages go.
-    public let sink: any LogSink
+    package let sink: any LogSink
 
     /// A log that writes to a sink.
     public init(_ sink: any LogSink) { self.sink = sink }

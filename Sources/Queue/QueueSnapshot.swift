@@ -7,14 +7,11 @@ public import Model
 public struct QueueSnapshot: Sendable, Equatable {
     /// One destination at one priority.
     public struct LaneState: Sendable, Equatable {
-        /// Whose.
-        public var destination: DestinationName
-        /// Of which priority.
-        public var priority: Priority
+        package var destination: DestinationName
+        package var priority: Priority
         /// Whether the configuration still names the destination.
         public var isConfigured: Bool
-        /// What waits.
-        public var summary: LaneSummary
+        package var summary: LaneSummary
         /// What happened to all that was accepted.
         public var ledger: Ledger
         /// When the oldest queued event was accepted, those in batches included; nil when nothing is queued, and while
@@ -36,8 +33,7 @@ public struct QueueSnapshot: Sendable, Equatable {
 
     /// The lanes: destinations in the order of the configuration, orphans after them; normal before critical.
     public var lanes: [LaneState] = []
-    /// The figures of reading.
-    public var intake = IntakeLedger()
+    package var intake = IntakeLedger()
     /// Discarded events by destination (nil: no destination wanted them), priority and reason.
     public var discarded: [Discarded] = []
     /// What the queued rows hold, in bytes; never above `maxSize`.
@@ -56,8 +52,7 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var quarantine = Kept()
     /// Files that have to stay, because the quarantine could not hold all of their bad lines: their paths, by what names them.
     public var unkept: [String: String] = [:]
-    /// What would happen to a new event.
-    public var accepting = Accepting.all
+    package var accepting = Accepting.all
     /// Another process that reads the database and keeps its WAL from being written back, as `sqlite3 (pid 4711)`, while storing
     /// waits for that; nil otherwise, or if it cannot be told.
     public var walReader: String?
@@ -66,21 +61,18 @@ public struct QueueSnapshot: Sendable, Equatable {
     /// Why the last commit failed by itself, for another reason than want of room, until one succeeds; nil when none has.
     /// The agent is not ready while it stands.
     public var commitFailure: QueueError?
-    /// Commits since the start.
-    public var commits = 0
+    package var commits = 0
     /// Failures to persist since the start, by code.
     public var failures: [QueueError.Code: Int] = [:]
     /// Databases moved aside since the start because they were damaged.
     public var recoveries = 0
     /// Databases moved aside, ever, of which nobody knows how many events were lost.
     public var unknownLosses = 0
-    /// Transactions since the start.
-    public var transactions = 0
+    package var transactions = 0
 
     /// Rows with their own bound.
     public struct Kept: Sendable, Equatable {
-        /// How many.
-        public var count = 0
+        package var count = 0
         /// What they hold, in bytes.
         public var bytes = 0
         /// How many the bound or a person has purged, since the database was made.
@@ -91,8 +83,7 @@ public struct QueueSnapshot: Sendable, Equatable {
     public struct Discarded: Sendable, Equatable {
         /// The destination that would have got them; nil if none wanted them.
         public var destination: DestinationName?
-        /// Their priority.
-        public var priority: Priority
+        package var priority: Priority
         /// Why: a metric label.
         public var reason: String
         /// How many, since the database was made.

@@ -20,6 +20,5 @@ public struct RecordLines: Sendable, Equatable {
 public struct StoredQuarantineRecord: Sendable, Equatable {
     /// Its number; to be named in `Commit.requeued` when it has been read.
     public var id: Int64
-    /// What was kept.
-    public var record: QuarantineRecord
+    package var record: QuarantineRecord
 }

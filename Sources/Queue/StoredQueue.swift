@@ -1,6 +1,6 @@
 internal import EventLoops
 internal import Glibc
-public import Model
+package import Model
 
 /// The content of a state directory's queue, read without an agent and without changing it.
 public struct StoredQueue: Sendable, Equatable {
@@ -16,10 +16,8 @@ public struct StoredQueue: Sendable, Equatable {
 
     /// What waits for a destination.
     public struct Waiting: Sendable, Equatable {
-        /// The destination's name.
-        public let destination: DestinationName
-        /// How many deliveries wait.
-        public let deliveries: Int
+        package let destination: DestinationName
+        package let deliveries: Int
     }
 
     /// Looks into the queue of a state directory.

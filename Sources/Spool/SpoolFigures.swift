@@ -44,18 +44,15 @@ public struct SpoolFigures: Sendable, Equatable {
 
     /// The spool's directory as it was opened; nil before.
     public var root: Root?
-    /// Directories that are read.
-    public var directories = 0
+    package var directories = 0
     /// Of them, those that cannot be watched and are looked at every `SpoolOptions.pollInterval`.
     public var polledDirectories = 0
     /// Why directories are polled; nil when none is.
     public var pollReason: String?
-    /// Append files that are known.
-    public var appendFiles = 0
+    package var appendFiles = 0
     /// Directories with append files that wait because an app or owner has too many.
     public var crowdedDirectories = 0
-    /// Files held open.
-    public var openFiles = 0
+    package var openFiles = 0
     /// Drop files that were seen and are not read yet; not those in a directory that is still being listed.
     public var waitingDropFiles = 0
     /// Bytes that are in files and not yet in the queue, as far as files were looked at.
@@ -68,10 +65,8 @@ public struct SpoolFigures: Sendable, Equatable {
     public var complaints: [SpoolComplaint] = []
     /// Files and directories that the agent may not read or remove, those not listed in `complaints` included.
     public var inaccessible = 0
-
     /// What waits for a second try because a system call has failed: files, directories, removals; by why.
     public var secondTries: [SpoolObstacle: Int] = [:]
-
     /// Files that are passed over because of their names, as far as they are remembered.
     public var passedOver = 0
     /// Some of them, for people.
@@ -85,20 +80,16 @@ public struct SpoolFigures: Sendable, Equatable {
 
     /// How many files are held open at most, and how many descriptors the process may have.
     public struct LoweredLimit: Sendable, Equatable {
-        /// Files.
-        public var files: Int
-        /// Descriptors, of the process.
-        public var limit: Int
+        package var files: Int
+        package var limit: Int
     }
 
-    /// Bytes handed over.
-    public var bytesRead: ByteCount = 0
+    package var bytesRead: ByteCount = 0
     /// Drop files read to the end.
     public var dropFilesRead = 0
     /// Append files that went when they had been read: rotated away, given up by their writers, or deleted.
     public var appendFilesRead = 0
-    /// Files removed or archived.
-    public var filesRemoved = 0
+    package var filesRemoved = 0
     /// Append files that lost their name to another: rotation by rename.
     public var rotations = 0
     /// Append files that became shorter or were rewritten: rotation by copy-and-truncate.
@@ -109,8 +100,7 @@ public struct SpoolFigures: Sendable, Equatable {
     public var linesTooLong = 0
     /// Zeros between lines that were passed over: no line begins with them.
     public var zeroBytes: ByteCount = 0
-    /// Commits made.
-    public var commits = 0
+    package var commits = 0
     /// How often the kernel's queue of changes overflowed and everything was listed again.
     public var overflows = 0
     /// How often a file could not be opened because of somebody's file lease, and was tried again later.

@@ -76,19 +76,16 @@ public struct SpoolOptions: Sendable, Equatable {
     public var giveUpTime = Duration.seconds(60)
     /// How long a file that is about to be removed is watched for a writer that comes at the last moment. Default 1 s.
     public var graceTime = Duration.seconds(1)
-
     /// How long removed files are gathered before their directories are synced and their records go. Default 1 s.
     public var syncInterval = Duration.seconds(1)
-
     /// Drop files of an app that wait at most; beyond that their directory is listed once these are read.
     var mostWaitingDrops = 16_384
-
     /// Drop files that wait at most, about, of all owners: beyond that each has room for its part.
     var mostDropsInAll = 65_536
     /// Drop files that stay because of their bad lines at most, about: an app or owner with its part of them waits.
     var mostStayingDrops = 8192
     /// Append files that are known at most, about, of all apps and owners; four times as many where they stay once they were read.
-    /// One takes 0.7 KB, 0.4 at rest.
+    /// One takes 0.8 KB.
     var mostAppendFiles = 262_144
     /// Directories of an app that are known at most: each takes a watch, and a kilobyte or more.
     var mostDirectories = 8192

@@ -16,8 +16,7 @@ public struct SpoolState: Sendable, Equatable {
         case none
     }
 
-    /// What is accepted.
-    public let accepting: Accepting
+    package let accepting: Accepting
     /// Why not all, for a person: one line; empty for `all`.
     public let reason: String
 

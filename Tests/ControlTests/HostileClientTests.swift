@@ -1,3 +1,4 @@
+import Dispatch
 import EventLoops
 import Glibc
 import TestKit
@@ -9,11 +10,11 @@ import Testing
 @Suite("Hostile clients", .timeLimit(.minutes(3)))
 struct HostileClientTests {
     /// A stats port and what listens on it.
-    private func withStatsPort(_ body: (UInt16) async throws -> Void) async throws {
+    private func withStatsPort(_ body: (UInt16, EventLoop) async throws -> Void) async throws {
         try await withLoop("stats") { loop in
             let server = StatsServer(on: loop)
             let port = try await server.start()
-            try await body(port)
+            try await body(port, loop)
             await server.stop()
         }
     }
@@ -25,7 +26,7 @@ struct HostileClientTests {
 
     @Test("33, 64, 500 connections opened and closed together: the next scrape is answered", arguments: [33, 64, 500])
     func openedAndClosed(count: Int) async throws {
-        try await withStatsPort { port in
+        try await withStatsPort { port, _ in
             for _ in 0..<3 {
                 let clients = try (0..<count).map { _ in try Client(port: port) }
                 for client in clients { client.close() }
@@ -36,7 +37,7 @@ struct HostileClientTests {
 
     @Test("connections that are kept open and say nothing hold nobody up", arguments: [32, 40, 500])
     func keptOpen(count: Int) async throws {
-        try await withStatsPort { port in
+        try await withStatsPort { port, _ in
             let clients = try (0..<count).map { _ in try Client(port: port) }
             for _ in 0..<3 { #expect(try await scrapes(port)) }
             for client in clients { client.close() }
@@ -44,9 +45,33 @@ struct HostileClientTests {
         }
     }
 
+    @Test("whose request has come is answered, although a crowd came before the port looked", arguments: [64, 500])
+    func requestInACrowd(count: Int) async throws {
+        try await withStatsPort { port, loop in
+            let request = Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
+            let client = try Client(port: port)
+            client.send(request)
+            #expect(try await onThread { client.read() }.contains("ok\n"))
+            let (isBusy, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            loop.post {
+                isBusy.signal()
+                goesOn.wait()
+            }
+            let crowd = try await onThread {
+                isBusy.wait()
+                let crowd = try (0..<count).map { _ in try Client(port: port) }
+                client.send(request)
+                goesOn.signal()
+                return crowd
+            }
+            #expect(try await onThread { client.read() }.contains("ok\n"))
+            for client in crowd + [client] { client.close() }
+        }
+    }
+
     @Test("clients that trickle a byte at a time hold nobody up, and are cut after a request's whole time")
     func tricklers() async throws {
-        try await withStatsPort { port in
+        try await withStatsPort { port, _ in
             let request = Array("GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ".utf8)
             let clients = try (0..<40).map { _ in try Client(port: port) }
             for place in 0..<20 {
@@ -59,7 +84,7 @@ struct HostileClientTests {
 
     @Test("half-closed clients, with and without a whole request, hold nobody up; a whole one is answered")
     func halfClosed() async throws {
-        try await withStatsPort { port in
+        try await withStatsPort { port, _ in
             let silent = try (0..<20).map { _ in try Client(port: port) }
             let partial = try (0..<20).map { _ in try Client(port: port) }
             for client in partial { client.send(Array("GET /met".utf8)) }
@@ -75,7 +100,7 @@ struct HostileClientTests {
 
     @Test("clients that never read their answers hold nobody up")
     func neverReading() async throws {
-        try await withStatsPort { port in
+        try await withStatsPort { port, _ in
             let request = Array(String(repeating: "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 500).utf8)
             let clients = try (0..<40).map { _ in try Client(port: port) }
             for client in clients { client.send(request) }
@@ -111,6 +136,12 @@ final class Client: Sendable {
     /// Sends what fits; a server that has closed the connection is no failure.
     func send(_ bytes: [UInt8]) {
         _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+    }
+
+    /// What comes next; nothing at the end.
+    func read() -> String {
+        var block = [UInt8](repeating: 0, count: 65_536)
+        return String(decoding: block[..<max(0, recv(descriptor, &block, block.count, 0))], as: UTF8.self)
     }
 
     func finishSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }

@@ -50,6 +50,33 @@ struct HeldInDoubtTests {
     }
 
     @Test(
+        "28.1: a destination that rejects all of an app is offered another app's events, however many critical ones of the first wait",
+        arguments: ScriptedReceiver.Manner.allCases)
+    func anotherLane(manner: ScriptedReceiver.Manner) {
+        var world = World(options { $0.batchMostEvents = 50 })
+        (world.store.apps, world.store.lastOfOneApp) = (2, 9_000)
+        world.answer = { _, sent in
+            let bad = sent.events.filter { $0 <= 9_000 || $0 % 2 == 0 }
+            return (.milliseconds(20), ScriptedReceiver(manner: manner, bad: Set(bad)).answer(sent))
+        }
+        world.accept(3_000, .critical)
+        world.run(.seconds(600))
+        #expect(world.main.hold?.doubt?.isAnnounced == true)
+        world.accept(6_000, .critical)
+        world.accept(20)
+        // After a 413 for one event each is asked for alone, and critical ones go first while the destination is not held.
+        world.run(.seconds(manner == .tooLarge ? 900 : 60))
+        let late = (9_001...9_020).filter { $0 % 2 == 1 && world.store.acknowledged[$0] == nil }
+        #expect(late.isEmpty, "\(late.count) wait")
+        // What it took before a doubt began does not end that for ever: it would begin anew, and nobody would be told.
+        world.run(.seconds(60))
+        let requests = world.sent.count
+        world.run(.seconds(600))
+        #expect(world.main.hold?.doubt?.isAnnounced != false && world.sent.count < requests + 200)
+        #expect(world.faults.isEmpty && world.store.faults.isEmpty)
+    }
+
+    @Test(
         "fault11: what is set aside says nothing of a destination with other settings: one that rejects all is held, and its events are kept",
         arguments: ScriptedReceiver.Manner.allCases)
     func otherSettings(manner: ScriptedReceiver.Manner) {

@@ -27,8 +27,7 @@ public struct LineSample: Sendable {
     public struct Line: Sendable {
         /// Its number in the file, from 1.
         public let number: Int
-        /// What happens to it.
-        public let fate: Fate
+        package let fate: Fate
         /// The event's or record's name.
         public var name = ""
         /// Its time as RFC 3339.
@@ -41,12 +40,10 @@ public struct LineSample: Sendable {
         public var problem: String?
     }
 
-    /// Whose lines they are.
-    public let app: String
+    package let app: String
     /// Whether the configuration reads the file: by a pattern of `read`, or because it is in the spool.
     public let isRead: Bool
-    /// The lines.
-    public private(set) var lines: [Line] = []
+    package private(set) var lines: [Line] = []
     /// The members that are added to the first record or event.
     public private(set) var added: [String] = []
     /// How many bytes the accepted lines have, and how many of them leave.

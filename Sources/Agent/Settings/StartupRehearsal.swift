@@ -1,4 +1,4 @@
-public import Configuration
+package import Configuration
 internal import EventLoops
 internal import Intake
 internal import Logs
@@ -21,8 +21,7 @@ public struct StartupRehearsal: Sendable {
     private let settings: Settings
     private let version: String
 
-    /// A rehearsal.
-    public init(_ settings: Settings, version: String) {
+    package init(_ settings: Settings, version: String) {
         self.settings = settings
         self.version = version
     }

@@ -4,8 +4,7 @@ public struct AgentFacts: Sendable, Equatable {
     public var hostName: String?
     /// The operating system's version, as `VERSION_ID` in os-release; nil when it says none.
     public var osVersion: String?
-    /// Spoolship's version.
-    public var agentVersion: String?
+    package var agentVersion: String?
     /// The agent's own locale, as `it_IT.UTF-8`.
     public var locale: String?
     /// The lengths, in UTF-16 code units, to which the limits cut the names of properties.

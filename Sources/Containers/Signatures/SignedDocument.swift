@@ -96,8 +96,7 @@ public struct SignedDocument: Sendable, Equatable {
         signatures = try keys.map { key throws(SigningError) in try key.sign(message) }
     }
 
-    /// The file.
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         let line = ([purpose.head] + signatures.map { Base64.encode($0) }).joined(separator: " ")
         return Array(line.utf8) + [UInt8(ascii: "\n")] + document
     }

@@ -3,10 +3,8 @@ package import Model
 
 /// A moment on two clocks: waits use one, ages and dates the other.
 public struct ContainerMoment: Sendable {
-    /// The clock for waits.
-    public var boot: BootInstant
-    /// The time of day.
-    public var wall: Timestamp
+    package var boot: BootInstant
+    package var wall: Timestamp
     /// Whether the time of day can be trusted: nothing expires while it cannot.
     public var isTrusted: Bool
 

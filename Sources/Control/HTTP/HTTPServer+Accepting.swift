@@ -47,7 +47,7 @@ extension HTTPServer {
     private func admit(_ socket: consuming Descriptor) {
         let peer = UnixSocket.peer(of: socket.raw)
         let owner = peer.map { "user \($0.userID)" } ?? InternetSocket.address(ofPeer: socket.raw)
-        if connections.count >= options.connections {
+        while connections.count >= options.connections {
             guard let victim = victim(for: owner) else {
                 figures.cut("busy")
                 let refusal = ControlRefusal(503, "busy", "too many requests are being answered: try again").response
@@ -56,6 +56,10 @@ extension HTTPServer {
                 _ = send(socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
                 return
             }
+            let wasIdle = victim.isIdle
+            // Its request may have come meanwhile, or its end.
+            if wasIdle { receive(victim.id) }
+            guard !wasIdle || connections[victim.id] != nil && victim.isIdle else { continue }
             figures.cut("crowded")
             leave(victim.id)
         }

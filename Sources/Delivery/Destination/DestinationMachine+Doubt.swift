@@ -15,10 +15,14 @@ extension DestinationMachine {
         var isAnnounced = false
         /// Whether the new event that was asked for last was to be of an app of which none was rejected.
         var looksElsewhere = false
+        /// The lane in which that was asked for last; nil once all lanes had their turn.
+        var laneElsewhere: Priority?
+        /// The lane of the last new event of whatever app.
+        var lane: Priority?
     }
 
     /// How long attempts follow each other at once before the destination counts as held.
-    private static let patience = Duration.seconds(30)
+    static let patience = Duration.seconds(30)
     /// How long it waits at most between two attempts from then on.
     static let step = Duration.seconds(10)
     /// How many pieces of what was rejected may wait to be tried: each is kept in memory.
@@ -37,6 +41,12 @@ extension DestinationMachine {
                 failure: failure, since: hold?.since ?? now.wall, nextProbe: now.boot,
                 doubt: Doubt(began: now.boot, isAnnounced: hold != nil))
         }
+        goOnDoubting(answer, failure)
+    }
+
+    /// Something was rejected that does not end the doubt: when the next attempt is, and whether the destination counts as held by now.
+    mutating func goOnDoubting(_ answer: Answer, _ failure: Failure) {
+        let now = answer.now
         guard let doubt = hold?.doubt else { return }
         let isOver = doubt.began + DestinationMachine.patience <= now.boot
         let isPatient = !isOver && hasUntried(since: doubt.began)
@@ -76,7 +86,9 @@ extension DestinationMachine {
     /// - Parameter exchanges: where as many were rejected as are kept in memory, one that was tried gives its place to it.
     private func fresh(isFree: Bool, exchanges: Bool = false) -> Start? {
         guard exchanges || hasRoomForRejected else { return nil }
-        return Priority.inOrder.first { isFree ? freeToTake($0) > 0 : available($0) > 0 }
+        let lanes = Priority.inOrder.filter { isFree ? freeToTake($0) > 0 : available($0) > 0 }
+        // The lanes take turns: of one, all may be bad.
+        return (lanes.first { isFree || $0 != hold?.doubt?.lane } ?? lanes.first)
             .map { .next($0, takesFree: isFree, isProbe: true) }
     }
 
@@ -103,11 +115,30 @@ extension DestinationMachine {
         }
     }
 
-    /// The apps whose events a new probe passes over, every other time: those of which some were rejected.
-    mutating func passedOver() -> Set<String> {
-        guard options.order == .free, let doubt = hold?.doubt, doubt.isAnnounced else { return [] }
+    /// Where a new probe is of another app, every other time, the lanes in turn: the lane, and the apps that it passes over because some of
+    /// their events were rejected.
+    mutating func lookElsewhere() -> (lane: Priority, notOf: Set<String>)? {
+        guard options.order == .free, let doubt = hold?.doubt, doubt.isAnnounced else { return nil }
         hold?.doubt?.looksElsewhere = !doubt.looksElsewhere
-        return doubt.looksElsewhere ? [] : Set(tracked.values.filter { $0.rejectedAt != nil }.compactMap(\.app))
+        guard !doubt.looksElsewhere, let lane = nextLane ?? Priority.inOrder.first(where: { available($0) > 0 })
+        else { return nil }
+        hold?.doubt?.laneElsewhere = lane
+        return (lane, Set(tracked.values.filter { $0.rejectedAt != nil }.compactMap(\.app)))
+    }
+
+    /// The lane with new events after the one in which another app's was asked for last.
+    private var nextLane: Priority? {
+        let last = hold?.doubt?.laneElsewhere
+        return Priority.inOrder.first { priority in available(priority) > 0 && last.map { priority < $0 } ?? true }
+    }
+
+    /// There was no other app's new event in the lane: the next one is asked in, or, after the last, for what is next in line.
+    mutating func foundNoOther(at now: Moment) {
+        let isLast = nextLane == nil
+        hold?.doubt?.looksElsewhere = isLast
+        if isLast { hold?.doubt?.laneElsewhere = nil }
+        prefersPieces = false
+        hold?.nextProbe = now.boot
     }
 
     /// Whether as many batches as may be set aside for a reason are.

@@ -38,9 +38,7 @@ extension DestinationMachine {
             storeFailures = 0
             let wasNarrow = attempt.isProbe && attempt.awaitsNewBatch && hold?.doubt?.looksElsewhere == true
             if wasNarrow {
-                // There is no other app's: the next in line is asked for.
-                prefersPieces = false
-                hold?.nextProbe = now.boot
+                foundNoOther(at: now)
             } else {
                 if attempt.isProbe, hold?.doubt != nil { hold?.nextProbe = now.boot + DestinationMachine.step }
                 if attempt.wishedBatch == nil { noteEmpty(attempt.priority, at: now) }

@@ -37,7 +37,8 @@ extension DestinationMachine {
         var batch = batch
         batch.app = answer.app
         if batch.header.events == 1, hold == nil || answer.isProbe, mayGiveUp(batch) {
-            answered(isProbe: answer.isProbe, at: now)
+            answered(isProbe: answer.isProbe && endsDoubt(at: now.boot), at: now)
+            goOnDoubting(answer, failure)
             return deadLetter(batch, number, failure)
         }
         // What was set aside, and an app of which so many are rejected, says nothing new of the destination.
@@ -52,13 +53,23 @@ extension DestinationMachine {
             (batch.rejectedAt, batch.notBefore) = (batch.rejectedAt ?? now.boot, now.boot + .seconds(1))
             return giveBack(batch, number)
         }
-        answered(isProbe: answer.isProbe, at: now)
+        answered(isProbe: answer.isProbe && endsDoubt(at: now.boot), at: now)
+        goOnDoubting(answer, failure)
         // Others go through, and there is no room to keep it beside them.
         if batch.header.events == 1, !batch.isSetAside, isFull(of: .rejected) {
             return deadLetter(batch, number, failure)
         }
         setAside(&batch, events: batch.header.events, failure, at: now)
         giveBack(batch, number)
+    }
+
+    /// Whether an event that is rejected again, although others were taken since the first time, ends a doubt: for a while after the first
+    /// doubt since anything was taken. After that doubts would begin anew for ever, and nobody would be told.
+    private mutating func endsDoubt(at now: BootInstant) -> Bool {
+        guard let doubt = hold?.doubt else { return true }
+        let first = doubtedSince.flatMap { hasTaken(since: $0) ? nil : $0 } ?? doubt.began
+        doubtedSince = first
+        return now < first + DestinationMachine.patience
     }
 
     /// How often an event's end is postponed before the destination is held.

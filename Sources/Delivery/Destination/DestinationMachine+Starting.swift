@@ -96,6 +96,9 @@ extension DestinationMachine {
         case .next(let priority, let takesFree, let isProbe):
             if takesFree, suspectsFree { prefersPieces = false }
             if isProbe { exchangeRejected() }
+            let elsewhere = isProbe && !takesFree ? lookElsewhere() : nil
+            let priority = elsewhere?.lane ?? priority
+            if isProbe, !takesFree, elsewhere == nil { hold?.doubt?.lane = priority }
             let id = newAttempt()
             attempts[id.number] = Attempt(
                 takesFree ? .free : .next, priority: priority, isProbe: isProbe, isPushed: push != nil)
@@ -103,10 +106,10 @@ extension DestinationMachine {
             if isProbe { push?.probe = false }
             // In order, what passes the first of its lane is one event, close behind it; in a long doubt, one is likely to pass.
             let isOne = options.order == .free ? hold?.doubt?.isAnnounced == true : oldest(priority) != nil
-            let passedOver = isProbe && !takesFree ? passedOver() : []
-            let most = isProbe && isOne && !takesFree && passedOver.isEmpty ? 1 : nil
+            let notOf = elsewhere?.notOf ?? []
+            let most = isProbe && isOne && !takesFree && notOf.isEmpty ? 1 : nil
             var request = request(priority, atMost: most, takesFree: takesFree, at: now)
-            request.notOf.formUnion(passedOver)
+            request.notOf.formUnion(notOf)
             effects.append(.leaseNext(id, request))
             if !takesFree, looks(at: now) { lookAt = nil }
         }

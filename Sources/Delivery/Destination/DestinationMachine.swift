@@ -107,6 +107,8 @@ struct DestinationMachine: Sendable {
     var nextAttempt: UInt64 = 1
 
     var hold: Hold?
+    /// When the first doubt began that was ended by what had been taken before it.
+    var doubtedSince: BootInstant?
     var breaker: Breaker?
     var retryAfterUntil: BootInstant?
     var offline: Offline?

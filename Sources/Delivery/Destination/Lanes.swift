@@ -2,10 +2,8 @@ public import Model
 
 /// One value for each priority.
 public struct PerPriority<Value> {
-    /// The critical lane's.
-    public var critical: Value
-    /// The normal lane's.
-    public var normal: Value
+    package var critical: Value
+    package var normal: Value
 
     /// The value of a priority.
     public subscript(priority: Priority) -> Value {

@@ -79,8 +79,7 @@ public actor DeliveryDriver: LoopActor {
     /// What delivery does now. From any thread.
     public nonisolated var snapshot: DeliverySnapshot { published.withLock { $0 } }
 
-    /// Begins to send.
-    public func start() {
+    package func start() {
         loop.gatherWakeUps()
         handle(.lanes(summaries()))
     }

@@ -67,8 +67,7 @@ public actor NetworkMonitor: LoopActor {
         look()
     }
 
-    /// Ends watching.
-    public func stop() {
+    package func stop() {
         guard let sockets else { return }
         loop.forget(sockets.listening.raw)
         if let timer { loop.cancel(timer.id) }

@@ -2,8 +2,7 @@ public import EventLoops
 
 /// The last good fetch of a container, as it is kept.
 public struct SavedContainer: Sendable, Equatable {
-    /// The document's version.
-    public var version: Int
+    package var version: Int
     /// The tag that the server gave it; nil for none.
     public var etag: String?
     /// When the server last said that it is the newest.

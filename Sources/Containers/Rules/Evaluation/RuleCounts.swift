@@ -1,7 +1,6 @@
 /// What the rules have done so far; each figure is a counter that never decreases.
 public struct RuleCounts: Sendable, Equatable {
-    /// Tags fired, by container.
-    public var fired: [String: Int] = [:]
+    package var fired: [String: Int] = [:]
     /// What tags could not do as they say.
     public var problems: [RuleProblem: Int] = [:]
 
