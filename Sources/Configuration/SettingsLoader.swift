@@ -25,8 +25,7 @@ public struct LoadedSettings: Sendable, Equatable {
 
 /// A configuration file's path and text.
 public struct ConfigurationText: Sendable, Equatable {
-    /// Its path, for messages.
-    public let file: String
+    package let file: String
     package let text: String
 
     package init(file: String, text: String) {

@@ -32,8 +32,7 @@ public enum LogLevel: Int, Sendable, CaseIterable, Comparable {
 
 /// One message: a verb phrase, and fields that locate it.
 public struct LogMessage: Sendable, Equatable {
-    /// How much it matters.
-    public let level: LogLevel
+    package let level: LogLevel
     /// A verb phrase that never varies: `delivery failed`.
     public let text: String
     /// What varies: keys in snake_case, values as text.

@@ -1,9 +1,7 @@
 public import EventLoops
 public import Model
 
-/// What the queue holds, at one moment: for delivery, metrics, `status` and the spool's state file.
-///
-/// Published after each change; reading it never waits for the store.
+/// What the queue holds, at one moment: published after each change, and read without waiting for the store.
 public struct QueueSnapshot: Sendable, Equatable {
     /// One destination at one priority.
     public struct LaneState: Sendable, Equatable {
@@ -14,8 +12,7 @@ public struct QueueSnapshot: Sendable, Equatable {
         package var summary: LaneSummary
         /// What happened to all that was accepted.
         public var ledger: Ledger
-        /// When the oldest queued event was accepted, those in batches included; nil when nothing is queued, and while
-        /// only batches of an earlier process are left.
+        /// When the oldest queued event was accepted; nil if none is queued, or only batches of an earlier process are left.
         public var oldestQueuedAt: Timestamp?
         /// Dead letters of it that are kept: neither purged nor sent again.
         public var deadLetters = 0

@@ -3,8 +3,7 @@ internal import Model
 
 /// Files that are read in place: never claimed, renamed, created, locked or removed.
 public struct ReadPlace: Sendable, Hashable {
-    /// Whose lines they are.
-    public let app: String
+    package let app: String
     /// The directory above the first part with a `*`: an absolute path.
     public private(set) var root: String
     /// The parts below it, of each pattern; a `*` fits any run of bytes within a part, but no full stop at its beginning.

@@ -1,4 +1,4 @@
-public import EventLoops
+package import EventLoops
 
 /// Why the spool cannot be read at all. A problem with one file is a figure and a log line, not an error.
 public struct SpoolError: Error, Sendable, Equatable, CustomStringConvertible {
@@ -20,8 +20,7 @@ public struct SpoolError: Error, Sendable, Equatable, CustomStringConvertible {
     public let code: Code
     /// One line for a person: what is wrong and what to do.
     public let message: String
-    /// What the system said.
-    public let cause: SystemError?
+    package let cause: SystemError?
 
     init(_ code: Code, _ message: String, cause: SystemError? = nil) {
         self.code = code

@@ -55,13 +55,11 @@ public struct SpoolOptions: Sendable, Equatable {
     public var pollInterval = Duration.seconds(1)
     /// How often it is looked where the path of a place leads: no watch tells of a link above it, or a parent that is replaced.
     var pathInterval = Duration.seconds(10)
-    /// Whether changes are watched for; false: every directory is looked at every `pollInterval`. Default true. File
-    /// systems of other machines (NFS, CIFS, FUSE and the like) are polled in any case: what happens there is not told.
+    /// Whether changes are watched for, except on NFS, CIFS, FUSE and the like; else directories are polled. Default true.
     public var isWatching = true
     /// How many bytes are taken, at the least, before a commit is due. Default 2 MiB.
     public var commitBytes = 2 << 20
-    /// The shortest time between the beginnings of commits that are not due by their size: a lone line is committed at
-    /// once, a steady drip in groups. Default 5 ms.
+    /// The shortest time between commits that are not due by their size: a lone line goes at once, a drip in groups. Default 5 ms.
     public var linger = Duration.milliseconds(5)
     /// How long a drop file written in place must be unchanged to count as complete. Default 1 s.
     public var settleTime = Duration.seconds(1)
@@ -71,8 +69,7 @@ public struct SpoolOptions: Sendable, Equatable {
     public var textTime = Duration.milliseconds(500)
     /// How long an append file must be unchanged, without a writer, until a last line without LF is whole. Default 10 s.
     public var sealTime = Duration.seconds(10)
-    /// How long an append file must be unchanged, and without a writer, until it counts as given up and may be removed.
-    /// A rotated one may go after `settleTime`. Default 60 s.
+    /// How long an append file must be unchanged, without a writer, until it may go; a rotated one after `settleTime`. Default 60 s.
     public var giveUpTime = Duration.seconds(60)
     /// How long a file that is about to be removed is watched for a writer that comes at the last moment. Default 1 s.
     public var graceTime = Duration.seconds(1)
@@ -84,8 +81,7 @@ public struct SpoolOptions: Sendable, Equatable {
     var mostDropsInAll = 65_536
     /// Drop files that stay because of their bad lines at most, about: an app or owner with its part of them waits.
     var mostStayingDrops = 8192
-    /// Append files that are known at most, about, of all apps and owners; four times as many where they stay once they were read.
-    /// One takes 0.8 KB.
+    /// Append files that are known at most, about, at 0.8 KB each; four times as many where they stay once they were read.
     var mostAppendFiles = 262_144
     /// Directories of an app that are known at most: each takes a watch, and a kilobyte or more.
     var mostDirectories = 8192

@@ -27,23 +27,20 @@ public struct SpoolSource: Sendable, Equatable {
     }
 }
 
-/// Takes what the spool reads. It lives on the reader's loop; every call comes on that loop's thread.
+/// Takes what the spool reads, on the reader's loop.
 public protocol SpoolSink: AnyObject {
     /// Takes whole lines.
     ///
     /// - Parameters:
-    ///   - lines: one line or many, each ending in LF (a sealed last line that had none is given one); CR before it is
-    ///     left to the taker, as are lines that are empty. No line is longer than `SpoolOptions.maxEventSize` without
-    ///     its LF. Valid only during the call. From a `.json` file it is always one event, brought to one line.
+    ///   - lines: one line or many, none longer than `SpoolOptions.maxEventSize`, each ending in LF (a sealed last line that had none is
+    ///     given one); CR and empty lines are left to the taker. Valid only during the call. Of a `.json` file: one event, on one line.
     ///   - source: the file.
     ///   - offset: where the first byte is in the file (uncompressed).
-    /// - Returns: how many bytes were taken: all, or up to the end of some line (0 included) when the taker wants a
-    ///   commit first. The rest is offered again after a commit has begun, so a taker that has nothing to commit must
-    ///   take at least one line, or `park`.
+    /// - Returns: how many bytes were taken: all, or up to the end of some line (0 included) when the taker wants a commit first. The rest is
+    ///   offered again once one has begun, so a taker that has nothing to commit takes at least one line, or `park`s.
     func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int
 
-    /// Asked when `take` has taken less than all: whether the rest waits for something else than a commit. Then its file alone
-    /// waits, and others are read meanwhile.
+    /// Asked when `take` has taken less than all: whether the rest of the file, and no other, waits for something else than a commit.
     ///
     /// - Parameter resume: to be called once, on the loop, never before this returns, when the rest is to be offered again.
     /// - Returns: false, and `resume` is forgotten, when a commit comes first.

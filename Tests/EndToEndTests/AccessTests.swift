@@ -107,6 +107,7 @@ extension EndToEnd {
             try bench.append(keyed(count + 2..<count + 3), to: "app19/999.jsonl")
             try bench.waitUntilDelivered(count + 3, within: .seconds(120))
             let again = (try privateBytes(of: try #require(bench.agent).process) - before) / count
+            print("\(again) bytes after a restart")
             #expect(again < 1000, "what was kept of them is held twice")
             try bench.expectOnce(Set((0..<count + 3).map { "e\($0)" }), member: "key")
         }

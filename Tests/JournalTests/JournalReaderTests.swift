@@ -120,7 +120,9 @@ struct JournalReaderTests {
 
     @Test("rotation while the files of a rotation are opened leaves nothing out")
     func rotationsWithoutPause() async throws {
-        let daemon = try JournalDaemon("RuntimeMaxFiles=1000")
+        // Small files, none of which journald removes to make room.
+        let daemon = try JournalDaemon(
+            "RuntimeMaxFiles=1000\nRuntimeMaxFileSize=512K\nRuntimeMaxUse=1G\nRuntimeKeepFree=1M")
         let current = reader(daemon.directory)
         let rounds = 120
         async let messages = read(until: "end", current)

@@ -25,8 +25,7 @@ public struct ContainerDocument: Sendable, Equatable {
     public private(set) var rules: [Rule] = []
     /// Tags, in the order in which they act.
     public private(set) var tags: [Tag] = []
-    /// The document's own tests.
-    public private(set) var tests: [TestCase] = []
+    package private(set) var tests: [TestCase] = []
 
     /// - Throws: `ContainerError` with the codes `limit`, `notJSON` and `form`, and the place in the document.
     public init(reading bytes: [UInt8]) throws(ContainerError) {

@@ -2,8 +2,7 @@ public import Model
 
 /// A call of a configured function (tm14), which gets it as `{"function": …, "parameters": {…}}`.
 public struct FunctionCall: Sendable, Hashable {
-    /// The name in `[functions.NAME]`.
-    public let function: String
+    package let function: String
     /// Parameters by name, an object.
     public let parameters: JSONValue
 

@@ -31,8 +31,7 @@ public struct SignedDocument: Sendable, Equatable {
     }
 
     package let purpose: Purpose
-    /// The document's exact bytes.
-    public let document: [UInt8]
+    package let document: [UInt8]
     /// The signatures, 64 bytes each, at least one.
     public let signatures: [[UInt8]]
 

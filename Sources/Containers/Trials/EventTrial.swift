@@ -29,8 +29,7 @@ public final class ContainerTrials {
         public let message: String
     }
 
-    /// The document, made ready.
-    public let container: CompiledContainer
+    package let container: CompiledContainer
     private let engine: RuleEngine
     private var pass: EventPass
     private var random = RepeatableRandom()

@@ -18,8 +18,7 @@ public struct LineBuffer: ~Copyable {
 
     deinit { start.deallocate() }
 
-    /// Whether it holds nothing.
-    public var isEmpty: Bool { count == 0 }
+    package var isEmpty: Bool { count == 0 }
 
     /// What it holds; valid until it changes.
     public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }

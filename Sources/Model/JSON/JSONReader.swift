@@ -2,8 +2,7 @@
 public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     /// Where, in bytes from the beginning.
     public let offset: Int
-    /// What was expected there.
-    public let message: String
+    package let message: String
 
     /// Where and what.
     public var description: String { "not JSON at byte \(offset): \(message)" }

@@ -119,20 +119,37 @@ struct ContentIndex<Member: Hashable> {
     }
 
     private var members = HashIndex<Key, Member>()
-    /// How many contents of a stream have a fingerprint of a length.
-    private var lengths: [Int: [Int: Int]] = [:]
+    private var lengths: [Int: Lengths] = [:]
+
+    /// How many contents of a stream have a fingerprint of a length. Most streams have one length, which needs no memory of its own.
+    private enum Lengths {
+        case one(Int32, Int32)
+        case several([Int: Int])
+
+        var counts: [Int: Int] {
+            switch self {
+            case .one(let length, let count): [Int(length): Int(count)]
+            case .several(let counts): counts
+            }
+        }
+
+        init?(_ counts: [Int: Int]) {
+            guard let (length, count) = counts.first else { return nil }
+            self = counts.count == 1 ? .one(Int32(clamping: length), Int32(clamping: count)) : .several(counts)
+        }
+    }
 
     /// Whether there is anything of a stream, as far as hashes tell.
     func has(_ stream: Stream) -> Bool { lengths[stream.hashValue] != nil }
 
     /// Whether a file with fewer bytes may still become one that begins with a content.
     func hasLonger(than length: Int, of stream: Stream) -> Bool {
-        lengths[stream.hashValue]?.keys.contains { $0 > length } ?? false
+        lengths[stream.hashValue]?.counts.keys.contains { $0 > length } ?? false
     }
 
     /// Those that a file begins with.
     func beginning(_ head: Head, of stream: Stream, _ body: (Member) -> Void) {
-        for length in lengths[stream.hashValue, default: [:]].keys where length <= head.bytes.count {
+        for length in lengths[stream.hashValue]?.counts.keys ?? [:].keys where length <= head.bytes.count {
             members.forEach(Key(stream: stream, fingerprint: head.fingerprint(of: length)), body)
         }
     }
@@ -140,17 +157,22 @@ struct ContentIndex<Member: Hashable> {
     mutating func add(_ member: Member, _ fingerprint: Fingerprint, to streams: [Stream]) {
         for stream in streams {
             members.add(member, to: Key(stream: stream, fingerprint: fingerprint))
-            lengths[stream.hashValue, default: [:]][fingerprint.length, default: 0] += 1
+            count(fingerprint.length, of: stream, by: 1)
         }
     }
 
     mutating func remove(_ member: Member, _ fingerprint: Fingerprint, from streams: [Stream]) {
         for stream in streams {
             members.remove(member, from: Key(stream: stream, fingerprint: fingerprint))
-            guard var counts = lengths.removeValue(forKey: stream.hashValue) else { continue }
-            counts[fingerprint.length] = counts[fingerprint.length].flatMap { $0 > 1 ? $0 - 1 : nil }
-            if !counts.isEmpty { lengths[stream.hashValue] = counts }
+            count(fingerprint.length, of: stream, by: -1)
         }
+    }
+
+    private mutating func count(_ length: Int, of stream: Stream, by number: Int) {
+        var counts = lengths.removeValue(forKey: stream.hashValue)?.counts ?? [:]
+        let count = counts[length, default: 0] + number
+        counts[length] = count > 0 ? count : nil
+        lengths[stream.hashValue] = Lengths(counts)
     }
 }
 

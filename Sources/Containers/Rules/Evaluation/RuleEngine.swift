@@ -109,8 +109,7 @@ public final class RuleEngine {
         return made
     }
 
-    /// The containers in force.
-    public var containers: [CompiledContainer] { evaluations.map(\.container) }
+    package var containers: [CompiledContainer] { evaluations.map(\.container) }
 
     // MARK: Memory
 
