@@ -121,10 +121,9 @@ struct JournalFiles {
         return (path.hasPrefix("/run/") ? " /run" : " ") + name[..<end]
     }
 
-    /// Which file each path leads to now.
+    /// Which file each path leads to now; none where it cannot be looked at.
     static func identities(_ directory: String?) -> [String: [UInt64]] {
-        let found = paths(of: directory).compactMap { path in FileStatus(path).map { (path, [$0.device, $0.inode]) } }
-        return Dictionary(found) { $1 }
+        Dictionary(paths(of: directory).map { ($0, FileStatus($0).map { [$0.device, $0.inode] } ?? []) }) { $1 }
     }
 
     /// Where the journals are: of this machine, in memory and on the disk, unless a directory is given.

@@ -298,4 +298,13 @@ struct JournalSequenceTests {
         place.forget(allBut: ["0", "1", "nowhere"], most: 3)
         #expect(place.sequences?.keys.sorted() == ["0", "1", "7", "8", "9"])
     }
+
+    @Test("a file that cannot be looked at is not passed over: it is looked for again")
+    func notFound() throws {
+        let directory = try TemporaryDirectory()
+        let path = "\(directory.path)/system.journal"
+        try #require(symlink("\(directory.path)/not there", path) == 0)
+        let files = try JournalFiles(of: directory.path)
+        #expect(files.empty.map(\.path) == [path] && files.bad.isEmpty && files.sequences.isEmpty)
+    }
 }
