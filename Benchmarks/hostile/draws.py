@@ -38,7 +38,7 @@ IN_PLACE_MODES = ["rename", "copytruncate", "chain"]
 MOST_KNOWN = 64 << 10
 # How many entries a hostile user's directory or the drop box has at most, a few bursts more or less; and how many files the agent may
 # know beside these: 16,384 that are gone, while it compares files with them, and the archives of the honest.
-MOST_ENTRIES, FILES = 5_000, 40_960
+MOST_ENTRIES, FILES = 5_000, 32_768
 # How old an honest user's archive is when it is removed, and after how many rotations it looks.
 MOST_AGE, ROTATIONS = 300, 50
 

@@ -28,19 +28,25 @@ struct HeldInDoubtTests {
         #expect(world.faults.isEmpty && world.store.faults.isEmpty)
     }
 
+    /// A destination that has rejected 3,000 events, and goes on to reject all of one app: the first so many, and then every other one.
+    private func held(_ manner: ScriptedReceiver.Manner, _ priority: Priority, lastOfOneApp last: Int) -> World {
+        var world = World(options { $0.batchMostEvents = 50 })
+        (world.store.apps, world.store.lastOfOneApp) = (2, last)
+        world.answer = { _, sent in
+            let bad = sent.events.filter { $0 <= last || $0 % 2 == 0 }
+            return (.milliseconds(20), ScriptedReceiver(manner: manner, bad: Set(bad)).answer(sent))
+        }
+        world.accept(3_000, priority)
+        world.run(.seconds(600))
+        #expect(world.main.hold?.doubt?.isAnnounced == true)
+        return world
+    }
+
     @Test(
         "28.1: a destination that rejects all that it is offered is offered another app's events, however many of the first are before them",
         arguments: ScriptedReceiver.Manner.allCases)
     func anotherApp(manner: ScriptedReceiver.Manner) {
-        var world = World(options { $0.batchMostEvents = 50 })
-        (world.store.apps, world.store.lastOfOneApp) = (2, 3_000)
-        world.answer = { _, sent in
-            let bad = sent.events.filter { $0 <= 3_000 || $0 % 2 == 0 }
-            return (.milliseconds(20), ScriptedReceiver(manner: manner, bad: Set(bad)).answer(sent))
-        }
-        world.accept(3_000)
-        world.run(.seconds(600))
-        #expect(world.main.hold?.doubt?.isAnnounced == true)
+        var world = held(manner, .normal, lastOfOneApp: 3_000)
         world.accept(20)
         // After a 413 for one event each is asked for alone, those before it in its chunk as well.
         world.run(.seconds(manner == .tooLarge ? 300 : 60))
@@ -53,15 +59,7 @@ struct HeldInDoubtTests {
         "28.1: a destination that rejects all of an app is offered another app's events, however many critical ones of the first wait",
         arguments: ScriptedReceiver.Manner.allCases)
     func anotherLane(manner: ScriptedReceiver.Manner) {
-        var world = World(options { $0.batchMostEvents = 50 })
-        (world.store.apps, world.store.lastOfOneApp) = (2, 9_000)
-        world.answer = { _, sent in
-            let bad = sent.events.filter { $0 <= 9_000 || $0 % 2 == 0 }
-            return (.milliseconds(20), ScriptedReceiver(manner: manner, bad: Set(bad)).answer(sent))
-        }
-        world.accept(3_000, .critical)
-        world.run(.seconds(600))
-        #expect(world.main.hold?.doubt?.isAnnounced == true)
+        var world = held(manner, .critical, lastOfOneApp: 9_000)
         world.accept(6_000, .critical)
         world.accept(20)
         // After a 413 for one event each is asked for alone, and critical ones go first while the destination is not held.

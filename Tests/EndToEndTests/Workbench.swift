@@ -217,7 +217,6 @@ final class Workbench {
         #expect(figures.imbalances == [], sourceLocation: sourceLocation)
     }
 
-    /// Each of these values of a member stands in what the receiver has stored exactly once, and no other does.
     /// Waits until as many events have arrived as are expected; a failure says which have not, and what the agent says.
     func waitForOnce(
         _ expected: Set<String>, member: String, within limit: Duration,
@@ -233,6 +232,7 @@ final class Workbench {
         try expectOnce(expected, member: member, sourceLocation: sourceLocation)
     }
 
+    /// Each of these values of a member is in what the receiver has stored exactly once, and no other does.
     func expectOnce(_ expected: Set<String>, member: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
         var counts: [String: Int] = [:]
         for value in values(of: member, in: try bytes(of: events)) { counts[value, default: 0] += 1 }

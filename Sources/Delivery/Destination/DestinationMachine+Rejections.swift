@@ -37,8 +37,7 @@ extension DestinationMachine {
         var batch = batch
         batch.app = answer.app
         if batch.header.events == 1, hold == nil || answer.isProbe, mayGiveUp(batch) {
-            answered(isProbe: answer.isProbe && endsDoubt(at: now.boot), at: now)
-            goOnDoubting(answer, failure)
+            judged(answer, failure)
             return deadLetter(batch, number, failure)
         }
         // What was set aside, and an app of which so many are rejected, says nothing new of the destination.
@@ -53,14 +52,18 @@ extension DestinationMachine {
             (batch.rejectedAt, batch.notBefore) = (batch.rejectedAt ?? now.boot, now.boot + .seconds(1))
             return giveBack(batch, number)
         }
-        answered(isProbe: answer.isProbe && endsDoubt(at: now.boot), at: now)
-        goOnDoubting(answer, failure)
+        judged(answer, failure)
         // Others go through, and there is no room to keep it beside them.
         if batch.header.events == 1, !batch.isSetAside, isFull(of: .rejected) {
             return deadLetter(batch, number, failure)
         }
         setAside(&batch, events: batch.header.events, failure, at: now)
         giveBack(batch, number)
+    }
+
+    private mutating func judged(_ answer: Answer, _ failure: Failure) {
+        answered(isProbe: answer.isProbe && endsDoubt(at: answer.now.boot), at: answer.now)
+        goOnDoubting(answer, failure)
     }
 
     /// Whether an event that is rejected again, although others were taken since the first time, ends a doubt: for a while after the first

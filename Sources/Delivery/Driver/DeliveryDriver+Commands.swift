@@ -1,8 +1,7 @@
 public import EventLoops
 public import Model
 
-/// What people, signals and other parts of the agent ask of delivery: for a destination, which throws `unknownDestination` where
-/// there is none of that name, or with nil for all.
+/// What people, signals and others ask of delivery: of one destination (`unknownDestination` is thrown where there is none), or of all (nil).
 extension DeliveryDriver {
     /// Sends what waits now and returns; the interval is not touched (ga04).
     public func dispatch(to destination: DestinationName? = nil) throws(DeliveryError) {
