@@ -74,7 +74,7 @@ def clean(directory: str) -> None:
 def attack(options) -> list:
     """The hour of attacks; what was wrong."""
     attacks = [attack for attack in ATTACKS if options.tries(attack.__name__)]
-    with House(options, files=8_192) as house:
+    with House(options) as house:
         until = time.monotonic() + options.seconds
         for app in range(APPS):
             house.fork(honest, house.work, app, options.events // APPS, options.seconds)
