@@ -219,7 +219,7 @@ struct SecurityTests {
         spool.write("free\n", to: "b.jsonl")
         let reader = try await spool.start()
         await spool.untilLines(["free"])
-        #expect(reader.figures.leaseWaits > 0)
+        await spool.until("its lease is seen") { reader.figures.leaseWaits > 0 }
         close(held)
         await spool.untilLines(["free", "leased"])
         await reader.stop()
