@@ -35,8 +35,7 @@ public struct AppSettings: Sendable, Equatable {
     public var isJournal = false
     /// What they are wrapped in; nil for nothing.
     public var format: LineFormat?
-    /// The name of records that have none.
-    public var defaultEventName = "log"
+    package var defaultEventName = "log"
     /// Where a record's name is; empty: its `name`. Like the next two members or paths with dots, the first usable one.
     public var nameMembers: [String] = []
     /// Where the time of a record is, and of an event without `timestamp`.
@@ -72,6 +71,5 @@ public struct AppSettings: Sendable, Equatable {
 
     var paths: [String] { ["severity"] + nameMembers + timeMembers + levelMembers }
 
-    /// The usual ones.
-    public init() {}
+    package init() {}
 }

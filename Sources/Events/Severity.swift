@@ -6,8 +6,7 @@ public import Model
 public struct Severity: Sendable, Hashable, Comparable {
     /// From 1 (trace) to 24 (fatal).
     public let number: Int
-    /// The range that it is in.
-    public var level: SeverityLevel { SeverityLevel.allCases[(number - 1) / 4] }
+    package var level: SeverityLevel { SeverityLevel.allCases[(number - 1) / 4] }
 
     /// - Parameter number: clamped to 1…24.
     public init(number: Int) { self.number = min(max(number, 1), 24) }

@@ -41,8 +41,9 @@ struct JournalHandle: ~Copyable {
         }
     }
 
-    /// Lets the index find the entries that have all matches of one of the groups.
+    /// Lets the index find the entries with all matches of one of the groups; all if there are none. It loses its place: seek after it.
     func match(_ groups: [[String]]) throws(JournalError) {
+        cjournal_match_all(raw)
         for (number, group) in groups.enumerated() {
             if number > 0 { _ = try checked(cjournal_or(raw)) }
             for match in group { _ = try checked(cjournal_match(raw, match, match.utf8.count)) }

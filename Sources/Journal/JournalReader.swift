@@ -104,18 +104,24 @@ package actor JournalReader: LoopActor {
     /// The position before so many of the last entries of a run; nil where none before them is left. Counted from the end, as journald may
     /// have removed older ones.
     private func position(_ rest: Int, before run: JournalPiece.Run) -> JournalPosition? {
-        guard let sequence = try? JournalSequence.all(options).sequences.first(where: { $0.id == run.sequence }),
-            (try? sequence.handle.find(run.to)) == true
-        else { return nil }
-        var entry = JournalEntry(options)
-        var left = rest
-        while left > 0 {
-            entry.begin()
-            sequence.handle.forEachField { entry.take($0) }
-            if entry.passes { left -= 1 }
-            guard (try? sequence.handle.previous()) == true else { return nil }
+        do throws(JournalError) {
+            guard let sequence = try opened().sequences.first(where: { $0.id == run.sequence }) else { return nil }
+            var entry = JournalEntry(options)
+            var left = rest
+            var isThere = try sequence.handle.find(run.to)
+            while isThere, left > 0 {
+                entry.begin()
+                sequence.handle.forEachField { entry.take($0) }
+                if entry.passes { left -= 1 }
+                isThere = try sequence.handle.previous()
+            }
+            let position = isThere ? sequence.handle.position : nil
+            try sequence.go(to: place?.sequences?[sequence.id])
+            return position
+        } catch {
+            close()
+            return nil
         }
-        return sequence.handle.position
     }
 
     // MARK: Reading

@@ -10,13 +10,15 @@ final class JournalSequence {
     let id: String
     let files: [String]
     let handle: JournalHandle
+    private let matches: [[String]]
 
     init(_ id: String, _ files: [String], _ options: JournalOptions) throws(JournalError) {
         self.id = id
         self.files = files
         // One byte more than fits shows that a field was longer.
         handle = try JournalHandle(files, longest: options.maxEventSize + 64)
-        try handle.match(JournalFilter(options).matches)
+        matches = JournalFilter(options).matches
+        try handle.match(matches)
     }
 
     /// Opens all sequences, each at its place, with the files as they lay at one moment.
@@ -45,23 +47,31 @@ final class JournalSequence {
     }
 
     /// Makes the entry after a position the next one; nil: the first.
+    ///
+    /// In the files that are open: under their names may be others by now.
     func go(to position: JournalPosition?) throws(JournalError) {
         guard let position else { return try handle.seekHead() }
         guard try !handle.find(position) else { return }
-        let all = try JournalHandle(files)
-        // Only the matches hide it, or what is left has higher numbers.
-        guard try !all.find(position), try all.goToFirst(), let first = all.position, first.number <= position.number
-        else { return }
-        // A power cut has taken it from the disk, and the next boot uses its number again: what is left of its boot was read, whatever
-        // the clock says by now. If nothing is, the clock tells.
-        let ofBoot = try JournalHandle(files)
-        try ofBoot.match([["_BOOT_ID=\(position.boot)"]])
-        try ofBoot.seek(position.entry)
-        try all.seek("t=\(position.time)")
-        var left = try ofBoot.previous() ? ofBoot.position : nil
-        if left == nil, try all.previous() { left = all.position }
-        guard let left else { return try handle.seekHead() }
-        _ = try handle.find(left)
+        try handle.match([])
+        var read: JournalPosition? = position
+        // Otherwise only the matches hide it, or what is left has higher numbers.
+        if try !handle.find(position), try handle.goToFirst(), let first = handle.position,
+            first.number <= position.number
+        {
+            // A power cut has taken it from the disk, and the next boot uses its number again: what is left of its boot was read, whatever
+            // the clock says by now. If nothing is, the clock tells.
+            try handle.match([["_BOOT_ID=\(position.boot)"]])
+            try handle.seek(position.entry)
+            read = try handle.previous() ? handle.position : nil
+            try handle.match([])
+            if read == nil {
+                try handle.seek("t=\(position.time)")
+                if try handle.previous() { read = handle.position }
+            }
+        }
+        try handle.match(matches)
+        guard let read else { return try handle.seekHead() }
+        _ = try handle.find(read)
     }
 
     /// The last entry that is not later than one of another sequence; nil: there is none. After it, `go` is to be called.

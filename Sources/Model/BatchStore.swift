@@ -113,8 +113,7 @@ public struct Settlement: Sendable, Equatable {
 
 /// What waits in one lane of one destination; published by the queue after each change.
 public struct LaneSummary: Sendable, Equatable {
-    /// Events that are in no batch yet.
-    public var waitingEvents = 0
+    package var waitingEvents = 0
     package var waitingBytes = 0
     /// When the oldest of them was accepted; nil when there are none.
     public var oldestAcceptedAt: Timestamp?
@@ -122,8 +121,7 @@ public struct LaneSummary: Sendable, Equatable {
     public var earliestEventTime: Timestamp?
     /// The same for the events that deadlines concern because of their app; empty where no deadline names apps.
     public var earliestByDeadlines: [DeadlineNames: Timestamp] = [:]
-    /// Batches that exist and are not leased.
-    public var freeBatches = 0
+    package var freeBatches = 0
     /// The events in all batches, leased or not.
     public var batchedEvents = 0
     /// Events of all leases since the queue was opened, those of a batch that is leased again counted again.

@@ -44,8 +44,7 @@ public struct QueueOptions: Sendable, Equatable {
     /// The SQLite VFS; nil means the system's. Tests pass one that cuts power.
     public var vfs: String?
 
-    /// Options with the defaults.
-    public init(stateDirectory: String, destinations: [DestinationName]) {
+    package init(stateDirectory: String, destinations: [DestinationName]) {
         self.stateDirectory = stateDirectory
         self.destinations = destinations
     }

@@ -41,8 +41,7 @@ public struct QueueSnapshot: Sendable, Equatable {
     public var refusedMaxSize: Int?
     /// The pages of the database file, in bytes, free ones included.
     public var fileBytes = 0
-    /// The pages in the WAL, in bytes.
-    public var walBytes = 0
+    package var walBytes = 0
     /// Dead letters that are kept, and their bytes.
     public var deadLetters = Kept()
     /// Quarantined lines that are kept, and their bytes.
@@ -70,8 +69,7 @@ public struct QueueSnapshot: Sendable, Equatable {
     /// Rows with their own bound.
     public struct Kept: Sendable, Equatable {
         package var count = 0
-        /// What they hold, in bytes.
-        public var bytes = 0
+        package var bytes = 0
         /// How many the bound or a person has purged, since the database was made.
         public var purged = 0
     }
@@ -107,10 +105,8 @@ public struct QueueSnapshot: Sendable, Equatable {
 
 /// The state from which the agent continues after a start.
 public struct RestoredState: Sendable {
-    /// How far each file of the spool was read.
-    public var checkpoints: [Checkpoint] = []
+    package var checkpoints: [Checkpoint] = []
     /// Drop files whose unlink may not be durable.
     public var done: [DoneRecord] = []
-    /// What the passes remembered, by name.
-    public var memory: [String: [UInt8]] = [:]
+    package var memory: [String: [UInt8]] = [:]
 }

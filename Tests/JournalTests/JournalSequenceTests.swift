@@ -75,6 +75,41 @@ struct JournalSequenceTests {
         await next.stop()
     }
 
+    @Test("36: a place that the matches hide is found in the open files, whatever has got their names")
+    func hiddenPlaceAndRotation() async throws {
+        let daemon = try JournalDaemon()
+        func write(_ message: String, hidden: Bool = false) throws {
+            let unit = [("OBJECT_SYSTEMD_UNIT", Array("a.service".utf8))]
+            try daemon.write([[("MESSAGE", Array(message.utf8))] + (hidden ? [] : unit)])
+        }
+        try write("1")
+        try daemon.ask("--rotate")
+        try write("2")
+        try write("hidden", hidden: true)
+        var options = JournalOptions(
+            directory: daemon.directory, units: [], priority: 7, since: .beginning, fields: [], maxEventSize: 1000)
+        let all = try #require(try JournalSequence.all(options).sequences.first)
+        let isThere = try all.handle.goToLast()
+        try #require(isThere)
+        let position = all.handle.position
+        let place = try #require(position)
+        try write("3")
+        options.units = ["a.service"]
+        let matching = try JournalSequence(all.id, all.files, options)
+        try daemon.ask("--rotate")
+        try write("4")
+        try matching.go(to: place)
+        let hasNext = try matching.handle.next()
+        try #require(hasNext)
+        var entry = JournalEntry(options)
+        entry.begin()
+        matching.handle.forEachField { entry.take($0) }
+        var line: [UInt8] = []
+        _ = entry.write(into: &line, time: place.seenUntil, limit: 1000)
+        let message = try JSONValue(parsing: line)["message"]?.string
+        #expect(message == "3")
+    }
+
     @Test("where a boot begins a new sequence, what it writes while its clock is behind comes too")
     func clockBehindAfterBoot() async throws {
         try JournalDaemon.makeFile(path("system.journal"), [(43_200, "before the start")])

@@ -18,6 +18,7 @@
     F(int, set_data_threshold, (cjournal *, size_t)) \
     F(int, add_match, (cjournal *, const void *, size_t)) \
     F(int, add_disjunction, (cjournal *)) \
+    F(void, flush_matches, (cjournal *)) \
     F(int, seek_head, (cjournal *)) \
     F(int, seek_tail, (cjournal *)) \
     F(int, seek_cursor, (cjournal *, const char *)) \
@@ -130,6 +131,7 @@ int cjournal_match(cjournal *journal, const char *match, size_t length) {
     return library.add_match(journal, match, length);
 }
 int cjournal_or(cjournal *journal) { return library.add_disjunction(journal); }
+void cjournal_match_all(cjournal *journal) { library.flush_matches(journal); }
 
 int cjournal_seek_head(cjournal *journal) { return library.seek_head(journal); }
 int cjournal_seek_tail(cjournal *journal) { return library.seek_tail(journal); }

@@ -55,8 +55,7 @@ public enum WholeFile {
         }
     }
 
-    /// Writes all of it to an open file.
-    public static func write(_ bytes: [UInt8], to raw: Int32) throws(SystemError) {
+    package static func write(_ bytes: [UInt8], to raw: Int32) throws(SystemError) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(raw, $0.baseAddress, $0.count) }

@@ -24,8 +24,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
 
         /// There is something to read, or the end of it.
         public static let readable = Readiness(rawValue: EPOLLIN.rawValue)
-        /// There is room to write.
-        public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+        package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
         /// Something went wrong; always told, asked for or not.
         public static let failed = Readiness(rawValue: EPOLLERR.rawValue)
         /// The other end is gone; always told, asked for or not.

@@ -23,8 +23,7 @@ public final class Turnstile {
         }
     }
 
-    /// Passes the turn on to the next ticket.
-    public func passTurn() {
+    package func passTurn() {
         serving += 1
         waiting.removeValue(forKey: serving)?()
     }

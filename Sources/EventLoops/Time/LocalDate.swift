@@ -34,8 +34,7 @@ public struct LocalDate: Sendable, Hashable, Comparable, CustomStringConvertible
     /// The day of the week: 0 is Sunday.
     public var weekday: Int { ((dayNumber % 7) + 11) % 7 }
 
-    /// The date so many days later.
-    public func advanced(by days: Int) -> LocalDate { LocalDate(dayNumber: dayNumber + days) }
+    package func advanced(by days: Int) -> LocalDate { LocalDate(dayNumber: dayNumber + days) }
 
     /// `2026-11-20`.
     public var description: String {

@@ -116,8 +116,7 @@ public struct EventCounts: Sendable, Equatable {
         set { limited[consequence, default: [:]][kind] = newValue }
     }
 
-    /// All cuts of all limits.
-    public var cuts: Int { limited[.cut, default: [:]].values.reduce(0, +) }
+    package var cuts: Int { limited[.cut, default: [:]].values.reduce(0, +) }
 
     /// Adds those of another pass.
     public mutating func add(_ other: EventCounts) {

@@ -32,8 +32,7 @@ public struct LineBuffer: ~Copyable {
         start = .allocate(capacity: self.capacity)
     }
 
-    /// Adds bytes at the end.
-    public mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    package mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress else { return }
         reserve(bytes.count)
         memcpy(start + count, source, bytes.count)

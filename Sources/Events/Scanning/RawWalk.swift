@@ -45,9 +45,8 @@ public struct RawWalk {
         position = start + 1
     }
 
-    /// The next member; nil after the last one.
     @inlinable @inline(__always)
-    public mutating func next() -> RawMember? {
+    package mutating func next() -> RawMember? {
         guard var member = nextName() else { return nil }
         position = RawWalk.valueEnd(base, position, end)
         member.value = member.value.lowerBound..<max(member.value.lowerBound, position)

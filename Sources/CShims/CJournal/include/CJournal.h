@@ -27,6 +27,9 @@ void cjournal_close(cjournal *journal);
 int cjournal_match(cjournal *journal, const char *match, size_t length);
 int cjournal_or(cjournal *journal);
 
+/// Lets all entries pass again. As after a match, the journal is nowhere until the next seek.
+void cjournal_match_all(cjournal *journal);
+
 int cjournal_seek_head(cjournal *journal);
 int cjournal_seek_tail(cjournal *journal);
 int cjournal_seek_cursor(cjournal *journal, const char *cursor);
