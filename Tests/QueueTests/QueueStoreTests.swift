@@ -150,6 +150,31 @@ struct QueueStoreTests {
         #expect(store.snapshot.lane("main", .normal)?.ledger.balances == true)
     }
 
+    @Test("35: with a commit every 100 ms acknowledgements cost no transactions of their own")
+    func acknowledgementsGoWithCommits() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        // The first lease writes by itself.
+        _ = try await store.store(maker.commit(50, full: true))
+        _ = try await store.leaseNext(request())
+        let clock = ContinuousClock()
+        let (rounds, before) = (8, await store.health.transactions)
+        var (late, acknowledged) = (0, clock.now)
+        for _ in 0..<rounds {
+            _ = try await store.store(maker.commit(50, full: true))
+            // As it may be on a busy machine.
+            if clock.now - acknowledged > .milliseconds(250) { late += 1 }
+            let batch = try #require(try await store.leaseNext(request()))
+            acknowledged = clock.now
+            _ = try await store.settle(.acknowledged(batch.header))
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        let transactions = await store.health.transactions - before
+        #expect(transactions <= rounds + late)
+        await store.close()
+    }
+
     @Test("fault 11: a settlement divides a batch: acknowledged, dead letters, and batches that go again")
     func fault11_settlementDivides() async throws {
         let fixture = try QueueFixture()

@@ -198,12 +198,13 @@ public actor DeliveryDriver: LoopActor {
         publish(now, isUrgent: !taken.allSatisfy(\.isRoutine) || effects.contains { !$0.isRoutine })
     }
 
-    /// Publishes what delivery does now; between batches only each `publishInterval`: the copy costs as much as a batch.
+    /// Publishes what delivery does now; between batches only each `publishInterval`: the copy costs as much as a batch. While something
+    /// is in flight it waits for what follows, so that a batch that is answered soon wakes the loop no second time.
     private func publish(_ now: Moment, isUrgent: Bool) {
-        let due = publishedAt.map { $0 + DeliveryDriver.publishInterval } ?? now.boot
-        guard isUrgent || due <= now.boot || isStopped else {
+        let isDue = publishedAt.map { $0 + DeliveryDriver.publishInterval <= now.boot } ?? true
+        guard isUrgent || isDue && !machine.hasAttempts || isStopped else {
             guard publishTimer == nil else { return }
-            publishTimer = loop.at(due) {
+            publishTimer = loop.at(now.boot + DeliveryDriver.publishInterval) {
                 self.assumeIsolated {
                     $0.publishTimer = nil
                     $0.publish(Moment($0.time), isUrgent: true)

@@ -89,6 +89,8 @@ extension QueueStore {
             return failed(error, operations)
         }
         health.transactions += 1
+        // It has taken them all: those that come from now on have their own time.
+        cancel(.acknowledgements)
         let expired = state.figures.expired - expiredBefore
         if expired > 0 { log.warning("events expired", ["deliveries": expired, "total": state.figures.expired]) }
         state.relief.isReplaced = false
