@@ -45,12 +45,14 @@ extension QueueStore {
         wait: ((WaitReason) -> Value)? = nil, _ body: @escaping (inout Transaction) throws(QueueError) -> Value
     ) async throws(QueueError) -> Value {
         _ = try opened()
-        let operation = {
-            Operation(bytes: bytes, places: places, bringsEvents: bringsEvents, formsIn: formsIn, $0, wait, body)
-        }
-        let result: Result<Value, QueueError> = await withUnsafeContinuation { continuation in
-            waiting.append(operation(continuation))
-            schedule()
+        // It goes on here: otherwise it comes back by way of the loop that the caller's task prefers.
+        let result: Result<Value, QueueError> = await withTaskExecutorPreference(loop) {
+            await withUnsafeContinuation {
+                waiting.append(
+                    Operation(
+                        bytes: bytes, places: places, bringsEvents: bringsEvents, formsIn: formsIn, $0, wait, body))
+                schedule()
+            }
         }
         return try result.get()
     }

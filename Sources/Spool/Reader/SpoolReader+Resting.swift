@@ -26,16 +26,12 @@ extension SpoolReader {
 
     /// Lets changes gather: what is written meanwhile would wait for the next commit in any case.
     func rest(until end: BootInstant) {
-        guard let kernel = watching.inotify?.raw else { return schedule(at: end) { self.wake() } }
-        switch watching.attention {
-        case .resting(let known) where known == end: return
-        case .resting: break
-        case .listening, .heard:
-            // A kernel that refuses goes on waking the loop, which costs time and nothing else.
-            guard (try? loop.watch(kernel, for: []) { _ in }) != nil else { return schedule(at: end) { self.wake() } }
-        }
-        watching.attention = .resting(until: end)
+        if case .resting(let known) = watching.attention, known == end { return }
         schedule(at: end) { self.wake() }
+        guard let kernel = watching.inotify?.raw else { return }
+        // A kernel that refuses goes on waking the loop, which costs time and nothing else.
+        if case .resting = watching.attention {} else if (try? loop.watch(kernel, for: []) { _ in }) == nil { return }
+        watching.attention = .resting(until: end)
     }
 
     /// Whether changes were left to gather, until now.

@@ -168,7 +168,7 @@ public actor SpoolReader: LoopActor {
         for _ in 0..<SpoolReader.pieces where !isQuiet && !isCommitDue && pass.bytes < limit && now < end {
             isQuiet = !step()
         }
-        if isCommitDue || isCommitLate {
+        if isCommitDue || isCommitLate && !isQuiet {
             beginCommit()
         } else if isQuiet {
             becomeQuiet()
@@ -245,14 +245,11 @@ public actor SpoolReader: LoopActor {
         if pass.isEmpty {
             if isRested { endRest() }
         } else if commits.underWay == 0 {
-            let next = commits.last + options.linger
-            if next > now {
-                rest(until: next)
-            } else {
-                beginCommit()
-                // Lines that came in a rest were a drip, which goes on: one look for each commit.
-                if isRested { rest(until: commits.last + options.linger) }
-            }
+            let isDue = commits.last + options.linger <= now
+            // Lines that came in a rest were a drip, which goes on: one look for each commit.
+            let isDrip = !isDue || isRested
+            if isDue { beginCommit() }
+            if isDrip { rest(until: commits.last + options.linger) }
         }
         if buffer.rest() { schedule(after: SpoolReader.bufferRest) { self.releaseBuffer() } }
         endCount()
