@@ -49,6 +49,29 @@ struct PassTests {
         await reader.stop()
     }
 
+    @Test("35: while a drip's commit waits for room the reader listens: a file that comes and goes meanwhile is read")
+    func dripIsHeldBack() async throws {
+        let spool = try SpoolHarness()
+        let reader = try await spool.start { $0.linger = .milliseconds(200) }
+        func drip(_ word: String) async {
+            for number in 0..<50 {
+                spool.append("\(word) \(number)\n", to: "drip.jsonl")
+                await spool.pause(.milliseconds(10))
+            }
+        }
+        await drip("before")
+        spool.queue.with { $0.isFull = true }
+        await drip("after")
+        await spool.pause(.milliseconds(400))
+        spool.write("short\n", to: "short.jsonl")
+        await spool.until("it is seen") { reader.figures.appendFiles == 2 }
+        spool.remove("short.jsonl")
+        spool.queue.with { $0.isFull = false }
+        await spool.until("all is read") { spool.queue.lines.count == 101 }
+        #expect(spool.queue.lines.contains("short"))
+        await reader.stop()
+    }
+
     /// What is in one commit is a matter of milliseconds: one of the rounds meets it.
     @Test("fault02: a file that goes, comes back and is read in one pass keeps its place", arguments: ["", "before\n"])
     func awayAndBack(before: String) async throws {

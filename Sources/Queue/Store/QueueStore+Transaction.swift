@@ -44,17 +44,17 @@ extension QueueStore {
         bytes: Int = 0, places: Int = 0, bringsEvents: Bool = false, formsIn: Int? = nil,
         wait: ((WaitReason) -> Value)? = nil, _ body: @escaping (inout Transaction) throws(QueueError) -> Value
     ) async throws(QueueError) -> Value {
-        _ = try opened()
         // It goes on here: otherwise it comes back by way of the loop that the caller's task prefers.
-        let result: Result<Value, QueueError> = await withTaskExecutorPreference(loop) {
-            await withUnsafeContinuation {
+        try await withTaskExecutorPreference(loop) { () async throws(QueueError) -> Value in
+            _ = try opened()
+            let result: Result<Value, QueueError> = await withUnsafeContinuation {
                 waiting.append(
                     Operation(
                         bytes: bytes, places: places, bringsEvents: bringsEvents, formsIn: formsIn, $0, wait, body))
                 schedule()
             }
+            return try result.get()
         }
-        return try result.get()
     }
 
     func schedule() {

@@ -242,9 +242,10 @@ public actor SpoolReader: LoopActor {
     func endTurn(_ turn: (app: String, start: BootInstant)) { shares.charge(turn.app, now - turn.start) }
 
     private func becomeQuiet() {
-        if pass.isEmpty {
+        // Whoever waits for room hears of files that come and go meanwhile.
+        if pass.isEmpty || commits.underWay > 0 {
             if isRested { endRest() }
-        } else if commits.underWay == 0 {
+        } else {
             let isDue = commits.last + options.linger <= now
             // Lines that came in a rest were a drip, which goes on: one look for each commit.
             let isDrip = !isDue || isRested
