@@ -246,7 +246,10 @@ extension EndToEnd {
                 bench.agentLog.contains("\(directory)/token cannot be read: its file system does not answer")
             }
             guard fromTheStart else { return }
-            #expect(try bench.command("status").text.contains("nas: \(directory)/token cannot be read"))
+            // The log says so at the start, `status` once the first attempt has failed.
+            try wait(.seconds(30), "status to say why") {
+                try bench.command("status").text.contains("nas: \(directory)/token cannot be read")
+            }
             #expect(try bench.command("check").text.contains("\(directory)/token: its file system does not answer"))
             silent?.end()
             try wait(.seconds(30), "the destination to be tried") {
