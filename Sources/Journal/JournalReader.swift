@@ -120,6 +120,7 @@ package actor JournalReader: LoopActor {
             return position
         } catch {
             close()
+            report(error)
             return nil
         }
     }
