@@ -2,20 +2,25 @@ internal import CLinux
 internal import EventLoops
 internal import Glibc
 
-/// The writer's side of the spool protocol: puts a file into a spool directory, all of it or nothing, durably.
+/// The writer's side of the spool protocol: puts a file into a spool directory, all of it or nothing,
+/// durably.
 public enum DropFileWriter {
-    /// Names drawn before giving up.
+    /// Number of random names tried if they are taken.
     private static let attempts = 8
 
-    /// Writes a drop file: under a hidden name, synced, renamed without replacing anything, the directory synced.
+    /// Writes a drop file under a hidden name, syncs it, renames it without replacing another file, and syncs
+    /// the directory. The order matters: a reader must never see an incomplete file under a visible name, not
+    /// even after a power cut.
     ///
-    /// When it returns, the file survives a power cut (in a drop box, which cannot be opened to be synced, the file system
-    /// is synced as a whole). When it throws, no reader has seen anything.
+    /// When the function returns, the file survives a power cut. In a drop box, which cannot be opened for
+    /// syncing, the whole file system is synced. When it throws, no reader has seen the file, unless only the
+    /// last sync has failed.
     /// - Parameters:
     ///   - bytes: a JSON object, or an array of objects.
-    ///   - directory: where to put it: an app's directory in the spool, or `incoming/`.
-    ///   - label: what the name begins with; letters, digits, `-` and `_`, others become `_`.
-    ///   - random: makes the name one of its kind.
+    ///   - directory: an app's directory in the spool, or `incoming/`.
+    ///   - label: beginning of the name, at most 64 bytes; bytes other than letters, digits, `-` and `_`
+    ///     become `_`.
+    ///   - random: makes the name unique.
     /// - Returns: the file's name in the directory.
     /// - Throws: `cannotWrite`, with what the system said.
     public static func put(
@@ -45,7 +50,8 @@ public enum DropFileWriter {
         }
     }
 
-    /// The directory; a drop box, where one may put files and not list them, can be opened as a place only.
+    /// The open directory. A drop box that a user may write to but not list can only be opened
+    /// with O_PATH.
     private struct Folder: ~Copyable {
         let descriptor: Descriptor
         private let isReadable: Bool
@@ -53,21 +59,25 @@ public enum DropFileWriter {
         init(_ path: String) throws(SystemError) {
             let raw = path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
             isReadable = raw >= 0 || errno != EACCES
-            let place = isReadable ? raw : path.withCString { open($0, CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC) }
+            let place =
+                isReadable ? raw : path.withCString { open($0, CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC) }
             descriptor = try Descriptor(checking: place, "open")
         }
 
-        /// Makes the name of a file in it durable.
+        /// Makes the name of a file in the directory durable.
         func sync(with file: borrowing Descriptor) throws(SystemError) {
             let result = isReadable ? fsync(descriptor.raw) : clinux_sync_file_system(file.raw)
             guard result == 0 else { throw SystemError("fsync") }
         }
     }
 
+    /// Writes and syncs the file under its hidden name, then renames it. The content must be on the disk
+    /// before the visible name is.
     private static func write(
-        _ bytes: UnsafeRawBufferPointer, to hidden: FileName, in directory: Int32, thenRenamedTo name: FileName
+        _ bytes: UnsafeRawBufferPointer, to hidden: FileName, in directory: Int32,
+        thenRenamedTo name: FileName
     ) throws(SystemError) -> Descriptor {
-        // Readable by the group, as the protocol asks, whatever the umask adds.
+        // The protocol asks for a file that the group can read; `fchmod` sets that regardless of the umask.
         let raw = hidden.withCString { openat(directory, $0, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o640) }
         let file = try Descriptor(checking: raw, "openat")
         do throws(SystemError) {
@@ -77,7 +87,7 @@ public enum DropFileWriter {
             try FileSystem.rename(directory, hidden, to: name)
             return file
         } catch {
-            // What cannot be removed here stays hidden, and is never read.
+            // A file that cannot be removed here stays hidden, so it is never read.
             try? FileSystem.unlink(directory, hidden)
             throw error
         }

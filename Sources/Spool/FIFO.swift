@@ -1,6 +1,9 @@
-/// First in, first out.
+/// A queue, first in, first out, with constant amortised cost: elements are removed by moving `head`, and the
+/// space before `head` is reclaimed when it is more than half of the array.
 struct FIFO<Element> {
+    /// The elements; those before `head` are nil, so that removed ones are freed at once.
     private var elements: [Element?] = []
+    /// Index of the first element.
     private var head = 0
 
     var count: Int { elements.count - head }
@@ -12,7 +15,7 @@ struct FIFO<Element> {
 
     mutating func append(_ element: Element) { elements.append(element) }
 
-    /// Puts an element before all others; cheap for what was taken out last.
+    /// Puts an element in front of all others; cheap for the element that was taken out last.
     mutating func prepend(_ element: Element) {
         if head > 0 {
             head -= 1

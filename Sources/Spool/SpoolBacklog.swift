@@ -1,39 +1,46 @@
 public import EventLoops
 public import Model
 
-/// The backlog of a spool that is not read: counted without reading it.
+/// The backlog of a spool that no agent reads at the moment, counted without reading its files.
 public struct SpoolBacklog: Sendable, Equatable {
-    /// Files that hold, or may hold, events.
+    /// Files with bytes that were not read, and that may hold events.
     public private(set) var files = 0
-    /// Their bytes, without what a checkpoint covers.
+    /// Bytes of these files that no checkpoint covers.
     public private(set) var bytes: ByteCount = 0
-    /// When anything about the oldest of them was last changed, as the kernel says; nil without files.
+    /// Earliest status change (st_ctim) of these files; nil without files.
     public private(set) var oldest: Timestamp?
 
-    /// So many names are looked at: with more it only matters that there are many.
+    /// Most names that are examined, so that counting ends in a spool of millions of files.
     static let mostNames = 20_000
+    /// Most levels of directories.
     private static let deepest = 8
 
-    /// Counts what waits.
+    /// Counts the backlog.
     ///
     /// - Parameters:
     ///   - directory: the spool.
-    ///   - read: how many bytes of append files were read before, by their paths below the spool.
+    ///   - read: bytes of append files that were read before, by path relative to the spool.
     public static func measure(in directory: String, read: [String: Int64] = [:]) -> SpoolBacklog {
         var backlog = SpoolBacklog()
         var names = 0
-        if let root = try? FileSystem.openRoot(directory) { backlog.add(root, below: "", depth: 0, read, &names) }
+        if let root = try? FileSystem.openRoot(directory) {
+            backlog.add(root, below: "", depth: 0, read, &names)
+        }
         return backlog
     }
 
+    /// Counts the files of a directory and of those below it.
     private mutating func add(
-        _ directory: borrowing Descriptor, below: String, depth: Int, _ read: [String: Int64], _ names: inout Int
+        _ directory: borrowing Descriptor, below: String, depth: Int, _ read: [String: Int64],
+        _ names: inout Int
     ) {
-        // What is gone or out of reach does not wait.
+        // A directory that is gone or cannot be read is not counted.
         guard let stream = try? DirectoryStream(directory) else { return }
         while names < SpoolBacklog.mostNames, let name = try? stream.next()?.name {
             names += 1
-            guard !name.isHidden, let status = try? FileSystem.status(stream.descriptor, name) else { continue }
+            guard !name.isHidden, let status = try? FileSystem.status(stream.descriptor, name) else {
+                continue
+            }
             let path = below.isEmpty ? name.text : "\(below)/\(name.text)"
             if status.isDirectory {
                 guard depth < SpoolBacklog.deepest,

@@ -1,9 +1,9 @@
 public import EventLoops
 public import Model
 
-/// Something about one file or directory that a person should fix.
+/// A problem with one file or directory that a person should fix.
 public struct SpoolComplaint: Sendable, Equatable {
-    /// Where, relative to the spool, for people.
+    /// The path relative to the spool, as text.
     public var path: String
     /// The user id of the owner.
     public var owner: UInt32
@@ -17,93 +17,105 @@ public struct SpoolComplaint: Sendable, Equatable {
 public enum SpoolRefusal: String, Sendable, CaseIterable {
     /// A symbolic link.
     case symbolicLink = "symbolic_link"
-    /// It has more than one name, so it may be somebody else's.
+    /// The file has more than one name (hard link), so it may belong to another user's data.
     case hardLink = "hard_link"
     /// A FIFO, socket or device.
     case notRegular = "not_regular"
-    /// It is on another file system.
+    /// Another file system is mounted there.
     case otherFileSystem = "other_file_system"
-    /// Directories within directories, deeper than the reader goes.
+    /// The directory is deeper than 16 levels.
     case tooDeep = "too_deep"
 }
 
-/// The state of reading the spool. A snapshot: read it from any thread, as often as you like.
+/// The state of reading the spool; a snapshot that can be passed to any thread. Counters count since the
+/// start of the reader.
 public struct SpoolFigures: Sendable, Equatable {
-    /// Which directory is read, whatever has its name now.
+    /// The identity of the directory that is read.
     public struct Root: Sendable, Equatable {
-        /// The name by which it was opened.
+        /// The path by which the directory was opened.
         public let path: String
         let device: UInt64
         let inode: UInt64
 
-        /// Whether its name still leads to it. Somebody may have moved it, made another, or mounted something over it.
+        /// Whether the path still leads to the directory. It may have been moved, replaced, or mounted over.
         public var hasItsName: Bool {
             FileStatus(path).map { $0.inode == inode && $0.device == device } ?? false
         }
     }
 
-    /// The spool's directory as it was opened; nil before.
+    /// The directory that is read; nil before it was opened.
     public var root: Root?
+    /// Known directories.
     package var directories = 0
-    /// Of them, those that cannot be watched and are looked at every `SpoolOptions.pollInterval`.
+    /// Directories that cannot be watched and are polled every `SpoolOptions.pollInterval`.
     public var polledDirectories = 0
-    /// Why directories are polled; nil when none is.
+    /// Why directories are polled; nil if none is.
     public var pollReason: String?
+    /// Known append files.
     package var appendFiles = 0
     /// Directories with append files that wait because an app or owner has too many.
     public var crowdedDirectories = 0
+    /// Append files that are held open.
     package var openFiles = 0
-    /// Drop files that were seen and are not read yet; not those in a directory that is still being listed.
+    /// Drop files that were seen and are not read yet. While reading is held back they are counted by
+    /// listing; otherwise files in directories that are still being listed are not included.
     public var waitingDropFiles = 0
-    /// Bytes that are in files and not yet in the queue, as far as files were looked at.
+    /// Bytes that are in files and not yet in the queue, as far as files were examined.
     public var unreadBytes: ByteCount = 0
-    /// Since when the oldest unread byte has been seen; nil when all is read.
+    /// Time since when the oldest unread byte waits; nil if everything is read.
     public var oldestUnread: Timestamp?
     /// Whether reading waits for commits.
     public var isHeldBack = false
-    /// What a person should fix, at most sixteen of them.
+    /// Problems that a person should fix, at most 16.
     public var complaints: [SpoolComplaint] = []
-    /// Files and directories that the agent may not read or remove, those not listed in `complaints` included.
+    /// Count of files and directories that the agent may not read or remove, including those not in
+    /// `complaints`.
     public var inaccessible = 0
-    /// What waits for a second try because a system call has failed: files, directories, removals; by why.
+    /// Count of tasks that wait for a retry after a failed system call, by cause.
     public var secondTries: [SpoolObstacle: Int] = [:]
-    /// Files that are passed over because of their names, as far as they are remembered.
+    /// Files that are not read because of their names, at most as many as are remembered.
     public var passedOver = 0
-    /// Some of them, for people.
+    /// Some of their names.
     public var passedOverNames: [String] = []
-    /// Files that are never opened, as far as they are remembered.
+    /// Files that are never opened, at most as many as are remembered.
     public var refusedFiles = 0
-    /// Some of them and why, for people: of whoever has fewest first.
+    /// Some of their names with the reasons; those of holders with the fewest come first.
     public var refusedNames: [String] = []
     /// Set when fewer files are held open than the options say, because the process may not open more.
     public var loweredOpenFiles: LoweredLimit?
 
-    /// How many files are held open at most, and how many descriptors the process may have.
+    /// The lowered limit on open files, and the descriptors that the process may have.
     public struct LoweredLimit: Sendable, Equatable {
         package var files: Int
         package var limit: Int
     }
 
+    /// Bytes that the sink has taken.
     package var bytesRead: ByteCount = 0
     /// Drop files read to the end.
     public var dropFilesRead = 0
-    /// Append files that went when they had been read: rotated away, given up by their writers, or deleted.
+    /// Append files that are gone after they were read: rotated away, abandoned by their writers, or deleted.
     public var appendFilesRead = 0
+    /// Files that the agent has removed or archived.
     package var filesRemoved = 0
     /// Append files that lost their name to another: rotation by rename.
     public var rotations = 0
     /// Append files that became shorter or were rewritten: rotation by copy-and-truncate.
     public var truncations = 0
-    /// Bytes that vanished before they could be read.
+    /// Bytes that disappeared before they could be read.
     public var bytesGivenUp: ByteCount = 0
     /// Lines quarantined here because they were too long.
     public var linesTooLong = 0
-    /// Zeros between lines that were passed over: no line begins with them.
+    /// Last lines without LF of rotated or deleted files that counted as complete after a long silence,
+    /// although no writer was seen to close the file.
+    public var unclosedLines = 0
+    /// Zero bytes between lines that were skipped.
     public var zeroBytes: ByteCount = 0
+    /// Successful commits.
     package var commits = 0
-    /// How often the kernel's queue of changes overflowed and everything was listed again.
+    /// Overflows of the kernel's event queue, after each of which everything was listed again.
     public var overflows = 0
-    /// How often a file could not be opened because of somebody's file lease, and was tried again later.
+    /// Attempts to open a file that failed because of another process's file lease; each is repeated later.
     public var leaseWaits = 0
     /// Files not opened, by reason.
     public var refused: [SpoolRefusal: Int] = [:]
@@ -117,8 +129,11 @@ public struct SpoolFigures: Sendable, Equatable {
         var sum = self
         for place in [
             \SpoolFigures.directories, \.polledDirectories, \.appendFiles, \.crowdedDirectories, \.openFiles,
-            \.waitingDropFiles, \.inaccessible, \.passedOver, \.refusedFiles, \.dropFilesRead, \.appendFilesRead,
-            \.filesRemoved, \.rotations, \.truncations, \.linesTooLong, \.commits, \.overflows, \.leaseWaits, \.errors,
+            \.waitingDropFiles, \.inaccessible, \.passedOver, \.refusedFiles, \.dropFilesRead,
+            \.appendFilesRead,
+            \.filesRemoved, \.rotations, \.truncations, \.linesTooLong, \.unclosedLines, \.commits,
+            \.overflows,
+            \.leaseWaits, \.errors,
         ] { sum[keyPath: place] += other[keyPath: place] }
         for place in [\SpoolFigures.unreadBytes, \.bytesRead, \.bytesGivenUp, \.zeroBytes] {
             sum[keyPath: place] += other[keyPath: place]

@@ -6,11 +6,14 @@ public struct SpoolStart: Sendable {
     public var checkpoints: [Checkpoint]
     /// Drop files that were queued whole, and whose removal may not have been durable.
     public var done: [DoneRecord]
+    /// What else readers have remembered; entries of others are left alone.
+    public var memory: [String: [UInt8]]
 
     /// What was kept; nothing by default.
-    public init(checkpoints: [Checkpoint] = [], done: [DoneRecord] = []) {
+    public init(checkpoints: [Checkpoint] = [], done: [DoneRecord] = [], memory: [String: [UInt8]] = [:]) {
         self.checkpoints = checkpoints
         self.done = done
+        self.memory = memory
     }
 }
 
@@ -35,6 +38,8 @@ public struct SpoolOptions: Sendable, Equatable {
     public var directory: String
     /// What is read in place; nil for a spool, whose files are the reader's.
     public var place: ReadPlace?
+    /// What is read of files of the place that are there when their pattern is seen for the first time.
+    public var since = ReadStart.beginning
     /// The agent's own directories, which no place may reach into.
     public var own: [String] = []
     /// All places, none of which may meet another, and what each is where its root leads.
@@ -43,8 +48,11 @@ public struct SpoolOptions: Sendable, Equatable {
     public var appsElsewhere: Set<String> = []
     /// What the lines of append files are wrapped in; nil, the default, where each is a record.
     public var format: LineFormat?
-    /// Whether lines of text that follow each other are handed over together (`TextHandling.blocks`). Default false.
+    /// Whether lines of text that follow each other are handed over together (`TextHandling.blocks`). Default
+    /// false.
     public var joinsText = false
+    /// How a record of several lines begins; nil, the default, where each line is a record.
+    public var recordStart: RecordStart?
     /// What happens to files that are queued whole; default `delete`.
     public var afterRead = AfterRead.delete
     /// The longest line in bytes, its LF not counted; longer ones are quarantined. Default 1 MB.
@@ -53,13 +61,16 @@ public struct SpoolOptions: Sendable, Equatable {
     public var maxOpenFiles = 256
     /// How often directories are looked at that cannot be watched. Default 1 s.
     public var pollInterval = Duration.seconds(1)
-    /// How often it is looked where the path of a place leads: no watch tells of a link above it, or a parent that is replaced.
+    /// Interval of checks where the path of a place leads: no event reports that a link above it or a parent
+    /// was replaced.
     var pathInterval = Duration.seconds(10)
-    /// Whether changes are watched for, except on NFS, CIFS, FUSE and the like; else directories are polled. Default true.
+    /// Whether changes are watched for, except on NFS, CIFS, FUSE and the like; else directories are polled.
+    /// Default true.
     public var isWatching = true
     /// How many bytes are taken, at the least, before a commit is due. Default 2 MiB.
     public var commitBytes = 2 << 20
-    /// The shortest time between commits that are not due by their size: a lone line goes at once, a drip in groups. Default 5 ms.
+    /// The shortest time between commits that are not due by their size: a lone line goes at once, a drip in
+    /// groups. Default 5 ms.
     public var linger = Duration.milliseconds(5)
     /// How long a drop file written in place must be unchanged to count as complete. Default 1 s.
     public var settleTime = Duration.seconds(1)
@@ -67,23 +78,34 @@ public struct SpoolOptions: Sendable, Equatable {
     public var secondTry = Duration.seconds(5)
     /// How long an append file must be unchanged until a block of text is whole. Default 0.5 s.
     public var textTime = Duration.milliseconds(500)
-    /// How long an append file must be unchanged, without a writer, until a last line without LF is whole. Default 10 s.
+    /// How long an append file must be unchanged, without a writer, until a last line without LF is whole.
+    /// Default 10 s.
     public var sealTime = Duration.seconds(10)
-    /// How long an append file must be unchanged, without a writer, until it may go; a rotated one after `settleTime`. Default 60 s.
+    /// How long an append file must be unchanged, without a writer, until it may go; a rotated one after
+    /// `settleTime`. Default 60 s.
     public var giveUpTime = Duration.seconds(60)
-    /// How long a file that is about to be removed is watched for a writer that comes at the last moment. Default 1 s.
+    /// How long a rotated or deleted file must be unchanged until a last line without LF is whole although no
+    /// writer was seen to close it, where nobody can be asked whether one has it open. Default 10 minutes.
+    public var unclosedTime = Duration.seconds(600)
+    /// How long a file that is about to be removed is watched for a writer that comes at the last moment.
+    /// Default 1 s.
     public var graceTime = Duration.seconds(1)
-    /// How long removed files are gathered before their directories are synced and their records go. Default 1 s.
+    /// How long removed files are gathered before their directories are synced and their records go. Default
+    /// 1 s.
     public var syncInterval = Duration.seconds(1)
-    /// Drop files of an app that wait at most; beyond that their directory is listed once these are read.
+    /// Shortest time between two looks at the sizes of waiting files while nothing is read. Default 2 s.
+    var lookInterval = Duration.seconds(2)
+    /// Most waiting drop files of an app. Beyond it their directory is listed again once these are read.
     var mostWaitingDrops = 16_384
-    /// Drop files that wait at most, about, of all owners: beyond that each has room for its part.
+    /// Most waiting drop files of all owners, approximately: beyond it each owner has room for its part.
     var mostDropsInAll = 65_536
-    /// Drop files that stay because of their bad lines at most, about: an app or owner with its part of them waits.
+    /// Most drop files that stay because of their bad lines, approximately. An app or owner with its part of
+    /// them waits.
     var mostStayingDrops = 8192
-    /// Append files that are known at most, about, at 0.8 KB each; four times as many where they stay once they were read.
+    /// Most known append files, approximately, at 0.8 KB each; four times as many if files stay after
+    /// reading.
     var mostAppendFiles = 262_144
-    /// Directories of an app that are known at most: each takes a watch, and a kilobyte or more.
+    /// Most known directories of an app: each takes a watch, and a kilobyte or more.
     var mostDirectories = 8192
 
     /// The defaults, for a spool.

@@ -93,7 +93,9 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("fault02: a log begun anew with the same banner, whose lines all end alike, is read from where it differs")
+    @Test(
+        "fault02: a log begun anew with the same banner, whose lines all end alike, is read from where it differs"
+    )
     func fault02_equalBeginningsAndEndsProveNothing() async throws {
         let spool = try SpoolHarness()
         let banner = String(repeating: "b", count: 1300)
@@ -164,7 +166,9 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("fault19: a line that is too long is skipped, quarantined with its beginning, and its neighbours are whole")
+    @Test(
+        "fault19: a line that is too long is skipped, quarantined with its beginning, and its neighbours are whole"
+    )
     func fault19_longLinesAreSkipped() async throws {
         let spool = try SpoolHarness()
         let long = String(repeating: "x", count: 3_000_000)
@@ -256,7 +260,10 @@ struct AppendFileTests {
             spool.append(new.map { $0 + "\n" }.joined(), to: "x.jsonl")
             if stops { reader = try await spool.start() }
             await spool.untilLines(
-                old + (0...round).flatMap { done in (0..<[10, 4, 1][done]).map { line(200 + 100 * done + $0) } })
+                old
+                    + (0...round).flatMap { done in
+                        (0..<[10, 4, 1][done]).map { line(200 + 100 * done + $0) }
+                    })
         }
         await reader.stop()
     }

@@ -12,11 +12,14 @@ struct BackfillFileTests {
 
     init() throws { directory = try TemporaryDirectory() }
 
-    private func write(_ text: String, as name: String) throws -> String { try write(Array(text.utf8), as: name) }
+    private func write(_ text: String, as name: String) throws -> String {
+        try write(Array(text.utf8), as: name)
+    }
 
     private func write(_ bytes: [UInt8], as name: String) throws -> String {
         let path = "\(directory.path)/\(name)"
-        let file = try Descriptor(checking: open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644), "open")
+        let file = try Descriptor(
+            checking: open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644), "open")
         try #require(Glibc.write(file.raw, bytes, bytes.count) == bytes.count)
         return path
     }
@@ -34,7 +37,8 @@ struct BackfillFileTests {
 
     /// Reads a file from a place on; after some pieces, to end there.
     private func read(
-        _ path: String, from place: String? = nil, atMost limit: Int = 100, pieces: Int = .max, longest: Int = 1000
+        _ path: String, from place: String? = nil, atMost limit: Int = 100, pieces: Int = .max,
+        longest: Int = 1000
     ) throws -> Read {
         let file = try BackfillFile(path: path, maxEventSize: longest)
         #expect(try file.begin(at: place))
@@ -82,7 +86,9 @@ struct BackfillFileTests {
         let events = (0..<400).map { number in
             #"{"name":"event","n":\#(number),"x":"\#(String(repeating: "x", count: Int.random(in: 0...200, using: &random)))"}"#
         }
-        let text = isText ? "[\n" + events.joined(separator: " ,\n") + "\n]\n" : events.joined(separator: "\n") + "\n"
+        let text =
+            isText
+            ? "[\n" + events.joined(separator: " ,\n") + "\n]\n" : events.joined(separator: "\n") + "\n"
         let compression: Compression = name.hasSuffix(".gz") ? .gzip : name.hasSuffix(".zst") ? .zstd : .none
         let path = try write(compression == .none ? Array(text.utf8) : packed(text, compression), as: name)
         for _ in 0..<20 {
@@ -115,7 +121,8 @@ struct BackfillFileTests {
         #expect(grown.lines.hasSuffix(lines(100..<200)))
     }
 
-    @Test("a file that was written anew in place is read from its beginning, however alike it begins and ends")
+    @Test(
+        "a file that was written anew in place is read from its beginning, however alike it begins and ends")
     func rewrittenInPlace() throws {
         let head = String(
             repeating: #"{"name":"config","k":"\#(String(repeating: "c", count: 80))"}"# + "\n", count: 20)
@@ -126,7 +133,8 @@ struct BackfillFileTests {
         for (name, compression) in [("a.jsonl", Compression.none), ("a.json", .none), ("a.jsonl.gz", .gzip)] {
             func write(_ numbers: Range<Int>) throws -> String {
                 let text = text(numbers)
-                return try self.write(compression == .none ? Array(text.utf8) : packed(text, compression), as: name)
+                return try self.write(
+                    compression == .none ? Array(text.utf8) : packed(text, compression), as: name)
             }
             let place = try read(write(0..<300)).place
             for other in [0..<200, 300..<600, 300..<400, 300..<900] {
@@ -136,7 +144,8 @@ struct BackfillFileTests {
             #expect(try read(write(0..<300), from: place) == Read(place: place))
             if compression == .none {
                 #expect(
-                    try read(write(0..<400), from: place).lines == String(text(300..<400).dropFirst(head.utf8.count)))
+                    try read(write(0..<400), from: place).lines
+                        == String(text(300..<400).dropFirst(head.utf8.count)))
             }
         }
     }
@@ -148,10 +157,13 @@ struct BackfillFileTests {
         let offset = lines(0..<3).utf8.count
         let place = "1:\(String(offset, radix: 16)):0:400:\(String(hash, radix: 16))"
         #expect(try read(path, from: place).lines == lines(3..<100))
-        #expect(try !BackfillFile(path: write(lines(7..<100), as: "a.jsonl"), maxEventSize: 1000).begin(at: place))
+        #expect(
+            try !BackfillFile(path: write(lines(7..<100), as: "a.jsonl"), maxEventSize: 1000).begin(at: place)
+        )
     }
 
-    @Test("records of a container's runtime are not cut at the end of a piece", arguments: LineFormat.allCases)
+    @Test(
+        "records of a container's runtime are not cut at the end of a piece", arguments: LineFormat.allCases)
     func recordsOfContainers(format: LineFormat) throws {
         func line(_ text: String, isLast: Bool) -> String {
             let time = "2026-11-20T10:00:00.000000001Z"
@@ -159,8 +171,10 @@ struct BackfillFileTests {
             return #"{"log":"\#(text)\#(isLast ? "\n" : "")","stream":"stdout","time":"\#(time)"}"# + "\n"
         }
         func record(_ number: Int, of lines: Int) -> String {
-            (1...lines).map { line("\(number)-\($0) \(String(repeating: "x", count: 200))", isLast: $0 == lines) }
-                .joined()
+            (1...lines).map {
+                line("\(number)-\($0) \(String(repeating: "x", count: 200))", isLast: $0 == lines)
+            }
+            .joined()
         }
         let records = (0..<60).map { record($0, of: 1 + $0 % 9) }
         for name in ["a.log", "a.log.gz"] {
@@ -184,7 +198,9 @@ struct BackfillFileTests {
         let file = try BackfillFile(path: path, maxEventSize: 4000)
         file.format = format
         var found: [String] = []
-        while let piece = try file.next(atMost: 1000) { found.append(String(decoding: piece.bytes, as: UTF8.self)) }
+        while let piece = try file.next(atMost: 1000) {
+            found.append(String(decoding: piece.bytes, as: UTF8.self))
+        }
         #expect(found.joined() == record(1, of: 30) + record(2, of: 3) + line("3-1", isLast: false))
         #expect(found.last == line("3-1", isLast: false) && found.dropLast().last == record(2, of: 3))
     }
@@ -213,11 +229,13 @@ struct BackfillFileTests {
         }
     }
 
-    @Test("a line that is too long and that its archive breaks off is one record, with what the archive lacks")
+    @Test(
+        "a line that is too long and that its archive breaks off is one record, with what the archive lacks")
     func tornLongLine() throws {
         for length in [5000, 700_000] {
             var random = SplitMix64(seed: UInt64(length))
-            let long = (0..<length / 10).map { _ in String(random.next() % 10_000_000_000, radix: 36) }.joined()
+            let long = (0..<length / 10).map { _ in String(random.next() % 10_000_000_000, radix: 36) }
+                .joined()
             let archive = try packed(lines(0..<3) + long, .gzip)
             let found = try read(write(Array(archive.dropLast(20)), as: "a.jsonl.gz"))
             #expect(found.lines == lines(0..<3) && found.problems == [.cutShort], "\(length)")
@@ -239,21 +257,27 @@ struct BackfillFileTests {
         }
     }
 
-    @Test("of a text with a fault the events before it stand; the rest is told once, with its place, and never again")
+    @Test(
+        "of a text with a fault the events before it stand; the rest is told once, with its place, and never again"
+    )
     func faultyTexts() throws {
         let long = String(repeating: "{\"n\":1},", count: 200_000)
         for (text, offset) in [
-            ("[{\"a\":1},{\"a\":\"x\ny\"},{\"b\":1}]", 9), ("[{\"a\":1},,{\"b\":2}]", 9), ("{\"a\":1}{\"b\":2}", 7),
+            ("[{\"a\":1},{\"a\":\"x\ny\"},{\"b\":1}]", 9), ("[{\"a\":1},,{\"b\":2}]", 9),
+            ("{\"a\":1}{\"b\":2}", 7),
             ("[{\"a\":1} \(long)", 9), ("[{\"a\":1},]", 9),
         ] {
             for name in ["a.json", "b.json.gz", "c.json.zst"] {
-                let compression: Compression = name.hasSuffix(".gz") ? .gzip : name.hasSuffix(".zst") ? .zstd : .none
-                let path = try write(compression == .none ? Array(text.utf8) : packed(text, compression), as: name)
+                let compression: Compression =
+                    name.hasSuffix(".gz") ? .gzip : name.hasSuffix(".zst") ? .zstd : .none
+                let path = try write(
+                    compression == .none ? Array(text.utf8) : packed(text, compression), as: name)
                 let file = try BackfillFile(path: path, maxEventSize: 1000)
                 let lines = try #require(try file.next(atMost: 1000))
                 #expect(String(decoding: lines.bytes, as: UTF8.self) == "{\"a\":1}\n")
                 let rest = try #require(try file.next(atMost: 1000))
-                #expect(rest.problem?.reason == .notJSON && rest.problem?.detail.contains(" at byte ") == true)
+                #expect(
+                    rest.problem?.reason == .notJSON && rest.problem?.detail.contains(" at byte ") == true)
                 #expect(rest.offset <= offset && rest.offset + (rest.problem?.length ?? 0) == text.utf8.count)
                 #expect(try file.next(atMost: 1000) == nil)
                 #expect(try read(path, from: rest.end) == Read(place: rest.end))

@@ -1,16 +1,39 @@
 import Glibc
 import Logs
-import Spool
 import TestKit
 import Testing
+
+@testable import Spool
 
 /// What lies in the spool's tree by its name, and is not the spool.
 @Suite("Where the spool ends", .timeLimit(.minutes(5)))
 struct BoundaryTests {
     /// Mounts a file system of its own; false where only root may, or a container forbids it.
-    private func mountMemory(at path: String) -> Bool { mount("tmpfs", path, "tmpfs", 0, "size=1m,mode=0777") == 0 }
+    private func mountMemory(at path: String) -> Bool {
+        mount("tmpfs", path, "tmpfs", 0, "size=1m,mode=0777") == 0
+    }
 
-    @Test("fault26: another file system in the tree is not entered, there from the start or mounted later; it is told")
+    @Test(
+        "a directory on which something is mounted at the start is read once it is unmounted",
+        .enabled(if: getuid() == 0, "mounting takes root"))
+    func mountedAtTheStart() async throws {
+        let spool = try SpoolHarness()
+        spool.makeDirectory("app")
+        spool.write("1\n", to: "app/x.jsonl")
+        try #require(mountMemory(at: "\(spool.path)/app"))
+        let reader = try await spool.start { $0.pathInterval = .milliseconds(50) }
+        await spool.until("it is refused") { reader.figures.refused[.otherFileSystem] == 1 }
+        try #require(umount2("\(spool.path)/app", 0) == 0)
+        await spool.untilLines(["1"])
+        await spool.until("all is well") {
+            reader.figures.complaints.isEmpty && reader.figures.refusedFiles == 0
+        }
+        await reader.stop()
+    }
+
+    @Test(
+        "fault26: another file system in the tree is not entered, there from the start or mounted later; it is told"
+    )
     func fault26_otherFileSystemsAreNotEntered() async throws {
         let spool = try SpoolHarness()
         for name in ["before", "app", "later"] { spool.makeDirectory(name) }
@@ -32,7 +55,8 @@ struct BoundaryTests {
         spool.write("2\n", to: "app/hidden.jsonl")
         await spool.untilLines(["1", "2"])
         spool.write("", to: "app/target.jsonl")
-        try #require(mount("\(mounted)/x.jsonl", "\(spool.path)/app/target.jsonl", nil, UInt(MS_BIND), nil) == 0)
+        try #require(
+            mount("\(mounted)/x.jsonl", "\(spool.path)/app/target.jsonl", nil, UInt(MS_BIND), nil) == 0)
         defer { umount2("\(spool.path)/app/target.jsonl", Int32(MNT_DETACH)) }
         await reader.stop()
         let second = try await spool.start { $0.pollInterval = .seconds(3600) }
@@ -63,12 +87,16 @@ struct BoundaryTests {
         defer { for mount in mounts { mount.end() } }
         spool.write("1\n", to: "app/a.log")
         let reader = try await spool.start {
-            if isPlace { ($0.place, $0.afterRead) = (ReadPlace.of(app: "a", ["\(spool.path)/*/*.log"])?.first, .keep) }
+            if isPlace {
+                ($0.place, $0.afterRead) = (ReadPlace.of(app: "a", ["\(spool.path)/*/*.log"])?.first, .keep)
+            }
         }
         await spool.untilLines(["1"])
         await spool.until("all are refused") { reader.figures.refused[.otherFileSystem] == (isPlace ? 2 : 4) }
         #expect(
-            reader.figures.complaints.contains { $0.path.hasSuffix("bad") && $0.advice.contains("is mounted here") })
+            reader.figures.complaints.contains {
+                $0.path.hasSuffix("bad") && $0.advice.contains("is mounted here")
+            })
         let waiting = SpoolBacklog.measure(in: spool.path)
         #expect(waiting.files <= 1)
         spool.append("2\n", to: "app/a.log")

@@ -75,7 +75,9 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("append files beyond the bound are reported, and read when others have gone; other apps and owners have room")
+    @Test(
+        "append files beyond the bound are reported, and read when others have gone; other apps and owners have room"
+    )
     func appendFiles() async throws {
         let spool = try SpoolHarness(in: "/dev/shm")
         for path in ["many", "other", "incoming"] { spool.makeDirectory(path) }
@@ -83,7 +85,9 @@ struct BoundsTests {
         var peak = 0
         let reader = try await spool.start {
             $0.mostAppendFiles = most
-            ($0.settleTime, $0.giveUpTime, $0.graceTime) = (.milliseconds(20), .milliseconds(40), .milliseconds(10))
+            ($0.settleTime, $0.giveUpTime, $0.graceTime) = (
+                .milliseconds(20), .milliseconds(40), .milliseconds(10)
+            )
         }
         for number in 0..<(most * factor) {
             spool.write("\(number)\n", to: "many/\(number).jsonl")
@@ -108,7 +112,9 @@ struct BoundsTests {
         }
         #expect(Set(spool.queue.lines).count == most * factor + 3)
         #expect(peak <= most + 16, "\(peak) were known at a time")
-        await spool.until("all have gone") { reader.figures.appendFiles == 0 && reader.figures.crowdedDirectories == 0 }
+        await spool.until("all have gone") {
+            reader.figures.appendFiles == 0 && reader.figures.crowdedDirectories == 0
+        }
         #expect(reader.figures.complaints.isEmpty)
         #expect(spool.log.messages.count { $0.text == "cannot access" } < 10)
         await reader.stop()
@@ -135,7 +141,9 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("a directory that is renamed to and fro, with others in it that cannot be read, leaves nothing behind")
+    @Test(
+        "a directory that is renamed to and fro, with others in it that cannot be read, leaves nothing behind"
+    )
     func renamedDirectories() async throws {
         let spool = try SpoolHarness()
         chmod(spool.path, 0o777)
@@ -160,7 +168,8 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("directories beyond an app's bound are told, and read when there is room; other apps have their own")
+    @Test(
+        "directories beyond an app's bound are told, and read when there is room; other apps have their own")
     func directories() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("app")
@@ -195,7 +204,9 @@ struct BoundsTests {
         spool.makeDirectory("incoming")
         let reader = try await spool.start { $0.mostDropsInAll = 40 }
         spool.queue.with { $0.isFull = true }
-        for owner in 0..<100 { for number in 0..<8 { drop(owner * 100 + number, of: 2000 + UInt32(owner), in: spool) } }
+        for owner in 0..<100 {
+            for number in 0..<8 { drop(owner * 100 + number, of: 2000 + UInt32(owner), in: spool) }
+        }
         await spool.until("some wait") { reader.figures.waitingDropFiles > 0 }
         #expect(reader.figures.waitingDropFiles <= 500)
         spool.queue.with { $0.isFull = false }
@@ -223,7 +234,8 @@ struct BoundsTests {
         #expect(places.count == 2 && places.allSatisfy { $0 < 2000 })
     }
 
-    @Test("a thousand links of one user do not hide that another's file is refused, and none is counted twice")
+    @Test(
+        "a thousand links of one user do not hide that another's file is refused, and none is counted twice")
     func refusalsOfAll() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("incoming")
@@ -252,7 +264,9 @@ struct BoundsTests {
         #expect(reader.figures.refused == [.symbolicLink: most, .hardLink: 1])
         spool.remove("keep")
         await spool.until("it is read") { spool.queue.lines.count == 2 }
-        await spool.until("and no more refused") { !reader.figures.refusedNames.contains { $0.contains("1002") } }
+        await spool.until("and no more refused") {
+            !reader.figures.refusedNames.contains { $0.contains("1002") }
+        }
         await reader.stop()
     }
 
@@ -276,7 +290,9 @@ struct BoundsTests {
         drop(2, of: 1, in: spool)
         await spool.until("others' arrive") { spool.queue.lines.count == 2 }
         await spool.until("it is named") {
-            reader.figures.complaints.contains { $0.advice.contains("the name of user 60002 cannot be found out") }
+            reader.figures.complaints.contains {
+                $0.advice.contains("the name of user 60002 cannot be found out")
+            }
         }
         #expect(spool.queue.lines.sorted() == ["{\"n\":1}", "{\"n\":2}"])
         answers.withLock { $0 = true }
@@ -296,7 +312,8 @@ struct BoundsTests {
         for owner in 1...4 as ClosedRange<UInt32> { drop(Int(owner), of: owner, in: spool) }
         await spool.until("all arrive") { spool.queue.lines.count == 4 }
         let apps = Dictionary(uniqueKeysWithValues: spool.queue.with { $0.lines }.map { ($0.text, $0.app) })
-        #expect(apps == ["{\"n\":1}": "uid-1", "{\"n\":2}": "bin", "{\"n\":3}": "uid-3", "{\"n\":4}": "sync"])
+        #expect(
+            apps == ["{\"n\":1}": "uid-1", "{\"n\":2}": "bin", "{\"n\":3}": "uid-3", "{\"n\":4}": "sync"])
         await spool.until("it is said") { reader.figures.complaints.count == 2 }
         #expect(reader.figures.complaints.first?.advice.contains("of the app uid-1") == true)
         await reader.stop()
@@ -308,7 +325,9 @@ struct BoundsTests {
         spool.makeDirectory("incoming")
         for path in ["", "/incoming"] { chmod("\(spool.path)\(path)", 0o777) }
         spool.loop.post { #expect(ThreadRights.giveUp()) }
-        for number in 0..<(HeldPaths<SpoolComplaint>.most + 100) { drop(number, of: 1001, in: spool, mode: 0o600) }
+        for number in 0..<(HeldPaths<SpoolComplaint>.most + 100) {
+            drop(number, of: 1001, in: spool, mode: 0o600)
+        }
         let reader = try await spool.start()
         await spool.until("there are as many as are told") {
             reader.figures.inaccessible == HeldPaths<SpoolComplaint>.most
@@ -330,5 +349,5 @@ struct BoundsTests {
 
 extension SpoolReader {
     fileprivate var knownFiles: Int { streams.files.count }
-    fileprivate var heldInAll: (errands: Int, listings: Int) { (errands.agenda.count, listing.waiting.count) }
+    fileprivate var heldInAll: (errands: Int, listings: Int) { (agenda.count, tree.listing.count) }
 }

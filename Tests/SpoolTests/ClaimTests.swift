@@ -9,7 +9,8 @@ import Testing
 struct ClaimTests {
     private static let claim = ".spoolship.0123456789abcdef."
 
-    @Test("14.12: claims that turn out to be links or FIFOs get their names back, or go where those are taken")
+    @Test(
+        "14.12: claims that turn out to be links or FIFOs get their names back, or go where those are taken")
     func noClaimStaysHidden() async throws {
         let spool = try SpoolHarness()
         symlink("/etc/passwd", "\(spool.path)/\(Self.claim)link.json")
@@ -38,11 +39,19 @@ struct ClaimTests {
         await spool.until("two are passed over") { reader.figures.passedOver == 2 }
         #expect(reader.figures.passedOverNames == ["app/events.txt", "notes"])
         spool.write("y\n", to: "app/later.csv")
+        // A file that never has a name, as a probe makes it.
+        let nameless = open("\(spool.path)/app", 0o20_000_000 | O_DIRECTORY | O_WRONLY | O_CLOEXEC, 0o600)
+        try #require(nameless >= 0)
+        close(nameless)
         await spool.until("and a later one") { reader.figures.passedOver == 3 }
+        // Those of the directory with fewest come first.
+        #expect(reader.figures.passedOverNames == ["notes", "app/events.txt", "app/later.csv"])
         spool.rename("app/later.csv", to: "app/later.jsonl")
         spool.remove("notes")
         await spool.untilLines(["y"])
-        await spool.until("those that go are forgotten") { reader.figures.passedOverNames == ["app/events.txt"] }
+        await spool.until("those that go are forgotten") {
+            reader.figures.passedOverNames == ["app/events.txt"]
+        }
         removeTree("\(spool.path)/app")
         await spool.until("with their directory too") { reader.figures.passedOver == 0 }
         await reader.stop()

@@ -40,7 +40,9 @@ struct CopyTests {
         #expect(spool.queue.lines.count == lines.count, "\(spool.queue.lines.count - lines.count) came twice")
     }
 
-    @Test("fault02: a copy that is shifted to .2 before it was looked at is known by its content", arguments: [1, 3])
+    @Test(
+        "fault02: a copy that is shifted to .2 before it was looked at is known by its content",
+        arguments: [1, 3])
     func shiftedBeforeItWasLookedAt(shifts: Int) async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.afterRead = .keep }
@@ -155,7 +157,9 @@ struct CopyTests {
             $0.afterRead = .keep
             $0.settleTime = .milliseconds(400)
         }
-        await spool.until("the copy is open") { reader.figures.appendFiles == 2 && reader.figures.truncations == 1 }
+        await spool.until("the copy is open") {
+            reader.figures.appendFiles == 2 && reader.figures.truncations == 1
+        }
         let packed = try FrameCompressor(.gzip).compress(Array(text(read + unread).utf8))
         spool.write(packed, to: "x.jsonl.1.gz")
         spool.remove("x.jsonl.1")
@@ -214,7 +218,9 @@ struct CopyTests {
         await reader.stop()
     }
 
-    @Test("fault02: a file that begins with all of another, and goes on, is no copy of it: all its lines are read")
+    @Test(
+        "fault02: a file that begins with all of another, and goes on, is no copy of it: all its lines are read"
+    )
     func longerThanItsOriginal() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.afterRead = .keep }

@@ -9,7 +9,8 @@ import Testing
 @Suite("Truncated before it was read", .timeLimit(.minutes(5)))
 struct CutOffTests {
     private func lines(_ label: String, _ count: Int) -> String {
-        (0..<count).map { "{\"\(label)\":\($0),\"text\":\"\(String(repeating: "t", count: $0 % 90))\"}\n" }.joined()
+        (0..<count).map { "{\"\(label)\":\($0),\"text\":\"\(String(repeating: "t", count: $0 % 90))\"}\n" }
+            .joined()
     }
 
     /// A reader whose commits wait: what is written now is seen, and not read.
@@ -110,7 +111,9 @@ struct CutOffTests {
         for round in 1...5 {
             let text = lines("round \(round)", 40 - round)
             spool.append(text, to: "x.jsonl")
-            await spool.until("it is read") { spool.queue.lines.count == (0..<round).reduce(0) { $0 + 39 - $1 } }
+            await spool.until("it is read") {
+                spool.queue.lines.count == (0..<round).reduce(0) { $0 + 39 - $1 }
+            }
             spool.write(text, to: "x.jsonl.1")
             await spool.until("the copy is seen") { reader.figures.appendFiles == 2 }
             truncate("\(spool.path)/x.jsonl", 0)
@@ -200,7 +203,9 @@ struct CutOffTests {
         return reader
     }
 
-    @Test("20: a file that is away before it is read, and comes back under another name, is read and not given up")
+    @Test(
+        "20: a file that is away before it is read, and comes back under another name, is read and not given up"
+    )
     func awayUnread() async throws {
         let spool = try SpoolHarness()
         let outside = try TemporaryDirectory()
@@ -218,7 +223,9 @@ struct CutOffTests {
         await reader.stop()
     }
 
-    @Test("20: a file that was deleted before it was read is counted and logged, where no descriptor of it is left")
+    @Test(
+        "20: a file that was deleted before it was read is counted and logged, where no descriptor of it is left"
+    )
     func deletedUnread() async throws {
         let spool = try SpoolHarness()
         let text = lines("late", 10)

@@ -50,7 +50,9 @@ struct DirectoryTests {
             #expect(FileExchange.put("\(spool.path)/a", at: "\(spool.path)/b") == .returned)
             // The files went with the directories.
             let (a, b) = round.isMultiple(of: 2) ? ("b", "a") : ("a", "b")
-            for (name, text) in [("\(a)/x.jsonl", "a"), ("\(b)/x.jsonl", "b"), ("\(a)/old/deep/x.jsonl", "deep")] {
+            for (name, text) in [
+                ("\(a)/x.jsonl", "a"), ("\(b)/x.jsonl", "b"), ("\(a)/old/deep/x.jsonl", "deep"),
+            ] {
                 spool.append("\(text) \(round)\n", to: name)
                 expected.append("\(text) \(round)")
             }
@@ -60,7 +62,9 @@ struct DirectoryTests {
             }
             await spool.untilLines(expected)
         }
-        let apps = spool.queue.with { $0.lines.filter { $0.text.dropFirst().first == "-" }.map { ($0.app, $0.text) } }
+        let apps = spool.queue.with {
+            $0.lines.filter { $0.text.dropFirst().first == "-" }.map { ($0.app, $0.text) }
+        }
         for (app, text) in apps { #expect(text.hasPrefix("\(app)-")) }
         #expect(reader.figures.directories == 5)
         await reader.stop()

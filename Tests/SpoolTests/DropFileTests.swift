@@ -26,7 +26,8 @@ struct DropFileTests {
     @Test(
         "events before a text's first fault are taken; all of the rest is one quarantine record with its place",
         arguments: [
-            (#"[{"a":1},,{"b":2}]"#, [#"{"a":1}"#], 9), (#"[,{"a":1}]"#, [], 1), (#"[{"a":1},]"#, [#"{"a":1}"#], 9),
+            (#"[{"a":1},,{"b":2}]"#, [#"{"a":1}"#], 9), (#"[,{"a":1}]"#, [], 1),
+            (#"[{"a":1},]"#, [#"{"a":1}"#], 9),
             (#"{"a":1}{"b":2}"#, [#"{"a":1}"#], 7), (#"[{"a":1} {"b":2}]"#, [#"{"a":1}"#], 9), ("[,]", [], 1),
             ("[][]", [], 2), (#"[{"a":1},{"b":2 3},{"c":4}]"#, [#"{"a":1}"#], 9), (" \n\t", [], 0),
             ("{\"a\":1}\n{\"b\":2}\nno event\n", [#"{"a":1}"#, #"{"b":2}"#], 16),
@@ -64,7 +65,9 @@ struct DropFileTests {
     @Test("hidden names, .tmp and .part are left alone")
     func unfinishedNamesAreLeftAlone() async throws {
         let spool = try SpoolHarness()
-        for name in [".a.json", "b.json.tmp", "c.json.part", "d.txt", ".e.jsonl"] { spool.write("{}\n", to: name) }
+        for name in [".a.json", "b.json.tmp", "c.json.part", "d.txt", ".e.jsonl"] {
+            spool.write("{}\n", to: name)
+        }
         spool.write("{\"n\":1}\n", to: "z.json")
         let reader = try await spool.start()
         await spool.untilLines(["{\"n\":1}"])
@@ -222,7 +225,9 @@ struct DropFileTests {
             spool.write("{\"n\":\(number)}", to: hidden)
             expected.insert("{\"n\":\(number)}")
             // At one stroke: the app gets back the file that was there and has not been claimed.
-            guard try #require(FileExchange.put("\(spool.path)/\(hidden)", at: "\(spool.path)/same.json")) == .returned
+            guard
+                try #require(FileExchange.put("\(spool.path)/\(hidden)", at: "\(spool.path)/same.json"))
+                    == .returned
             else { continue }
             returned += 1
             let file = open("\(spool.path)/\(hidden)", O_RDONLY)

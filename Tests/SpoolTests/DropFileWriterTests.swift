@@ -62,7 +62,8 @@ struct DropFileWriterTests {
         await reader.stop()
     }
 
-    @Test("a name that is taken, hidden or not, is never replaced: another is drawn, or it ends with an error")
+    @Test(
+        "a name that is taken, hidden or not, is never replaced: another is drawn, or it ends with an error")
     func namesAreNotReplaced() throws {
         let spool = try SpoolHarness()
         spool.write("first", to: "event-1.json")

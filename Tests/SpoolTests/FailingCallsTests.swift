@@ -24,7 +24,9 @@ struct FailingCallsTests {
         let spool = try SpoolHarness()
         func drop(_ text: String, to name: String) {
             let hidden =
-                String(name.prefix(upTo: name.lastIndex(of: "/").map { name.index(after: $0) } ?? name.startIndex))
+                String(
+                    name.prefix(
+                        upTo: name.lastIndex(of: "/").map { name.index(after: $0) } ?? name.startIndex))
                 + ".new"
             spool.write(text, to: hidden)
             spool.rename(hidden, to: name)
@@ -71,7 +73,8 @@ struct FailingCallsTests {
             }
         }
         let state = [
-            "\(SystemError.message(error)) from \(call ?? "call") \(at)", outcome.failed ?? "none", "\(spool.names())",
+            "\(SystemError.message(error)) from \(call ?? "call") \(at)", outcome.failed ?? "none",
+            "\(spool.names())",
             "\(spool.names(in: "app"))", "\(spool.names(in: "late"))", "\(reader.figures.secondTries)",
             "\(spool.queue.with { $0.done.count })", "\(spool.queue.lines)",
         ]
@@ -90,7 +93,9 @@ struct FailingCallsTests {
         return outcome
     }
 
-    @Test("14.6: whichever call fails, and with whatever error: nothing is lost, repeated, left unread or left behind")
+    @Test(
+        "14.6: whichever call fails, and with whatever error: nothing is lost, repeated, left unread or left behind"
+    )
     func everyErrorHasASecondTry() async throws {
         let seed = Seeds.one(1)
         var random = SplitMix64(seed: seed)
@@ -106,7 +111,8 @@ struct FailingCallsTests {
 
     /// The calls that each run makes, whatever its speed.
     private static let calls = [
-        "openat2", "openat", "fstat", "fcntl", "pread", "readdir", "fdopendir", "renameat2", "unlinkat", "fsync",
+        "openat2", "openat", "fstat", "fcntl", "pread", "readdir", "fdopendir", "renameat2", "unlinkat",
+        "fsync",
         "name_to_handle_at", "inotify_add_watch",
     ]
 
@@ -123,12 +129,17 @@ struct FailingCallsTests {
             // How many there are depends on the run: this one may come too late to fail.
             if calls > 1 {
                 cases.append(
-                    (Self.errors.randomElement(using: &random) ?? EIO, call, Int.random(in: 2...calls, using: &random)))
+                    (
+                        Self.errors.randomElement(using: &random) ?? EIO, call,
+                        Int.random(in: 2...calls, using: &random)
+                    ))
             }
         }
         let failed = try await run(cases)
         print("failing calls: \(failed.sorted { $0.key < $1.key })")
-        for call in Self.calls { #expect(failed[call, default: 0] >= Self.errors.count, "\(call): \(failed)") }
+        for call in Self.calls {
+            #expect(failed[call, default: 0] >= Self.errors.count, "\(call): \(failed)")
+        }
     }
 
     /// Several runs at once; how often which call has failed.
@@ -139,8 +150,12 @@ struct FailingCallsTests {
             let batch = cases[index..<min(index + Self.atOnce, cases.count)]
             index += batch.count
             try await withThrowingTaskGroup(of: Outcome.self) { group in
-                for (error, call, at) in batch { group.addTask { try await live(error: error, call, at: at) } }
-                for try await outcome in group { if let name = outcome.failed { failed[name, default: 0] += 1 } }
+                for (error, call, at) in batch {
+                    group.addTask { try await live(error: error, call, at: at) }
+                }
+                for try await outcome in group {
+                    if let name = outcome.failed { failed[name, default: 0] += 1 }
+                }
             }
         }
         return failed

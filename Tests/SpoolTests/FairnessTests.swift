@@ -7,7 +7,8 @@ import Testing
 
 /// What one app can do to have all of the reader's time.
 enum Greed: CaseIterable {
-    case sparseLines, sparseObjects, oneBacklog, manyNames, manyFiles, manyDirectories, emptyArchive, manyLargeDrops
+    case sparseLines, sparseObjects, oneBacklog, manyNames, manyFiles, manyDirectories, emptyArchive,
+        manyLargeDrops
 
     /// Does it, in a directory.
     func act(in directory: String, _ spool: SpoolHarness, scale: Int) {
@@ -44,7 +45,9 @@ enum Greed: CaseIterable {
             }
         case .emptyArchive:
             // Frames that hold nothing, one after the other.
-            write(repeated([0x28, 0xB5, 0x2F, 0xFD, 0x20, 0x00, 0x01, 0x00, 0x00], scale << 20), to: "empty.jsonl.zst")
+            write(
+                repeated([0x28, 0xB5, 0x2F, 0xFD, 0x20, 0x00, 0x01, 0x00, 0x00], scale << 20),
+                to: "empty.jsonl.zst")
         case .manyLargeDrops:
             let block = repeated(line, scale << 16)
             for number in 0..<24 { write(block, to: "large\(number).json") }
@@ -79,7 +82,8 @@ struct FairnessTests {
         return lines
     }
 
-    @Test("14.3: whatever one app does, the events of twenty others are read first", arguments: Greed.allCases)
+    @Test(
+        "14.3: whatever one app does, the events of twenty others are read first", arguments: Greed.allCases)
     func oneIsGreedy(_ greed: Greed) async throws {
         let seed = Seeds.one(1)
         var random = SplitMix64(seed: seed)
@@ -158,7 +162,8 @@ struct FairnessTests {
                     shares.charge(app, .milliseconds(Int(random.next() % 5)))
                     continue
                 }
-                #expect(isFirst || queue.lineCount == 1, "seed \(seed): an honest app waits for a second piece")
+                #expect(
+                    isFirst || queue.lineCount == 1, "seed \(seed): an honest app waits for a second piece")
                 isFirst = false
                 // A piece is longer than all that the others use.
                 shares.charge(app, .seconds(10 + Int(random.next() % 100)))

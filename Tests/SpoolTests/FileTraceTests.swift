@@ -53,7 +53,8 @@ struct FileTraceTests {
             case 1:
                 bytes.append(UInt8(truncatingIfNeeded: random.next()))
                 #expect(FileTrace(bytes) == nil)
-            default: bytes = (0..<Int(random.next() % 300)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+            default:
+                bytes = (0..<Int(random.next() % 300)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
             }
             // Nearly all are refused; none may trap.
             if let trace = FileTrace(bytes) { #expect(trace.marks.count <= FileTrace.mostMarks) }
@@ -87,7 +88,8 @@ struct FileNameTests {
             ("2026-11-20.log", .append), ("x.json", .drop(.json)), ("x.jsonl.gz", .drop(.gzipLines)),
             ("x.jsonl.1.gz", .drop(.gzipLines)), ("x.jsonl.zst", .drop(.zstdLines)),
             ("x.log-20261120.zst", .drop(.zstdLines)), (".x.json", .other), ("x.json.tmp", .other),
-            ("x.jsonl.part", .other), ("x.txt", .other), ("x.gz", .other), (".jsonl", .other), ("jsonl", .other),
+            ("x.jsonl.part", .other), ("x.txt", .other), ("x.gz", .other), (".jsonl", .other),
+            ("jsonl", .other),
             ("1", .other), ("x.jsonl.swp", .other), ("", .other), ("current", .append),
             ("@4000000068e0f1a20b3c4d5e.s", .append), ("@4000000068e0f1a20b3c4d5e.u", .append),
             ("@4000000068e0f1a20b3c4d5e.t", .other), ("@4000000068e0f1a20b3c4d5.s", .other), ("lock", .other),

@@ -5,7 +5,8 @@ import TestKit
 import Testing
 
 /// A file system without handles, without notice of changes, and without a rename that does not replace.
-@Suite("On FUSE", .enabled(if: access("/dev/fuse", R_OK | W_OK) == 0 && getuid() == 0), .timeLimit(.minutes(5)))
+@Suite(
+    "On FUSE", .enabled(if: access("/dev/fuse", R_OK | W_OK) == 0 && getuid() == 0), .timeLimit(.minutes(5)))
 struct FuseTests {
     private static let archives: [SpoolOptions.AfterRead] = [
         .delete, .archive(directory: ".archive", retention: nil),
@@ -32,7 +33,9 @@ struct FuseTests {
         spool.write("5\n", to: "app/x.log")
         let lines = ["1", "2", "5", "{\"n\":3}", "{\"n\":4}"]
         await spool.untilLines(lines)
-        await spool.until("all goes but what is current") { spool.names(in: "app").allSatisfy { $0 == "x.log" } }
+        await spool.until("all goes but what is current") {
+            spool.names(in: "app").allSatisfy { $0 == "x.log" }
+        }
         await reader.stop()
         reader = try await spool.start { $0.afterRead = afterRead }
         drop(6)

@@ -53,7 +53,9 @@ struct HostileContentTests {
         var used = 0
         var events: [Int] = []
         let before = Self.cpuTime
-        text.withUnsafeBytes { while splitter.next($0, used: &used) == .event { events.append(splitter.event.count) } }
+        text.withUnsafeBytes {
+            while splitter.next($0, used: &used) == .event { events.append(splitter.event.count) }
+        }
         #expect(events == [8, 200_001, 8] && splitter.isComplete)
         // Beyond what is followed it is a fault: a bit a level is not nothing.
         var endless = ObjectSplitter(longest: 10_000_000)
@@ -91,6 +93,6 @@ struct HostileContentTests {
 extension SpoolReader {
     /// What each drop file holds that waits for its second try.
     fileprivate var bytesHeldForSecondTries: [Int] {
-        drops.cut.values.map { $0.splitter.event.capacity + ($0.packed == nil ? 0 : 1 << 20) }
+        drops.allCut.map(\.content.heldBytes)
     }
 }

@@ -23,9 +23,12 @@ private struct HostileUser {
 
     /// A name of a few, so that they meet; some are not text.
     private mutating func name() -> String {
-        let stems = ["a", "b", "x.y", "\u{1F}odd", String(repeating: "l", count: 200), ".h", "-", "spool ship", "é"]
+        let stems = [
+            "a", "b", "x.y", "\u{1F}odd", String(repeating: "l", count: 200), ".h", "-", "spool ship", "é",
+        ]
         let ends = [
-            ".json", ".jsonl", ".jsonl.1", ".log", ".log.old", ".jsonl.gz", ".jsonl.zst", ".txt", ".tmp", ".json.part",
+            ".json", ".jsonl", ".jsonl.1", ".log", ".log.old", ".jsonl.gz", ".jsonl.zst", ".txt", ".tmp",
+            ".json.part",
             "",
             "-20261120.log", ".ndjson",
         ]
@@ -59,7 +62,8 @@ private struct HostileUser {
         switch below(20) {
         case 0...4:
             let file = open(
-                one, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | (below(2) == 0 ? O_TRUNC : O_APPEND), 0o660)
+                one, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | (below(2) == 0 ? O_TRUNC : O_APPEND), 0o660
+            )
             guard file >= 0 else { return }
             let texts: [[UInt8]] = [
                 Array("{\"hostile\":1}\n".utf8), Array("[1,{".utf8), [0, 0, 0], [0xFF, 0x0A, 0xC3],
@@ -75,7 +79,8 @@ private struct HostileUser {
         case 8, 9:
             let seconds = [0, 1, -1, 10_413_792_000, -11_676_096_000, Int.max, Int.min][below(7)]
             let times = [
-                timespec(tv_sec: seconds, tv_nsec: below(1_000_000_000)), timespec(tv_sec: seconds, tv_nsec: 0),
+                timespec(tv_sec: seconds, tv_nsec: below(1_000_000_000)),
+                timespec(tv_sec: seconds, tv_nsec: 0),
             ]
             utimensat(AT_FDCWD, one, times, AT_SYMLINK_NOFOLLOW)
         case 10: chmod(one, [0, 0o777, 0o200, 0o4755][below(4)])
@@ -84,11 +89,16 @@ private struct HostileUser {
         case 13: mkfifo(one, 0o660)
         case 14:
             mkdir(
-                ["\(path)/hostile", "\(path)/hostile/d1", "\(path)/hostile/d1/d2", "\(path)/hostile/d3", one][below(5)],
+                [
+                    "\(path)/hostile", "\(path)/hostile/d1", "\(path)/hostile/d1/d2", "\(path)/hostile/d3",
+                    one,
+                ][below(5)],
                 0o770)
         case 15: rename("\(path)/hostile/d1", "\(path)/hostile/d3")
         case 16:
-            for (from, to) in [(one, "\(path)/.third"), (other, one), ("\(path)/.third", other)] { rename(from, to) }
+            for (from, to) in [(one, "\(path)/.third"), (other, one), ("\(path)/.third", other)] {
+                rename(from, to)
+            }
         case 17: holdOne(one)
         case 18: if below(10) == 0 { removeTree("\(path)/hostile/d\(1 + below(3))") }
         default: mknod(one, UInt32(S_IFSOCK) | 0o660, 0)
@@ -143,7 +153,9 @@ struct HostileDriverTests {
             #expect(isRead, "seed \(seed): \(honest(spool).count) of \(want.count) are read")
             guard isRead else { break }
         }
-        #expect(spool.queue.with { state in state.lines.allSatisfy { !$0.text.contains("root:") } }, "seed \(seed)")
+        #expect(
+            spool.queue.with { state in state.lines.allSatisfy { !$0.text.contains("root:") } },
+            "seed \(seed)")
         await reader.stop()
         // And again, from what was kept.
         let again = try await spool.start { $0.afterRead = afterRead }

@@ -26,7 +26,8 @@ struct HostileMetadataTests {
         spool.rename(".\(label).new", to: "\(label).json")
         // A file that is kept and then dated is another version of it, and read again.
         spool.write(
-            "{\"slow\":\"\(label)\"}", to: "\(label)-slow.json", dated: timespec(tv_sec: seconds, tv_nsec: 999_999_999))
+            "{\"slow\":\"\(label)\"}", to: "\(label)-slow.json",
+            dated: timespec(tv_sec: seconds, tv_nsec: 999_999_999))
         spool.write("append \(label)\n", to: "\(label).jsonl")
         date("\(spool.path)/\(label).jsonl", seconds)
         spool.write("rotated \(label)\n", to: "\(label)-old.jsonl.1")
@@ -55,7 +56,9 @@ struct HostileMetadataTests {
         await spool.untilLines(lines)
         for (number, time) in Self.times.enumerated() { lines += write("late\(number)", dated: time, spool) }
         await spool.untilLines(lines)
-        await spool.until("links are refused") { reader.figures.refused[.symbolicLink] == 2 * Self.times.count }
+        await spool.until("links are refused") {
+            reader.figures.refused[.symbolicLink] == 2 * Self.times.count
+        }
         await reader.stop()
         // What was kept of them is enough to know them again.
         let again = try await spool.start { $0.afterRead = afterRead }
@@ -64,7 +67,9 @@ struct HostileMetadataTests {
         await again.stop()
     }
 
-    @Test("14.4: a spool that nobody reads is counted, whatever its files say of size and time", arguments: places)
+    @Test(
+        "14.4: a spool that nobody reads is counted, whatever its files say of size and time",
+        arguments: places)
     func backlogOfAnySize(place: String) throws {
         let spool = try SpoolHarness(in: place)
         var sum: ByteCount = 0
@@ -77,7 +82,9 @@ struct HostileMetadataTests {
         }
         let before = SystemTime().wallTime - .seconds(60)
         let backlog = SpoolBacklog.measure(in: spool.path, read: ["0.jsonl": .max])
-        #expect(backlog.files >= Self.times.count - 1 && backlog.bytes <= sum && backlog.bytes > ByteCount(1 << 44))
+        #expect(
+            backlog.files >= Self.times.count - 1 && backlog.bytes <= sum
+                && backlog.bytes > ByteCount(1 << 44))
         #expect(backlog.oldest.map { $0 > before } == true)
     }
 
@@ -94,7 +101,9 @@ struct HostileMetadataTests {
         spool.write("{}", to: ".new")
         date("\(spool.path)/.new", -11_676_096_000)
         spool.rename(".new", to: "old.json")
-        await spool.until("it is counted") { reader.figures.isHeldBack && reader.figures.unreadBytes.value == 29 }
+        await spool.until("it is counted") {
+            reader.figures.isHeldBack && reader.figures.unreadBytes.value == 29
+        }
         #expect(reader.figures.oldestUnread ?? before > before)
         spool.queue.with { $0.isFull = false }
         await spool.until("all is read") { spool.queue.lines.count == 4 }
@@ -126,7 +135,9 @@ struct HostileMetadataTests {
         spool.queue.with { $0.isFull = false }
         spool.write("good\n", to: "y.jsonl")
         await spool.until("the others are read") { spool.queue.lines.contains("good") }
-        await spool.until("drop files that hold nothing go to the quarantine") { spool.queue.quarantined.count == 3 }
+        await spool.until("drop files that hold nothing go to the quarantine") {
+            spool.queue.quarantined.count == 3
+        }
         await spool.until("all of it goes") { spool.names() == ["x.jsonl", "y.jsonl"] }
         await spool.until("nothing of it is counted any more") { reader.figures.unreadBytes == 0 }
         // Zeros at the end of an append file are no line.

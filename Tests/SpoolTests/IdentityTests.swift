@@ -93,7 +93,8 @@ struct IdentityTests {
         await reader.stop()
     }
 
-    @Test("a file system without handles: the time of birth tells files apart, and nothing is lost or repeated")
+    @Test(
+        "a file system without handles: the time of birth tells files apart, and nothing is lost or repeated")
     func fileSystemsWithoutHandles() async throws {
         let base = try TemporaryDirectory()
         for name in ["lower", "upper", "work", "merged"] { mkdir("\(base.path)/\(name)", 0o755) }

@@ -46,7 +46,8 @@ private final class World {
     }
 
     private static func start(
-        _ spool: SpoolHarness, _ afterRead: SpoolOptions.AfterRead, _ isDeleting: Bool, _ random: inout SplitMix64
+        _ spool: SpoolHarness, _ afterRead: SpoolOptions.AfterRead, _ isDeleting: Bool,
+        _ random: inout SplitMix64
     ) async throws -> SpoolReader {
         let bytes = Int(random.next() % 4000) + 1
         let limit = isDeleting ? 100 : Int(random.next() % 4) + 1
@@ -277,7 +278,9 @@ private final class World {
         let missing = expected.filter { counts[$0] == nil }
         let repeated = counts.filter { $0.value > 1 }.keys
         let foreign = Set(lines).subtracting(expected)
-        func short(_ lines: some Sequence<String>) -> [String] { lines.prefix(5).map { String($0.prefix(40)) } }
+        func short(_ lines: some Sequence<String>) -> [String] {
+            lines.prefix(5).map { String($0.prefix(40)) }
+        }
         if !missing.isEmpty { return "missing \(short(missing))" }
         if !repeated.isEmpty { return "repeated \(short(repeated))" }
         if !foreign.isEmpty { return "never written \(short(foreign))" }

@@ -22,10 +22,13 @@ struct KnownContentTests {
         #expect(FileName("z.json").stem == FileName("z.json"))
     }
 
-    @Test("of a file that changed before anything of it was taken nothing is looked at: it is read from its start")
+    @Test(
+        "of a file that changed before anything of it was taken nothing is looked at: it is read from its start"
+    )
     func changedBeforeItWasRead() {
         let nothing = KnownContent(
-            fingerprint: .empty, place: .start, marks: [], carrier: nil, isCutOff: false, origin: FileName("x.log"),
+            fingerprint: .empty, place: .start, marks: [], carrier: nil, isCutOff: false,
+            origin: FileName("x.log"),
             isOfOtherName: false)
         let inquiry = Inquiry(
             aboutChanged: true, head: Head(Array("line\n".utf8)), size: 5000, .quiet, of: [], twins: [],
@@ -35,7 +38,8 @@ struct KnownContentTests {
     }
 
     @Test(
-        "fault02: of contents that begin alike, the one of which most is proven counts, not the one that goes farthest")
+        "fault02: of contents that begin alike, the one of which most is proven counts, not the one that goes farthest"
+    )
     func fault02_mostProvenCounts() {
         let head = Array("the same beginning\n".utf8)
         func content(upTo place: Int64, marks: [Int64], isCutOff: Bool) -> KnownContent {
@@ -51,9 +55,12 @@ struct KnownContentTests {
         ]
         for contents in [contents, contents.reversed()] {
             var inquiry = Inquiry(
-                aboutChanged: false, head: Head(head), size: nil, .quiet, of: [], twins: [], contents: contents)
+                aboutChanged: false, head: Head(head), size: nil, .quiet, of: [], twins: [],
+                contents: contents)
             var sight = Sight()
-            for place: Int64 in [30, 60] { sight.saw(Mark(offset: place, hash: UInt64(place)), endsLine: true) }
+            for place: Int64 in [30, 60] {
+                sight.saw(Mark(offset: place, hash: UInt64(place)), endsLine: true)
+            }
             sight.end = Mark(offset: 80, hash: 80)
             inquiry.saw(sight)
             guard case .answer(.goOn(let place, _, _)) = inquiry.next else {
@@ -76,7 +83,9 @@ struct KnownContentTests {
         await reader.stop()
     }
 
-    @Test("fault03: a file of another name that begins like one that was read is another file, rotated or packed")
+    @Test(
+        "fault03: a file of another name that begins like one that was read is another file, rotated or packed"
+    )
     func fault03_otherNamesAreOtherFiles() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.afterRead = .keep }
@@ -136,7 +145,9 @@ struct KnownContentTests {
 
     @Test("30: rotated files cost what their streams have, not what their app has")
     func costOfStreams() async throws {
-        let (alone, beside) = (try await costOfRotated(300, beside: 0), try await costOfRotated(300, beside: 20_000))
+        let (alone, beside) = (
+            try await costOfRotated(300, beside: 0), try await costOfRotated(300, beside: 20_000)
+        )
         print("streams: 300 rotated files cost \(alone) alone, \(beside) beside 20,000 files of their app")
         #expect(beside < alone * 3 + .milliseconds(300))
     }
@@ -156,7 +167,8 @@ struct KnownContentTests {
             trace.add(Mark(offset: 5000, hash: UInt64(number)))
             (trace.missingSince, trace.owner) = (1, 7)
             return Checkpoint(
-                key: Array("key \(number)".utf8), path: "incoming/app.log.\(number)", offset: 5000, state: trace.encoded
+                key: Array("key \(number)".utf8), path: "incoming/app.log.\(number)", offset: 5000,
+                state: trace.encoded
             )
         }
         let streams = Streams(checkpoints, settleTime: .seconds(1), most: 1 << 20, time: time)
@@ -171,7 +183,8 @@ struct KnownContentTests {
     }
 
     @Test(
-        "31: what a file begins with costs the same, however many contents its stream has: users give theirs thousands")
+        "31: what a file begins with costs the same, however many contents its stream has: users give theirs thousands"
+    )
     func costOfContents() {
         let (few, many) = (costOfAsking(contents: 100), costOfAsking(contents: 16_000))
         print("contents: 500 questions cost \(few) with 100 contents, \(many) with 16,000")

@@ -18,20 +18,26 @@ struct KnownFilesTests {
         return (bytes, awake)
     }
 
-    @Test("files that stay and that nobody writes to rest: at most 224 bytes each; a line in one wakes it alone")
+    @Test(
+        "files that stay and that nobody writes to rest: at most 224 bytes each; a line in one wakes it alone"
+    )
     func knownFilesRest() async throws {
         let spool = try SpoolHarness(in: "/dev/shm")
         let count = 20_000
         for folder in 0..<20 {
             spool.makeDirectory("app\(folder)")
-            for number in 0..<(count / 20) { spool.write("\(folder)/\(number)\n", to: "app\(folder)/\(number).jsonl") }
+            for number in 0..<(count / 20) {
+                spool.write("\(folder)/\(number)\n", to: "app\(folder)/\(number).jsonl")
+            }
         }
         let reader = try await spool.start {
             $0.afterRead = .keep
             $0.maxOpenFiles = 100
         }
         await spool.until("all are read") { spool.queue.lines.count == count }
-        await spool.until("few are open") { reader.figures.openFiles <= 100 && reader.figures.unreadBytes == 0 }
+        await spool.until("few are open") {
+            reader.figures.openFiles <= 100 && reader.figures.unreadBytes == 0
+        }
         #expect(reader.figures.appendFiles == count)
         let rest = await size(of: reader)
         #expect(rest.files <= count * 224)

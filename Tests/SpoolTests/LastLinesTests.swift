@@ -13,7 +13,9 @@ struct LastLinesTests {
     /// Writes files, has them lose their names, and gives each a last line in an instant in which the reader does not run.
     private func lastLines(of spool: SpoolHarness, _ reader: SpoolReader, lose: (String) -> Void) async {
         let names = (0..<Self.files).map { "f\($0).jsonl" }
-        let writers = names.map { open("\(spool.path)/\($0)", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o660) }
+        let writers = names.map {
+            open("\(spool.path)/\($0)", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o660)
+        }
         for (index, writer) in writers.enumerated() {
             #expect(write(writer, "\(index)\n", "\(index)\n".utf8.count) > 0)
         }
@@ -46,7 +48,8 @@ struct LastLinesTests {
         await reader.stop()
     }
 
-    @Test("the last lines of a file that was moved out are read before it is let go", arguments: [true, false])
+    @Test(
+        "the last lines of a file that was moved out are read before it is let go", arguments: [true, false])
     func movedOut(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
         let outside = try TemporaryDirectory()

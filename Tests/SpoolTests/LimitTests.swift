@@ -48,7 +48,9 @@ struct LimitTests {
         await reader.stop()
     }
 
-    @Test("fault17: where directories are polled, a rotated file goes and a last line counts once its writer is gone")
+    @Test(
+        "fault17: where directories are polled, a rotated file goes and a last line counts once its writer is gone"
+    )
     func fault17_writersArePolledToo() async throws {
         let spool = try SpoolHarness()
         let rotated = open("\(spool.path)/x.jsonl.1", O_WRONLY | O_CREAT | O_APPEND, 0o660)
@@ -136,7 +138,8 @@ struct LimitTests {
         spool.queue.with { $0.isFull = false }
         await spool.until("all is read") { spool.queue.lines.count == 3 + 1000 + 50 }
         await spool.until("nothing waits") {
-            reader.figures.unreadBytes == 0 && reader.figures.oldestUnread == nil && !reader.figures.isHeldBack
+            reader.figures.unreadBytes == 0 && reader.figures.oldestUnread == nil
+                && !reader.figures.isHeldBack
         }
         await reader.stop()
     }

@@ -64,7 +64,8 @@ struct LineCutterTests {
                 if !isWrapped {
                     text += Array("no\n".utf8)
                 } else if format == .cri {
-                    text += Array("2026-11-20T10:00:00Z stdout \(isLast ? "F" : "P") \(content.joined())\n".utf8)
+                    text += Array(
+                        "2026-11-20T10:00:00Z stdout \(isLast ? "F" : "P") \(content.joined())\n".utf8)
                 } else {
                     let log = content.filter { $0 != #"\n"# }.joined() + (isLast ? #"\n"# : "a")
                     let blank = Bool.random(using: &random) ? " " : ""
@@ -78,10 +79,52 @@ struct LineCutterTests {
                 var cutter = LineCutter(longest: longest)
                 cutter.format = format
                 let found = piece(cutter, text)
-                let otherwise: LineCutter.Piece = text.count <= longest ? .partial(text.count) : .lines(text.count)
-                #expect(found == last.map { .lines($0) } ?? otherwise, "\(String(decoding: text, as: UTF8.self))")
+                let otherwise: LineCutter.Piece =
+                    text.count <= longest ? .partial(text.count) : .lines(text.count)
+                #expect(
+                    found == last.map { .lines($0) } ?? otherwise, "\(String(decoding: text, as: UTF8.self))")
             }
         }
+    }
+
+    @Test(
+        "no block ends where a piece of either stream waits for the rest of its line",
+        arguments: Seeds.list(0..<20))
+    func streams(seed: UInt64) {
+        var random = SplitMix64(seed: seed)
+        for format in LineFormat.allCases {
+            for _ in 0..<100 {
+                var text: [UInt8] = []
+                var open: Set<String> = []
+                var last = 0
+                for number in 0..<Int.random(in: 1...12, using: &random) {
+                    let stream = Bool.random(using: &random) ? "stdout" : "stderr"
+                    let isLast = Bool.random(using: &random)
+                    if format == .cri {
+                        text += Array("2026-11-20T10:00:00Z \(stream) \(isLast ? "F" : "P") \(number)\n".utf8)
+                    } else {
+                        text += Array(
+                            "{\"log\":\"a\\\"\(isLast ? "\\n" : "\\\\n")\",\"stream\":\"\(stream)\"}\n".utf8)
+                    }
+                    if isLast { open.remove(stream) } else { open.insert(stream) }
+                    if open.isEmpty { last = text.count }
+                }
+                let cutter = LineCutter(longest: 10_000, format: format)
+                #expect(
+                    piece(cutter, text) == (last > 0 ? .lines(last) : .partial(text.count)),
+                    "\(Seeds.again(seed))")
+            }
+        }
+    }
+
+    @Test("a piece that never gets its rest holds no more than 64 lines of the other stream back")
+    func abandoned() {
+        let piece = Array("2026-11-20T10:00:00Z stdout P x\n".utf8)
+        let line = Array("2026-11-20T10:00:00Z stderr F x\n".utf8)
+        let cutter = LineCutter(longest: 10_000, format: .cri)
+        let most = piece + Array(repeating: line, count: 64).joined()
+        #expect(self.piece(cutter, most) == .partial(most.count))
+        #expect(self.piece(cutter, most + line) == .lines(most.count + line.count))
     }
 
     @Test("text that may go on waits for more, up to 64 KiB of it, but no object before it does")
@@ -99,5 +142,37 @@ struct LineCutterTests {
         let long = Array(Array(repeating: line, count: 70).joined())
         #expect(piece(cutter, long) == .lines(long.count))
         #expect(piece(cutter, object + long) == .lines(object.count + long.count))
+    }
+
+    @Test(
+        "a record of several lines that may go on waits for more, up to 64 KiB and 500 lines, but no record before it does"
+    )
+    func records() {
+        var cutter = LineCutter(longest: 1 << 20)
+        cutter.recordStart = RecordStart(name: "x") { line, _ in line.first == UInt8(ascii: "x") }
+        let first = Array("x first\n".utf8)
+        let more = Array(" more\n".utf8)
+        #expect(piece(cutter, first) == .partial(first.count))
+        #expect(piece(cutter, first + more + more) == .partial(first.count + 2 * more.count))
+        #expect(piece(cutter, first + more + first) == .lines(first.count + more.count))
+        #expect(piece(cutter, first + more + first + more) == .lines(first.count + more.count))
+        // Lines before the first beginning are of a record whose beginning was read already.
+        #expect(piece(cutter, more + more) == .partial(2 * more.count))
+        let many = Array(Array(repeating: more, count: 501).joined())
+        #expect(piece(cutter, first + many) == .lines(first.count + many.count))
+        let long = [UInt8](repeating: UInt8(ascii: " "), count: 999) + [0x0A]
+        let large = Array(Array(repeating: long, count: 70).joined())
+        #expect(piece(cutter, first + large) == .lines(first.count + large.count))
+    }
+
+    @Test("the line before tells where a record begins")
+    func previous() {
+        var cutter = LineCutter(longest: 1 << 20)
+        cutter.recordStart = RecordStart(name: "y") { line, previous in
+            line.first == UInt8(ascii: "t")
+                || line.first == UInt8(ascii: "u") && previous.first != UInt8(ascii: "t")
+        }
+        #expect(piece(cutter, Array("t\nu\ns\nt\nu\n".utf8)) == .lines(6))
+        #expect(piece(cutter, Array("t\nu\ns\nu\ns\n".utf8)) == .lines(6))
     }
 }

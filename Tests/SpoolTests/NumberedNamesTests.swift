@@ -60,17 +60,22 @@ struct NumberedNamesTests {
 
         func settle() async {
             // What was not looked at before it got a temporary name is read from its archive.
-            _ = away ? false : await spool.holds(within: .seconds(2)) { spool.queue.lines.count >= lines.count }
+            _ =
+                away
+                ? false : await spool.holds(within: .seconds(2)) { spool.queue.lines.count >= lines.count }
         }
 
         func compress(_ content: [String], to name: String) throws {
-            spool.write(try FrameCompressor(.gzip).compress(Array(content.map { $0 + "\n" }.joined().utf8)), to: name)
+            spool.write(
+                try FrameCompressor(.gzip).compress(Array(content.map { $0 + "\n" }.joined().utf8)), to: name)
         }
 
         func expectOnce(_ seed: String) async throws {
             try await back()
             let lines = lines
-            await spool.until("\(seed): \(lines.count) lines arrive") { spool.queue.lines.count >= lines.count }
+            await spool.until("\(seed): \(lines.count) lines arrive") {
+                spool.queue.lines.count >= lines.count
+            }
             // Time enough for what would come twice.
             await spool.pause(.seconds(2))
             let read = spool.queue.lines
@@ -81,7 +86,8 @@ struct NumberedNamesTests {
     }
 
     @Test(
-        "30: logback renames to a temporary name, compresses and deletes: each line once", arguments: Seeds.list(1...6))
+        "30: logback renames to a temporary name, compresses and deletes: each line once",
+        arguments: Seeds.list(1...6))
     func logback(seed: UInt64) async throws {
         let world = try await World(seed: seed)
         for round in 1...6 {
@@ -101,7 +107,9 @@ struct NumberedNamesTests {
         try await world.expectOnce(Seeds.again(seed))
     }
 
-    @Test("30: log4j2's default numbers: each line once, though archives move down", arguments: Seeds.list(1...6))
+    @Test(
+        "30: log4j2's default numbers: each line once, though archives move down",
+        arguments: Seeds.list(1...6))
     func log4j2(seed: UInt64) async throws {
         let world = try await World(seed: seed)
         let most = 3
@@ -167,7 +175,9 @@ struct NumberedNamesTests {
         try await world.expectOnce(words)
     }
 
-    @Test("30: a number before the extension may be the file's own: equal beginnings, equal first lines, both are read")
+    @Test(
+        "30: a number before the extension may be the file's own: equal beginnings, equal first lines, both are read"
+    )
     func numbersOfTheirOwn() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.afterRead = .keep }

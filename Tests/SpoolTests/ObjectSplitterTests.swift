@@ -72,7 +72,9 @@ struct ObjectSplitterTests {
                         }
                     }
                     #expect(found.filter { $0 != .more } == [.tooLong(Int64(length))])
-                    #expect(Array(splitter.event.prefix(excerpt)) == Array(text.prefix(excerpt)), "\(length), \(step)")
+                    #expect(
+                        Array(splitter.event.prefix(excerpt)) == Array(text.prefix(excerpt)),
+                        "\(length), \(step)")
                     #expect(splitter.event.count <= max(excerpt, longest))
                 }
             }
@@ -125,7 +127,10 @@ struct ObjectSplitterTests {
             ("[{}]\n{}", ["{}"], "expected the end of the text at byte 5 of the file", 5),
             ("{}\n[{}]", ["{}"], "expected an object, or the end of the text at byte 3 of the file", 3),
             (#"[{"a":[1}, {"b":1}]"#, [], "expected a comma or ] at byte 8 of the file", 1),
-            (#"[{},{"a":1} junk, {"b":1}]"#, ["{}", #"{"a":1}"#], "expected a comma or ] at byte 12 of the file", 12),
+            (
+                #"[{},{"a":1} junk, {"b":1}]"#, ["{}", #"{"a":1}"#],
+                "expected a comma or ] at byte 12 of the file", 12
+            ),
             ("[{\"a\":\"x\ny\"}, {}]", [], "a string has a raw line break at byte 8 of the file", 1),
             (#"[{}, {"a": 1 2}, {}]"#, ["{}"], "expected a comma or } at byte 13 of the file", 5),
             ("[{},01]", ["{}"], "a number is not a JSON number at byte 5 of the file", 4),
@@ -136,22 +141,30 @@ struct ObjectSplitterTests {
     func nothingAfterTheFirstFault(text: String, events: [String], fault: String, rest: Int64) {
         for step in [1, 2, 3, 7, 1 << 20] {
             let result = split(text, step: step)
-            #expect(result.events == events && result.fault == fault && result.rest == rest, "blocks of \(step)")
+            #expect(
+                result.events == events && result.fault == fault && result.rest == rest, "blocks of \(step)")
             #expect(!result.isWhole)
         }
     }
 
-    @Test("values of a well-formed array are judged one by one: one that is too long hurts none of its neighbours")
+    @Test(
+        "values of a well-formed array are judged one by one: one that is too long hurts none of its neighbours"
+    )
     func longValuesHurtNobody() {
         for step in [1, 5, 1 << 20] {
-            #expect(split(#"[{"a":"0123456789"},{}]"#, longest: 12, step: step).events == ["too long: 18", "{}"])
+            #expect(
+                split(#"[{"a":"0123456789"},{}]"#, longest: 12, step: step).events == ["too long: 18", "{}"])
             let long = String(repeating: "x\\n", count: 9000)
-            #expect(split("[1,\"\(long)\",{}]", longest: 5000, step: step).events == ["1", "too long: 27002", "{}"])
+            #expect(
+                split("[1,\"\(long)\",{}]", longest: 5000, step: step).events == [
+                    "1", "too long: 27002", "{}",
+                ])
         }
     }
 
     @Test(
-        "fault18: a text that ends too early is not complete", arguments: ["", "  \n", "{", "[", "[{}", "{\"a", "[{},"])
+        "fault18: a text that ends too early is not complete",
+        arguments: ["", "  \n", "{", "[", "[{}", "{\"a", "[{},"])
     func fault18_cutTextsAreNotComplete(text: String) {
         for step in [1, 1 << 20] {
             #expect(!split(text, step: step).isWhole)
@@ -159,7 +172,9 @@ struct ObjectSplitterTests {
         }
     }
 
-    @Test("random texts, whole and damaged: what Python's json finds in them is what becomes events, at every boundary")
+    @Test(
+        "random texts, whole and damaged: what Python's json finds in them is what becomes events, at every boundary"
+    )
     func asPythonReadsThem() throws {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["SPOOLSHIP_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
@@ -190,13 +205,16 @@ struct ObjectSplitterTests {
                 #expect(!result.isWhole || result.fault == nil)
                 result.fault = nil
                 guard result != expected else { continue }
-                Issue.record("seed \(seed), blocks of \(step): \(Self.shown(text)): \(result), not \(expected)")
+                Issue.record(
+                    "seed \(seed), blocks of \(step): \(Self.shown(text)): \(result), not \(expected)")
                 return
             }
         }
     }
 
-    private static func shown(_ text: [UInt8]) -> String { String(decoding: text, as: UTF8.self).debugDescription }
+    private static func shown(_ text: [UInt8]) -> String {
+        String(decoding: text, as: UTF8.self).debugDescription
+    }
 
     private static func bytes(_ hexadecimal: Substring) -> [UInt8] {
         let digits = Array(hexadecimal.utf8)
@@ -209,7 +227,8 @@ struct ObjectSplitterTests {
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/python3")
         process.arguments = [
-            URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/texts.py").path, "\(seed)",
+            URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/texts.py").path,
+            "\(seed)",
             "\(count)",
         ]
         let output = Pipe()
@@ -225,7 +244,9 @@ struct ObjectSplitterTests {
     func placesResume() {
         var random = SplitMix64(seed: 11)
         for round in 0..<400 {
-            let events = (0..<Int.random(in: 1...6, using: &random)).map { "{ \"n\": \($0), \"s\": \"],[\\\"\" }" }
+            let events = (0..<Int.random(in: 1...6, using: &random)).map {
+                "{ \"n\": \($0), \"s\": \"],[\\\"\" }"
+            }
             let text =
                 round.isMultiple(of: 2)
                 ? Array(("[" + events.joined(separator: " ,\n") + " ]\n").utf8)

@@ -24,7 +24,8 @@ struct OwnersTests {
     /// A content that looks like all others of its number at both ends: only what is between tells whose it is.
     private static func content(_ number: Int, of owner: UInt32) -> [String] {
         func line(_ label: String) -> String { "{\"\(label)\":\"\(String(repeating: "x", count: 90))\"}" }
-        return (0..<14).map { line("head \($0)") } + (0..<3).map { line("middle \($0) of \(owner) in \(number + 100)") }
+        return (0..<14).map { line("head \($0)") }
+            + (0..<3).map { line("middle \($0) of \(owner) in \(number + 100)") }
             + (0..<4).map { line("tail \($0) of \(number)") }
     }
 
@@ -64,7 +65,9 @@ struct OwnersTests {
         return steps
     }
 
-    private func put(_ lines: [String], _ isPacked: Bool, _ name: String, of owner: UInt32, _ spool: SpoolHarness)
+    private func put(
+        _ lines: [String], _ isPacked: Bool, _ name: String, of owner: UInt32, _ spool: SpoolHarness
+    )
         throws
     {
         let text = Array(lines.map { $0 + "\n" }.joined().utf8)
@@ -74,7 +77,8 @@ struct OwnersTests {
     }
 
     /// Does it, each step once the lines before it have come.
-    private func run(_ steps: [(owner: UInt32, step: Step)], holding holder: UInt32?, seed: UInt64) async throws
+    private func run(_ steps: [(owner: UInt32, step: Step)], holding holder: UInt32?, seed: UInt64)
+        async throws
         -> [UInt32: [String]]
     {
         let spool = try SpoolHarness()
@@ -108,7 +112,9 @@ struct OwnersTests {
             let count = expected[owner]?.count ?? 0
             let came = await spool.holds(within: .seconds(5)) { lines(owner).count >= count }
             #expect(
-                came, "\(Seeds.again(seed)): \(count - lines(owner).count) lines of \(owner) are missing after \(step)")
+                came,
+                "\(Seeds.again(seed)): \(count - lines(owner).count) lines of \(owner) are missing after \(step)"
+            )
             guard came else { break }
         }
         // Time enough for what would come twice.
@@ -166,7 +172,9 @@ struct OwnersTests {
         spool.makeDirectory("logs")
         #expect(chmod("\(spool.path)/logs", 0o1777) == 0)
         let place = try #require(ReadPlace.of(app: "web", ["\(spool.path)/logs/*"])?.first)
-        let reader = try await spool.start { ($0.place, $0.directory, $0.afterRead) = (place, place.root, .keep) }
+        let reader = try await spool.start {
+            ($0.place, $0.directory, $0.afterRead) = (place, place.root, .keep)
+        }
         let (forged, own) = (Self.content(1, of: 65_001), Self.content(1, of: 65_002))
         for (name, owner, lines) in [("app.log", 65_001 as uid_t, forged), ("app.log.1", 65_002, own)] {
             spool.write(lines.map { $0 + "\n" }.joined(), to: "new")
@@ -180,7 +188,9 @@ struct OwnersTests {
         spool.write("{\"n\":1}\n", to: "new")
         chown("\(spool.path)/new", 65_002, 65_002)
         spool.rename("new", to: "logs/web.log.1")
-        await spool.until("what another's open file does not hold up") { spool.queue.lines.contains("{\"n\":1}") }
+        await spool.until("what another's open file does not hold up") {
+            spool.queue.lines.contains("{\"n\":1}")
+        }
         await reader.stop()
     }
 }

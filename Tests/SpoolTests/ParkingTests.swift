@@ -89,7 +89,9 @@ struct ParkingTests {
         return reader
     }
 
-    @Test("a parked file waits alone: append and drop files beside it go on, and what came before it is durable")
+    @Test(
+        "a parked file waits alone: append and drop files beside it go on, and what came before it is durable"
+    )
     func othersGoOn() async throws {
         let held = Held([#"{"a":2}"#, #"{"c":2}"#])
         harness.write("{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n", to: "a.jsonl")
@@ -107,7 +109,9 @@ struct ParkingTests {
         await harness.until("all is read") { harness.queue.lines.contains(#"{"a":4}"#) }
         #expect(harness.queue.lines.filter { $0.hasPrefix(#"{"a""#) } == (1...4).map { "{\"a\":\($0)}" })
         #expect(harness.queue.lines.count == 9)
-        await harness.until("the drop files are removed") { !harness.exists("c.json") && !harness.exists("d.json") }
+        await harness.until("the drop files are removed") {
+            !harness.exists("c.json") && !harness.exists("d.json")
+        }
         await reader.stop()
     }
 
@@ -125,7 +129,8 @@ struct ParkingTests {
         await reader.stop()
     }
 
-    @Test("every line arrives once, in its file's order, whatever is parked, released and restarted at random")
+    @Test(
+        "every line arrives once, in its file's order, whatever is parked, released and restarted at random")
     func byChance() async throws {
         let seed = Seeds.one(4)
         var random = SplitMix64(seed: seed)

@@ -25,7 +25,9 @@ struct PassTests {
         #expect(pass.isEmpty)
     }
 
-    @Test("35: lines that drip are committed no more often than the reader lingers, and it does not listen meanwhile")
+    @Test(
+        "35: lines that drip are committed no more often than the reader lingers, and it does not listen meanwhile"
+    )
     func dripLingers() async throws {
         let spool = try SpoolHarness()
         let linger = Duration.milliseconds(250)
@@ -49,7 +51,9 @@ struct PassTests {
         await reader.stop()
     }
 
-    @Test("35: while a drip's commit waits for room the reader listens: a file that comes and goes meanwhile is read")
+    @Test(
+        "35: while a drip's commit waits for room the reader listens: a file that comes and goes meanwhile is read"
+    )
     func dripIsHeldBack() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.linger = .milliseconds(200) }
@@ -73,7 +77,9 @@ struct PassTests {
     }
 
     /// What is in one commit is a matter of milliseconds: one of the rounds meets it.
-    @Test("fault02: a file that goes, comes back and is read in one pass keeps its place", arguments: ["", "before\n"])
+    @Test(
+        "fault02: a file that goes, comes back and is read in one pass keeps its place",
+        arguments: ["", "before\n"])
     func awayAndBack(before: String) async throws {
         let spool = try SpoolHarness()
         let outside = try TemporaryDirectory()

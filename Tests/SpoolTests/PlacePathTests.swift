@@ -8,7 +8,9 @@ import Testing
 @testable import Spool
 
 /// The way to the directory of files that are read where they lie: others' links and mounts on it.
-@Suite("The path of a place", .enabled(if: getuid() == 0, "giving files away takes root"), .timeLimit(.minutes(5)))
+@Suite(
+    "The path of a place", .enabled(if: getuid() == 0, "giving files away takes root"),
+    .timeLimit(.minutes(5)))
 struct PlacePathTests {
     private static let (ann, bob): (uid_t, uid_t) = (23_002, 23_003)
 
@@ -34,10 +36,13 @@ struct PlacePathTests {
 
     private func link(_ spool: SpoolHarness, _ name: String, to target: String, owner: uid_t) {
         unlink("\(spool.path)/\(name)")
-        #expect(symlink(target, "\(spool.path)/\(name)") == 0 && lchown("\(spool.path)/\(name)", owner, owner) == 0)
+        #expect(
+            symlink(target, "\(spool.path)/\(name)") == 0
+                && lchown("\(spool.path)/\(name)", owner, owner) == 0)
     }
 
-    @Test("a link on the way is followed if it is root's, or its user has what it leads to; every link counts")
+    @Test(
+        "a link on the way is followed if it is root's, or its user has what it leads to; every link counts")
     func owners() throws {
         let spool = try SpoolHarness()
         for (name, owner) in [
@@ -51,18 +56,21 @@ struct PlacePathTests {
             ("ann/bob", "\(spool.path)/bob/log", Self.ann), ("ann/by-root", "../by-root/log", Self.ann),
             ("to-ann", "ann/own", 0), ("through-ann", "ann/bob", 0), ("circle", "circle", 0),
             // Moved there by ann, or on a disk of hers.
-            ("ann/as-root", "../root", 0), ("ann/as-bob", "../bob/log", Self.bob), ("ann/root-to-own", "log", 0),
+            ("ann/as-root", "../root", 0), ("ann/as-bob", "../bob/log", Self.bob),
+            ("ann/root-to-own", "log", 0),
             ("ann/nothing", "../nothing", Self.ann),
         ] { link(spool, name, to: target, owner: owner) }
         for (path, refused) in [
             ("root", nil), ("ann/log", nil), ("by-root/log", nil), ("ann/own", nil), ("ann/root", "ann/root"),
-            ("ann/bob", "ann/bob"), ("ann/by-root", "ann/by-root"), ("to-ann", nil), ("through-ann", "ann/bob"),
+            ("ann/bob", "ann/bob"), ("ann/by-root", "ann/by-root"), ("to-ann", nil),
+            ("through-ann", "ann/bob"),
             ("ann/as-root", "ann/as-root"), ("ann/as-bob", "ann/as-bob"), ("ann/root-to-own", nil),
             ("circle", nil), ("ann/nothing", nil), ("nothing", nil),
         ] {
             let problem = try place("\(spool.path)/\(path)/*.log").problem
             #expect(
-                problem?.contains("the link \(spool.path)/\(refused ?? "-") is not followed") ?? (refused == nil),
+                problem?.contains("the link \(spool.path)/\(refused ?? "-") is not followed")
+                    ?? (refused == nil),
                 "\(path)")
             #expect((problem == nil) == (refused == nil), "\(path): \(problem ?? "")")
         }
@@ -85,7 +93,8 @@ struct PlacePathTests {
         spool.append("secret\n", to: "secret/auth.log")
         await spool.until("it is reported") {
             reader.figures.complaints.contains {
-                $0.path == "\(spool.path)/home/log" && $0.owner == Self.ann && $0.advice.contains("is not followed")
+                $0.path == "\(spool.path)/home/log" && $0.owner == Self.ann
+                    && $0.advice.contains("is not followed")
             } && reader.figures.root == nil
         }
         // To another one of the user's own, as a release is switched.
@@ -119,9 +128,13 @@ struct PlacePathTests {
             ("own/ann", "reaches into \(spool.path)/own"), ("bob/log", "overlaps that of bob"),
         ].enumerated() {
             link(spool, "way", to: target, owner: round == 0 ? Self.ann : 0)
-            await spool.until("it is refused") { reader.figures.complaints.contains { $0.advice.contains(words) } }
+            await spool.until("it is refused") {
+                reader.figures.complaints.contains { $0.advice.contains(words) }
+            }
             link(spool, "way", to: "log", owner: 0)
-            await spool.until("it is read again") { reader.figures.complaints.isEmpty && reader.figures.root != nil }
+            await spool.until("it is read again") {
+                reader.figures.complaints.isEmpty && reader.figures.root != nil
+            }
             spool.append("\(round + 2)\n", to: "log/a.log")
             await spool.untilLines((0...(round + 1)).map { "\($0 + 1)" })
         }
@@ -135,13 +148,17 @@ struct PlacePathTests {
         spool.makeDirectory("closed")
         spool.makeDirectory("closed/log")
         spool.write("1\n", to: "closed/log/x.log")
-        for (path, mode) in [("", 0o755), ("/closed", 0o700), ("/closed/log", 0o755), ("/closed/log/x.log", 0o644)] {
+        for (path, mode) in [
+            ("", 0o755), ("/closed", 0o700), ("/closed/log", 0o755), ("/closed/log/x.log", 0o644),
+        ] {
             chmod(spool.path + path, mode_t(mode))
         }
         spool.loop.post { #expect(ThreadRights.giveUp()) }
         let reader = try await start(spool, place("\(spool.path)/closed/log/*.log"))
         await spool.until("it is reported") {
-            reader.figures.complaints.first?.advice.contains("the agent may not enter it") == true
+            reader.figures.complaints.first?.advice
+                == "the agent may not enter \(spool.path)/closed (owner root, mode 0700):"
+                + " setfacl -m u:spoolship:x \(spool.path)/closed"
         }
         #expect(reader.figures.inaccessible == 1)
         #expect(spool.log.messages.count { $0.text == "cannot access" } == 1)
@@ -149,6 +166,13 @@ struct PlacePathTests {
         await spool.untilLines(["1"])
         await spool.until("it is not reported any more") { reader.figures.inaccessible == 0 }
         await reader.stop()
+    }
+
+    @Test("a user's quota is the user's trouble, and a full file system the agent's")
+    func obstacles() {
+        let quota = SpoolObstacle(SystemError("renameat2", number: EDQUOT))
+        let room = SpoolObstacle(SystemError("renameat2", number: ENOSPC))
+        #expect(quota == .quota && quota.isOwners && room == .noRoom && !room.isOwners)
     }
 
     @Test("nobody is advised to put the agent into a group that may read, or become, much more than logs")
@@ -160,7 +184,8 @@ struct PlacePathTests {
         }
     }
 
-    @Test("a place that comes later does not cost what was read of its files before", arguments: [true, false])
+    @Test(
+        "a place that comes later does not cost what was read of its files before", arguments: [true, false])
     func late(isThere: Bool) async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("log")
@@ -238,12 +263,15 @@ struct PlacePathTests {
         let before = count()
         var readers: [SpoolReader] = []
         for number in 0..<40 {
-            readers.append(try await start(spool, try place("\(spool.path)/nfs/\(number)/*.log", app: "app\(number)")))
+            readers.append(
+                try await start(spool, try place("\(spool.path)/nfs/\(number)/*.log", app: "app\(number)")))
         }
         spool.write("1\n", to: "two/a.log")
         readers.append(try await start(spool, try place("\(spool.path)/two/*.log", app: "two")))
         await spool.untilLines(["1"])
-        await spool.until("all are reported") { readers.dropLast().allSatisfy { $0.figures.complaints.count == 1 } }
+        await spool.until("all are reported") {
+            readers.dropLast().allSatisfy { $0.figures.complaints.count == 1 }
+        }
         // Tests beside this one may have some.
         #expect(count() - before < 20)
         silent.end()
@@ -257,7 +285,9 @@ struct PlacePathTests {
         let spool = try SpoolHarness()
         for name in ["two", "three"] { spool.makeDirectory(name) }
         // It answers, and is none of this machine's disks.
-        for name in ["two", "three"] { link(spool, "to-\(name)", to: "/proc/..\(spool.path)/\(name)", owner: 0) }
+        for name in ["two", "three"] {
+            link(spool, "to-\(name)", to: "/proc/..\(spool.path)/\(name)", owner: 0)
+        }
         let silent = try #require(SilentFileSystem(over: "\(spool.path)/two"))
         defer { silent.end() }
         let two = try await start(spool, try place("\(spool.path)/to-two/*.log"))

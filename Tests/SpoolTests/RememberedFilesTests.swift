@@ -58,14 +58,20 @@ struct RememberedFilesTests {
         let last = (0..<6).map { gone(5000 + $0, at: nil) }
         var files = RememberedFiles(older + last[..<2].map(\.0))
         var pass = Pass()
-        for (checkpoint, trace) in last[2..<4] { files.miss(checkpoint, trace, isAway: false, at: now, in: &pass) }
+        for (checkpoint, trace) in last[2..<4] {
+            files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
+        }
         for (_, checkpoint, trace) in files.endFirstListing() {
             files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
         }
-        for (checkpoint, trace) in last[4...] { files.miss(checkpoint, trace, isAway: false, at: now, in: &pass) }
+        for (checkpoint, trace) in last[4...] {
+            files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
+        }
         for (checkpoint, _) in last { #expect(files.kept[FileID(bytes: checkpoint.key)] != nil) }
         #expect(files.kept.count == RememberedFiles.mostMissing)
-        for checkpoint in older.prefix(last.count) { #expect(files.kept[FileID(bytes: checkpoint.key)] == nil) }
+        for checkpoint in older.prefix(last.count) {
+            #expect(files.kept[FileID(bytes: checkpoint.key)] == nil)
+        }
         // So it is for the next process, wherever its clock is.
         var next = RememberedFiles(Array(files.kept.values))
         now.step(to: now.wallTime - .seconds(86_400))
@@ -100,7 +106,8 @@ struct RememberedFilesTests {
         var files = RememberedFiles([])
         var pass = Pass()
         for number in 0..<(2 * RememberedFiles.mostMissing) {
-            let (checkpoint, trace) = gone(100 + number, at: nil, in: "incoming/x.jsonl", of: 100_000 + UInt32(number))
+            let (checkpoint, trace) = gone(
+                100 + number, at: nil, in: "incoming/x.jsonl", of: 100_000 + UInt32(number))
             files.miss(checkpoint, trace, isAway: false, at: now, in: &pass)
         }
         let quiet = (0..<20).map { gone(10_000 + $0, at: nil, in: "incoming/x.jsonl", of: 1000) }
@@ -117,7 +124,8 @@ struct RememberedFilesTests {
             ofContent: Fingerprint(length: 10, hash: 1), upTo: Mark(offset: 10, hash: 1),
             in: Stream(holder: Holder(top: [], owner: nil), stem: FileName("x.json"))
         ).bytes
-        var checkpoint = Checkpoint(key: key, path: "app/x.json", offset: place.offset, state: place.encoded())
+        var checkpoint = Checkpoint(
+            key: key, path: "app/x.json", offset: place.offset, state: place.encoded())
         let id = FileID(bytes: key)
         let first = now.wallTime.milliseconds
         for start in 0..<3 {
@@ -230,7 +238,8 @@ struct RememberedFilesTests {
         #expect(!remembers(checkpoint, in: &files, time, number: 4, isAway: isAway))
     }
 
-    @Test("fault02: a clock that was wrong keeps what went then no longer than a day", arguments: [false, true])
+    @Test(
+        "fault02: a clock that was wrong keeps what went then no longer than a day", arguments: [false, true])
     func clockSetBack(isAway: Bool) {
         let time = ManualTime()
         var files = RememberedFiles([])
@@ -244,7 +253,9 @@ struct RememberedFilesTests {
         #expect(!remembers(checkpoint, in: &files, time, number: 3, isAway: isAway))
     }
 
-    @Test("fault02: what an earlier process missed days ago is remembered for the next one's first hour, and no longer")
+    @Test(
+        "fault02: what an earlier process missed days ago is remembered for the next one's first hour, and no longer"
+    )
     func afterStart() {
         let time = ManualTime()
         let (checkpoint, trace) = gone(1, at: (time.wallTime - .seconds(9 * 86_400)).milliseconds)
@@ -259,7 +270,9 @@ struct RememberedFilesTests {
         #expect(!remembers(checkpoint, in: &files, time, number: 3, isAway: false))
     }
 
-    @Test("fault02: a file that stays, was not found at the start and is there after all does not count as gone")
+    @Test(
+        "fault02: a file that stays, was not found at the start and is there after all does not count as gone"
+    )
     func foundAfterTheFirstListing() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("app")
@@ -287,7 +300,9 @@ struct RememberedFilesTests {
         await reader.stop()
     }
 
-    @Test("fault02: what stays and is first read while a start looks for all that is known does not count as gone")
+    @Test(
+        "fault02: what stays and is first read while a start looks for all that is known does not count as gone"
+    )
     func readDuringTheFirstListing() async throws {
         let spool = try SpoolHarness()
         spool.write("{\"event\":1}\n", to: "x.jsonl")

@@ -114,7 +114,8 @@ struct RemovalFaultTests {
         await reader.stop()
     }
 
-    @Test("archive: what cannot be counted there does not make a file that was put away look as if it was not")
+    @Test(
+        "archive: what cannot be counted there does not make a file that was put away look as if it was not")
     func uncountedArchives() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory(".archive")
@@ -135,12 +136,15 @@ struct RemovalFaultTests {
     }
 
     @Test(
-        "where directories are polled, a drop file that is gone before it is quiet does not hide the next of its name")
+        "where directories are polled, a drop file that is gone before it is quiet does not hide the next of its name"
+    )
     func namesComeBack() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.isWatching = false }
         // They are seen, and not quiet: somebody has them open for writing.
-        let held = ["gone.json", "link.json"].map { open("\(spool.path)/\($0)", O_WRONLY | O_CREAT | O_CLOEXEC, 0o660) }
+        let held = ["gone.json", "link.json"].map {
+            open("\(spool.path)/\($0)", O_WRONLY | O_CREAT | O_CLOEXEC, 0o660)
+        }
         for file in held { #expect(write(file, "{\"n\":1}", 7) == 7) }
         await spool.pause(.milliseconds(400))
         for name in ["gone.json", "link.json"] { spool.remove(name) }
@@ -171,7 +175,8 @@ struct RemovalFaultTests {
     }
 
     @Test(
-        "a directory that is away while the agent starts is not read again when it is back, however many files it has")
+        "a directory that is away while the agent starts is not read again when it is back, however many files it has"
+    )
     func directoriesThatComeBack() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("shop")

@@ -22,7 +22,9 @@ struct RemovalTests {
         await second.stop()
     }
 
-    @Test("a file that is rotated after it was read goes as soon as its writer is gone, not when it would be given up")
+    @Test(
+        "a file that is rotated after it was read goes as soon as its writer is gone, not when it would be given up"
+    )
     func filesRotatedLaterGoSoon() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("old")
@@ -194,7 +196,9 @@ struct RemovalTests {
     @Test("archive: files move into the folder of the day, and old days go")
     func archivedFilesMove() async throws {
         let spool = try SpoolHarness()
-        for folder in ["shop", ".archive", ".archive/2020-01-01", ".archive/2020-01-01/shop", ".archive/other"] {
+        for folder in [
+            "shop", ".archive", ".archive/2020-01-01", ".archive/2020-01-01/shop", ".archive/other",
+        ] {
             spool.makeDirectory(folder)
         }
         spool.write("old", to: ".archive/2020-01-01/shop/old.json")
@@ -206,7 +210,9 @@ struct RemovalTests {
         }
         await spool.untilLines(["1", "{\"n\":2}"])
         await spool.until("both have moved") {
-            guard let day = spool.names(in: ".archive").first(where: { $0 > "2021" && $0 < "3" }) else { return false }
+            guard let day = spool.names(in: ".archive").first(where: { $0 > "2021" && $0 < "3" }) else {
+                return false
+            }
             return spool.names(in: ".archive/\(day)/shop") == ["x.jsonl.1", "y.json"]
         }
         #expect(spool.names(in: "shop").isEmpty)
@@ -215,7 +221,9 @@ struct RemovalTests {
         await reader.stop()
     }
 
-    @Test("archive: an archive inside the spool is not read, whatever its name, also when it grows while we look")
+    @Test(
+        "archive: an archive inside the spool is not read, whatever its name, also when it grows while we look"
+    )
     func archivesAreNotRead() async throws {
         for path in ["kept", ".spoolship/archive"] {
             let spool = try SpoolHarness()
@@ -260,7 +268,9 @@ struct RemovalTests {
     @Test("archive: beyond its bound in bytes the oldest files go first")
     func archivesAreBounded() async throws {
         let spool = try SpoolHarness()
-        for folder in [".archive", ".archive/2020-01-01", ".archive/2020-01-01/shop"] { spool.makeDirectory(folder) }
+        for folder in [".archive", ".archive/2020-01-01", ".archive/2020-01-01/shop"] {
+            spool.makeDirectory(folder)
+        }
         for number in 0..<3 {
             spool.write(String(repeating: "o", count: 1000), to: ".archive/2020-01-01/shop/\(number).json")
         }

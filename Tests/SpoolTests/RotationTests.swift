@@ -58,7 +58,8 @@ struct RotationTests {
         await reader.stop()
     }
 
-    @Test("what multilog and svlogd rotate is one stream, over a restart in between", arguments: [true, false])
+    @Test(
+        "what multilog and svlogd rotate is one stream, over a restart in between", arguments: [true, false])
     func fullLogs(isKept: Bool) async throws {
         let spool = try SpoolHarness()
         func change(_ options: inout SpoolOptions) { options.afterRead = isKept ? .keep : .delete }
@@ -79,7 +80,8 @@ struct RotationTests {
     @Test(
         "logrotate, run for real: every line arrives once, whatever its way of rotating",
         arguments: [
-            "create", "copytruncate", "create\ncompress", "copytruncate\ncompress", "create\ncompress\ndelaycompress",
+            "create", "copytruncate", "create\ncompress", "copytruncate\ncompress",
+            "create\ncompress\ndelaycompress",
         ],
         [true, false])
     func logrotateLosesAndRepeatsNothing(directives: String, isRestarted: Bool) async throws {
@@ -90,7 +92,8 @@ struct RotationTests {
         for round in 0..<4 {
             for line in 0..<50 {
                 lines.append(
-                    "{\"round\":\(round),\"line\":\(line),\"text\":\"\(String(repeating: "t", count: line))\"}")
+                    "{\"round\":\(round),\"line\":\(line),\"text\":\"\(String(repeating: "t", count: line))\"}"
+                )
                 spool.append(lines[lines.count - 1] + "\n", to: "x.jsonl")
             }
             // Copy-and-truncate loses what is written in between; here nothing is, and all is read before.
@@ -134,7 +137,9 @@ struct RotationTests {
         }
     }
 
-    @Test("packed lines are drop files: read, then removed", arguments: [("gz", Compression.gzip), ("zst", .zstd)])
+    @Test(
+        "packed lines are drop files: read, then removed",
+        arguments: [("gz", Compression.gzip), ("zst", .zstd)])
     func packedLinesAreDropFiles(suffix: String, compression: Compression) async throws {
         let spool = try SpoolHarness()
         let long = String(repeating: "z", count: 400_000)

@@ -34,7 +34,8 @@ struct SecurityTests {
         for name in ["fifo.json", "fifo.jsonl", "socket.json", "socket.jsonl"] {
             #expect(
                 spool.log.messages.contains {
-                    $0.text == "file refused" && "\($0.fields)".contains(name) && "\($0.fields)".contains("not_regular")
+                    $0.text == "file refused" && "\($0.fields)".contains(name)
+                        && "\($0.fields)".contains("not_regular")
                 })
         }
         #expect(spool.queue.lines == ["good"])
@@ -163,7 +164,8 @@ struct SecurityTests {
         await reader.stop()
     }
 
-    @Test("a directory that may not be searched is told once, and read when it may be, from the start or later")
+    @Test(
+        "a directory that may not be searched is told once, and read when it may be, from the start or later")
     func unreadableDirectoriesAreTold() async throws {
         let spool = try SpoolHarness()
         chmod(spool.path, 0o777)
@@ -181,7 +183,9 @@ struct SecurityTests {
         spool.write("{\"n\":2}", to: "later/.y")
         chmod("\(spool.path)/later/.y", 0o666)
         spool.rename("later/.y", to: "later/y.json")
-        await spool.until("that is told too") { reader.figures.complaints.contains { $0.path.hasPrefix("later") } }
+        await spool.until("that is told too") {
+            reader.figures.complaints.contains { $0.path.hasPrefix("later") }
+        }
         #expect(spool.queue.lines.isEmpty)
         #expect(spool.log.messages.count { $0.text == "cannot access" } == 2)
         chmod("\(spool.path)/closed", 0o755)

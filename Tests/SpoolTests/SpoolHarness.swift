@@ -26,12 +26,15 @@ final class KeptQueue: Sendable {
         var isFull = false
         /// Commits wait once so many have been made.
         var holdsAfter: Int?
+        var memory: [String: [UInt8]] = [:]
         /// What is committed survives a power cut only while it is set.
         var isPersistent = true
         /// Commits fail once so many have been made.
         var failsAfter: Int?
         /// How many bytes `take` accepts between commits.
         var room = Int.max
+        /// Apps whose lines wait for something else than a commit, as for a container that is required.
+        var parkedApps: Set<String> = []
         var wasMayBeCritical: [String: Bool] = [:]
         /// Files whose bad lines could not be kept.
         var staying: Set<[UInt8]> = []
@@ -49,7 +52,9 @@ final class KeptQueue: Sendable {
     var quarantined: [QuarantineRecord] { state.withLock { $0.quarantined } }
 
     var start: SpoolStart {
-        state.withLock { SpoolStart(checkpoints: Array($0.checkpoints.values), done: $0.done) }
+        state.withLock {
+            SpoolStart(checkpoints: Array($0.checkpoints.values), done: $0.done, memory: $0.memory)
+        }
     }
 }
 
@@ -65,6 +70,8 @@ final class KeepingSink: SpoolSink {
     // Commits are made in the order of the calls.
     private var nextTicket = 0
     private var served = 0
+    /// The app whose lines `take` has refused because it waits; `park` comes next.
+    private var refusedApp: String?
 
     init(_ queue: KeptQueue, on loop: EventLoop) {
         self.queue = queue
@@ -74,6 +81,8 @@ final class KeepingSink: SpoolSink {
     func take(_ block: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
         precondition(block.last == 0x0A, "a block ends with a line feed")
         var taken = 0
+        refusedApp = queue.with { $0.parkedApps.contains(source.app) } ? source.app : nil
+        guard refusedApp == nil else { return 0 }
         let room = queue.with { $0.room }
         while taken < block.count {
             guard bytes == 0 || bytes < room else { break }
@@ -93,7 +102,18 @@ final class KeepingSink: SpoolSink {
 
     func quarantine(_ record: QuarantineRecord) { quarantined.append(record) }
 
-    func park(_ resume: @escaping () -> Void) -> Bool { false }
+    func park(_ resume: @escaping () -> Void) -> Bool {
+        guard let app = refusedApp else { return false }
+        resumeLater(app, resume)
+        return true
+    }
+
+    private func resumeLater(_ app: String, _ resume: @escaping () -> Void) {
+        nonisolated(unsafe) let (sink, resume) = (self, resume)
+        loop.after(.milliseconds(5)) {
+            sink.queue.with { $0.parkedApps.contains(app) } ? sink.resumeLater(app, resume) : resume()
+        }
+    }
 
     func mustStay(_ file: [UInt8]) -> Bool { queue.with { $0.staying.contains(file) } }
 
@@ -115,9 +135,13 @@ final class KeepingSink: SpoolSink {
             state.commits += 1
             state.lines += newLines
             state.quarantined += newQuarantined
-            for checkpoint in progress.checkpoints { state.checkpoints[checkpoint.key] = checkpoint }
+            for var checkpoint in progress.checkpoints {
+                checkpoint.path = checkpoint.shownPath
+                state.checkpoints[checkpoint.key] = checkpoint
+            }
             for key in progress.forgotten { state.checkpoints[key] = nil }
             state.done += progress.done
+            state.memory.merge(progress.memory) { _, new in new }
             state.done.removeAll { progress.unlinked.contains($0) }
             return true
         }
@@ -153,21 +177,31 @@ final class SpoolHarness: Sendable {
     var path: String { directory.path }
 
     /// A reader that has started, with short waits.
-    func start(_ change: (inout SpoolOptions) -> Void = { _ in }) async throws -> SpoolReader {
-        let reader = try makeReader(change)
+    ///
+    /// - Parameters:
+    ///   - random: draws the names of claims.
+    ///   - shared: what several readers of a test share.
+    func start(
+        random: sending any RandomNumberGenerator = SystemRandomNumberGenerator(),
+        sharing shared: LoopBound<SharedReading>? = nil, _ change: (inout SpoolOptions) -> Void = { _ in }
+    ) async throws -> SpoolReader {
+        let reader = try makeReader(random: random, sharing: shared, change)
         await reader.start()
         return reader
     }
 
     /// - Parameter findUser: finds out users' names in place of the system.
     func startAsking(_ findUser: @escaping @Sendable (UInt32) -> String) async throws -> SpoolReader {
-        let reader = try makeReader { _ in }
-        await reader.use(findUser)
+        let reader = try makeReader(findUser: findUser) { _ in }
         await reader.start()
         return reader
     }
 
-    private func makeReader(_ change: (inout SpoolOptions) -> Void) throws -> SpoolReader {
+    private func makeReader(
+        random: sending any RandomNumberGenerator = SystemRandomNumberGenerator(),
+        sharing shared: LoopBound<SharedReading>? = nil, findUser: (@Sendable (UInt32) -> String)? = nil,
+        _ change: (inout SpoolOptions) -> Void
+    ) throws -> SpoolReader {
         var options = SpoolOptions(directory: path)
         options.settleTime = .milliseconds(60)
         options.secondTry = .milliseconds(100)
@@ -177,7 +211,8 @@ final class SpoolHarness: Sendable {
         options.pollInterval = .milliseconds(30)
         change(&options)
         return try SpoolReader(
-            options, start: queue.start, sink: KeepingSink(queue, on: loop), on: loop, log: Log(log))
+            options, start: queue.start, sink: KeepingSink(queue, on: loop), on: loop, log: Log(log),
+            random: random, sharing: shared, findUser: findUser)
     }
 
     // MARK: Files
@@ -277,8 +312,4 @@ extension SpoolHarness {
         guard let status = try? FileSystem.status(descriptor) else { return [] }
         return (try? FileID(descriptor, status))?.bytes ?? []
     }
-}
-
-extension SpoolReader {
-    fileprivate func use(_ findUser: @escaping @Sendable (UInt32) -> String) { self.findUser = findUser }
 }

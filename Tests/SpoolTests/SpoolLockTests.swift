@@ -5,7 +5,9 @@ import Testing
 
 @Suite("One agent for one spool")
 struct SpoolLockTests {
-    @Test("a spool that an agent reads is refused to another one until the first ends; nobody else may open the lock")
+    @Test(
+        "a spool that an agent reads is refused to another one until the first ends; nobody else may open the lock"
+    )
     func oneAgent() throws {
         let spool = try TemporaryDirectory()
         do {

@@ -21,12 +21,15 @@ struct SpoolStateTests {
         var status = stat()
         #expect(stat("\(spool.path)/.spoolship/state", &status) == 0 && status.st_mode & 0o777 == 0o644)
         #expect(SpoolState(.none, reason: "one\ntwo").reason == "one")
-        #expect(SpoolState(.critical).accepts(critical: true) && !SpoolState(.critical).accepts(critical: false))
+        #expect(
+            SpoolState(.critical).accepts(critical: true) && !SpoolState(.critical).accepts(critical: false))
         #expect(SpoolState(.all).accepts(critical: false) && !SpoolState(.none).accepts(critical: true))
         #expect(throws: SpoolError.self) { try SpoolState(.all).publish(in: "/nonexistent") }
     }
 
-    @Test("ac08: writers may look into it whatever the agent's umask is, and although an earlier agent closed it")
+    @Test(
+        "ac08: writers may look into it whatever the agent's umask is, and although an earlier agent closed it"
+    )
     func ac08_readableByWriters() throws {
         let spool = try TemporaryDirectory()
         // As the unit's umask (0077) left it.

@@ -27,7 +27,8 @@ struct StayingTests {
             spool.write("{\"name\":\"b\(round)\"}\n", to: "shop/.other")
             spool.rename("shop/.other", to: "shop/b\(round)\(last.dropFirst())")
             await spool.until("the other one goes") {
-                spool.queue.lines.count == 2 + round && !spool.names(in: "shop").contains { $0.contains("b\(round)") }
+                spool.queue.lines.count == 2 + round
+                    && !spool.names(in: "shop").contains { $0.contains("b\(round)") }
             }
             await spool.until("it has its name") { spool.names(in: "shop") == [last] }
             #expect(spool.queue.lines.filter { $0 == "{\"name\":\"a\"}" }.count == 1)
@@ -48,19 +49,24 @@ struct StayingTests {
     }
 
     @Test(
-        "an app of which too many files stay waits with the others, and nobody else does; once they go, they are read")
+        "an app of which too many files stay waits with the others, and nobody else does; once they go, they are read"
+    )
     func mostStay() async throws {
         let spool = try SpoolHarness()
         for app in ["bad", "good"] { spool.makeDirectory(app) }
         let reader = try await spool.start { $0.mostStayingDrops = 8 }
         func drop(_ number: Int, of app: String, stays: Bool) {
             spool.write("{\"\(app)\":\(number)}\n", to: "\(app)/.new")
-            if stays { spool.queue.with { [file = spool.handle(of: "\(app)/.new")] in _ = $0.staying.insert(file) } }
+            if stays {
+                spool.queue.with { [file = spool.handle(of: "\(app)/.new")] in _ = $0.staying.insert(file) }
+            }
             spool.rename("\(app)/.new", to: "\(app)/\(number).json")
         }
         for number in 0..<4 {
             drop(number, of: "bad", stays: true)
-            await spool.until("it stays") { spool.log.messages.count { $0.text.hasPrefix("file stays") } == number + 1 }
+            await spool.until("it stays") {
+                spool.log.messages.count { $0.text.hasPrefix("file stays") } == number + 1
+            }
         }
         drop(4, of: "bad", stays: true)
         await spool.until("it waits") { reader.figures.complaints.contains { $0.path == "bad/*.json" } }
@@ -73,12 +79,16 @@ struct StayingTests {
         await spool.until("their records go") { spool.queue.with { $0.done.count } == 2 }
         spool.queue.with { $0.staying = [] }
         await reader.removeReleased()
-        await spool.until("all are read and go") { spool.queue.lines.count == 6 && spool.names(in: "bad").isEmpty }
+        await spool.until("all are read and go") {
+            spool.queue.lines.count == 6 && spool.names(in: "bad").isEmpty
+        }
         await spool.until("nothing is reported any more") { reader.figures.complaints.isEmpty }
         await reader.stop()
     }
 
-    @Test("a file that stays and has a hidden name now is not forgotten when another one under its old name is deleted")
+    @Test(
+        "a file that stays and has a hidden name now is not forgotten when another one under its old name is deleted"
+    )
     func movedAway() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("shop")
@@ -95,7 +105,8 @@ struct StayingTests {
         spool.write("{\"n\":2}\n", to: "shop/.new")
         spool.rename("shop/.new", to: "shop/b.json")
         await spool.until("the other one's record has gone") {
-            spool.queue.with { $0.lines.count == 2 && $0.done.map(\.handle) == [file] } && !spool.exists("shop/b.json")
+            spool.queue.with { $0.lines.count == 2 && $0.done.map(\.handle) == [file] }
+                && !spool.exists("shop/b.json")
         }
         spool.rename("shop/.a", to: "shop/c.json")
         while await reader.path(ofFile: file) != "shop/c.json" { await spool.pause(.milliseconds(5)) }
@@ -126,12 +137,12 @@ struct StayingTests {
 }
 
 extension SpoolReader {
-    fileprivate var filesInHand: Int { drops.inHand.count }
+    fileprivate var filesInHand: Int { drops.countInHand }
     fileprivate var knownAppendFiles: Int { streams.files.count }
 
     /// Whether a name that appeared was looked at.
     fileprivate func hasSeen(_ name: String, in directory: String) -> Bool {
-        let directory = tree.directories[FileName(directory)]
+        let directory = tree[FileName(directory)]
         return directory?.files[FileName(name)] != nil || directory?.settling[FileName(name)] != nil
     }
 }

@@ -4,7 +4,9 @@ import Testing
 /// The streams against a model that knows which bytes exist where.
 @Suite("Streams, without a disk", .timeLimit(.minutes(5)))
 struct StreamsModelTests {
-    @Test("whatever writers, rotations and kills do, each line that exists arrives once, and what is given up was lost")
+    @Test(
+        "whatever writers, rotations and kills do, each line that exists arrives once, and what is given up was lost"
+    )
     func eachLineOnce() throws {
         let seed = Seeds.one(1)
         var (worlds, steps) = (0, 0)

@@ -22,7 +22,8 @@ struct ZerosTests {
             self.length = length
             descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o660)
             guard descriptor >= 0, ftruncate(descriptor, length) == 0,
-                let memory = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), memory != MAP_FAILED
+                let memory = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0),
+                memory != MAP_FAILED
             else { throw SystemError("mmap") }
             self.memory = memory
         }
@@ -43,7 +44,8 @@ struct ZerosTests {
         }
     }
 
-    @Test("a file that is cut to nothing and filled with zeros, again and again while it is read, ends nobody")
+    @Test(
+        "a file that is cut to nothing and filled with zeros, again and again while it is read, ends nobody")
     func cutToNothing() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start()
@@ -80,7 +82,9 @@ struct ZerosTests {
                 let bytes = Array(lines[lines.count - 1].utf8) + [0x0A]
                 let half = Int.random(in: 0...bytes.count, using: &random)
                 file.write(bytes[..<half])
-                if number % 8 == 0 { await spool.pause(.milliseconds(Int.random(in: 0...40, using: &random))) }
+                if number % 8 == 0 {
+                    await spool.pause(.milliseconds(Int.random(in: 0...40, using: &random)))
+                }
                 file.write(bytes[half...])
             }
             await spool.untilLines(lines)
@@ -178,8 +182,10 @@ struct ZerosTests {
 
 extension SpoolReader {
     fileprivate func isSealed(_ name: String) -> Bool {
-        guard let file = tree.directories[FileName("")]?.files[FileName(name)] else { return false }
+        guard let file = tree[FileName("")]?.files[FileName(name)] else { return false }
         return file.isSealed && !file.isReady && file.padding?.isLookPlanned == false
     }
-    fileprivate var plannedLooks: Int { streams.files.values.filter { $0.padding?.isLookPlanned == true }.count }
+    fileprivate var plannedLooks: Int {
+        streams.files.values.filter { $0.padding?.isLookPlanned == true }.count
+    }
 }

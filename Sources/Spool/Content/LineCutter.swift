@@ -1,49 +1,61 @@
 internal import Glibc
 internal import Model
 
-/// Cuts blocks into runs of whole lines without looking at every line: a run ends at a line feed, and no line in it is
-/// longer than the limit. A pure core.
+/// Cuts blocks into runs of whole lines without examining every line: a run ends at a line feed, and no line
+/// in it is longer than the limit. A value without I/O.
 struct LineCutter {
+    /// The beginning of a block, with its length in bytes.
     enum Piece: Equatable {
-        /// So many bytes of whole lines, the last ending in LF.
+        /// Whole lines; the last byte is an LF.
         case lines(Int)
-        /// The beginning of a line that is longer than the limit; so many bytes, and whether its LF is the last.
+        /// A line that exceeds the limit. If `isWhole`, its LF is the last byte; otherwise the line goes on
+        /// beyond the block.
         case tooLong(Int, isWhole: Bool)
-        /// So many bytes of a line whose LF has not come.
+        /// A line, or lines of a record, whose end has not come yet.
         case partial(Int)
     }
 
     /// The longest line in bytes, its LF not counted.
     let longest: Int
-    /// What the lines are wrapped in; nil where each is a record.
+    /// The format that wraps lines and may split a record (CRI, Docker); nil if each line is a record.
     var format: LineFormat?
-    /// Whether lines of text that follow each other belong together.
+    /// Whether consecutive lines of text belong together.
     var joinsText = false
+    /// The beginning of a record of several lines, which may still grow; nil if each line is a record.
+    var recordStart: RecordStart?
 
     /// The piece at the beginning of a block. The block is not empty.
     func piece(of block: UnsafeRawBufferPointer) -> Piece {
         var end = 0
-        // A line feed within each stretch of `longest + 1` bytes after the last one found: no line between is too
-        // long. Searching from the stretch's end finds the farthest at once.
+        // If each stretch of `longest + 1` bytes after the last line feed has a further one, no line is too
+        // long. Searching backwards from the end of the stretch finds the farthest one at once.
         while end < block.count {
             let stretch = UnsafeRawBufferPointer(rebasing: block[end..<min(block.count, end + longest + 1)])
             guard let last = LineCutter.lastLineFeed(in: stretch) else { break }
             end += last + 1
         }
-        if end > 0, format != nil || joinsText {
+        if end > 0, format != nil || joinsText || recordStart != nil {
             let lines = UnsafeRawBufferPointer(rebasing: block[..<end])
-            let whole = format?.end(ofRecordsIn: lines) ?? LineCutter.start(ofTextEnding: lines)
-            // A record that is longer than an event may be goes in parts.
+            let whole =
+                format?.end(ofRecordsIn: lines) ?? recordStart.map {
+                    LineCutter.start(ofRecordEnding: lines, $0)
+                }
+                ?? LineCutter.start(ofTextEnding: lines)
+            // A record that exceeds the limit is handed over in parts; otherwise it would never be handed
+            // over.
             if whole == 0, block.count <= longest { return .partial(block.count) }
             return .lines(whole > 0 ? whole : end)
         }
         if end > 0 { return .lines(end) }
         guard block.count > longest else { return .partial(block.count) }
-        guard let feed = LineCutter.firstLineFeed(in: block) else { return .tooLong(block.count, isWhole: false) }
+        guard let feed = LineCutter.firstLineFeed(in: block) else {
+            return .tooLong(block.count, isWhole: false)
+        }
         return .tooLong(feed + 1, isWhole: true)
     }
 
-    /// Where the lines of text begin that end a block, and of which more may come; its end where there are none, or too many.
+    /// The offset of the trailing lines of text, of which more may come; the end of the lines if there are
+    /// none or too many.
     private static func start(ofTextEnding lines: UnsafeRawBufferPointer) -> Int {
         var start = lines.count
         while start > 0, lines.count - start < TextHandling.mostBlockBytes {
@@ -54,12 +66,31 @@ struct LineCutter {
         return start > 0 ? lines.count : 0
     }
 
+    /// The offset of the last record, of which more may come; the end of the lines if the record has too many
+    /// bytes or lines to wait for more.
+    private static func start(ofRecordEnding lines: UnsafeRawBufferPointer, _ start: RecordStart) -> Int {
+        var end = lines.count
+        var count = 0
+        while end > 0, lines.count - end < RecordStart.mostBytes, count < RecordStart.mostLines {
+            let place = self.start(ofLineEndingAt: end, in: lines)
+            let before = place > 0 ? self.start(ofLineEndingAt: place, in: lines) : 0
+            let line = UnsafeRawBufferPointer(rebasing: lines[place..<(end - 1)])
+            let previous = UnsafeRawBufferPointer(rebasing: lines[before..<max(place - 1, before)])
+            if start.begins(line, after: previous) { return place }
+            end = place
+            count += 1
+        }
+        return end > 0 ? lines.count : 0
+    }
+
+    /// The offset of the line whose LF is right before `end`.
     static func start(ofLineEndingAt end: Int, in lines: UnsafeRawBufferPointer) -> Int {
         (lastLineFeed(in: UnsafeRawBufferPointer(rebasing: lines[..<(end - 1)])) ?? -1) + 1
     }
 
     static func firstLineFeed(in bytes: UnsafeRawBufferPointer) -> Int? { first(0x0A, in: bytes) }
 
+    /// Offset of the first occurrence of a byte, by memchr(3), which is faster than a loop.
     static func first(_ byte: Int32, in bytes: UnsafeRawBufferPointer) -> Int? {
         guard let base = bytes.baseAddress, let found = memchr(base, byte, bytes.count) else { return nil }
         return UnsafeRawPointer(found) - base
@@ -69,46 +100,95 @@ struct LineCutter {
 }
 
 extension LineFormat {
-    /// Where the last whole record ends in whole lines; 0 if none does.
+    /// The last position in whole lines at which no record is open; 0 if a record is open everywhere.
     func end(ofRecordsIn lines: UnsafeRawBufferPointer) -> Int {
-        var end = lines.count
-        while end > 0 {
-            let start = LineCutter.start(ofLineEndingAt: end, in: lines)
-            if isLast(UnsafeRawBufferPointer(rebasing: lines[start..<end])) { return end }
-            end = start
+        var found = 0
+        walk(lines) { end, isOpen in
+            if !isOpen {
+                found = end
+            }
+            return true
         }
-        return 0
+        return found
     }
 
-    /// Where the first whole record ends in whole lines; nil if none does.
+    /// The first position at which no record is open; nil if a record is open everywhere.
     func end(ofFirstRecordIn lines: UnsafeRawBufferPointer) -> Int? {
+        var found: Int?
+        walk(lines) { end, isOpen in
+            if !isOpen {
+                found = end
+            }
+            return isOpen
+        }
+        return found
+    }
+
+    /// Calls `body` after each line with the line's end, and whether a record is open there. Stops when
+    /// `body` returns false.
+    private func walk(_ lines: UnsafeRawBufferPointer, _ body: (_ end: Int, _ isOpen: Bool) -> Bool) {
+        // For stdout and stderr: lines of the other stream since the last piece of an open record; nil if no
+        // record is open. The two streams of a container are interleaved line by line.
+        var open: (out: Int?, err: Int?)
         var end = 0
         while let feed = LineCutter.firstLineFeed(in: UnsafeRawBufferPointer(rebasing: lines[end...])) {
-            let start = end
+            let line = UnsafeRawBufferPointer(rebasing: lines[end..<end + feed])
             end += feed + 1
-            if isLast(UnsafeRawBufferPointer(rebasing: lines[start..<end])) { return end }
+            if let piece = piece(line) {
+                let other = (piece.isError ? open.out : open.err).map { $0 + 1 }
+                let left = other ?? 0 > LineFormat.mostLinesBetweenPieces ? nil : other
+                let own = piece.isLast ? nil : Optional(0)
+                open = piece.isError ? (left, own) : (own, left)
+            } else {
+                open = (nil, nil)
+            }
+            guard body(end, open.out != nil || open.err != nil) else { return }
         }
-        return nil
     }
 
-    /// Whether a record ends with this line; also where it is no such line.
-    private func isLast(_ line: UnsafeRawBufferPointer) -> Bool {
+    /// The stream of a wrapped line (without its LF), and whether a record ends with the line; nil if the
+    /// line is not wrapped in this format.
+    private func piece(_ line: UnsafeRawBufferPointer) -> (isError: Bool, isLast: Bool)? {
         switch self {
         case .cri:
-            let words = line.prefix(128).split(separator: UInt8(ascii: " "), maxSplits: 3)
-            return words.count < 4 || words[2].first != UInt8(ascii: "P")
+            // `TIME stdout F text`: P marks a part of a record, F its last part (the CRI log format).
+            guard let blank = LineCutter.first(0x20, in: line), line.count > blank + 9,
+                line[blank + 7] == 0x20
+            else { return nil }
+            let word = UnsafeRawBufferPointer(rebasing: line[(blank + 1)..<(blank + 7)])
+            let isError = word.elementsEqual("stderr".utf8)
+            guard isError || word.elementsEqual("stdout".utf8) else { return nil }
+            return (isError, line[blank + 8] != UInt8(ascii: "P"))
         case .docker:
-            var (index, escaped) = (0, UInt8(0))
+            var index = 0
             for token in ["{", "\"log\"", ":", "\""] {
                 while index < line.count, line[index] == UInt8(ascii: " ") { index += 1 }
-                guard line[index...].starts(with: token.utf8) else { return true }
+                guard line[index...].starts(with: token.utf8) else { return nil }
                 index += token.utf8.count
             }
-            while index + 1 < line.count, line[index] != UInt8(ascii: "\"") {
-                escaped = line[index] == UInt8(ascii: "\\") ? line[index + 1] : 0
-                index += escaped == 0 ? 1 : 2
+            let start = index
+            // The text ends at the first quote after an even number of backslashes. A record ends with a text
+            // that ends in `\n`.
+            while let quote = LineCutter.first(0x22, in: UnsafeRawBufferPointer(rebasing: line[index...])) {
+                index += quote
+                guard slashes(before: index, from: start, in: line) % 2 == 1 else { break }
+                index += 1
             }
-            return escaped == UInt8(ascii: "n")
+            let isLast =
+                index > start && line[index - 1] == UInt8(ascii: "n")
+                && slashes(before: index - 1, from: start, in: line) % 2 == 1
+            return (line[index...].starts(with: "\",\"stream\":\"stderr\"".utf8), isLast)
         }
     }
+
+    /// Count of backslashes right before an offset.
+    private func slashes(before end: Int, from start: Int, in line: UnsafeRawBufferPointer) -> Int {
+        var place = end
+        while place > start, line[place - 1] == UInt8(ascii: "\\") { place -= 1 }
+        return end - place
+    }
+
+    /// Most lines of the other stream between two pieces of a record. Beyond it the record counts as ended,
+    /// because its rest may never come.
+    private static var mostLinesBetweenPieces: Int { 64 }
 }

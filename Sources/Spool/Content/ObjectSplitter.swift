@@ -1,66 +1,78 @@
-/// Cuts a JSON text (a value, an array of values, or objects that each begin on a new line) into events of one line each, block
-/// by block, in bounded memory. A pure core.
+/// Cuts a JSON text (a value, an array of values, or objects that each begin on a new line) into events of
+/// one line each, block by block, in bounded memory. A value without I/O.
 ///
-/// One rule for whatever comes: the values before the text's first fault are events, each judged by whoever takes it; from
-/// the fault on nothing is. Line breaks between tokens are left out of an event, all other bytes pass as they are.
+/// The values before the first error in the text are events, which the sink checks one by one; everything
+/// from the error on is lost. Line breaks between tokens are removed from an event, all other bytes stay as
+/// they are.
 struct ObjectSplitter {
+    /// The result of reading on.
     enum Find: Equatable {
-        /// All bytes given were used.
+        /// All given bytes were used; more are needed.
         case more
-        /// `event` holds a whole event and an LF.
+        /// `event` holds a complete event and an LF.
         case event
-        /// An event is longer than the limit: its length in the file. `event` holds its first bytes.
+        /// An event exceeds the limit; with its length in the file. `event` holds its first bytes.
         case tooLong(Int64)
-        /// The text is not JSON from here on, all behind `place` is lost: what was expected, and at which byte of the text.
+        /// The text is not valid JSON from here on, so everything behind `place` is lost; with the text that
+        /// was expected and its offset.
         case fault(String)
     }
 
-    /// Where reading can go on after a restart: between two events.
+    /// A position between two events, at which reading can continue after a restart.
     struct Place: Equatable {
-        /// What the text may go on with. The numbers are kept.
+        /// The syntactic state, which determines what may follow. The numbers are stored in checkpoints.
         enum State: UInt8 {
-            /// Nothing was seen, but white space.
+            /// Only white space was seen.
             case start = 0
-            /// A value was seen, and a line break after it: another object may follow.
+            /// A value and a line break after it were seen: another object may follow.
             case nextLine = 2
-            /// Somewhere in the outer array, between values; told by earlier versions only.
+            /// In the outer array, between values; written by earlier versions only.
             case inArray = 3
+            /// After the bracket that opens the outer array.
             case arrayStart = 8
+            /// After a comma in the outer array.
             case afterComma = 9
+            /// After a value in the outer array.
             case afterElement = 10
-            /// After a value that is no outer array, on the same line.
+            /// After a value outside of an array, on the same line.
             case afterValue = 11
+            /// After the bracket that closes the outer array.
             case afterArray = 16
         }
 
-        /// So many bytes of the text were used.
+        /// Bytes of the text before the position.
         var offset: Int64
         var state: State
 
         static let start = Place(offset: 0, state: .start)
 
+        /// A position in an archive of lines.
         static func lines(_ offset: Int64) -> Place { Place(offset: offset, state: .nextLine) }
     }
 
-    /// How many bytes of an event that is too long are kept.
+    /// Bytes of an oversized event that are kept for the quarantine.
     static let excerpt = 4096
 
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-    /// The longest event in bytes, brought to one line.
+    /// The longest event in bytes, after removal of line breaks.
     let longest: Int
-    /// The event that was found, with an LF at its end; or the beginning of the one that is being read.
+    /// The event that was found, with an LF at its end; or the beginning of the event that is being read.
     private(set) var event: [UInt8] = []
+    /// Offset of the event in the text.
     private(set) var eventOffset: Int64 = 0
-    /// The place after the last event that was found whole, and the comma after it.
+    /// The position behind the last complete event and the comma and white space after it.
     private(set) var place: Place
 
-    /// The bytes used so far, those of the open event included.
+    /// Bytes used so far, including those of the open event.
     private(set) var position: Int64
-    /// The event that is being read; nil between two.
+    /// The grammar of the event that is being read; nil between two events.
     private var value: JSONGrammar?
+    /// Length of the event so far, without line breaks.
     private var length = 0
+    /// The error in the text, after which nothing is read.
     private var fault: String?
+    /// Bytes of a byte order mark that were seen at the beginning of the text.
     private var marks = 0
 
     init(longest: Int, from place: Place = .start) {
@@ -69,7 +81,7 @@ struct ObjectSplitter {
         position = place.offset
     }
 
-    /// Whether the text may end here: something was there, and every bracket is closed.
+    /// Whether the text may end here: it has a value, and every bracket is closed.
     var isComplete: Bool {
         guard fault == nil else { return false }
         switch place.state {
@@ -79,10 +91,10 @@ struct ObjectSplitter {
         }
     }
 
-    /// Whether nothing was seen, but white space.
+    /// Whether only white space was seen.
     var isBlank: Bool { place.state == .start && value == nil && fault == nil }
 
-    /// What to tell of a text that ends before it should.
+    /// The detail for a text that ends too early.
     var earlyEnd: String {
         guard isBlank else { return "the text ends too early" }
         return position == 0 ? "the file is empty" : "the file contains only white space"
@@ -90,7 +102,7 @@ struct ObjectSplitter {
 
     var hasOpenEvent: Bool { value != nil }
 
-    /// Ends the event that only the end of the text can end, such as a bare number.
+    /// Ends an event that only the end of the text can end: a bare number.
     mutating func finish() -> Find {
         guard value != nil else { return .more }
         return end()
@@ -100,7 +112,7 @@ struct ObjectSplitter {
     ///
     /// - Parameters:
     ///   - block: the next bytes of the text.
-    ///   - used: how many bytes of the block have been used; where to go on.
+    ///   - used: bytes of the block that were used; the next call continues there.
     mutating func next(_ block: UnsafeRawBufferPointer, used: inout Int) -> Find {
         if let fault { return .fault(fault) }
         while used < block.count {
@@ -137,15 +149,21 @@ struct ObjectSplitter {
         return .more
     }
 
-    /// Looks at a byte between two events. False: an event begins with it.
+    /// Handles a byte between two events. False if an event begins with the byte.
     private mutating func between(_ byte: UInt8) -> Bool {
         if JSONGrammar.isSpace(byte) {
-            if place.state == .afterValue, byte == 0x0A || byte == 0x0D { place.state = .nextLine }
-            if place.state != .start { place.offset = position + 1 }
+            if place.state == .afterValue, byte == 0x0A || byte == 0x0D {
+                place.state = .nextLine
+            }
+            if place.state != .start {
+                place.offset = position + 1
+            }
             return true
         }
-        // An editor's byte order mark is no content, as JSON's rules allow.
-        if place.state == .start, position == Int64(marks), marks < 3, byte == ObjectSplitter.byteOrderMark[marks] {
+        // A byte order mark is skipped, which RFC 8259, section 8.1, allows.
+        if place.state == .start, position == Int64(marks), marks < 3,
+            byte == ObjectSplitter.byteOrderMark[marks]
+        {
             marks += 1
             return true
         }
@@ -156,7 +174,8 @@ struct ObjectSplitter {
         let old = place.state
         switch (byte, old) {
         case (UInt8(ascii: "["), .start): place.state = .arrayStart
-        case (UInt8(ascii: "]"), .arrayStart), (UInt8(ascii: "]"), .afterElement), (UInt8(ascii: "]"), .inArray):
+        case (UInt8(ascii: "]"), .arrayStart), (UInt8(ascii: "]"), .afterElement),
+            (UInt8(ascii: "]"), .inArray):
             place.state = .afterArray
         case (UInt8(ascii: ","), .afterElement), (UInt8(ascii: ","), .inArray): place.state = .afterComma
         case (_, .start), (_, .arrayStart), (_, .afterComma), (_, .inArray):
@@ -166,10 +185,13 @@ struct ObjectSplitter {
         case (_, .afterElement): _ = fail("expected a comma or ]")
         case (_, .afterValue), (_, .afterArray): _ = fail("expected the end of the text")
         }
-        if fault == nil { place.offset = position + 1 }
+        if fault == nil {
+            place.offset = position + 1
+        }
         return true
     }
 
+    /// Begins an event. True if no value can begin with the byte, which is an error.
     private mutating func begin(_ byte: UInt8, _ expected: StaticString) -> Bool {
         guard JSONGrammar.begins(byte) else {
             _ = fail(expected)
@@ -182,17 +204,20 @@ struct ObjectSplitter {
         return false
     }
 
+    /// Notes the first error of the text; each later call of `next` returns it again.
     private mutating func fail(_ expected: StaticString) -> Find {
         let text = "\(expected) at byte \(position) of the file"
         fault = text
         return .fault(text)
     }
 
-    /// How many bytes at the beginning are a string's, and neither end it nor mean anything to it.
+    /// Count of leading bytes that are plain characters of a string: no quote, backslash or control
+    /// character.
     private static func plainBytes(_ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
         bytes.prefix { $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }.count
     }
 
+    /// Appends bytes to the event; beyond the limit only an excerpt is kept.
     private mutating func keep(_ bytes: some Collection<UInt8>) {
         length += bytes.count
         if length <= longest {
@@ -204,6 +229,7 @@ struct ObjectSplitter {
         }
     }
 
+    /// Ends the event that is being read.
     private mutating func end() -> Find {
         value = nil
         let isAtTop = place.state == .start || place.state == .nextLine

@@ -2,17 +2,19 @@ internal import EventLoops
 internal import Frames
 internal import Model
 
-/// Unpacks a drop file block by block, in bounded memory, and keeps the lines that were not taken yet.
+/// Unpacks a compressed file block by block, in bounded memory, and holds the lines that were not taken yet.
+/// Also reads uncompressed files (`Compression.none`).
 final class PackedLines {
+    /// How the content ends.
     enum End: Equatable {
-        /// With the last byte of the file.
+        /// The file ended at the end of a frame.
         case whole
         /// The file ends in the middle of a frame.
         case cutShort
-        /// The bytes are no such archive, or a damaged one.
+        /// The file has another format or is damaged.
         case broken(String)
 
-        /// Why what is left goes to the quarantine, and what exactly; nil for a whole file.
+        /// Reason and detail with which the rest is quarantined; nil for a whole file.
         var problem: (reason: QuarantineRecord.Reason, detail: String)? {
             switch self {
             case .whole: nil
@@ -22,17 +24,19 @@ final class PackedLines {
         }
     }
 
+    /// The next part of the content.
     enum Piece {
-        /// So many bytes of whole lines: the first of `lines`, to be taken.
+        /// Whole lines: the first bytes of `lines`, which the caller is to `take`.
         case lines(Int)
+        /// A line that exceeds the limit; it was taken already.
         case tooLong(Rest)
-        /// Nothing, until more was unpacked.
+        /// No whole line; more must be unpacked.
         case more
-        /// Nothing more; of a file that ends badly `rest` is left.
+        /// The end; if the file is damaged, `rest` has the bytes that are left.
         case end(End)
     }
 
-    /// Bytes that are no line for anybody.
+    /// Bytes that are not handed over as lines, but quarantined.
     struct Rest {
         var offset: Int64
         var length: Int64
@@ -40,26 +44,33 @@ final class PackedLines {
         var head: [UInt8]
     }
 
+    /// Bytes of the file that are read at a time.
     private static let inputSize = 64 << 10
 
+    /// The longest line in bytes, without its LF.
     private let longest: Int
     private let decompressor: StreamDecompressor
+    /// The buffer for unpacked bytes: room for a line of the longest length and its LF.
     private let storage: UnsafeMutableRawBufferPointer
+    /// Bytes of the file that were read last.
     private var input: [UInt8] = []
+    /// Offset in `input` of the first byte that was not unpacked.
     private var inputStart = 0
-    /// How many bytes of the file were read.
+    /// Bytes of the file that were read.
     private(set) var position: Int64 = 0
-    /// What they sum up to (`crc32c`), where that is asked for; nil where it is not.
+    /// CRC-32C of these bytes; nil unless the owner has set an initial value.
     var sum: UInt32?
+    /// Whether the unpacked bytes end at the end of a frame, where a file may end.
     private var isAtBoundary = false
+    /// Offset and count of the bytes in `storage` that were not taken.
     private var start = 0
     private var count = 0
 
-    /// Where the first byte of `lines` is in the unpacked file.
+    /// Offset of the first byte of `lines` in the unpacked content.
     private(set) var offset: Int64 = 0
-    /// Set once nothing more comes.
+    /// How the content ends; nil until everything was unpacked.
     private(set) var end: End?
-    /// A line that is too long, as far as it was taken.
+    /// An oversized line of which the beginning was taken.
     private var skipped: Rest?
 
     /// - Parameter longest: the longest line, its LF not counted.
@@ -71,23 +82,25 @@ final class PackedLines {
 
     deinit { storage.deallocate() }
 
-    /// What was unpacked and not taken.
+    /// The bytes that were unpacked and not taken.
     var lines: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: storage[start..<(start + count)]) }
 
-    /// How many bytes of the file were unpacked.
+    /// Bytes of the file that were unpacked.
     var inputPosition: Int64 { position - Int64(input.count - inputStart) }
 
+    /// Removes bytes from the front of `lines`.
     func take(_ taken: Int) {
         start += taken
         count -= taken
         offset += Int64(taken)
     }
 
-    /// What comes next of what was unpacked.
+    /// The next piece of the unpacked bytes.
     ///
     /// - Parameters:
-    ///   - limit: how many bytes of lines there may be; a single line, or record, may have more.
-    ///   - format: what the lines are wrapped in: a record of several is not cut, unless it is longer than a line may be.
+    ///   - limit: most bytes of lines; a single line or record may be longer.
+    ///   - format: the format that wraps the lines. A record of several lines is not cut unless it exceeds
+    ///     the longest line.
     func next(atMost limit: Int = .max, in format: LineFormat? = nil) -> Piece {
         let feed = LineCutter.firstLineFeed(in: lines)
         if skipped == nil {
@@ -108,29 +121,36 @@ final class PackedLines {
                 return .lines(count)
             }
             skipped = Rest(
-                offset: offset, length: 0, head: Array(lines.prefix(min(feed ?? count, ObjectSplitter.excerpt))))
+                offset: offset, length: 0,
+                head: Array(lines.prefix(min(feed ?? count, ObjectSplitter.excerpt))))
         }
         skipped?.length += Int64(feed ?? count)
         take(feed.map { $0 + 1 } ?? count)
-        guard feed != nil || end == .whole, let line = skipped else { return end.map { Piece.end($0) } ?? .more }
+        guard feed != nil || end == .whole, let line = skipped else {
+            return end.map { Piece.end($0) } ?? .more
+        }
         skipped = nil
         return .tooLong(line)
     }
 
-    /// What is left of a file that ends badly.
+    /// The bytes that are left of a damaged file.
     var rest: Rest {
-        skipped ?? Rest(offset: offset, length: Int64(count), head: Array(lines.prefix(ObjectSplitter.excerpt)))
+        skipped
+            ?? Rest(offset: offset, length: Int64(count), head: Array(lines.prefix(ObjectSplitter.excerpt)))
     }
 
+    /// Appends an LF to a last line without one.
     private func seal() {
-        if start + count == storage.count { moveToFront() }
+        if start + count == storage.count {
+            moveToFront()
+        }
         guard count < storage.count else { return }
         storage[start + count] = 0x0A
         count += 1
     }
 
-    /// Unpacks until the buffer is full, the file ends, or so many bytes of the file were unpacked: there are archives of
-    /// any length that hold nothing.
+    /// Unpacks until the buffer is full, the file ends, or `limit` bytes of the file were unpacked. The limit
+    /// is needed because an archive of any length may unpack to nothing.
     func fill(from descriptor: Int32, atMost limit: Int64 = .max / 2) throws(SystemError) {
         moveToFront()
         let last = inputPosition + limit
@@ -146,13 +166,16 @@ final class PackedLines {
             do throws(FrameError) {
                 let step = try input.withUnsafeBufferPointer { bytes throws(FrameError) in
                     try decompressor.step(
-                        UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[inputStart...])), into: output)
+                        UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: bytes[inputStart...])),
+                        into: output)
                 }
                 inputStart += step.consumed
                 count += step.produced
                 isAtBoundary = step.isAtBoundary
-                // With nothing to unpack and nothing left inside, the file has ended.
-                if input.isEmpty, step.produced == 0 { end = isAtBoundary ? .whole : .cutShort }
+                // The file has ended once no input is left and the decompressor has no more output.
+                if input.isEmpty, step.produced == 0 {
+                    end = isAtBoundary ? .whole : .cutShort
+                }
                 if !input.isEmpty, step.consumed == 0, step.produced == 0, inputStart < input.count {
                     end = .broken("unpacking does not progress")
                 }
@@ -162,6 +185,7 @@ final class PackedLines {
         }
     }
 
+    /// Moves the bytes that were not taken to the beginning of the buffer, to make room behind them.
     private func moveToFront() {
         guard start > 0 else { return }
         storage.copyMemory(from: lines)

@@ -1,78 +1,87 @@
 internal import EventLoops
 
-/// An append file and how far it has been read. Touched by its reader only.
+/// An append file and its read position. Used on the reader's loop only.
 ///
-/// A spool may hold a million of them that nobody writes to: what matters only while something happens is kept apart, in
-/// `Activity`, and goes with it (`rest`).
+/// A spool may hold a million files that are not written to. So the fields that only matter while something
+/// happens are in a separate object, `Activity`, which a file at rest does not have (`rest`).
 @dynamicMemberLookup
 final class AppendFile {
     let id: FileID
     var directory: SpoolDirectory
-    /// The name it was last seen under.
+    /// The name under which the file was last seen.
     var name: FileName
 
-    /// The name that it was written under, as far as is known: rotation has not changed it yet.
+    /// The name before rotation changed it, as far as is known.
     var origin: FileName
 
-    /// The place before which all was taken by the sink.
+    /// The read position: the sink has taken all bytes before it.
     var taken: Mark
-    /// How often its place went back; a commit that began before says nothing about what came after.
+    /// Counts how often the read position moved backwards. A commit started under an older count must not
+    /// advance `committed`.
     var setbacks: UInt32 = 0
-    /// The offset before which all is durable.
+    /// The offset before which all bytes are durable in the queue.
     var committed: Int64
-    /// Where its content ended when it was last looked at: zeros at its end are none.
+    /// Content length at the last stat, not counting trailing zeros.
     private(set) var size: Int64
-    /// When its content was changed, as its file system said when it was last looked at.
+    /// Modification time (st_mtim) at the last stat.
     var modified = Timestamp(nanoseconds: 0)
-    /// What is kept to know the file again.
+    /// Fingerprint, marks and other facts that are stored, to recognise the file and its copies later.
     var trace: FileTrace
+    /// The fields of `Activity`; nil while the file is at rest.
     private var kept: Kept?
 
-    /// Open while it is being read; must not be closed once it has lost its name.
+    /// Open while the file is being read. Once the file has lost its name it must stay open, because it could
+    /// not be opened again.
     var descriptor: Descriptor?
     var owner: UInt32
     var naming = Naming.written
     private(set) var stage = Stage.reading
     var end = End.open
-    /// Whether a writer had closed it before the last change: the next lines are told so.
+    /// Whether a writer had closed the file before the last change; passed on with the next lines
+    /// (`SpoolSource.wasClosed`).
     var wasClosed = false
+    /// Whether the file has something to read and waits for its turn, or is parked. Otherwise it would be
+    /// queued twice.
     var isReady = false
-    /// Whether the next commit has something to say about it.
+    /// Whether the file is in the open pass, so that the next commit writes its checkpoint.
     var isDirty = false
-    /// Whether it was found to be a copy, all of which had been read elsewhere.
+    /// Whether the file is a copy of which every byte had been read elsewhere.
     var isCopy = false
 
     enum Naming {
-        /// It has the name that it was first seen under, and rotation has not given that.
+        /// The file has the name under which it is written.
         case written
-        /// It was renamed since, or was found under a name that rotation gives.
+        /// The file was renamed, or was found under a name that rotation gives.
         case rotated
-        /// It is no more there under any name that is known.
+        /// No known name leads to the file.
         case none
     }
 
-    /// What is to become of it (the picture is in `Streams+Invariants`).
+    /// The stage of the file's life (the picture is in `Streams+Invariants`).
     enum Stage {
-        /// It may be a copy of a file that was read, made by rotation; it is not read before that is known.
+        /// The file may be a copy made by rotation of a file that was read. It is not read before that is
+        /// known.
         case suspect
         case reading
-        /// It is shorter than what was read of it, and may become what it was: it is not read for a moment.
+        /// The file is shorter than the read position, and may be restored. It is not read for a moment.
         case cut
-        /// All of it is queued, and it is about to be removed.
+        /// All of the file is queued, and it is about to be removed.
         case leaving
     }
 
+    /// The state of the file's end.
     enum End {
-        /// Somebody may be writing to it.
+        /// A process may be writing to the file.
         case open
-        /// A writer has closed it since the last change.
+        /// A writer has closed the file since its last change.
         case closed
-        /// Its last line counts as whole although it has no LF.
+        /// The last line counts as complete although it has no LF.
         case sealed
     }
 
     init(
-        _ id: FileID, in directory: SpoolDirectory, name: FileName, owner: UInt32, size: Int64, now: BootInstant
+        _ id: FileID, in directory: SpoolDirectory, name: FileName, owner: UInt32, size: Int64,
+        now: BootInstant
     ) {
         self.id = id
         self.owner = owner
@@ -88,22 +97,26 @@ final class AppendFile {
 
     var path: FileName { directory.path(of: name.claimed ?? name) }
 
-    /// How long it was when it was last looked at, zeros at its end included.
+    /// File length at the last stat, including trailing zeros.
     var length: Int64 { size + (self.padding?.length ?? 0) }
 
     var hasName: Bool { naming != .none }
-    /// Whether it is not under the name any more that it was written under.
+    /// Whether the file no longer has the name that it was written under.
     var isRotated: Bool { naming != .written }
     var isSealed: Bool { end == .sealed }
     var isSuspect: Bool { stage == .suspect }
 
-    /// Its file system says how long it is. Whether zeros or content made it longer only reading tells.
+    /// Notes the length from a stat. If zeros at the end are known, only reading can tell whether zeros or
+    /// content made the file longer, so only the padding grows.
     func see(length: Int64) {
         if length > size, self.padding != nil {
             self.padding?.length = length - size
             return
         }
         self.padding = nil
+        if size == 0, length > 0, taken.offset == 0, stage == .reading {
+            self.beganLate = true
+        }
         if length < size, self.reached > 0 || size > taken.offset {
             self.cutTo = self.reached > 0 ? min(self.cutTo, length) : length
             self.reached = max(self.reached, size)
@@ -111,7 +124,7 @@ final class AppendFile {
         size = length
     }
 
-    /// Its content was seen to end there; what follows are zeros, as far as they were looked at.
+    /// Notes where the content ends; the bytes behind it are zeros as far as they were read.
     func endContent(at end: Int64) {
         let length = self.length
         size = end
@@ -123,14 +136,16 @@ final class AppendFile {
         }
     }
 
-    /// Whether it is to be sealed: its end was not taken, or it is to be made sure that it ends with zeros.
+    /// Whether the end still has to be sealed: it has bytes that were not taken, or zeros that may still be
+    /// filled.
     var isUnsealed: Bool { !isSealed && (hasUnread || self.padding != nil) }
 
     var holder: Holder { directory.holder(owner) }
 
     var streams: [Stream] { Stream.of(holder, origin, name) }
 
-    /// What is kept of it, with whose it is.
+    /// The trace that is stored: with the owner if users share the directory, and with the original name if
+    /// the path does not show it.
     var keptTrace: FileTrace {
         var kept = trace
         kept.owner = directory.isShared ? owner : nil
@@ -139,10 +154,10 @@ final class AppendFile {
         return kept
     }
 
-    /// Whether there are bytes that were not taken.
+    /// Whether the sink has not taken all bytes.
     var hasUnread: Bool { taken.offset < size }
 
-    /// Bytes that are in the file and not in the queue.
+    /// Count of bytes that are in the file and not durable in the queue.
     var unread: Int64 { max(0, size - committed) }
 }
 
@@ -152,16 +167,16 @@ extension AppendFile: Hashable {
 }
 
 extension AppendFile {
-    /// The zeros at the end of a file that was made longer than what is written to it yet.
+    /// Zeros at the end of a file that a program has made longer than its content (fallocate(2), mmap(2)).
     struct Padding: Equatable {
         var length: Int64 = 0
-        /// Where they were looked through.
+        /// The range that was found to hold nothing but zeros.
         var known: Range<Int64> = 0..<0
-        /// When the file had changed last by then.
+        /// Modification time of the file when `known` was read.
         var modified = Timestamp(nanoseconds: 0)
-        /// How far content reaches that was seen to follow zeros, and since when: they may still be filled.
+        /// Content behind zeros, and the time since when it was seen. The zeros may still be filled.
         var gap: Gap?
-        /// Whether it is on the agenda to look whether they are filled.
+        /// Whether a further look at the zeros is on the agenda.
         var isLookPlanned = false
 
         struct Gap: Equatable {
@@ -170,53 +185,66 @@ extension AppendFile {
         }
     }
 
-    /// The sums of the beginnings of a file that has changed, as far as it was read for them.
+    /// The checksums of a changed file, computed block by block over several turns.
     struct Proof: Equatable {
-        /// How long the file was.
+        /// Length of the file when the computation began.
         var size: Int64
+        /// Offset up to which the file was read.
         var reached: Int64 = 0
+        /// CRC-32C up to `reached`.
         var sum = UInt32.max
-        /// By the offsets at which they were asked for.
+        /// Results by offset.
         var sums: [Int64: UInt32] = [:]
     }
 
-    /// What is only of concern while something happens to a file.
+    /// The fields that matter only while something happens to a file.
     struct Activity {
-        /// The zeros at its end; nil if there are none.
+        /// Zeros at the end of the file; nil if it does not end with zeros.
         var padding: Padding?
-        /// When the descriptor was last needed, as a count of uses.
+        /// Count of uses (`OpenFiles.uses`) at the last use of the descriptor.
         var lastUse: UInt64 = 0
-        /// How many bytes after `taken` are known to hold no line feed.
+        /// Count of bytes after `taken` that are known to contain no line feed; they need not be searched
+        /// again.
         var scanned: Int64 = 0
-        /// Whether a block of text at its end waits for what may belong to it.
+        /// Whether lines of text at the end wait for more lines of their record.
         var holdsText = false
-        /// How far it was seen to reach, unread, before it became shorter; 0 when it did not.
+        /// Whether the file got its first bytes after it was judged to be no copy while empty.
+        var beganLate = false
+        /// Length before a truncation that cut unread bytes; 0 if there was none.
         var reached: Int64 = 0
-        /// How short it was seen then.
+        /// Shortest length that was seen after that truncation.
         var cutTo: Int64 = 0
-        /// What is read to find its place again; nil if nothing is.
+        /// Checksums that are being computed to find the read position again; nil if none are.
         var proof: Proof?
-        /// Of a suspect: how far another file had what it may be a copy of.
+        /// Length of the content that existed when the file's pattern was seen for the first time, if it is
+        /// still to be skipped; else 0.
+        var historyEnd: Int64 = 0
+        /// For a suspect: the offset up to which a possible original has the same content.
         var sharedTo: Int64 = 0
+        /// Time at which the last change was seen.
         var lastChange = BootInstant(nanoseconds: 0)
-        /// Since when it is what it is, if it is not read as it grows.
+        /// Time at which the file entered a stage other than `reading`.
         var stageSince = BootInstant(nanoseconds: 0)
-        /// Since when there are bytes to read; nil when there are none.
+        /// Time since when the file has bytes that are not in the queue; nil if it has none.
         var unreadSince: Timestamp?
-        /// When it is to be checked next; nil when no check is on the agenda.
+        /// Time of the next check; nil if no check is on the agenda.
         var checkAt: BootInstant?
+        /// Time at which a claimed file is removed.
         var leavesAt = BootInstant(nanoseconds: 0)
+        /// The number of the file's own watch; nil if it has none.
+        var watch: Int32?
 
         static let none = Activity()
     }
 
-    /// A pointer, which costs a file at rest eight bytes.
+    /// A box for the fields, so that a file at rest only pays for a pointer.
     private final class Kept {
         var activity: Activity
         init(_ activity: Activity) { self.activity = activity }
     }
 
-    /// What happens is as if it were the file's own. To note what is so already wakes nothing.
+    /// Makes the fields of `Activity` available as fields of the file. Setting a field to its default does
+    /// not create the box.
     @inline(__always)
     subscript<Value: Equatable>(dynamicMember field: WritableKeyPath<Activity, Value>) -> Value {
         get { kept?.activity[keyPath: field] ?? Activity.none[keyPath: field] }
@@ -231,26 +259,32 @@ extension AppendFile {
         }
     }
 
-    /// Whether nothing has happened to it for long, and nothing is to be done about it.
+    /// Whether nothing happens to the file and nothing is to be done about it.
     var isResting: Bool { kept == nil }
 
-    /// Forgets what matters only while something happens, if nothing does.
+    /// Frees the fields of `Activity` if the file is at rest.
     func rest() {
-        guard let activity = kept?.activity, descriptor == nil, activity.unreadSince == nil, activity.checkAt == nil,
-            activity.scanned == 0, !activity.holdsText, activity.reached == 0, activity.padding == nil, !isReady,
+        guard let activity = kept?.activity, descriptor == nil, activity.unreadSince == nil,
+            activity.checkAt == nil,
+            activity.scanned == 0, !activity.holdsText, activity.historyEnd == 0, activity.reached == 0,
+            activity.padding == nil, !isReady,
             !isDirty, stage == .reading, hasName
         else { return }
         kept = nil
     }
 
-    /// Something happens to it now: its waits are counted from now, if it was at rest.
+    /// Something happens to the file now. If it was at rest, its waits are counted from now.
     func wake(_ now: BootInstant) {
-        if kept == nil { kept = Kept(Activity(lastChange: now)) }
+        if kept == nil {
+            kept = Kept(Activity(lastChange: now))
+        }
     }
 
-    /// Something else is to become of it from now on.
+    /// Enters another stage.
     func enter(_ stage: Stage, at now: BootInstant) {
         self.stage = stage
-        if stage != .reading { self.stageSince = now }
+        if stage != .reading {
+            self.stageSince = now
+        }
     }
 }

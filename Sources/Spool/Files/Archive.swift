@@ -3,36 +3,40 @@ internal import Glibc
 internal import Logs
 internal import Model
 
-/// Where files go when they have been read (`after_read = "archive"`): `DIRECTORY/2026-11-20/APP/NAME`, bounded in age
-/// and in bytes. Touched by its reader only.
+/// The directory to which files are moved once they were read (`after_read = "archive"`):
+/// `DIRECTORY/2026-11-20/APP/NAME`, bounded in age and in bytes. Used on the reader's loop only.
 final class Archive {
-    /// Names tried for a file whose name is taken.
+    /// Number of names tried for a file whose name is taken.
     private static let attempts = 8
 
+    /// The open folder of an app for the current day.
     private final class Folder {
         let descriptor: Descriptor
+        /// Whether all files that were moved in are durable.
         var isSynced = false
         init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
     }
 
     private let root: Descriptor
-    /// The archive itself, which is never read as a part of the spool.
+    /// Identity of the archive directory, which must not be read as a part of the spool: its files would be
+    /// sent again.
     let identity: (device: UInt64, inode: UInt64)
     private let retention: Duration?
     private let mostBytes: ByteCount?
     private let log: Log
+    /// The current day in UTC; empty before the first file.
     private var day = ""
-    /// The folders of the day, by app.
+    /// The folders of the current day, by app.
     private var folders: [String: Folder] = [:]
-    /// What is in the archive; nil while that was not counted.
+    /// Size of the archive; nil while it was not counted.
     private var bytes: ByteCount?
 
     /// Opens the archive and makes it if it is not there.
     ///
     /// - Parameters:
     ///   - path: relative to the spool, or absolute.
-    ///   - retention: folders of days before that are removed.
-    ///   - mostBytes: beyond it the oldest files go.
+    ///   - retention: age at which the folder of a day is removed; nil: never.
+    ///   - mostBytes: size beyond which the oldest files are removed; nil: no bound.
     init(
         _ path: String, retention: Duration?, mostBytes: Int64?, spool: borrowing Descriptor, log: Log
     ) throws(SpoolError) {
@@ -40,7 +44,8 @@ final class Archive {
         self.mostBytes = mostBytes.map { ByteCount($0) }
         self.log = log
         do throws(SystemError) {
-            // Both may be there; opening tells what else is wrong. Writers must see what else is in `.spoolship`.
+            // Both directories may exist already; `open` reports any other problem. The parent may be
+            // `.spoolship`, which writers must be able to search, hence 0755.
             if let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")), slash > path.startIndex {
                 _ = String(path[..<slash]).withCString { mkdirat(spool.raw, $0, 0o755) }
             }
@@ -57,16 +62,19 @@ final class Archive {
         }
     }
 
-    /// Moves a file in. It may come back after a power cut until `sync`.
+    /// Moves a file into the archive. Until `sync` a power cut may undo this.
     ///
     /// - Parameters:
-    ///   - name: its name in `directory`; a claim gets its original name back.
-    ///   - now: decides the folder, and what is too old; while it is not trusted, nothing is.
+    ///   - name: the file's name in `directory`; a claim gets its original name back.
+    ///   - now: determines the folder and which folders are too old.
+    ///   - isTrusted: whether `now` can be trusted; if not, no folder is removed for its age.
     func take(
         _ name: FileName, from directory: Int32, of app: String, at now: Timestamp, isTrusted: () -> Bool,
         using random: inout any RandomNumberGenerator
     ) throws(SystemError) {
-        if day != now.day { beginDay(now, expires: isTrusted()) }
+        if day != now.day {
+            beginDay(now, expires: isTrusted())
+        }
         var folder = try folder(of: app)
         let original = name.claimed ?? name
         for attempt in 0..<Archive.attempts {
@@ -77,7 +85,8 @@ final class Archive {
                 try FileSystem.rename(directory, name, to: folder.descriptor.raw, target)
             } catch {
                 if error.number == EEXIST { continue }
-                // Either the file is gone, or somebody has removed the folder that is held open.
+                // ENOENT has two causes: the file is gone, or somebody has removed the open folder, whose
+                // link count is 0 then.
                 guard error.number == ENOENT, try FileStatus(of: folder.descriptor.raw).links == 0 else {
                     throw error
                 }
@@ -92,7 +101,7 @@ final class Archive {
         throw SystemError("renameat2", number: EEXIST)
     }
 
-    /// Makes what was moved in durable.
+    /// Makes the files that were moved in durable.
     func sync() throws(SystemError) {
         for folder in folders.values where !folder.isSynced {
             guard fsync(folder.descriptor.raw) == 0 else { throw SystemError("fsync") }
@@ -100,8 +109,10 @@ final class Archive {
         }
     }
 
+    /// Closes the folders of the last day, and removes folders that are too old.
     private func beginDay(_ now: Timestamp, expires: Bool) {
-        // What was moved yesterday and is not synced goes with the spool's directory, which is synced after this.
+        // `sync` reaches only today's folders, so sync yesterday's before they are closed. The spool's
+        // directory is synced after this: otherwise a power cut could leave a file in neither place.
         for folder in folders.values where !folder.isSynced { _ = fsync(folder.descriptor.raw) }
         folders.removeAll()
         day = now.day
@@ -118,25 +129,31 @@ final class Archive {
         }
     }
 
+    /// The folder of an app for the current day; created if it does not exist.
     private func folder(of app: String) throws(SystemError) -> Folder {
         if let known = folders[app] { return known }
         let today = try Archive.open(FileName(day), in: root.raw, makes: true)
         let folder = Folder(try Archive.open(FileName(app), in: today.raw, makes: true))
-        // The names of the folders themselves: as durable as what is moved in.
+        // The folders' own names must be as durable as the files in them.
         guard fsync(today.raw) == 0, fsync(root.raw) == 0 else { throw SystemError("fsync") }
         folders[app] = folder
         return folder
     }
 
-    private static func open(_ name: FileName, in parent: Int32, makes: Bool = false) throws(SystemError) -> Descriptor
+    /// Opens a folder in the archive; creates it first if `makes`.
+    private static func open(_ name: FileName, in parent: Int32, makes: Bool = false) throws(SystemError)
+        -> Descriptor
     {
-        // It is there on every day but the first; opening tells what else is wrong.
-        if makes { _ = name.withCString { mkdirat(parent, $0, 0o750) } }
+        // It usually exists already; `openat` reports any other problem.
+        if makes {
+            _ = name.withCString { mkdirat(parent, $0, 0o750) }
+        }
         let raw = name.withCString { openat(parent, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) }
         return try Descriptor(checking: raw, "openat")
     }
 
-    /// Holds the bound, as far as the archive can be read: the file is in it by now, whatever else is there.
+    /// Counts a file that was moved in, and removes the oldest files beyond the bound. Errors are only
+    /// logged, because the file is archived already.
     private func count(_ name: FileName, in folder: Int32) {
         guard let mostBytes else { return }
         do throws(SystemError) {
@@ -144,7 +161,7 @@ final class Archive {
             let total = if let bytes { bytes + size } else { try countAll() }
             bytes = total
             guard total > mostBytes else { return }
-            // A tenth more than needed, so that it is not done for every file.
+            // Remove a tenth more than needed, so that this is not repeated for every file.
             bytes = try removeOldest(total, downTo: ByteCount(mostBytes.value / 10 * 9))
         } catch {
             bytes = nil
@@ -152,6 +169,7 @@ final class Archive {
         }
     }
 
+    /// Size of the whole archive, by listing it.
     private func countAll() throws(SystemError) -> ByteCount {
         var sum: ByteCount = 0
         // bounded: sizes are ByteCounts.
@@ -159,6 +177,8 @@ final class Archive {
         return sum
     }
 
+    /// Removes the oldest files, day by day, until the archive has at most the wanted size. Returns the new
+    /// size.
     private func removeOldest(_ total: ByteCount, downTo wanted: ByteCount) throws(SystemError) -> ByteCount {
         var left = total
         for day in try days() {
@@ -173,12 +193,16 @@ final class Archive {
                 left -= file.size
                 removed += 1
             }
-            if removed == files.count, day.text != self.day { try remove(day: day) }
-            log.info("archived files removed", ["day": day.text, "files": removed, "reason": "archive_max_size"])
+            if removed == files.count, day.text != self.day {
+                try remove(day: day)
+            }
+            log.info(
+                "archived files removed", ["day": day.text, "files": removed, "reason": "archive_max_size"])
         }
         return left
     }
 
+    /// A file in the archive.
     private struct Archived {
         var app: FileName
         var name: FileName
@@ -193,12 +217,14 @@ final class Archive {
             let files = try Archive.open(app, in: folder.raw)
             for name in try names(in: files.raw) {
                 let status = try FileSystem.status(files.raw, name)
-                found.append(Archived(app: app, name: name, size: ByteCount(status.size), changed: status.changed))
+                found.append(
+                    Archived(app: app, name: name, size: ByteCount(status.size), changed: status.changed))
             }
         }
         return found
     }
 
+    /// Removes the folder of a day with all files in it.
     private func remove(day: FileName) throws(SystemError) {
         let folder = try Archive.open(day, in: root.raw)
         for app in try names(in: folder.raw) {
@@ -208,10 +234,13 @@ final class Archive {
                 throw SystemError("unlinkat")
             }
         }
-        guard day.withCString({ unlinkat(root.raw, $0, AT_REMOVEDIR) }) == 0 else { throw SystemError("unlinkat") }
+        guard day.withCString({ unlinkat(root.raw, $0, AT_REMOVEDIR) }) == 0 else {
+            throw SystemError("unlinkat")
+        }
     }
 
-    /// The folders of days, oldest first; what else is there is somebody else's.
+    /// The folders of days, oldest first. Other names in the directory do not belong to the agent and are
+    /// left alone.
     private func days() throws(SystemError) -> [FileName] {
         try names(in: root.raw).filter { Archive.isDay($0) }.sorted()
     }
@@ -224,6 +253,7 @@ final class Archive {
         return names
     }
 
+    /// Whether a name has the form of a day, `2026-11-20`.
     private static func isDay(_ name: FileName) -> Bool {
         let shape = name.bytes.map { "0123456789".utf8.contains($0) ? UInt8(ascii: "0") : $0 }
         return shape.elementsEqual("0000-00-00".utf8)

@@ -3,34 +3,41 @@ internal import Frames
 internal import Glibc
 public import Model
 
-/// An old file that is shipped by hand, from where an earlier reading ended; it stays as it is.
+/// An old file that a person ships by hand, from the position at which an earlier run ended. The file is not
+/// changed.
 ///
-/// It holds lines, or a JSON text (`.json`) of one object or many; compressed (`.gz`, `.zst`) or not, by its name.
-/// Nobody writes to it any more: a last line without a line feed is complete. Memory is bounded by the longest event.
+/// By its name it holds lines, or a JSON text (`.json`) of one or more objects, compressed (`.gz`, `.zst`) or
+/// not. It counts as finished: a last line without a line feed is complete. Memory is bounded by the longest
+/// event.
 public final class BackfillFile {
-    /// Names the file as long as it lives, under whatever name: letters and digits.
+    /// Identity of the file for as long as it exists, across renames: hexadecimal digits.
     public let key: String
     /// The file's size in bytes when it was opened.
     public let size: Int64
     /// The path that it was opened by.
     public let path: String
 
-    /// What its lines are wrapped in; to be set before the first is read.
+    /// The format that wraps the lines (CRI, Docker); nil if lines are not wrapped. To be set before the
+    /// first piece is read.
     public var format: LineFormat?
 
     private let descriptor: Descriptor
     private let compression: Compression
+    /// Whether the file is a JSON text; otherwise it has lines.
     private let isText: Bool
+    /// The longest event in bytes.
     private let longest: Int
     private var packed: PackedLines
     private var splitter: ObjectSplitter
+    /// Pieces that were read and not returned yet.
     private var waiting: [FilePiece] = []
+    /// Whether nothing more is to be read, because of the end or of an error in the file.
     private var isFinished = false
 
     /// Opens a file.
     ///
     /// - Parameters:
-    ///   - name: by which it is opened, if not by its path.
+    ///   - name: the path by which the file is opened, if not `path`; `path` still determines the format.
     ///   - maxEventSize: the longest event, in bytes.
     /// - Throws: `SpoolError` with code `cannotRead`.
     public init(path: String, by name: String? = nil, maxEventSize: Int) throws(SpoolError) {
@@ -38,13 +45,17 @@ public final class BackfillFile {
         longest = maxEventSize
         var stem = path[...]
         compression = path.hasSuffix(".gz") ? .gzip : path.hasSuffix(".zst") ? .zstd : .none
-        if compression != .none { stem = stem.dropLast(compression == .gzip ? 3 : 4) }
+        if compression != .none {
+            stem = stem.dropLast(compression == .gzip ? 3 : 4)
+        }
         isText = stem.hasSuffix(".json")
         do throws(SystemError) {
             let descriptor = try Descriptor(
                 checking: open(name ?? path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), "open")
             let status = try FileSystem.status(descriptor)
-            guard status.isRegular else { throw SystemError("open", number: status.isDirectory ? EISDIR : EINVAL) }
+            guard status.isRegular else {
+                throw SystemError("open", number: status.isDirectory ? EISDIR : EINVAL)
+            }
             key = Hexadecimal.text(try FileID(descriptor, status).bytes)
             size = status.size
             self.descriptor = descriptor
@@ -58,19 +69,24 @@ public final class BackfillFile {
         splitter = ObjectSplitter(longest: maxEventSize)
     }
 
-    /// How many bytes of the file have been used, about.
+    /// Bytes of the file that were used, approximately; for a progress display.
     public var position: Int64 { compression == .none ? packed.offset : packed.inputPosition }
 
-    /// Where reading begins: behind what an earlier reading has handed over.
+    /// Sets the position at which reading begins: behind the pieces that an earlier run has handed over.
     ///
     /// - Parameter place: the `end` of the last piece that was taken; nil for the beginning.
-    /// - Returns: whether it goes on there; false: from the beginning, because the file holds something else now.
+    /// - Returns: true if reading continues there; false if it begins at the beginning, because the file has
+    ///   other content now.
     /// - Throws: `SpoolError` with code `cannotRead`.
     public func begin(at place: String?) throws(SpoolError) -> Bool {
         guard let place else { return true }
-        let numbers = place.split(separator: ":", omittingEmptySubsequences: false).map { UInt64($0, radix: 16) }
-        guard numbers.count == 5, let version = numbers[0], let offset = numbers[1].flatMap({ Int64(exactly: $0) }),
-            let flags = numbers[2], let state = UInt8(exactly: flags & ~4).flatMap(ObjectSplitter.Place.State.init),
+        let numbers = place.split(separator: ":", omittingEmptySubsequences: false).map {
+            UInt64($0, radix: 16)
+        }
+        guard numbers.count == 5, let version = numbers[0],
+            let offset = numbers[1].flatMap({ Int64(exactly: $0) }),
+            let flags = numbers[2],
+            let state = UInt8(exactly: flags & ~4).flatMap(ObjectSplitter.Place.State.init),
             let length = numbers[3].flatMap({ Int64(exactly: $0) }), let sum = numbers[4]
         else { return false }
         do throws(SystemError) {
@@ -82,7 +98,9 @@ public final class BackfillFile {
                 return true
             }
             while packed.offset < offset, packed.end == nil || !packed.lines.isEmpty {
-                if packed.lines.isEmpty { try packed.fill(from: descriptor.raw) }
+                if packed.lines.isEmpty {
+                    try packed.fill(from: descriptor.raw)
+                }
                 packed.take(Int(min(Int64(packed.lines.count), offset - packed.offset)))
             }
         } catch {
@@ -92,16 +110,20 @@ public final class BackfillFile {
         return true
     }
 
-    /// With what all bytes that were read sum up to: they may be more than those before the place.
+    /// The text form of a position: version, offset, state, and length and CRC-32C of all bytes that were
+    /// read so far, in hexadecimal. More bytes may have been read than those before the position.
     private func place(_ place: ObjectSplitter.Place, isFinished: Bool = false) -> String {
         let flags = place.state.rawValue | (isFinished ? 4 : 0)
-        let numbers = [2, UInt64(place.offset), UInt64(flags), UInt64(packed.position), UInt64(packed.sum ?? 0)]
+        let numbers = [
+            2, UInt64(place.offset), UInt64(flags), UInt64(packed.position), UInt64(packed.sum ?? 0),
+        ]
         return numbers.map { String($0, radix: 16) }.joined(separator: ":")
     }
 
-    /// Whether so many bytes are the same still.
+    /// Whether the first `length` bytes still have this checksum.
     private func holds(_ length: Int64, _ sum: UInt64) throws(SystemError) -> Bool {
-        var (reached, found) = (Int64(0), UInt32.max)
+        var reached = Int64(0)
+        var found = UInt32.max
         while reached < length {
             let bytes = try FileSystem.bytes(
                 of: descriptor.raw, at: reached, count: Int(min(length - reached, 1 << 20)))
@@ -112,15 +134,18 @@ public final class BackfillFile {
         return UInt64(found) == sum
     }
 
-    /// What earlier versions kept: only how the file begins.
+    /// The check of positions from earlier versions, which only have a hash of the file's beginning.
     private func begins(_ length: Int64, _ hash: UInt64) throws(SystemError) -> Bool {
         let count = Int(min(length, Int64(Fingerprint.longest)))
-        return try FileSystem.bytes(of: descriptor.raw, at: 0, count: count).withUnsafeBytes { ByteHash.of($0) } == hash
+        return try FileSystem.bytes(of: descriptor.raw, at: 0, count: count).withUnsafeBytes {
+            ByteHash.of($0)
+        } == hash
     }
 
     /// The next piece; nil at the end.
     ///
-    /// - Parameter limit: how many bytes of lines it may have; a single event, or record of a format, may have more.
+    /// - Parameter limit: most bytes of lines in a piece. A single event, or record of a format, may be
+    ///   longer.
     /// - Throws: `SpoolError` with code `cannotRead`.
     public func next(atMost limit: Int) throws(SpoolError) -> FilePiece? {
         do throws(SystemError) {
@@ -131,6 +156,7 @@ public final class BackfillFile {
         return waiting.isEmpty ? nil : waiting.removeFirst()
     }
 
+    /// Reads the next pieces of a file of lines.
     private func readLines(_ limit: Int) throws(SystemError) {
         let offset = packed.offset
         switch packed.next(atMost: limit, in: format) {
@@ -146,7 +172,7 @@ public final class BackfillFile {
                     end: place(.lines(packed.offset))))
         case .end(let end):
             isFinished = true
-            // What is left of an archive that ends badly cannot be read.
+            // The rest of a damaged archive cannot be read.
             guard let (reason, detail) = end.problem else { return }
             let rest = packed.rest
             waiting.append(
@@ -159,14 +185,21 @@ public final class BackfillFile {
 
     private func tooLong(_ length: Int64) -> FilePiece.Problem {
         FilePiece.Problem(
-            reason: .tooLong, detail: QuarantineRecord.tooLong("event", length, longest: longest), length: length)
+            reason: .tooLong, detail: QuarantineRecord.tooLong("event", length, longest: longest),
+            length: length)
     }
 
+    /// Reads the next pieces of a JSON text: events up to the limit are joined in one piece, and a problem
+    /// follows as a piece of its own.
     private func readObjects(_ limit: Int) throws(SystemError) {
         var (bytes, start, last) = ([UInt8](), Int64(0), splitter.place)
         func end(with piece: FilePiece?) {
-            if !bytes.isEmpty { waiting.append(FilePiece(bytes: bytes, offset: start, end: place(last))) }
-            if let piece { waiting.append(piece) }
+            if !bytes.isEmpty {
+                waiting.append(FilePiece(bytes: bytes, offset: start, end: place(last)))
+            }
+            if let piece {
+                waiting.append(piece)
+            }
         }
         while true {
             let (find, isEnd) = try nextFind()
@@ -177,7 +210,9 @@ public final class BackfillFile {
                         with: FilePiece(
                             bytes: splitter.event, offset: splitter.eventOffset, end: place(splitter.place)))
                 }
-                if bytes.isEmpty { start = splitter.eventOffset }
+                if bytes.isEmpty {
+                    start = splitter.eventOffset
+                }
                 bytes += splitter.event
                 last = splitter.place
             case .tooLong(let length): return end(with: excerpt(of: tooLong(length)))
@@ -192,11 +227,11 @@ public final class BackfillFile {
         }
     }
 
-    /// What comes next in the text, and whether nothing does.
+    /// The next find in the text, and whether the text has ended.
     private func nextFind() throws(SystemError) -> (find: ObjectSplitter.Find, isEnd: Bool) {
         if packed.lines.isEmpty {
             guard packed.end == nil else {
-                // What is still open in a text that ends too early is not an event.
+                // An event that is still open in a truncated text is not complete.
                 let isWhole = packed.end == .whole && splitter.isComplete
                 return (isWhole ? splitter.finish() : .more, true)
             }
@@ -209,6 +244,7 @@ public final class BackfillFile {
         return (find, false)
     }
 
+    /// A piece with the beginning of an event that has a problem.
     private func excerpt(of problem: FilePiece.Problem) -> FilePiece {
         // Without the line feed that the splitter adds.
         let count = min(ObjectSplitter.excerpt, Int(problem.length))
@@ -217,11 +253,11 @@ public final class BackfillFile {
             end: place(splitter.place))
     }
 
-    /// What follows the text's first fault, the value included that it is in.
+    /// The rest of the text from its first error, including the value that contains the error.
     private func rest(_ detail: String) throws(SystemError) -> FilePiece {
         var content = splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : []
         content += packed.lines.prefix(ObjectSplitter.excerpt - content.count)
-        // Its length is known at its end only.
+        // Read to the end, because only that gives the length of the rest.
         packed.take(packed.lines.count)
         while packed.end == nil {
             try packed.fill(from: descriptor.raw)
@@ -230,15 +266,18 @@ public final class BackfillFile {
         let start = splitter.place
         return FilePiece(
             bytes: content, offset: start.offset,
-            problem: FilePiece.Problem(reason: .notJSON, detail: detail, length: packed.offset - start.offset),
+            problem: FilePiece.Problem(
+                reason: .notJSON, detail: detail, length: packed.offset - start.offset),
             end: place(start, isFinished: true))
     }
 
+    /// A piece for a text that ends too early.
     private func endProblem() -> FilePiece {
         let (reason, detail) = packed.end?.problem ?? (.cutShort, splitter.earlyEnd)
         let offset = splitter.place.offset
         return FilePiece(
-            bytes: splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : [], offset: offset,
+            bytes: splitter.hasOpenEvent ? Array(splitter.event.prefix(ObjectSplitter.excerpt)) : [],
+            offset: offset,
             problem: FilePiece.Problem(reason: reason, detail: detail, length: splitter.position - offset),
             end: place(splitter.place, isFinished: true))
     }

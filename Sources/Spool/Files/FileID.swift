@@ -2,34 +2,42 @@ internal import CLinux
 internal import EventLoops
 internal import Glibc
 
-/// What tells a file from every other one that lives or lived in the spool: its handle (inode with generation).
+/// The identity of a file among all files that exist or existed in the spool: its handle, which has the inode
+/// number and its generation (name_to_handle_at(2)).
 ///
-/// An inode number comes back as soon as its file is gone; with the generation it does not. Where a file system gives
-/// no handles (overlay), the time when the file was made stands in for the generation. Device numbers change from boot
-/// to boot and are left out.
+/// An inode number is reused as soon as its file is gone; the pair with the generation is not. If a file
+/// system has no handles (overlay), the birth time is used instead of the generation. Device numbers change
+/// from boot to boot and are left out.
 struct FileID: Hashable {
-    /// Up to `shortest` bytes, and in the last one how many; zeros where `long` is set. There may be a million of these:
-    /// those of the usual file systems need no memory of their own.
+    /// Up to `shortest` bytes, followed by their count in the last byte; zeros if `long` is set. There may be
+    /// a million identities: those of common file systems need no allocation.
     private var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
+    /// The bytes of a longer identity.
     private var long: [UInt8]?
 
+    /// Most bytes that are stored in `words`.
     private static let shortest = 23
 
-    /// As the queue keeps it: a kind, then what the kernel says.
+    /// The form that the queue stores: a kind (`Form`), then the kernel's bytes.
     var bytes: [UInt8] {
         if let long { return long }
         return withUnsafeBytes(of: words) { Array($0.prefix(Int($0[FileID.shortest]))) }
     }
 
-    static func == (left: FileID, right: FileID) -> Bool { left.words == right.words && left.long == right.long }
+    static func == (left: FileID, right: FileID) -> Bool {
+        left.words == right.words && left.long == right.long
+    }
 
     func hash(into hasher: inout Hasher) {
         hasher.combine(words.0)
         hasher.combine(words.1)
         hasher.combine(words.2)
-        if let long { hasher.combine(long) }
+        if let long {
+            hasher.combine(long)
+        }
     }
 
+    /// The first byte of an identity. The numbers are stored.
     private enum Form: UInt8 {
         case handle = 1
         case birth = 2
@@ -37,7 +45,8 @@ struct FileID: Hashable {
         case content = 4
     }
 
-    /// Names what a file held before it was truncated: no file's identity, but kept among theirs. Other streams may hold the same.
+    /// The key of a content that a file had before it was truncated. It identifies no file, but is stored
+    /// among the keys of files. The stream is part of it, because other streams may have the same content.
     init(ofContent fingerprint: Fingerprint, upTo place: Mark, in stream: Stream) {
         self.init(
             bytes: [Form.content.rawValue] + FileID.bytes(of: fingerprint.hash) + FileID.bytes(of: place.hash)
@@ -57,9 +66,10 @@ struct FileID: Hashable {
         }
     }
 
-    /// The identity of an open file; a descriptor that only looks will do.
+    /// The identity of an open file; an O_PATH descriptor is enough.
     ///
-    /// - Throws: what the kernel said when it could not tell just now: for want of memory a file does not become another.
+    /// - Throws: a temporary error such as ENOMEM. Falling back to another form then would make a known file
+    ///   a new one.
     init(_ descriptor: borrowing Descriptor, _ status: FileStatus) throws(SystemError) {
         let number = descriptor.raw
         var failure: SystemError?
@@ -90,21 +100,27 @@ struct FileID: Hashable {
             : FileID(bytes: [Form.inode.rawValue] + FileID.bytes(of: status.inode))
     }
 
-    /// Asks the kernel some times before its word counts: a file system without handles says so each time, and one that has
-    /// them must not seem to have none for a moment.
-    private static func insisting(_ call: StaticString, _ failure: inout SystemError?, _ ask: () -> Int32) -> Int32 {
+    /// Repeats a call that fails. A file system without handles fails each time; one with handles must not
+    /// seem to have none because of a single failure, which would change the identities of its files.
+    private static func insisting(_ call: StaticString, _ failure: inout SystemError?, _ ask: () -> Int32)
+        -> Int32
+    {
         var answer = ask()
         for _ in 1..<tries where answer < 0 { answer = ask() }
         let number = errno
-        if answer < 0, !saysNone.contains(number) { failure = SystemError(call, number: number) }
+        if answer < 0, !saysNone.contains(number) {
+            failure = SystemError(call, number: number)
+        }
         return answer
     }
 
+    /// Number of calls before a failure counts.
     private static let tries = 4
-    /// What the kernel says where there is no handle, or no time of birth, to be had: of the file system, or of the sandbox.
+    /// Errors that mean that the file system or the sandbox gives no handle or birth time.
     private static let saysNone: Set<Int32> = [EOPNOTSUPP, ENOSYS, EPERM, EOVERFLOW, EINVAL]
 
-    /// Whether it goes by the same kind of number: one that does not may be the same file's.
+    /// Whether both identities have the same form. Two identities of different forms may belong to the same
+    /// file.
     func isOfSameForm(as other: FileID) -> Bool { bytes.first == other.bytes.first }
 
     private static func bytes(of number: UInt64) -> [UInt8] {

@@ -2,19 +2,21 @@ internal import CLinux
 internal import EventLoops
 internal import Glibc
 
-/// The system calls of the spool: each beneath an open directory; none follows a link, or blocks on a lease or a FIFO.
+/// The system calls of the spool. Each works beneath an open directory (openat2(2) with RESOLVE_BENEATH);
+/// none follows a link, or blocks on a lease or a FIFO.
 enum FileSystem {
-    /// Opens a file or directory for its metadata only: safe whatever it is, FIFO and device included.
+    /// Opens a file or directory for its metadata only (O_PATH). This is safe for any kind of file, including
+    /// FIFOs and devices, on which a normal `open` could block or have effects.
     static func openPath(_ directory: Int32, _ name: FileName) throws(SystemError) -> Descriptor {
         try open(directory, name, CLINUX_O_PATH | O_NOFOLLOW)
     }
 
-    /// Opens a directory beneath another, to work in it.
+    /// Opens a directory beneath another one, for further calls beneath it.
     static func openDirectory(_ directory: Int32, _ path: FileName) throws(SystemError) -> Descriptor {
         try open(directory, path, CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW)
     }
 
-    /// By an empty path the directory once more.
+    /// Opens a path beneath a directory; the empty path opens the directory again.
     private static func open(
         _ directory: Int32, _ path: FileName, _ flags: Int32
     ) throws(SystemError) -> Descriptor {
@@ -24,27 +26,42 @@ enum FileSystem {
         return try Descriptor(checking: raw, "openat2")
     }
 
-    /// Opens for reading what was looked at: the very same file, whatever its name means by now.
+    /// Opens for reading the file that was examined with an O_PATH descriptor: the same inode, even if its
+    /// name refers to another file by now.
     ///
-    /// It must be a regular file or a directory. EWOULDBLOCK: somebody's file lease is in the way; try later.
-    static func read(_ looked: borrowing Descriptor, directory: Bool = false) throws(SystemError) -> Descriptor {
+    /// It must be a regular file or a directory.
+    /// - Throws: EWOULDBLOCK while another process holds a file lease; try again later.
+    static func read(_ looked: borrowing Descriptor, directory: Bool = false) throws(SystemError)
+        -> Descriptor
+    {
         let flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (directory ? O_DIRECTORY : 0)
         return try Descriptor(checking: clinux_reopen(looked.raw, flags), "open")
     }
 
-    /// The name by which the kernel finds a descriptor of ours.
+    /// The path by which a descriptor of this process can be opened or watched.
     static func selfPath(_ descriptor: Int32) -> String { "/proc/self/fd/\(descriptor)" }
 
-    /// Opens the spool itself; links on the way to it are the administrator's.
+    /// Opens the spool itself. Links in its path are followed, because the administrator configured it.
     static func openRoot(_ path: String) throws(SystemError) -> Descriptor {
-        try Descriptor(checking: path.withCString { Glibc.open($0, CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC) }, "open")
+        try Descriptor(
+            checking: path.withCString { Glibc.open($0, CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC) }, "open")
     }
 
     static func status(_ descriptor: borrowing Descriptor) throws(SystemError) -> FileStatus {
         try FileStatus(of: descriptor.raw)
     }
 
-    /// Of a name beneath a directory. EXDEV: another file system is mounted there, which is not asked: it may never answer.
+    /// Birth time of a file; nil if its file system has none.
+    static func birth(_ descriptor: borrowing Descriptor) -> Timestamp? {
+        var nanoseconds: Int64 = 0
+        guard clinux_birth_time(descriptor.raw, &nanoseconds) == 0 else { return nil }
+        return Timestamp(nanoseconds: nanoseconds)
+    }
+
+    /// Status of a name beneath a directory.
+    ///
+    /// - Throws: EXDEV if another file system is mounted there. That one is not asked, because it may never
+    ///   answer.
     static func status(_ directory: Int32, _ name: FileName) throws(SystemError) -> FileStatus {
         try status(try openPath(directory, name))
     }
@@ -54,25 +71,31 @@ enum FileSystem {
         try rename(directory, old, to: directory, new)
     }
 
-    static func rename(_ from: Int32, _ old: FileName, to directory: Int32, _ new: FileName) throws(SystemError) {
+    /// Renames without replacing (RENAME_NOREPLACE); emulated on file systems without that flag.
+    static func rename(_ from: Int32, _ old: FileName, to directory: Int32, _ new: FileName)
+        throws(SystemError)
+    {
         let result = old.withCString { old in
             new.withCString { new in clinux_rename_new(from, old, directory, new) }
         }
         guard result != 0 else { return }
         let error = SystemError("renameat2")
-        // FUSE and NFS have no rename that does not replace.
+        // FUSE and NFS do not support RENAME_NOREPLACE.
         guard error.number == EINVAL else { throw error }
         if new.claimed != nil || from != directory {
-            // Into the archive, or to a name that nobody else gives: it is enough to look.
+            // The target is in the archive or a random claim. No other process creates such names, so it is
+            // enough to check that the name is free.
             try renameUnseen(from, old, to: directory, new)
         } else {
-            // Of a name of ours no other file is unlinked.
+            // A claim gets its original name back. `linkat` does not replace, and only the agent uses the
+            // claim's name, so `unlink` removes no other file.
             let link = old.withCString { old in new.withCString { linkat(from, old, directory, $0, 0) } }
             guard link == 0 else { throw SystemError("linkat") }
             try unlink(from, old)
         }
     }
 
+    /// Renames to a name that was free just before.
     private static func renameUnseen(
         _ from: Int32, _ old: FileName, to directory: Int32, _ new: FileName
     ) throws(SystemError) {
@@ -93,15 +116,16 @@ enum FileSystem {
 
     /// Makes names in a directory durable.
     static func sync(_ directory: Int32) throws(SystemError) {
-        // A descriptor that only looks cannot be synced.
+        // An O_PATH descriptor cannot be synced.
         let raw = clinux_open_beneath(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         let readable = try Descriptor(checking: raw, "openat2")
         guard fsync(readable.raw) == 0 else { throw SystemError("fsync") }
     }
 
-    /// Where the hole ends that begins at `offset`; `offset` if there is none, or nobody can tell.
+    /// The end of the hole that begins at `offset` (SEEK_DATA in lseek(2)); `offset` if no hole begins there,
+    /// or if the file system cannot tell.
     ///
-    /// A file may be as long as its owner likes and hold nothing: reading that takes weeks, stepping over it nothing.
+    /// A sparse file can have a length of exabytes: reading its zeros would take weeks.
     static func endOfHole(_ descriptor: Int32, at offset: Int64) throws(SystemError) -> Int64 {
         let data = clinux_next_data(descriptor, offset)
         if data >= 0 { return max(data, offset) }
@@ -109,12 +133,13 @@ enum FileSystem {
         return max(offset, try FileStatus(of: descriptor).size)
     }
 
-    /// So many bytes of a regular file at `offset`; fewer only at its end.
+    /// `count` bytes of a regular file at `offset`; fewer only at its end.
     static func bytes(of descriptor: Int32, at offset: Int64, count: Int) throws(SystemError) -> [UInt8] {
         var failure: SystemError?
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, read in
             do throws(SystemError) {
-                read = try FileSystem.read(descriptor, into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+                read = try FileSystem.read(
+                    descriptor, into: UnsafeMutableRawBufferPointer(buffer), at: offset)
             } catch {
                 failure = error
                 read = 0
@@ -128,7 +153,7 @@ enum FileSystem {
     static func read(
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(SystemError) -> Int {
-        // Beyond the end of all files the kernel refuses to read, instead of reading less.
+        // The kernel rejects a read beyond the largest offset instead of shortening it.
         let room = Int(min(Int64(buffer.count), .max - offset))
         while true {
             let count = pread(descriptor, buffer.baseAddress, room, Int(offset))

@@ -1,4 +1,4 @@
-/// What a table finds files by: a property of theirs.
+/// A key by which a table finds files; a property of the file.
 protocol FileKey: Hashable {
     init(of file: AppendFile)
 }
@@ -11,18 +11,20 @@ extension FileName: FileKey {
     init(of file: AppendFile) { self = file.name }
 }
 
-/// Append files, found by a key that they hold themselves: some twelve bytes a file, where a dictionary, which holds the
-/// key too, would take five times as many. With a million files that counts.
+/// A hash table of append files by a key that the file holds itself: about 12 bytes a file. A dictionary
+/// would store the key too and take five times as much, which matters with a million files.
 ///
-/// A file's key must not change while it is in the table.
+/// Open addressing with linear probing. The key of a file must not change while the file is in the table, or
+/// the file cannot be found any more.
 struct FileTable<Key: FileKey> {
-    /// A power of two of places; a file is at the place that its key's hash tells, or at the next that was free.
+    /// The slots; their number is a power of two. A file is in the slot of its key's hash, or in the next
+    /// free one.
     private var places: [AppendFile?] = []
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
 
-    /// The files, in no order. What is done to the table meanwhile does not change them.
+    /// The files, in no order. The sequence is a copy: the table may be changed meanwhile.
     var values: some Sequence<AppendFile> { places.lazy.compactMap { $0 } }
 
     subscript(key: Key) -> AppendFile? {
@@ -32,15 +34,19 @@ struct FileTable<Key: FileKey> {
         }
         set {
             guard let newValue else { return remove(key) }
-            // At most four of five places are taken.
-            if (count + 1) * 5 > places.count * 4 { grow() }
+            // At most four of five slots are used; with more, searches become long.
+            if (count + 1) * 5 > places.count * 4 {
+                grow()
+            }
             let place = place(of: key)
-            if places[place] == nil { count += 1 }
+            if places[place] == nil {
+                count += 1
+            }
             places[place] = newValue
         }
     }
 
-    /// Where the file of a key is, or the free place where it would be.
+    /// The slot of the file with a key, or the free slot where it would be.
     private func place(of key: Key) -> Int {
         let mask = places.count - 1
         var place = key.hashValue & mask
@@ -48,13 +54,14 @@ struct FileTable<Key: FileKey> {
         return place
     }
 
+    /// Removes a file, and closes the gap: a search ends at the first free slot.
     private mutating func remove(_ key: Key) {
         guard count > 0 else { return }
         var gap = place(of: key)
         guard places[gap] != nil else { return }
         places[gap] = nil
         count -= 1
-        // Those behind it that are not where their hash tells move up: a search ends at the first free place.
+        // Files behind the gap move into it unless that would put them before the slot of their hash.
         let mask = places.count - 1
         var next = (gap + 1) & mask
         while let file = places[next] {
@@ -66,9 +73,12 @@ struct FileTable<Key: FileKey> {
             }
             next = (next + 1) & mask
         }
-        if count == 0 { places = [] }
+        if count == 0 {
+            places = []
+        }
     }
 
+    /// Doubles the slots, and places all files again by the longer part of their hashes.
     private mutating func grow() {
         let old = places
         places = Array(repeating: nil, count: max(4, old.count * 2))

@@ -1,13 +1,15 @@
 internal import Frames
 
-/// A quick hash, to see whether bytes are still the same. An adversary could only fool the reading of a file of his own.
+/// A fast hash, not a cryptographic one, to see whether bytes are still the same. An attacker could only
+/// confuse the reading of a file of his own.
 enum ByteHash {
-    /// The hash of the bytes; the same on every machine and in every version, because it is kept.
+    /// The hash of the bytes. It is stored, so it must be the same on every machine and in every version.
     static func of(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
         var hash = UInt64(bytes.count) &* 0x9E37_79B9_7F4A_7C15 ^ 0xD6E8_FEB8_6659_FD93
         var index = 0
         while index + 8 <= bytes.count {
-            hash = mix(hash, UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
+            hash = mix(
+                hash, UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
             index += 8
         }
         var rest: UInt64 = 0
@@ -17,33 +19,39 @@ enum ByteHash {
     }
 
     private static func mix(_ hash: UInt64, _ word: UInt64) -> UInt64 {
-        let (high, low) = ((hash ^ word) &* 0xA076_1D64_78BD_642F).multipliedFullWidth(by: 0xE703_7ED1_A0B4_28DB)
+        let (high, low) = ((hash ^ word) &* 0xA076_1D64_78BD_642F).multipliedFullWidth(
+            by: 0xE703_7ED1_A0B4_28DB)
         return high ^ low
     }
 }
 
-/// A place in a file, what is right before it, and what all that is before it sums up to: proof that the file was read up to here.
+/// A position in a file with a hash of the bytes right before it and a checksum of all bytes before it. So it
+/// can be checked later whether a file was read up to this position.
 struct Mark: Equatable {
-    /// How many bytes before it the hash covers, or all if there are fewer.
+    /// Bytes before the mark that the hash covers; fewer near the beginning of the file.
     static let window = 256
 
-    /// All bytes before it were read.
+    /// Offset before which all bytes were read.
     var offset: Int64
-    /// `ByteHash` of the last `window` of them.
+    /// `ByteHash` of the last `window` bytes before the offset.
     var hash: UInt64
-    /// `crc32c` of all of them; 0 where it is not known: some were skipped, or an earlier version read them.
+    /// CRC-32C of all bytes before the offset; 0 if unknown, because some were skipped or were read by an
+    /// earlier version.
     var sum: UInt32 = 0
 
-    static let start = Mark(offset: 0, hash: ByteHash.of(UnsafeRawBufferPointer(start: nil, count: 0)), sum: .max)
+    static let start = Mark(
+        offset: 0, hash: ByteHash.of(UnsafeRawBufferPointer(start: nil, count: 0)), sum: .max)
 
+    /// Bytes that the hash covers.
     var covered: Int { Int(min(offset, Int64(Mark.window))) }
 
-    /// Whether the bytes right before both are the same.
+    /// Whether both marks have the same offset and the same bytes right before it.
     func ends(like other: Mark) -> Bool { offset == other.offset && hash == other.hash }
 
-    /// The mark so many bytes further on.
+    /// The mark `count` bytes further on.
     ///
-    /// - Parameter bytes: what ends with these bytes, and has before them what a mark covers.
+    /// - Parameter bytes: bytes of the file that end at the new mark, at least as many as its hash and the
+    ///   checksum need.
     func advanced(by count: Int, atEndOf bytes: UnsafeRawBufferPointer) -> Mark {
         var mark = Mark(offset: offset + Int64(count), hash: 0)
         mark.hash = ByteHash.of(UnsafeRawBufferPointer(rebasing: bytes.suffix(mark.covered)))
@@ -52,58 +60,65 @@ struct Mark: Equatable {
     }
 }
 
-/// The first bytes of a file: two files that begin alike may still be two, but one that begins otherwise is another.
+/// A hash of the first bytes of a file. Files with equal fingerprints may still differ, but files with
+/// different ones do.
 struct Fingerprint: Hashable {
-    /// How many bytes it covers at most.
+    /// Most bytes that are covered.
     static let longest = 1024
 
-    /// How many bytes it covers; less than `longest` while no more were read.
+    /// Bytes that are covered; less than `longest` while fewer were read.
     var length: Int
-    /// `ByteHash` of them.
+    /// `ByteHash` of the covered bytes.
     var hash: UInt64
 
     static let empty = Fingerprint(length: 0, hash: 0)
 
-    /// Whether a file that has these bytes begins with those that it covers.
+    /// Whether these bytes begin with the covered bytes.
     func begins(_ bytes: [UInt8]) -> Bool {
         bytes.count >= length && bytes[..<length].withUnsafeBytes { ByteHash.of($0) } == hash
     }
 }
 
-/// What the spool keeps of a file beside its checkpoint, to know it again and to find its place in it again.
+/// The state of a file's checkpoint: facts to recognise the file and its copies, and to find the read
+/// position after a truncation.
 @dynamicMemberLookup
 struct FileTrace: Equatable {
+    /// Most marks of a file.
     static let mostMarks = 64
 
-    /// The inode number: a hint where to look for the file under a name that says nothing.
+    /// The inode number; a hint to find the file under a name that is not read otherwise. 0 for a content
+    /// whose file was truncated or rewritten.
     var inode: UInt64 = 0
     var fingerprint = Fingerprint.empty
-    /// The last of `marks`, and those before it: most files have one, which needs no memory of its own.
+    /// The last of `marks`. Most files have a single mark, which is stored here without an allocation.
     private var lastMark: Mark?
     private var earlierMarks: [Mark] = []
     private var rare = Rare.nothing
 
-    /// What only the traces of files say that are gone, or that stay although they were read.
+    /// A box for the fields that few traces have, to save memory.
     private indirect enum Rare: Equatable {
         case nothing
         case told(Told)
     }
 
-    /// What only some traces say.
+    /// The fields that only some traces have: those of files that are gone, stay after reading, or share a
+    /// directory.
     struct Told: Equatable {
-        /// Milliseconds since 1970 when the file was last missed; nil while it is there.
+        /// Time in milliseconds since 1970 when the file was last missed; nil while it exists.
         var missingSince: Int64?
-        /// Whether all of it was read, although it stays: a drop file that is kept, an archive of an append file.
+        /// Set if all of the file was read although it stays: a drop file that is kept, or an archive of an
+        /// append file.
         ///
-        /// The number tells the version of the content that was read (from its size and times); another one is read again.
+        /// The number is a hash of the file's size and modification time. With another one the file is read
+        /// again.
         var doneVersion: UInt64?
-        /// Whose it is, where users share a directory.
+        /// The owner, if users share the directory.
         var owner: UInt32?
-        /// The stem of the name that it was written under, where its path does not say it.
+        /// The stem of the original name, if the path does not show it.
         var origin: FileName?
     }
 
-    /// Places of earlier commits, ascending; the last is the checkpoint itself.
+    /// Marks at the positions of commits, ascending; the last one is the checkpoint's.
     var marks: [Mark] {
         get { lastMark.map { earlierMarks + [$0] } ?? [] }
         set {
@@ -112,7 +127,7 @@ struct FileTrace: Equatable {
         }
     }
 
-    /// What is told beside the content is as if it were the trace's own.
+    /// Makes the fields of `Told` available as fields of the trace.
     subscript<Value>(dynamicMember field: WritableKeyPath<Told, Value>) -> Value {
         get { told[keyPath: field] }
         set { told[keyPath: field] = newValue }
@@ -123,11 +138,12 @@ struct FileTrace: Equatable {
         set { rare = newValue == Told() ? .nothing : .told(newValue) }
     }
 
-    /// Whether a copy or an archive may be known by it.
+    /// Whether a copy or an archive can be recognised by the trace.
     var hasContent: Bool { told.doneVersion == nil && fingerprint.length > 0 && lastMark != nil }
 
-    /// Adds the mark of a commit. Beyond `mostMarks` the one goes that leaves the smallest gap for its age, so that
-    /// recent marks stay close together and old ones are far apart.
+    /// Adds the mark of a commit. Beyond `mostMarks` the mark is removed that leaves the smallest gap in
+    /// relation to its age, so that recent marks are close together and old ones far apart: a truncated file
+    /// is then reread from nearby.
     mutating func add(_ mark: Mark) {
         if let lastMark {
             if lastMark.offset < mark.offset {
@@ -158,10 +174,11 @@ extension FileTrace {
     private static let isDone: UInt8 = 1
     private static let hasOwner: UInt8 = 2
     private static let hasOrigin: UInt8 = 4
-    /// No state that this program wrote is longer.
+    /// Longest state that this program has written; a longer one is damaged.
     private static let longest = 2048
 
-    /// The bytes to keep: a version, then numbers of variable length; marks as distances, and the sums of the first of them.
+    /// The bytes to store: a version, then numbers as LEB128 or fixed little-endian values. Marks are stored
+    /// as distances, followed by the checksums of the marks that have one.
     var encoded: [UInt8] {
         var bytes = [FileTrace.version]
         FileTrace.put(fixed: inode, &bytes)
@@ -171,13 +188,17 @@ extension FileTrace {
         bytes.append(
             (told.doneVersion == nil ? 0 : FileTrace.isDone) | (told.owner == nil ? 0 : FileTrace.hasOwner)
                 | (told.origin == nil ? 0 : FileTrace.hasOrigin))
-        if let doneVersion = told.doneVersion { FileTrace.put(fixed: doneVersion, &bytes) }
-        if let owner = told.owner { FileTrace.put(UInt64(owner), &bytes) }
+        if let doneVersion = told.doneVersion {
+            FileTrace.put(fixed: doneVersion, &bytes)
+        }
+        if let owner = told.owner {
+            FileTrace.put(UInt64(owner), &bytes)
+        }
         if let origin = told.origin {
             FileTrace.put(UInt64(origin.bytes.count), &bytes)
             bytes += origin.bytes
         }
-        // Earlier versions told here what the file had held before.
+        // Earlier versions stored here the contents that the file had before. Now their count is always 0.
         FileTrace.put(0, &bytes)
         FileTrace.put(UInt64(marks.count), &bytes)
         var last: Int64 = 0
@@ -191,7 +212,7 @@ extension FileTrace {
         return bytes
     }
 
-    /// What was kept; nil if it is not what this version writes, whatever the bytes are.
+    /// Decodes stored bytes; nil if they are malformed. Any bytes are accepted without a trap.
     init?(_ bytes: [UInt8]) {
         guard bytes.count <= FileTrace.longest, bytes.first == FileTrace.version else { return nil }
         do throws(TraceReader.Malformed) {
@@ -200,11 +221,18 @@ extension FileTrace {
             fingerprint = try reader.fingerprint()
             var told = Told()
             let missing = try reader.number(atMost: UInt64(Int64.max))
-            if missing > 0 { told.missingSince = Int64(missing - 1) }
+            if missing > 0 {
+                told.missingSince = Int64(missing - 1)
+            }
             let what = UInt8(
-                try reader.number(atMost: UInt64(FileTrace.isDone | FileTrace.hasOwner | FileTrace.hasOrigin)))
-            if what & FileTrace.isDone != 0 { told.doneVersion = try reader.fixed() }
-            if what & FileTrace.hasOwner != 0 { told.owner = UInt32(try reader.number(atMost: UInt64(UInt32.max))) }
+                try reader.number(atMost: UInt64(FileTrace.isDone | FileTrace.hasOwner | FileTrace.hasOrigin))
+            )
+            if what & FileTrace.isDone != 0 {
+                told.doneVersion = try reader.fixed()
+            }
+            if what & FileTrace.hasOwner != 0 {
+                told.owner = UInt32(try reader.number(atMost: UInt64(UInt32.max)))
+            }
             if what & FileTrace.hasOrigin != 0 {
                 told.origin = FileName(try reader.bytes(try reader.count(upTo: .max)))
             }
@@ -228,6 +256,7 @@ extension FileTrace {
         }
     }
 
+    /// Appends a number as LEB128: seven bits a byte, the lowest first.
     private static func put(_ number: UInt64, _ bytes: inout [UInt8]) {
         var number = number
         while number >= 0x80 {
@@ -237,13 +266,15 @@ extension FileTrace {
         bytes.append(UInt8(number))
     }
 
+    /// Appends a number in little-endian order.
     private static func put(fixed number: some FixedWidthInteger, _ bytes: inout [UInt8]) {
         withUnsafeBytes(of: number.littleEndian) { bytes += $0 }
     }
 }
 
-/// Takes numbers from the front of what the queue kept.
+/// Reads numbers from the front of stored bytes.
 private struct TraceReader {
+    /// Thrown for bytes that `FileTrace.encoded` does not produce.
     struct Malformed: Error {}
 
     var rest: ArraySlice<UInt8>
@@ -258,6 +289,7 @@ private struct TraceReader {
         try bytes(Number.bitWidth / 8).reversed().reduce(0) { $0 << 8 | Number($1) }
     }
 
+    /// Reads a LEB128 number of at most nine bytes, and checks its bound.
     mutating func number(atMost most: UInt64 = .max) throws(Malformed) -> UInt64 {
         var number: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 63, by: 7) {

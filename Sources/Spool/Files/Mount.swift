@@ -1,16 +1,18 @@
 internal import EventLoops
 internal import Synchronization
 
-/// A file system where it is mounted, as the kernel's table describes it: it is not asked itself, because it may never answer.
+/// A mount as described by the kernel's table (proc_pid_mountinfo(5)). The file system itself is not asked,
+/// because a network or FUSE file system may never answer.
 struct Mount: Error {
-    /// The kernel's number for it.
+    /// The mount's id.
     let number: String
-    /// Whether it is on a disk of this machine, or in its memory.
+    /// Whether the file system is on a disk or in the memory of this machine, so that inotify sees all
+    /// changes.
     let isLocal: Bool
-    /// With FUSE, the user who decides what it answers, and whether; nil for others.
+    /// For FUSE, the user who runs the file system, and decides what it answers and whether; nil for others.
     let provider: UInt32?
 
-    /// The one that a descriptor leads into.
+    /// The mount of a descriptor's file.
     init(of descriptor: Int32) {
         func lines(_ name: String) -> [Substring] {
             let bytes = try? WholeFile.bytes(of: "/proc/self/\(name)", atMost: 64 << 20)
@@ -27,18 +29,21 @@ struct Mount: Error {
         provider = type.hasPrefix("fuse") ? user.flatMap { UInt32($0.dropFirst(8)) } : nil
     }
 
-    /// Those without a device of their own.
+    /// Local file systems that have no block device of their own (major number 0).
     private static let localTypes: Set<Substring> = [
         "bcachefs", "btrfs", "ecryptfs", "overlay", "ramfs", "rootfs", "tmpfs", "ubifs", "zfs",
     ]
 
-    /// A thread for each mount that was ever asked, and for what else may block for long: one that never answers holds one.
+    /// One thread for each mount that was ever asked, and for other calls that may block. A mount that never
+    /// answers occupies its own thread only.
     private static let threads = Mutex<[String: EventLoop]>([:])
 
-    /// Asks something on one of them, after what it was asked before. False: there are no threads left.
+    /// Runs a question on the thread of a mount, after earlier questions. False if no thread could be
+    /// created.
     static func ask(on name: String, _ number: String, _ question: @escaping @Sendable () -> Void) -> Bool {
         let thread = threads.withLock { threads in
-            if threads[name + number] == nil, let new = try? EventLoop(name: name), (try? new.start()) != nil {
+            if threads[name + number] == nil, let new = try? EventLoop(name: name), (try? new.start()) != nil
+            {
                 threads[name + number] = new
             }
             return threads[name + number]

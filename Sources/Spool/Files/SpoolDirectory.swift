@@ -1,49 +1,55 @@
 internal import EventLoops
 
-/// A directory of the spool. Touched by its reader only.
+/// A directory of the spool. Used on the reader's loop only.
 final class SpoolDirectory {
-    /// Relative to the spool; empty for the spool itself.
+    /// Path relative to the spool; empty for the spool itself.
     let path: FileName
-    /// How far below the spool it is.
+    /// Number of levels below the spool.
     let depth: Int
-    /// What tells it from another one that has its name later.
+    /// Identity, which differs for another directory that has the same name later.
     let id: FileID
     let inode: UInt64
-    /// The app whose directory it is; in `incoming/` the file's owner decides.
+    /// The app of the directory; in `incoming/` the owner of each file determines the app.
     let app: String
-    /// Whether it is the drop box where anyone may put files.
+    /// Whether the directory is the drop box, into which any user may put files.
     let isIncoming: Bool
-    /// Whether users share it, so that each one's files are judged by themselves: the drop box, and what anybody may write to.
+    /// Whether users share the directory: the drop box, and directories of a place that anybody may write to.
+    /// Then each user's files are compared only with his own.
     let isShared: Bool
-    /// The top directory of the spool that it is, or is in; empty for the spool itself.
+    /// The top directory of the spool in the path; empty for the spool itself.
     let top: [UInt8]
 
-    /// The kernel's number of our watch; nil while it cannot be watched.
+    /// The number of the directory's inotify watch; nil while it cannot be watched.
     var watch: Int32?
-    /// Whether it is looked at from time to time, because not all that happens in it is reported.
+    /// Whether the directory is polled, because inotify does not report all changes in it.
     var isPolled = false
-    /// Open while it is used; the reader closes those that were not used for long.
+    /// Open while the directory is used; the reader closes the one that was opened longest ago.
     var descriptor: Descriptor?
+    /// The known append files in the directory, by name.
     var files = FileTable<FileName>()
-    /// Drop files that are still being written, as far as one can tell, and what they looked like.
+    /// Drop files that may still be being written, with their last status.
     var settling: [FileName: DropStamp] = [:]
-    /// Files that were refused because they had more than one name; looked at again when a name goes.
+    /// Files that were refused because of a second hard link; looked at again when a name is deleted.
     var linked: Set<FileName> = []
-    /// The directories in it that are known, by their paths.
+    /// The known directories in this one, by path.
     var children: [FileName: SpoolDirectory] = [:]
-    /// While it is being listed: what is left of its names.
+    /// The open listing with the names that are left; nil while the directory is not being listed.
     var stream: DirectoryStream?
-    /// Whether it has been listed, so that what is in it is known, or cannot be.
+    /// Whether the directory was listed once, or cannot be listed. Copies wait for this, because their
+    /// originals may be in it.
     var wasListed = false
+    /// Whether the directory waits to be listed or is being listed.
     var isScanQueued = false
-    /// Whether something came while it was being listed that listing may have missed.
+    /// Whether the directory must be listed again, because names that came during the listing may have been
+    /// missed.
     var isScanStale = false
-    /// Whether it was removed or moved away.
+    /// Whether the directory was removed or moved away.
     var isGone = false
 
-    /// - Parameter place: whose files are in it, where its path does not say it.
+    /// - Parameter place: the place to which the files belong; nil in a spool, where the path names the app.
     init(
-        path: FileName, depth: Int, id: FileID, _ inode: UInt64, of place: ReadPlace? = nil, isOpenToAll: Bool = false
+        path: FileName, depth: Int, id: FileID, _ inode: UInt64, of place: ReadPlace? = nil,
+        isOpenToAll: Bool = false
     ) {
         self.path = path
         self.depth = depth
@@ -56,7 +62,7 @@ final class SpoolDirectory {
         isShared = isIncoming || place != nil && isOpenToAll
     }
 
-    /// Whose a file of a user in it is.
+    /// The holder of a file in this directory with an owner.
     func holder(_ owner: UInt32) -> Holder { Holder(top: top, owner: isShared ? owner : nil) }
 
     func path(of name: FileName) -> FileName {
@@ -64,12 +70,12 @@ final class SpoolDirectory {
     }
 }
 
-/// What a drop file looked like, to see whether it is still being written.
+/// The status of a drop file at the last look, to see whether it is still being written.
 struct DropStamp: Equatable {
     var size: Int64 = -1
     var modified = Timestamp(nanoseconds: 0)
     var changed = Timestamp(nanoseconds: 0)
-    /// Since when it has been seen with more than one name; nil if it has one.
+    /// Time since when the file was seen with more than one name; nil if it has one.
     var linkedSince: BootInstant?
 
     static let unknown = DropStamp()

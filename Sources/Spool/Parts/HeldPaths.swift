@@ -1,11 +1,14 @@
-/// Paths about which there is something to say, while it is so. Bounded by holder: whoever has most gives way to those who have less,
-/// so that nobody's thousand hide another's one.
+/// Paths with a message each, for as long as the message is true. The table is bounded, and beyond the bound
+/// the holder with the most paths gives way: a thousand bad files of one user must not hide the single one of
+/// another.
 struct HeldPaths<Value> {
-    /// How many are remembered, of all.
+    /// Most paths of all holders together.
     static var most: Int { 1024 }
 
     private var all: [FileName: (value: Value, holder: Holder)] = [:]
+    /// The same paths by holder; finds the holder with the most.
     private var held: [Holder: Set<FileName>] = [:]
+    /// Whether the table has changed since `takeChanged` was called last.
     private var isChanged = false
 
     var isEmpty: Bool { all.isEmpty }
@@ -13,7 +16,8 @@ struct HeldPaths<Value> {
 
     subscript(path: FileName) -> Value? { all[path]?.value }
 
-    /// Some of them, if they changed since that was asked last: one of each holder, of whoever has fewest first; then a second of each.
+    /// Some of the paths, if the table has changed since the last call: one of each holder, beginning with
+    /// the holder that has the fewest, then a second of each, and so on.
     mutating func takeChanged(atMost most: Int) -> [(path: FileName, value: Value)]? {
         guard isChanged else { return nil }
         isChanged = false
@@ -33,9 +37,9 @@ struct HeldPaths<Value> {
         return all.keys.filter { $0.bytes.starts(with: start) }
     }
 
-    /// False: there are as many as are remembered, and its holder has as many as others.
+    /// Adds a path. False if the table is full and the path's holder has no fewer paths than the others.
     ///
-    /// - Parameter owner: whose it is, as far as is known.
+    /// - Parameter owner: the owner of the file; nil if unknown.
     mutating func add(_ value: Value, at path: FileName, of owner: UInt32?) -> Bool {
         let holder = Holder(of: path.bytes, owner: owner, joinedTops: []).pooled
         if all.count >= HeldPaths.most, all[path] == nil {
@@ -54,12 +58,14 @@ struct HeldPaths<Value> {
     mutating func remove(_ path: FileName) {
         guard let holder = all.removeValue(forKey: path)?.holder else { return }
         held[holder]?.remove(path)
-        if held[holder]?.isEmpty == true { held[holder] = nil }
+        if held[holder]?.isEmpty == true {
+            held[holder] = nil
+        }
         isChanged = true
     }
 
     mutating func removeAll(below path: FileName) { for path in paths(below: path) { remove(path) } }
 
-    /// What is said of them is to be shown anew.
+    /// Marks the table as changed, because the messages are worded differently now.
     mutating func touch() { isChanged = true }
 }

@@ -1,48 +1,63 @@
 internal import EventLoops
 internal import Model
 
-/// What the queue keeps of files that are not read now: those of the last stop that were not found yet, drop files that
-/// stay, and files that are gone, of which a copy or an archive may turn up.
+/// The checkpoints of files that are not read now: files that were known at the last stop and were not found
+/// yet, drop files that stay, and files that are gone. Copies and archives of the last kind may turn up, and
+/// would be read again if their content were not recognised.
+///
+/// A file is either known (`Streams.files`) or remembered, never both.
 struct RememberedFiles {
-    /// How long a file that is gone is remembered. Rotation compresses it within minutes; the agent may be off longer.
+    /// How long a file that is gone is remembered. Rotation compresses a file within minutes, but the agent
+    /// may be off for longer.
     ///
-    /// By both clocks: one that is set ahead makes no file old, and one that was wrong keeps none for ever.
+    /// Both clocks must agree: a wall clock that is set ahead must not make files old at once, and a wall
+    /// clock that was wrong must not keep them for ever.
     private static let memory = Duration.seconds(86_400)
-    /// For how long at least after a start that finds a file gone: a clock that is only set then would have it forgotten.
+    /// Shortest time after a start for which a file that was missed by an earlier process is remembered.
+    /// Otherwise a clock that is only set after the start would have all such files forgotten.
     private static let memoryAfterStart = Duration.seconds(3600)
+    /// Most files that are remembered as gone, of all holders.
     static let mostMissing = 2048
-    /// How many while files wait to be compared with them: kills and quick rotations make copies faster than they can be looked
-    /// at, and the oldest of them are looked at last.
+    /// The same while files wait to be compared with the remembered ones: quick rotations make copies faster
+    /// than they can be compared, and the oldest copies are compared last.
     static let mostWhileWaiting = 8 * mostMissing
+    /// Most marks that are kept of a file that is gone, to save space in the queue; the last ones.
     private static let marksOfMissing = 8
 
+    /// The checkpoints by file.
     private(set) var kept: [FileID: Checkpoint]
-    /// Those whose contents copies and archives may be known by.
+    /// Index of the checkpoints by stream and first bytes, to recognise copies and archives.
     private(set) var contents = ContentIndex<FileID>()
-    /// Their inode numbers, to find files under names that say nothing; only during the first listing.
+    /// Inode numbers of the checkpoints at the start, to find files under names that are not read otherwise.
+    /// Used only during the first listing.
     var inodes: Set<UInt64> = []
-    /// Drop files that stay and are there; nil once the first listing has ended.
+    /// Drop files that stay and were seen; nil once the first listing has ended.
     private var present: Set<FileID>? = []
-    /// Files that are gone, by their holders, in the order in which they were missed; for no holder those that were missed together with
-    /// their directories: when these come back, so do they.
+    /// Files that are gone, by holder, in the order in which they were missed. The key nil has the files that
+    /// were missed together with their directories: these may all come back with a mount, so they do not
+    /// count for the bound.
     private var missing: [Holder?: FIFO<Missed>] = [:]
-    /// How many there are of holders.
+    /// Count of files in `missing` that have a holder.
     private var missingCount = 0
-    /// The latest time at which one was missed, or after it: their order must outlive a clock that is set back.
+    /// The latest time at which a file was missed, in milliseconds since 1970. Later times are never lower,
+    /// so that the order of files survives a clock that is set back.
     private var latest: Int64 = 0
 
+    /// An entry of `missing`.
     private struct Missed {
         var id: FileID
-        /// As its checkpoint has it. If that has another time by now, it came back and was missed again since.
+        /// The time in the file's checkpoint when the entry was made. If the checkpoint has another time by
+        /// now, the file came back and was missed again, and this entry is stale.
         var since: Int64?
+        /// The time of the entry by the monotonic clock.
         var noted: BootInstant
-        /// Whether an earlier process missed it first.
+        /// Whether an earlier process missed the file first.
         var isOlder: Bool
     }
 
     private let joinedTops: Set<[UInt8]>
 
-    /// - Parameter joinedTops: as `Holder` takes them.
+    /// - Parameter joinedTops: the same as for `Holder`.
     init(_ checkpoints: [Checkpoint], joinedTops: Set<[UInt8]> = []) {
         self.joinedTops = joinedTops
         kept = Dictionary(checkpoints.map { (FileID(bytes: $0.key), $0) }) { _, last in last }
@@ -54,27 +69,64 @@ struct RememberedFiles {
         }
     }
 
+    /// Adds a checkpoint to the index, if its content can be recognised.
     private mutating func enter(_ id: FileID, _ checkpoint: Checkpoint, _ trace: FileTrace) {
         guard trace.hasContent else { return }
         contents.add(id, trace.fingerprint, to: Stream.of(checkpoint, trace, joinedTops: joinedTops))
     }
 
+    /// Keeps a checkpoint, in place of an earlier one of the same file.
     mutating func keep(_ checkpoint: Checkpoint) {
         let id = FileID(bytes: checkpoint.key)
         remove(id)
         kept[id] = checkpoint
-        if let trace = FileTrace(checkpoint.state) { enter(id, checkpoint, trace) }
+        if let trace = FileTrace(checkpoint.state) {
+            enter(id, checkpoint, trace)
+        }
     }
 
-    /// Keeps what was read of a drop file that is still there.
+    /// Keeps the checkpoint of a drop file that is still there.
     mutating func keepPresent(_ checkpoint: Checkpoint) {
         keep(checkpoint)
         see(FileID(bytes: checkpoint.key))
     }
 
-    /// A drop file is there: if it is known, it is not missing at the end of the first listing.
+    /// Notes that a drop file is there. Otherwise it would count as missing at the end of the first listing.
     mutating func see(_ id: FileID) {
-        if kept[id] != nil { present?.insert(id) }
+        if kept[id] != nil {
+            present?.insert(id)
+        }
+    }
+
+    /// Keeps a checkpoint that says that a drop file was read to the end, and stays.
+    mutating func keepDone(_ id: FileID, at path: FileName, _ status: FileStatus) -> Checkpoint {
+        var trace = FileTrace()
+        trace.doneVersion = RememberedFiles.version(of: status)
+        let checkpoint = Checkpoint(key: id.bytes, path: path.text, offset: status.size, state: trace.encoded)
+        keepPresent(checkpoint)
+        return checkpoint
+    }
+
+    /// Whether a drop file that stays was read to the end and has not changed since.
+    func isDone(_ id: FileID, _ status: FileStatus) -> Bool {
+        guard let checkpoint = kept[id], let done = FileTrace(checkpoint.state)?.doneVersion else {
+            return false
+        }
+        return done == RememberedFiles.version(of: status)
+    }
+
+    /// Whether a file was read as an append file, whatever its name is now.
+    func isAppendFile(_ id: FileID) -> Bool {
+        guard let checkpoint = kept[id], checkpoint.offset > 0, let trace = FileTrace(checkpoint.state) else {
+            return false
+        }
+        return trace.doneVersion == nil
+    }
+
+    /// A hash of size and modification time, which differs if the content was changed since.
+    private static func version(of status: FileStatus) -> UInt64 {
+        var numbers = (status.size, status.modified.nanoseconds)
+        return withUnsafeBytes(of: &numbers) { ByteHash.of($0) }
     }
 
     @discardableResult
@@ -86,7 +138,8 @@ struct RememberedFiles {
         return checkpoint
     }
 
-    /// The contents of some streams that a file begins with.
+    /// The remembered contents of some streams that a file with this head begins with. The index goes by
+    /// hashes, so the streams are compared once more.
     func contents(of streams: [Stream], _ head: Head) -> [(streams: [Stream], trace: FileTrace)] {
         var ids: Set<FileID> = []
         for stream in streams { contents.beginning(head, of: stream) { ids.insert($0) } }
@@ -97,7 +150,7 @@ struct RememberedFiles {
         }
     }
 
-    /// Since when a file is gone; nil if it is not, as far as is known.
+    /// The time since when a file is gone, in milliseconds since 1970; nil if it is not known to be gone.
     private static func missingSince(_ checkpoint: Checkpoint, _ trace: FileTrace?) -> Int64? {
         trace.map { $0.missingSince } ?? ObjectSplitter.Place.missingSince(checkpoint)
     }
@@ -105,13 +158,14 @@ struct RememberedFiles {
     /// Remembers a file that is gone.
     ///
     /// - Parameters:
-    ///   - trace: what it is known by; nil: a drop file that was read in part.
-    ///   - isAway: whether its directory is not there, or cannot be read: it may come back with all of its files, however
-    ///     many they are.
-    ///   - hasWaiting: whether there are files that may be copies, and were not compared yet.
-    ///   - pass: says it with the next commit.
+    ///   - trace: the file's trace; nil for a drop file that was read in part.
+    ///   - isAway: whether the file's directory is gone or cannot be read. It may come back with all of its
+    ///     files, however many.
+    ///   - hasWaiting: whether files that may be copies were not compared yet.
+    ///   - pass: gets the checkpoint for the next commit.
     mutating func miss(
-        _ checkpoint: Checkpoint, _ trace: FileTrace?, isAway: Bool, at time: any TimeSource, hasWaiting: Bool = false,
+        _ checkpoint: Checkpoint, _ trace: FileTrace?, isAway: Bool, at time: any TimeSource,
+        hasWaiting: Bool = false,
         in pass: inout Pass
     ) {
         var checkpoint = checkpoint
@@ -127,26 +181,34 @@ struct RememberedFiles {
             checkpoint.state = place.encoded(missingSince: since)
         }
         let id = FileID(bytes: checkpoint.key)
-        // At a start most are kept as they are already.
+        // At a start most checkpoints are unchanged; writing them all again would make a huge commit.
         if kept[id] != checkpoint {
             keep(checkpoint)
             pass.keep(checkpoint, of: id)
         }
         let missed = Missed(id: id, since: since, noted: time.bootTime, isOlder: isOlder)
-        let holder = isAway ? nil : Holder(of: checkpoint.path.utf8, owner: trace?.owner, joinedTops: joinedTops).pooled
+        let holder =
+            isAway
+            ? nil : Holder(of: checkpoint.path.utf8, owner: trace?.owner, joinedTops: joinedTops).pooled
         missing[holder, default: FIFO()].append(missed)
-        if !isAway { missingCount += 1 }
+        if !isAway {
+            missingCount += 1
+        }
         forget(of: holder, at: time, in: &pass)
         let most = hasWaiting ? RememberedFiles.mostWhileWaiting : RememberedFiles.mostMissing
-        // Whoever has the most gives up the oldest, so that nobody makes another's copies unknown.
+        // The holder with the most files gives up its oldest, so that one app's rotations do not have another
+        // app's copies read again.
         while missingCount > most,
-            let largest = missing.max(by: { $0.key == nil || $0.value.count < $1.value.count && $1.key != nil })?.key
+            let largest = missing.max(by: {
+                $0.key == nil || $0.value.count < $1.value.count && $1.key != nil
+            })?.key
         {
             forget(of: largest, at: time, atLeast: 1, in: &pass)
         }
     }
 
-    /// Takes out files that have been gone for long, and the oldest beyond those; what was found again is only taken out.
+    /// Forgets a holder's files that have been gone for long, and at least `least` of the oldest. Stale
+    /// entries are only removed from the list.
     private mutating func forget(
         of holder: Holder?, at time: any TimeSource, atLeast least: Int = 0, in pass: inout Pass
     ) {
@@ -162,23 +224,30 @@ struct RememberedFiles {
             remove(first.id)
             pass.forget(first.id)
         }
-        if holder != nil { missingCount -= count }
-        if missing[holder]?.isEmpty == true { missing[holder] = nil }
+        if holder != nil {
+            missingCount -= count
+        }
+        if missing[holder]?.isEmpty == true {
+            missing[holder] = nil
+        }
     }
 
-    /// Whether a file has been gone for so long that nobody will ask for it.
+    /// Whether a file has been gone for so long that no copy is expected.
     private static func isOld(_ missed: Missed, at wall: Timestamp, _ boot: BootInstant) -> Bool {
         let age = wall - Timestamp(milliseconds: missed.since ?? 0)
-        // Missed in the future: the clock was wrong then, or is now, and only what this process saw counts.
+        // A time in the future means that the clock was wrong then or is wrong now. Then only the monotonic
+        // clock of this process counts.
         let isPlausible = age >= .zero
         guard age > memory || !isPlausible else { return false }
         return boot - missed.noted > (missed.isOlder && isPlausible ? memoryAfterStart : memory)
     }
 
-    /// A file that stays is there after all: it was renamed while its directory was listed, or came back with it. From now on it
-    /// does not count as gone, or it would be forgotten a day later, and read again.
+    /// A file that stays was found after all: it was renamed while its directory was listed, or came back
+    /// with its directory. It no longer counts as gone; otherwise it would be forgotten a day later and read
+    /// again.
     mutating func found(_ id: FileID, in pass: inout Pass) {
-        guard var checkpoint = kept[id], var trace = FileTrace(checkpoint.state), trace.missingSince != nil else {
+        guard var checkpoint = kept[id], var trace = FileTrace(checkpoint.state), trace.missingSince != nil
+        else {
             return
         }
         trace.missingSince = nil
@@ -187,10 +256,12 @@ struct RememberedFiles {
         pass.keep(checkpoint, of: id)
     }
 
-    /// Every directory was listed once: what was not found is missing. Gives those, the first that went first.
+    /// Ends the first listing: returns the files that were not found, in the order in which they went
+    /// missing.
     mutating func endFirstListing() -> [(id: FileID, checkpoint: Checkpoint, trace: FileTrace?)] {
         inodes = []
-        // All that is missing is missed once more in order, what was missed before this among it.
+        // The caller calls `miss` for each of them in this order, including files that were missed before, so
+        // the lists are built anew.
         missing = [:]
         missingCount = 0
         let unseen = kept.filter { present?.contains($0.key) != true }.map { ($0, $1, FileTrace($1.state)) }
@@ -201,7 +272,8 @@ struct RememberedFiles {
         return unseen.sorted { since($0) < since($1) }
     }
 
-    /// Whether much of the memory is that of files that are known now; gives it back then. Of a million files it is half of all.
+    /// Shrinks the table if most files of the last stop were found. True if it shrank. With a million files
+    /// the unused part is half of all memory.
     mutating func release() -> Bool {
         guard kept.capacity > 4 * kept.count + 4096 else { return false }
         kept = Dictionary(uniqueKeysWithValues: kept.map { ($0.key, $0.value) })

@@ -1,27 +1,38 @@
 internal import EventLoops
 internal import Glibc
 internal import Logs
+internal import Model
 
+/// Checks which files may be opened, finds their owners and apps, and reports problems to people.
 extension SpoolReader {
-    /// How long a file may have two names.
+    /// How long a file may have two names before it is refused.
     private static let linkTime = Duration.seconds(1)
 
-    /// Whether a file may be opened at all; if not, it is refused, counted and told.
+    /// Whether a file may be opened at all. If not, it is refused, counted and reported.
     func admit(_ status: FileStatus, _ directory: SpoolDirectory, _ name: FileName) -> Bool {
         guard status.isRegular else {
             if !status.isDirectory {
                 refuse(
-                    status.isLink ? .symbolicLink : .notRegular, directory.path(of: name.claimed ?? name), status.owner)
+                    status.isLink ? .symbolicLink : .notRegular, directory.path(of: name.claimed ?? name),
+                    status.owner)
             }
             restoreRefused(name, in: directory, status)
             return false
         }
+        // Hard links are refused only in a spool, whose files the agent removes: a user could link a file
+        // that belongs to somebody else into it, to have that file read.
+        if options.place != nil { return status.links > 0 }
         guard status.links <= 1 else {
-            // Publishing by link and unlink passes through two names.
+            // A writer that publishes by link(2) and unlink(2) has two names for a moment, so wait.
             if let since = directory.settling[name]?.linkedSince {
-                guard now - since >= SpoolReader.linkTime else { return false }
+                guard now - since >= SpoolReader.linkTime else {
+                    recheck(name, in: directory, after: SpoolReader.linkTime - (now - since))
+                    return false
+                }
                 directory.settling[name] = nil
-                if directory.linked.count < HeldPaths<SpoolRefusal>.most { directory.linked.insert(name) }
+                if directory.linked.count < Complaints.most {
+                    directory.linked.insert(name)
+                }
                 refuse(.hardLink, directory.path(of: name.claimed ?? name), status.owner)
                 restoreRefused(name, in: directory, status)
             } else {
@@ -35,10 +46,12 @@ extension SpoolReader {
         return status.links == 1
     }
 
-    /// What was claimed by a name that was something else before, and is never read, gets its name back: nobody looks for
-    /// it under a hidden one. A link, FIFO or socket whose name is taken is removed.
+    /// Gives a claimed entry that turns out to be unreadable its original name back, so that its owner finds
+    /// it. A link, FIFO or socket whose original name is taken is removed.
     private func restoreRefused(_ claim: FileName, in directory: SpoolDirectory, _ status: FileStatus) {
-        guard options.place == nil, let original = claim.claimed, let raw = directory.descriptor?.raw else { return }
+        guard options.place == nil, let original = claim.claimed, let raw = directory.descriptor?.raw else {
+            return
+        }
         let path = directory.path(of: claim)
         do throws(SystemError) {
             do throws(SystemError) {
@@ -46,45 +59,48 @@ extension SpoolReader {
             } catch {
                 guard error.number == EEXIST, !status.isRegular, !status.isDirectory else { throw error }
                 try FileSystem.unlink(raw, claim)
-                log.warning("refused file removed: its name is taken", ["path": directory.path(of: original).text])
+                log.warning(
+                    "refused file removed: its name is taken", ["path": directory.path(of: original).text])
             }
         } catch {
             guard error.number != ENOENT else { return }
             note(error, "cannot restore the name of a refused file", path)
-            if error.number != EEXIST { tryAgain(at: claim, in: directory, error) }
+            if error.number != EEXIST {
+                tryAgain(at: claim, in: directory, error)
+            }
         }
     }
 
-    /// Counts and tells a file that is never opened, once, as long as it is remembered.
+    /// Counts and logs a file that is never opened, once for as long as it is remembered.
     func refuse(_ reason: SpoolRefusal, _ path: FileName, _ owner: UInt32? = nil) {
-        guard trouble.refusals[path] == nil else { return }
-        let owner = owner ?? (try? FileSystem.status(tree.root.raw, path))?.owner
-        guard trouble.refusals.add(reason, at: path, of: owner) else { return }
+        guard !complaints.isRefused(path) else { return }
+        let owner = owner ?? (try? FileSystem.status(root.raw, path))?.owner
+        guard complaints.refuse(reason, at: path, of: owner) else { return }
         counters.refused[reason, default: 0] += 1
-        log.warning("file refused", ["path": shown(path), "reason": reason.rawValue])
+        log.warning("file refused", ["path": options.shown(path), "reason": reason.rawValue])
     }
 
-    /// A file whose name is of no kind that is read. Hidden and unfinished ones are meant to be passed over.
+    /// Notes a file that is not read because of its name. Hidden and unfinished files are not reported,
+    /// because their names say so on purpose.
     func passOver(_ directory: SpoolDirectory, _ name: FileName) {
         guard options.place == nil, !name.isHidden, !name.isUnfinished else { return }
-        let path = directory.path(of: name)
-        if trouble.passedOver[path] == nil { _ = trouble.passedOver.add((), at: path, of: nil) }
+        complaints.passOver(directory.path(of: name))
     }
 
-    /// A name is gone about which there was something to say.
+    /// Forgets the reports about a name that is gone.
     func forgetName(_ name: FileName, in directory: SpoolDirectory) {
-        guard !trouble.passedOver.isEmpty || !trouble.refusals.isEmpty else { return }
-        let path = directory.path(of: name)
-        trouble.passedOver.remove(path)
-        trouble.refusals.remove(path)
+        complaints.nameGone(directory.path(of: name))
     }
 
+    /// Handles an error of looking at a name, or with an empty name of listing the directory.
     func notOpened(_ directory: SpoolDirectory, _ name: FileName, _ error: SystemError) {
         let path = name.bytes.isEmpty ? directory.path : directory.path(of: name)
         switch error.number {
         case ENOENT, ENOTDIR:
             reached(path)
-            if isThere(name, in: directory) { tryAgain(at: name, in: directory, error) }
+            if isThere(name, in: directory) {
+                tryAgain(at: name, in: directory, error)
+            }
         case ELOOP: refuse(.symbolicLink, path)
         case EXDEV: refuse(.otherFileSystem, path)
         case EACCES:
@@ -96,7 +112,7 @@ extension SpoolReader {
         }
     }
 
-    /// A file could be seen but not opened or not read.
+    /// Handles an error of opening or reading a file that could be seen.
     func notRead(_ directory: SpoolDirectory, _ name: FileName, _ error: SystemError, _ status: FileStatus?) {
         switch error.number {
         case EACCES, EPERM:
@@ -108,17 +124,18 @@ extension SpoolReader {
         default: note(error, "cannot read", directory.path(of: name))
         }
         guard let file = directory.files[name] else { return tryAgain(at: name, in: directory, error) }
-        if file.taken.offset == 0, file.descriptor == nil, trouble.complaints[directory.path(of: name)] == nil,
-            trouble.complaints.count >= HeldPaths<SpoolComplaint>.most
+        if file.taken.offset == 0, file.descriptor == nil, complaints[directory.path(of: name)] == nil,
+            complaints.isFull
         {
-            // Beyond what is reported nothing is kept of it.
+            // Nothing was read of the file and no complaint about it fits into the table, so it need not be
+            // known.
             streams.remove(file)
             return tryAgain(at: name, in: directory, error)
         }
-        tryAgain(.read, directory.path(of: name), error) { self.readAgain(file) }
+        tryAgain(.read, directory.path(of: name), error, .read(file.id))
     }
 
-    /// How the agent may read a file where it lies.
+    /// Advice for a file that is read in place and that the agent may not read.
     private func advice(for status: FileStatus?) -> String {
         guard let status, status.mode & 0o040 == 0 else {
             return SpoolReader.advice(group: status?.groupName ?? "adm")
@@ -126,29 +143,32 @@ extension SpoolReader {
         return "let its writer make it 0640 (it is \(status.shownMode)), or setfacl -m u:spoolship:r"
     }
 
-    /// How to let the agent read what a group may read; its members must not become able to read all else, or to be root.
+    /// Advice to let the agent read a file that a group may read. Groups whose members can read everything or
+    /// become root are not recommended; an ACL is.
     static func advice(group: String) -> String {
         let powerful: Set = ["root", "shadow", "disk", "docker", "sudo", "wheel", "kmem", "lxd", "libvirt"]
         guard powerful.contains(group) else {
             return "usermod -aG \(group) spoolship, or setfacl -m u:spoolship:r, and restart it"
         }
-        return "setfacl -m u:spoolship:r, and setfacl -d -m u:spoolship:r for its directory; not by its group, \(group)"
+        return
+            "setfacl -m u:spoolship:r, and setfacl -d -m u:spoolship:r for its directory; not by its group, \(group)"
     }
 
-    /// Tells a person once what to fix; remembered until it is fixed.
+    /// Reports a problem with a path once, until it is resolved.
     func complain(_ path: FileName, _ owner: UInt32?, _ advice: String) {
-        guard trouble.complaints[path] == nil else { return }
-        // Of what is mounted somewhere, the owner of the directory that it is in.
+        guard complaints[path] == nil else { return }
+        // The status of a mounted file system is not asked for; take the owner of the directory above it.
         let owner =
-            owner ?? (try? FileSystem.status(tree.root.raw, path).owner)
-            ?? (try? FileSystem.status(tree.root.raw, path.parent).owner) ?? 0
+            owner ?? (try? FileSystem.status(root.raw, path).owner)
+            ?? (try? FileSystem.status(root.raw, path.parent).owner) ?? 0
         let name = shownName(of: owner)
-        let complaint = SpoolComplaint(path: shown(path), owner: owner, ownerName: name, advice: advice)
-        guard trouble.complaints.add(complaint, at: path, of: owner) else { return }
-        log.warning("cannot access", ["path": shown(path), "owner": name, "advice": advice])
+        let complaint = SpoolComplaint(
+            path: options.shown(path), owner: owner, ownerName: name, advice: advice)
+        guard complaints.add(complaint, at: path, of: owner) else { return }
+        log.warning("cannot access", ["path": options.shown(path), "owner": name, "advice": advice])
     }
 
-    /// Why a file cannot be renamed and removed, and what helps.
+    /// Advice for a file that cannot be renamed or removed.
     static func notRemoved(_ error: SystemError) -> String {
         let advice =
             error.number == EPERM
@@ -157,57 +177,101 @@ extension SpoolReader {
         return "the agent may not rename and remove it: \(advice)"
     }
 
-    func open(_ file: AppendFile) throws(SystemError) {
-        held.uses += 1
-        file.lastUse = held.uses
-        guard file.descriptor == nil else { return }
-        guard file.hasName else { throw SystemError("open", number: ENOENT) }
-        let raw = try reach(file.directory)
-        let looked = try FileSystem.openPath(raw, file.name)
-        let status = try FileSystem.status(looked)
-        // Another file has the name by now; the change that tells of it is on its way.
-        guard status.isRegular, try FileID(looked, status) == file.id else { throw SystemError("open", number: ENOENT) }
-        try open(file, looked)
-        reached(file.path)
-    }
+    /// Advice if all random names for a claim were taken, which must be deliberate.
+    static let nameTaken =
+        "the agent cannot rename it: others have taken the names that it drew; remove what is named .spoolship.* beside it"
 
-    func open(_ file: AppendFile, _ looked: borrowing Descriptor) throws(SystemError) {
-        held.uses += 1
-        file.lastUse = held.uses
-        let owner = try FileSystem.status(looked).owner
-        if owner != file.owner { streams.change(file) { $0.owner = owner } }
-        file.descriptor = try FileSystem.read(looked)
-        held.files.append(file)
-        closeIdleFiles()
-    }
+    // MARK: Owners
 
-    /// Closes the least recently used files beyond the limit, of those that can be opened again: what lost its name
-    /// cannot, and what is being removed holds its file lease.
-    func closeIdleFiles() {
-        while held.files.count > held.mostFiles {
-            var victim: (index: Int, hasUnread: Int, lastUse: UInt64)?
-            for (index, file) in held.files.enumerated() {
-                let lastUse = file.lastUse
-                guard lastUse != held.uses, file !== held.compared, file.hasName, file.stage != .leaving
-                else { continue }
-                // Those that are read to the end first: nothing is lost if they are deleted meanwhile.
-                let hasUnread = file.hasUnread ? 1 : 0
-                if let victim, (victim.hasUnread, victim.lastUse) <= (hasUnread, lastUse) { continue }
-                victim = (index, hasUnread, lastUse)
-            }
-            guard let victim else { return }
-            held.files.swapAt(victim.index, held.files.count - 1)
-            let file = held.files.removeLast()
-            file.descriptor = nil
-            file.rest()
-            // Nothing is to be remembered of a file in which nothing ever was: what is written to it is reported.
-            if file.isResting, file.length == 0, file.taken.offset == 0, !file.isRotated { streams.remove(file) }
+    /// Time after which a slow lookup of a user's name is reported.
+    private static let slowLookup = Duration.seconds(5)
+
+    /// The app of a file: that of its directory, or in `incoming/` the name of its owner, unless an app of
+    /// another user has this name.
+    func app(of directory: SpoolDirectory, _ owner: UInt32) -> String {
+        guard directory.isIncoming else { return directory.app }
+        let name = knownName(of: owner) ?? findUser(owner)
+        let app = Owners.app(of: owner, named: name) { isApp($0, notOf: owner) }
+        let told = FileName("incoming/*, \(name)")
+        switch app {
+        case .own: complaints.resolve(told)
+        case .clash(let instead):
+            complain(
+                told, owner,
+                "an app of another user has this login name: the user's events are of the app \(instead)")
         }
+        return app.name
     }
 
-    func closeDescriptor(of file: AppendFile) {
-        guard file.descriptor != nil else { return }
-        file.descriptor = nil
-        held.files.removeAll { $0 === file }
+    /// Whether there is an app with this name, by its directory or its settings, that does not belong to the
+    /// user.
+    private func isApp(_ name: String, notOf owner: UInt32) -> Bool {
+        if name == "default" || options.appsElsewhere.contains(name) { return true }
+        guard let directory = try? FileSystem.status(root.raw, FileName(name)) else { return false }
+        return directory.isDirectory && directory.owner != owner
     }
+
+    /// The share of the reader's time to which work on a file is charged: that of its app, or in `incoming/`
+    /// that of its owner.
+    func share(of directory: SpoolDirectory, _ owner: UInt32) -> String {
+        directory.isIncoming ? owners.share(of: owner) : directory.app
+    }
+
+    func share(of file: AppendFile) -> String { share(of: file.directory, file.owner) }
+
+    /// Whether the app of a file is known. If not, the owner's name is being looked up, and the file waits.
+    func isNamed(_ directory: SpoolDirectory, _ owner: UInt32?) -> Bool {
+        guard directory.isIncoming, let owner else { return true }
+        return knownName(of: owner) != nil
+    }
+
+    /// A user's name for messages. An unknown name is looked up for the next call.
+    func shownName(of owner: UInt32) -> String {
+        _ = knownName(of: owner)
+        return owners.shownName(of: owner)
+    }
+
+    /// A user's name, or `uid-N` for a user without one; nil while the name is looked up on another thread,
+    /// because a directory service may block.
+    private func knownName(of owner: UInt32) -> String? {
+        switch owners.name(of: owner) {
+        case .known(let name): return name
+        case .awaited: return nil
+        case .toLookUp: break
+        }
+        if let name = Owners.local(owner) {
+            owners.found(name, of: owner)
+            return name
+        }
+        schedule(after: SpoolReader.slowLookup, .reportSlowName(owner))
+        let isAsked = Mount.ask(on: "names", "") { [findUser] in
+            let name = findUser(owner)
+            self.loop.post { self.assumeIsolated { $0.found(name, of: owner) } }
+        }
+        if !isAsked {
+            found(findUser(owner), of: owner)
+        }
+        return owners[owner]
+    }
+
+    /// The name of a user was found: files that waited for it can be read.
+    private func found(_ name: String, of owner: UInt32) {
+        owners.found(name, of: owner)
+        complaints.resolve(SpoolReader.nameless(owner))
+        complaints.ownerNamed()
+        wake()
+    }
+
+    /// Reports that the lookup of a user's name is slow, if it is still unknown.
+    func tellSlow(_ owner: UInt32) {
+        guard owners[owner] == nil else { return }
+        complain(
+            SpoolReader.nameless(owner), owner,
+            "the name of user \(owner) cannot be found out: the directory service (nsswitch.conf) does not answer; "
+                + "the user's files in incoming/ wait")
+        publish()
+    }
+
+    /// The path under which it is reported that a user's name is unknown.
+    private static func nameless(_ owner: UInt32) -> FileName { FileName("incoming/*, uid \(owner)") }
 }

@@ -1,37 +1,49 @@
 internal import EventLoops
 internal import Glibc
+internal import Logs
 internal import Model
 
-/// What is in an append file: its lines, block by block, from the place that was reached.
+/// What is in an append file: its lines, block by block, from the place that was reached. `BlockReader`
+/// says how a block is cut.
 extension SpoolReader {
     /// Reads a block of the file that has waited longest. False: none waits.
     func readAppendFile() -> Bool {
-        guard let (app, file) = ready.popFirst(shares, where: { isNamed($1.directory, $1.owner) }) else { return false }
-        let turn = beginTurn(of: app)
+        guard let (app, file) = turns.nextFile(where: { isNamed($0.directory, $0.owner) }) else {
+            return false
+        }
+        let turn = turns.begin(of: app, now)
         read(file)
-        endTurn(turn)
+        turns.end(turn, now)
         return true
     }
 
+    /// One turn of a file: opens it, judges it if it is a suspect, reads a block, and queues it again if
+    /// there may be more.
     private func read(_ file: AppendFile) {
         file.isReady = false
-        commits.isParked = false
+        handover.beginFile()
         guard streams.files[file.id] === file else { return }
         do {
             try open(file)
+            try passOverHistory(of: file)
             guard isNamed(file.directory, file.owner) else {
                 file.isReady = true
                 return lineUp(file)
             }
             if file.isSuspect, try !resolveCopy(file) {
-                return schedule(after: options.settleTime, by: share(of: file)) { self.makeReady(file) }
+                return schedule(after: options.settleTime, .read(file.id))
             }
             if try readBlock(of: file) {
-                // A parked one stays ready, so that nothing else closes it; it takes its place again when it is resumed.
+                // A parked one stays ready, so that nothing else closes it; it takes its place again when
+                // it is resumed.
                 file.isReady = true
-                if !commits.isParked { lineUp(file) }
+                if !handover.isParked {
+                    lineUp(file)
+                }
             } else {
-                if file.committed >= file.size { streams.isRead(file) }
+                if file.committed >= file.size {
+                    streams.isRead(file)
+                }
                 considerLater(file)
                 waitForContent(of: file)
             }
@@ -40,12 +52,7 @@ extension SpoolReader {
         }
     }
 
-    /// Has a file read that could not be, if it is known still.
-    func readAgain(_ file: AppendFile) {
-        if streams.files[file.id] === file { makeReady(file) }
-    }
-
-    /// Has a file that the sink parked read on.
+    /// Called when the sink wants the rest of a file that it has parked.
     private func resumption(of file: AppendFile) -> () -> Void {
         {
             self.lineUp(file)
@@ -53,27 +60,27 @@ extension SpoolReader {
         }
     }
 
+    /// Handles an error of opening or reading a file.
     func cannotRead(_ file: AppendFile, _ error: SystemError) {
         switch error.number {
         case EWOULDBLOCK:
             counters.leaseWaits += 1
-            schedule(after: .seconds(1), by: share(of: file)) { self.makeReady(file) }
+            schedule(after: .seconds(1), .read(file.id))
         case ENOENT:
             if file.hasName, isThere(file) {
                 note(error, "cannot open", file.path)
-                return tryAgain(.read, file.path, error) { self.readAgain(file) }
+                return tryAgain(.read, file.path, error, .read(file.id))
             }
             displaced(file)
             guard file.descriptor == nil else { return }
-            streams.vanished(file)
-            leave(file)
+            letGoUnread(file)
         default:
             notRead(file.directory, file.name, error, nil)
         }
     }
 
-    /// Whether it has its name still, although a call has said that nothing has.
-    private func isThere(_ file: AppendFile) -> Bool {
+    /// Whether a file still has its name although a call has failed with ENOENT.
+    func isThere(_ file: AppendFile) -> Bool {
         guard !file.directory.isGone, let raw = file.directory.descriptor?.raw else { return false }
         return (try? FileSystem.status(raw, file.name))?.inode == file.trace.inode
     }
@@ -82,23 +89,30 @@ extension SpoolReader {
     private func readBlock(of file: AppendFile) throws(SystemError) -> Bool {
         guard let descriptor = file.descriptor?.raw else { return false }
         let status = try FileStatus(of: descriptor)
-        if status.links == 0, file.hasName { displaced(file) }
+        if status.links == 0, file.hasName {
+            displaced(file)
+        }
         file.see(length: status.size)
         file.modified = status.modified
+        if file.beganLate {
+            streams.began(file, isRotatedName: options.isRotated(file.name))
+            if file.isSuspect { return true }
+        }
         if status.size < file.taken.offset + file.scanned || file.stage == .cut {
             guard try findPlace(in: file, descriptor) else {
                 guard file.proof == nil else { return true }
-                schedule(after: options.settleTime, by: share(of: file)) { self.makeReady(file) }
+                schedule(after: options.settleTime, .read(file.id))
                 return false
             }
             // A shorter copy over an older copy is compared first.
             if file.isSuspect { return true }
         }
-        if file.scanned >= SpoolReader.shortLine { return try searchLineEnd(of: file, descriptor) }
+        if file.scanned >= lineToSearch { return try searchLineEnd(of: file, descriptor) }
         file.scanned = 0
 
-        let buffer = self.buffer.take()
-        // From the beginning while that is short: what is known of it must be of the same content as the lines.
+        let buffer = takeBuffer()
+        // While the read position is near the beginning, read from the beginning: the fingerprint must cover
+        // the same content as the lines. Otherwise read the bytes before the position that its mark covers.
         let before = file.taken.offset <= Fingerprint.longest ? Int(file.taken.offset) : file.taken.covered
         // The last byte stays free for the LF that a sealed line lacks.
         let room = UnsafeMutableRawBufferPointer(rebasing: buffer.dropLast())
@@ -112,61 +126,81 @@ extension SpoolReader {
             return try findPlace(in: file, descriptor, isRewritten: true) || file.proof != nil
         }
         if file.reached > 0 {
-            // Its end is gone, and may have grown again.
+            // The file was truncated before, and may have grown again. Unread bytes that were cut are looked
+            // for in copies.
             streams.cutOff(file, from: max(file.cutTo, file.taken.offset))
             tellCutOffs()
         }
         return try takeBlock(of: file, in: buffer, before..<count, isEnd: count < room.count, descriptor)
     }
 
-    /// Takes a piece of a block that is in the buffer from `before` on. True: there may be more.
-    func takePiece(
-        of file: AppendFile, _ block: UnsafeRawBufferPointer, in buffer: UnsafeMutableRawBufferPointer, at before: Int,
-        isEnd: Bool, _ descriptor: Int32
+    /// Cuts the block in the buffer into pieces and hands them over. True if there may be more to read.
+    private func takeBlock(
+        of file: AppendFile, in buffer: UnsafeMutableRawBufferPointer, _ range: Range<Int>, isEnd: Bool,
+        _ descriptor: Int32
     ) throws(SystemError) -> Bool {
-        // What ends before zeros gets no more: lines go that begin a record.
-        let isWhole = block.count > options.maxEventSize
-        let mayGrow = isWhole || isEnd
-        let rest = now - file.lastChange
-        let joins = mayGrow && rest < options.textTime && !file.isSealed
-        let cutter = LineCutter(
-            longest: options.maxEventSize, format: mayGrow ? options.format : nil, joinsText: joins && options.joinsText
-        )
-        switch cutter.piece(of: block) {
+        var start = range.lowerBound
+        // Most blocks are one piece; zeros between lines make more of them.
+        for _ in 0..<SpoolReader.mostPieces where start < range.upperBound {
+            let block = UnsafeRawBufferPointer(rebasing: buffer[start..<range.upperBound])
+            let begin = file.taken.offset
+            let content = BlockReader.content(of: block)
+            sawContent(of: file, upTo: begin + Int64(content))
+            var zeros: BlockReader.Zeros?
+            if BlockReader.needsZeros(block, content: content) {
+                let rest = UnsafeRawBufferPointer(rebasing: block[content...])
+                zeros = try self.zeros(in: file, at: begin + Int64(content), rest, descriptor)
+            }
+            let isSilent = now - file.lastChange >= options.textTime
+            let cut = blocks.cut(
+                block, content: content, zeros: zeros, isEnd: isEnd,
+                BlockReader.Ending(isSealed: file.isSealed, isSilent: isSilent))
+            guard try take(cut.piece, of: file, block, in: buffer, at: start, descriptor) else { return true }
+            guard cut.goesOn else { return cut.mayHaveMore }
+            start += Int(min(file.taken.offset - begin, Int64(block.count)))
+        }
+        return start < range.upperBound || !isEnd
+    }
+
+    /// Handles one piece of a block. False if the sink has not taken all of it.
+    private func take(
+        _ piece: BlockReader.Piece, of file: AppendFile, _ block: UnsafeRawBufferPointer,
+        in buffer: UnsafeMutableRawBufferPointer, at start: Int, _ descriptor: Int32
+    ) throws(SystemError) -> Bool {
+        switch piece {
         case .lines(let length):
             let lines = UnsafeRawBufferPointer(rebasing: block[..<length])
-            let taken = hand(lines, from: source(of: file), at: file.taken.offset, resume: resumption(of: file))
-            try advance(file, by: taken, in: buffer, at: before, descriptor)
-            return taken < length || !isEnd || length < block.count
-        case .tooLong(let length, isWhole: true):
+            let taken = hand(
+                lines, from: source(of: file), at: file.taken.offset, resume: resumption(of: file))
+            try advance(file, by: taken, in: buffer, at: start, descriptor)
+            return taken == length
+        case .lastLine(let length):
+            // The last byte of the buffer is free for it.
+            buffer[start + length] = 0x0A
+            let line = UnsafeRawBufferPointer(rebasing: buffer[start...(start + length)])
+            let taken = hand(
+                line, from: source(of: file), at: file.taken.offset, resume: resumption(of: file))
+            guard taken > length else { return false }
+            try advance(file, by: length, in: buffer, at: start, descriptor)
+        case .tooLong(let length):
             tooLong(
                 "line", Int64(length - 1), from: source(of: file), at: file.taken.offset,
                 content: Array(block.prefix(ObjectSplitter.excerpt)))
-            try advance(file, by: length, in: buffer, at: before, descriptor)
-            return true
-        case .tooLong(let length, isWhole: false):
-            file.scanned = Int64(length)
-            return true
-        case .partial(let length):
-            guard isEnd else { return true }
-            guard file.isSealed else {
-                // Whole lines, whose record may go on, are read again with what comes: only the end of one line is looked for behind it.
-                let hasLines = LineCutter.firstLineFeed(in: block) != nil
-                file.scanned = hasLines ? 0 : Int64(length)
-                file.holdsText = cutter.joinsText && hasLines
-                return false
-            }
-            buffer[before + length] = 0x0A
-            let line = UnsafeRawBufferPointer(rebasing: buffer[before...(before + length)])
-            let taken = hand(line, from: source(of: file), at: file.taken.offset, resume: resumption(of: file))
-            guard taken > length else { return true }
-            try advance(file, by: length, in: buffer, at: before, descriptor)
-            return false
+            try advance(file, by: length, in: buffer, at: start, descriptor)
+        case .endless(let length): file.scanned = Int64(length)
+        case .zeros(let end): try passOverZeros(of: file, upTo: end, descriptor)
+        case .open(let length, let hasLines, let holdsText):
+            // Whole lines are read again with what comes; only the end of one line is looked for behind it.
+            file.scanned = hasLines ? 0 : Int64(length)
+            file.holdsText = holdsText
+        case .nothing: break
         }
+        return true
     }
 
-    /// Whether what was read at one go is of one content. Of a file that is emptied and written again meanwhile, the kernel may
-    /// give the old beginning and the new end; a page it gives as a whole.
+    /// Whether bytes from a single read are of one content. If the file is truncated and rewritten during the
+    /// read, the kernel may return the old beginning and the new end. Within a page this cannot happen;
+    /// otherwise the beginning is read once more and compared.
     private func isOnePiece(
         _ bytes: Slice<UnsafeMutableRawBufferPointer>, at offset: Int64, _ descriptor: Int32
     ) throws(SystemError) -> Bool {
@@ -175,12 +209,13 @@ extension SpoolReader {
         return bytes.prefix(Mark.window).elementsEqual(first)
     }
 
-    /// A line of which more is known to lack an LF is not read again with every byte that comes.
-    private static let shortLine: Int64 = 4096
+    /// A line of which this much is known to lack an LF is not read again with every byte that comes: only
+    /// its end is searched. So is one that is too long already; otherwise it would be read without end.
+    private var lineToSearch: Int64 { min(4096, Int64(options.maxEventSize) + 1) }
 
     /// Looks for the end of a line in what has come since it was looked for last.
     private func searchLineEnd(of file: AppendFile, _ descriptor: Int32) throws(SystemError) -> Bool {
-        let buffer = self.buffer.take()
+        let buffer = takeBuffer()
         let position = file.taken.offset + file.scanned
         let count = try FileSystem.read(descriptor, into: buffer, at: position)
         // Zeros are no end of a line, but those at the end are not counted among its bytes.
@@ -199,7 +234,9 @@ extension SpoolReader {
                 }
                 guard file.isSealed else { return false }
             } else {
-                guard file.isSealed, count == 0 else { return count == buffer.count || (file.isSealed && count > 0) }
+                guard file.isSealed, count == 0 else {
+                    return count == buffer.count || (file.isSealed && count > 0)
+                }
             }
             guard file.scanned > Int64(options.maxEventSize) else {
                 file.scanned = 0
@@ -217,9 +254,12 @@ extension SpoolReader {
         return true
     }
 
-    private func skip(_ file: AppendFile, length: Int64, next: Int64, _ descriptor: Int32) throws(SystemError) {
+    /// Quarantines the beginning of an oversized line whose end was found, and continues behind the line.
+    private func skip(
+        _ file: AppendFile, length: Int64, next: Int64, _ descriptor: Int32
+    ) throws(SystemError) {
         guard try mark(at: file.taken.offset, descriptor).ends(like: file.taken) else {
-            // Rewritten while its end was looked for: these are other lines.
+            // The file was rewritten while the end of the line was searched, so the bytes are of other lines.
             _ = try findPlace(in: file, descriptor, isRewritten: true)
             return
         }
@@ -228,9 +268,10 @@ extension SpoolReader {
         try took(file, upTo: try mark(at: next, descriptor), descriptor)
     }
 
-    /// Moves the place after what was taken, all of which is in the buffer.
+    /// Moves the read position behind bytes that were taken, all of which are in the buffer.
     private func advance(
-        _ file: AppendFile, by count: Int, in buffer: UnsafeMutableRawBufferPointer, at start: Int, _ descriptor: Int32
+        _ file: AppendFile, by count: Int, in buffer: UnsafeMutableRawBufferPointer, at start: Int,
+        _ descriptor: Int32
     ) throws(SystemError) {
         guard count > 0 else { return }
         let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<(start + count)])
@@ -239,9 +280,9 @@ extension SpoolReader {
         try took(file, upTo: file.taken.advanced(by: count, atEndOf: bytes), descriptor, head: head)
     }
 
-    /// All bytes before a place were taken.
+    /// All bytes before a position were taken. Extends the fingerprint if it has not reached its full length.
     ///
-    /// - Parameter head: the file's first bytes, as far as they were taken; nil if they must be read.
+    /// - Parameter head: the file's first bytes up to the position; nil if they must be read.
     func took(
         _ file: AppendFile, upTo place: Mark, _ descriptor: Int32, head: UnsafeRawBufferPointer? = nil
     ) throws(SystemError) {
@@ -252,15 +293,136 @@ extension SpoolReader {
             let bytes = head.map { Array($0.prefix(length)) } ?? read
             fingerprint = Fingerprint(length: length, hash: bytes.withUnsafeBytes { ByteHash.of($0) })
         }
-        streams.took(file, upTo: place, fingerprint, in: &pass)
+        streams.took(file, upTo: place, fingerprint, in: &handover.pass)
     }
 
     func source(of file: AppendFile) -> SpoolSource {
         let id = file.id.bytes
         var source = SpoolSource(
-            app: app(of: file.directory, file.owner), path: shown(file.path), producer: id,
+            app: app(of: file.directory, file.owner), path: options.shown(file.path), producer: id,
             mayBeCritical: !file.directory.isIncoming, wasClosed: file.wasClosed)
-        if options.afterRead != .keep { source.file = id }
+        if options.afterRead != .keep {
+            source.file = id
+        }
         return source
+    }
+
+    // MARK: Zeros
+    //
+    // At the end of a file zeros are no content: the file was made longer than what is written to it yet,
+    // so they are waited for. Between content they are passed over where a line begins, and counted.
+
+    private static let mostPieces = 256
+    private static let zeroBlock = 64 << 10
+    private static let blocksAtATime = 32
+    /// Longest time until the next look whether zeros were filled: writes through mapped memory cause no
+    /// inotify event.
+    private static let longestLook = Duration.seconds(10)
+    /// The next look comes after this fraction (one eighth) of the time since the last change.
+    private static let lookShare = 8
+
+    /// Content was seen where there had been zeros.
+    private func sawContent(of file: AppendFile, upTo end: Int64) {
+        guard let padding = file.padding, end > file.size else { return }
+        file.endContent(at: end)
+        guard end > padding.gap?.end ?? 0 else { return }
+        file.lastChange = now
+        file.end = .open
+    }
+
+    /// What the zeros are that begin at an offset; if they are the end, the file's content ends there.
+    ///
+    /// - Parameter block: what was read from there on.
+    func zeros(
+        in file: AppendFile, at start: Int64, _ block: UnsafeRawBufferPointer, _ descriptor: Int32
+    ) throws(SystemError) -> BlockReader.Zeros {
+        let length = file.length
+        // The file was truncated since the last stat and rewritten. inotify reports that, and the file is
+        // read again.
+        guard start < length else { return .end }
+        // Look at the last byte first: if the file does not end with zeros, no program has extended it in
+        // advance, and the zeros were written like the content behind them.
+        let isPadded =
+            file.padding != nil
+            ? true : try FileSystem.bytes(of: descriptor, at: length - 1, count: 1).first == 0
+        var known = file.padding?.known ?? start..<start
+        let isChanged = known.lowerBound == start && file.padding?.modified != file.modified
+        if isChanged || !known.contains(start) {
+            known = start..<start
+        }
+        let found = try findContent(beyond: known.upperBound, upTo: length, descriptor)
+        if let content = found.content {
+            guard isPadded, !file.isSealed else { return .content(content) }
+            // A program may still fill the zeros before the content, so wait for `sealTime`.
+            let gap = file.padding?.gap
+            if let gap, start < gap.end, now - gap.since >= options.sealTime { return .content(content) }
+            file.endContent(at: start)
+            if let gap, start < gap.end { return .end }
+            let last: Int64 = block.lastIndex { $0 != 0 }.map { start + Int64($0) } ?? content
+            file.padding?.gap = .init(end: max(last, content), since: now)
+            return .end
+        }
+        file.endContent(at: start)
+        file.padding?.known = start..<found.end
+        file.padding?.modified = file.modified
+        return found.end < length ? .more : .end
+    }
+
+    /// Looks for the first byte that is not zero, in at most `blocksAtATime` blocks. Returns its offset, if
+    /// found, and the end of the zeros that were seen.
+    private func findContent(
+        beyond start: Int64, upTo length: Int64, _ descriptor: Int32
+    ) throws(SystemError) -> (content: Int64?, end: Int64) {
+        var end = start
+        for _ in 0..<SpoolReader.blocksAtATime where end < length {
+            end = min(length, try FileSystem.endOfHole(descriptor, at: end))
+            let block = try FileSystem.bytes(
+                of: descriptor, at: end, count: Int(min(Int64(SpoolReader.zeroBlock), length - end)))
+            // The file has become shorter, which inotify reports.
+            if block.isEmpty { return (nil, length) }
+            if let first = block.firstIndex(where: { $0 != 0 }) { return (end + Int64(first), end) }
+            end += Int64(block.count)
+        }
+        return (nil, end)
+    }
+
+    /// Skips zeros between lines, counts them, and logs the first ones of a file.
+    private func passOverZeros(
+        of file: AppendFile, upTo end: Int64, _ descriptor: Int32
+    ) throws(SystemError) {
+        let begin = file.taken.offset
+        let count = end - begin
+        counters.zeroBytes += ByteCount(count)
+        if complaints.foundZeros(in: file.path) {
+            log.warning(
+                "zeros in a file are skipped",
+                ["path": options.shown(file.path), "offset": begin, "bytes": count])
+        }
+        if file.size < end {
+            file.endContent(at: end)
+        }
+        try took(file, upTo: try mark(at: end, descriptor), descriptor)
+    }
+
+    /// Everything up to the zeros at a file's end was read: plans another look, because no event may report
+    /// that they are filled.
+    func waitForContent(of file: AppendFile) {
+        // Once it is sealed nobody has it open.
+        guard let padding = file.padding, !padding.isLookPlanned, !file.isSealed || options.place != nil
+        else { return }
+        var wait = max(options.pollInterval, (now - file.lastChange) / SpoolReader.lookShare)
+        if let gap = padding.gap, gap.end > file.size {
+            wait = min(wait, gap.since + options.sealTime - now)
+        }
+        file.padding?.isLookPlanned = true
+        wait = min(SpoolReader.longestLook, max(.milliseconds(10), wait))
+        schedule(after: wait, .lookThroughZeros(file.id))
+    }
+
+    /// Reads a file again to see whether its zeros were filled.
+    func recheckZeros(_ file: AppendFile) {
+        guard streams.files[file.id] === file, file.padding != nil else { return }
+        file.padding?.isLookPlanned = false
+        makeReady(file)
     }
 }

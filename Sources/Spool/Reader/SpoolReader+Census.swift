@@ -3,145 +3,152 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// How much waits to be read, counted while reading is held back, when the figures would stand still as the spool grows.
-struct Census {
-    var directories: [SpoolDirectory] = []
-    var stream: (directory: SpoolDirectory, stream: DirectoryStream)?
-    var began = BootInstant(nanoseconds: 0)
-    var drops = CountedDrops()
-}
-
-struct CountedDrops {
-    var files = 0
-    var bytes: ByteCount = 0
-    /// When the oldest of them got its content or its name.
-    var oldest: Timestamp?
-}
-
-/// What the last census counted.
-struct Backlog {
-    var census: Census?
-    var isCensusPlanned = false
-    var drops = CountedDrops()
-    /// When freed memory went back last, and what had been read by then.
-    var released = BootInstant(nanoseconds: 0)
-    var readWhenReleased: ByteCount = 0
-}
-
+/// The I/O of the census and of the looks at sizes, which `Backlog` plans.
 extension SpoolReader {
-    /// How long reading must be held back until a census is taken, and how long it is at least until the next.
-    private static let censusInterval = Duration.seconds(2)
-    /// A census takes at most this part of the time.
-    private static let censusShare = 50
-    /// Names looked at before other work gets its turn.
-    private static let censusSlice = 256
-
-    /// How often freed memory goes back at most, and how much is read in between at least: it costs milliseconds.
-    private static let releaseInterval = Duration.seconds(10)
-    private static let releaseBytes: Int64 = 16 << 20
-
     /// Whether reading waits for commits.
     var isHeldBack: Bool {
-        commits.underWay >= 2 || commits.underWay > 0 && now - commits.last >= SpoolReader.censusInterval
+        handover.isHeldBack(now, longerThan: Backlog.censusInterval)
     }
 
-    /// A commit has begun: has what waits counted, should it take long.
+    /// Whether lines are not read for now, because reading is held back or the sink has parked files.
+    var isWaiting: Bool { isHeldBack || handover.parked > 0 }
+
+    /// Plans a census and a look, in case the commit that has begun, or a parked file, waits for long.
     func planCensus() {
-        guard !backlog.isCensusPlanned else { return }
-        backlog.isCensusPlanned = true
-        schedule(after: SpoolReader.censusInterval) { self.takeCensus() }
+        if backlog.planCensus() {
+            schedule(after: Backlog.censusInterval, .takeCensus)
+        }
+        if backlog.planLook() {
+            schedule(after: options.lookInterval, .lookAtSizes)
+        }
     }
 
+    /// Asks waiting files for their lengths, a slice at a time, and opens them as far as descriptors suffice,
+    /// so that deleted ones are not lost.
+    func lookAtSizes() {
+        guard isWaiting else {
+            // A commit that began after the look was planned may still wait for hours.
+            if handover.underWay > 0 { return schedule(after: options.lookInterval, .lookAtSizes) }
+            return backlog.endLook()
+        }
+        for file in backlog.filesToAsk(Array(streams.unread.values), now) { seeLength(of: file) }
+        switch backlog.endLookSlice(now, interval: options.lookInterval) {
+        case .goOn: schedule(after: .zero, .lookAtSizes)
+        case .done(let wait):
+            shedNameless()
+            publish()
+            schedule(after: wait, .lookAtSizes)
+        }
+    }
+
+    /// Updates the length of a file from its status.
+    private func seeLength(of file: AppendFile) {
+        // A file that is not ready was read to its end; a change would make it ready.
+        guard streams.files[file.id] === file, file.isReady else { return }
+        hold(file)
+        if let raw = file.descriptor?.raw {
+            if let status = try? FileStatus(of: raw) {
+                file.see(length: status.size)
+            }
+        } else if !file.hasName {
+            letGoUnread(file)
+        } else if let raw = descriptor(of: file.directory),
+            let status = try? FileSystem.status(raw, file.name),
+            status.inode == file.trace.inode
+        {
+            file.see(length: status.size)
+        }
+    }
+
+    /// Does a slice of the census, or ends it once reading goes on.
     func takeCensus() {
         guard isHeldBack else {
-            backlog.isCensusPlanned = false
-            backlog.census = nil
-            releaseMemory()
+            if handover.underWay > 0 { return schedule(after: Backlog.censusInterval, .takeCensus) }
+            backlog.endCensus()
+            if backlog.releasesMemory(now, read: counters.bytesRead) {
+                clinux_release_memory()
+            }
             return publish()
         }
-        var census = backlog.census ?? Census(directories: Array(tree.directories.values), began: now)
-        backlog.census = nil
-        for _ in 0..<SpoolReader.censusSlice where !count(next: &census) {
-            backlog.drops = census.drops
+        backlog.beginCensus(Array(tree.all), now)
+        var isWhole = false
+        for _ in 0..<Backlog.slice where !isWhole { isWhole = !countNext() }
+        switch backlog.endSlice(isWhole: isWhole, now) {
+        case .goOn: schedule(after: .zero, .takeCensus)
+        case .done(let wait):
             publish()
-            let cost = now - census.began
-            let wait = max(SpoolReader.censusInterval, cost * SpoolReader.censusShare)
-            return schedule(after: wait) { self.takeCensus() }
+            schedule(after: wait, .takeCensus)
         }
-        backlog.census = census
-        schedule(after: .zero) { self.takeCensus() }
     }
 
-    /// Lines of all lengths from thousands of files leave holes in malloc's memory, which it keeps: after twenty minutes under a
-    /// hostile user it held 39 MB, of which 14 were in use.
-    private func releaseMemory() {
-        let read = counters.bytesRead
-        guard now - backlog.released >= SpoolReader.releaseInterval,
-            (read - backlog.readWhenReleased).value >= SpoolReader.releaseBytes
-        else { return }
-        backlog.released = now
-        backlog.readWhenReleased = read
-        clinux_release_memory()
-    }
-
-    private func count(next census: inout Census) -> Bool {
-        guard let (directory, stream) = census.stream else {
-            guard let directory = census.directories.popLast() else { return false }
-            // A directory that cannot be listed is reported when it is to be read.
+    /// Counts a name, or opens the next directory. False if all were listed.
+    private func countNext() -> Bool {
+        guard let (directory, stream) = backlog.listed else {
+            guard let directory = backlog.nextDirectory() else { return false }
+            // A directory that cannot be listed is skipped; reading reports it.
             guard let raw = self.descriptor(of: directory),
                 let looked = try? FileSystem.openDirectory(raw, FileName(".")),
                 let stream = try? DirectoryStream(looked)
             else { return true }
-            census.stream = (directory, stream)
+            backlog.began(stream, of: directory)
             return true
         }
         guard let entry = try? stream.next() else {
-            census.stream = nil
+            backlog.endedListing()
             return true
         }
-        let kind = kind(of: entry.name, in: directory)
+        let kind = options.kind(of: entry.name, in: directory)
         guard kind != .other, entry.type != Int(DT_DIR) else { return true }
-        // A file that is gone by now does not wait.
-        guard let status = try? FileSystem.status(stream.descriptor, entry.name), status.isRegular else { return true }
+        // The file may be gone by now.
+        guard let status = try? FileSystem.status(stream.descriptor, entry.name), status.isRegular else {
+            return true
+        }
         if kind == .append {
-            // Of another file that has the name by now this says nothing.
+            // Another file may have the name by now; its size says nothing about the known one.
             if let file = directory.files[entry.name], file.trace.inode == status.inode {
+                // Writes through mapped memory cause no inotify event.
+                if status.size != file.length {
+                    makeReady(file)
+                }
                 file.see(length: status.size)
             }
-        } else {
-            census.drops.files += 1
-            census.drops.bytes += ByteCount(status.size)
-            // Not when its content was changed: that time is its owner's to choose.
-            census.drops.oldest = min(census.drops.oldest ?? time.wallTime, status.changed)
+        } else if !isReadAndKept(entry.name, status, in: directory, stream.descriptor) {
+            // By st_ctim, because the owner can set st_mtim to any value.
+            backlog.counted(size: status.size, changed: status.changed, time.wallTime)
         }
         return true
     }
 
-    /// A drop file that was counted may have been read: less waits.
-    func uncount(_ drop: DropReading) {
-        backlog.drops.bytes -= ByteCount(drop.status.size)
-        backlog.drops.files = max(0, backlog.drops.files - 1)
+    /// Whether a drop file was read to the end and stays: by `after_read = "keep"`, or because of its bad
+    /// lines.
+    private func isReadAndKept(
+        _ name: FileName, _ status: FileStatus, in directory: SpoolDirectory, _ raw: Int32
+    ) -> Bool {
+        if drops.stuck(at: directory.path(of: name)) != nil { return true }
+        guard options.afterRead == .keep, let looked = try? FileSystem.openPath(raw, name),
+            let id = try? FileID(looked, status)
+        else { return false }
+        return streams.remembered.isDone(id, status)
     }
 
-    /// All that was counted has been read, or is gone.
+    /// Nothing is left to read: resets the census.
     func endCount() {
-        guard backlog.drops.files > 0 || backlog.drops.bytes > 0, !isHeldBack else { return }
-        backlog.drops = CountedDrops()
+        guard backlog.drops != Backlog.Drops(), !isHeldBack else { return }
+        backlog.forget()
     }
 
-    /// Bytes that wait, and since when.
+    /// Updates the figures of the backlog: bytes that wait, and since when.
     func countUnread() {
         var bytes = backlog.drops.bytes
         var oldest = backlog.drops.oldest
         for file in streams.unread.values {
             bytes += ByteCount(file.unread)
-            if let since = file.unreadSince { oldest = min(oldest ?? since, since) }
-        }
-        if backlog.census == nil, backlog.drops.bytes == 0 {
-            if !drops.asides.isEmpty {
-                for drop in drops.asides.values { bytes += ByteCount(drop.status.size - drop.position) }
+            if let since = file.unreadSince {
+                oldest = min(oldest ?? since, since)
             }
-            if let reading = drops.reading { bytes += ByteCount(reading.status.size - reading.position) }
+        }
+        if !backlog.isCounting, backlog.drops.bytes == 0 {
+            for drop in drops.openDrops { bytes += ByteCount(drop.unread) }
         }
         counters.unreadBytes = bytes
         counters.oldestUnread = bytes > 0 ? oldest : nil

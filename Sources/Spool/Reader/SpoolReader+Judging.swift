@@ -3,32 +3,37 @@ internal import Frames
 internal import Logs
 internal import Model
 
-/// What files hold: the looking for `Streams`, which judges.
+/// Finds out which content a file holds: does the I/O for inquiries, which `Streams` poses and judges.
 extension SpoolReader {
-    /// How many bytes of an archive are unpacked for its beginning: rotation makes none that begins with so much that holds nothing.
+    /// Most bytes of an archive that are unpacked to see its beginning. Hostile archives may unpack to
+    /// nothing; those made by rotation do not.
     private static let farthestBeginning: Int64 = 16 << 20
 
-    /// A new file under a rotated name may be a copy that rotation makes before it truncates. Finds its place in what
-    /// was read. False: that cannot be told yet.
+    /// Judges a suspect: a new file under a rotated name may be a copy that rotation makes before it
+    /// truncates. False if that cannot be decided yet; the file is not read meanwhile.
     func resolveCopy(_ file: AppendFile) throws(SystemError) -> Bool {
         guard let descriptor = file.descriptor?.raw else { return true }
-        held.compared = file
-        defer { held.compared = nil }
-        // Of a file that was not looked at yet it is not known how far it was read.
+        openFiles.compare(file)
+        defer { openFiles.endComparison() }
+        // The original may be in a directory that was not listed yet, and its read position is unknown until
+        // then.
         guard isListed(near: file.directory) else { return false }
         let status = try FileStatus(of: descriptor)
-        if status.size != file.length || status.modified != file.modified { file.lastChange = now }
+        if status.size != file.length || status.modified != file.modified {
+            file.lastChange = now
+        }
         file.see(length: status.size)
         file.modified = status.modified
         let size = file.size
-        let head = try FileSystem.bytes(of: descriptor, at: 0, count: Int(min(size, Int64(Fingerprint.longest))))
+        let head = try FileSystem.bytes(
+            of: descriptor, at: 0, count: Int(min(size, Int64(Fingerprint.longest))))
         guard var inquiry = streams.inquiry(aboutCopy: file, head: head) else { return false }
         tellCutOffs()
         let answer = try answer(&inquiry, near: file.directory) { places throws(SystemError) in
             try self.sight(at: places, of: descriptor, size: size)
         }
         if case .later = answer { return false }
-        if let place = streams.judged(file, answer, inquiry, in: &pass) {
+        if let place = streams.judged(file, answer, inquiry, in: &handover.pass) {
             log.info("copy of a file that was read", ["path": file.path.text, "goes_on_at": place.offset])
         }
         return true
@@ -51,8 +56,8 @@ extension SpoolReader {
         return answer
     }
 
-    /// The file is or was shorter than what was read of it, or its bytes are others: finds where to go on. False: that is waited for, or takes
-    /// more turns (its `proof`).
+    /// Finds the position at which reading of a truncated or rewritten file continues. False if the file is
+    /// given time to be restored, or if checksums take more turns (`AppendFile.proof`).
     func findPlace(
         in file: AppendFile, _ descriptor: Int32, isRewritten: Bool = false
     ) throws(SystemError) -> Bool {
@@ -67,7 +72,9 @@ extension SpoolReader {
         let hasWaiting = !drops.areAllRead
         guard
             streams.changed(
-                file, answer, inquiry, isRotatedName: isRotated(file.name), hasWaiting: hasWaiting, in: &pass) != nil
+                file, answer, inquiry, isRotatedName: options.isRotated(file.name), hasWaiting: hasWaiting,
+                in: &handover.pass)
+                != nil
         else { return false }
         guard file.taken.offset < old else { return true }
         counters.truncations += 1
@@ -78,14 +85,16 @@ extension SpoolReader {
         ]
         if place == 0, size > 0, !isProvable {
             log.warning(
-                "file was truncated or rewritten: all is read, because what was read before is not known", fields)
+                "file was truncated or rewritten: all is read, because what was read before is not known",
+                fields)
         } else {
             log.info("file was truncated or rewritten", fields)
         }
         return true
     }
 
-    /// Looks at what a question needs until it is answered.
+    /// Examines what an inquiry asks for, until there is an answer. Files that must be read first become
+    /// ready.
     private func answer(
         _ inquiry: inout Inquiry, near directory: SpoolDirectory, look: ([Int64]) throws(SystemError) -> Sight
     ) throws(SystemError) -> Inquiry.Answer {
@@ -98,18 +107,22 @@ extension SpoolReader {
                 inquiry.saw(sums: sums)
             case .end(let file): inquiry.saw(file, isReadToItsEnd: try isReadToItsEnd(file))
             case .answer(let answer):
-                if case .later(let first?) = answer, !first.isSuspect { makeReady(first) }
+                if case .later(let first?) = answer, !first.isSuspect {
+                    makeReady(first)
+                }
                 return answer
             }
         }
     }
 
-    /// Whether all directories have been listed whose files may have been what a copy near that one was made from.
+    /// Whether all directories below the same top directory have been listed: the original of a copy may be
+    /// in any of them.
     private func isListed(near directory: SpoolDirectory) -> Bool {
-        tree.directories.values.allSatisfy { $0.wasListed || $0.top != directory.top }
+        tree.all.allSatisfy { $0.wasListed || $0.top != directory.top }
     }
 
-    /// Whether all of a file was read, and is still what it holds: asked of the file itself, because changes are reported late.
+    /// Whether a file was read to its end and still holds what was read. The file itself is examined, because
+    /// changes are reported late.
     private func isReadToItsEnd(_ file: AppendFile) throws(SystemError) -> Bool {
         guard file.taken.offset >= file.size, !file.isReady else { return false }
         do throws(SystemError) {
@@ -119,12 +132,12 @@ extension SpoolReader {
             guard status.size == file.length else { return false }
             return try mark(at: file.taken.offset, descriptor).ends(like: file.taken)
         } catch {
-            // It is gone, or out of reach: reading it finds out which.
+            // The file is gone or cannot be opened; reading it finds out which.
             return false
         }
     }
 
-    /// The first bytes of a file; none if it is not open and nothing can have happened to it, or if it is out of reach.
+    /// The first bytes of a file; empty if it is closed and cannot have changed, or if it cannot be opened.
     private func beginning(of file: AppendFile, near directory: SpoolDirectory) -> [UInt8] {
         do throws(SystemError) {
             if file.descriptor == nil {
@@ -138,24 +151,30 @@ extension SpoolReader {
         }
     }
 
+    /// The marks at some offsets of a file.
     private func sight(at places: [Int64], of descriptor: Int32, size: Int64) throws(SystemError) -> Sight {
         var sight = Sight()
         for place in places {
             let mark = try mark(at: place, descriptor)
             let border = try FileSystem.bytes(of: descriptor, at: place - 1, count: 2)
             sight.saw(mark, endsLine: place >= size || border.contains(0x0A))
-            if place >= size { sight.end = mark }
+            if place >= size {
+                sight.end = mark
+            }
         }
         return sight
     }
 
-    /// What all bytes of a file before these places sum up to; nil until they were read, a block a turn.
+    /// The checksums of all bytes of a file before some ascending offsets; nil while more turns are needed,
+    /// because each turn reads one block.
     private func sums(of file: AppendFile, upTo places: [Int64]) throws(SystemError) -> [Int64: UInt32]? {
         guard let descriptor = file.descriptor?.raw else { return [:] }
         var proof = file.proof ?? AppendFile.Proof(size: file.size)
-        // It may have become shorter, and have grown again, since the last turn.
-        if file.size < proof.size { proof = AppendFile.Proof(size: file.size) }
-        var block = UnsafeMutableRawBufferPointer(rebasing: buffer.take()[...])
+        // The file was truncated since the last turn, so the computation begins again.
+        if file.size < proof.size {
+            proof = AppendFile.Proof(size: file.size)
+        }
+        var block = UnsafeMutableRawBufferPointer(rebasing: takeBuffer()[...])
         for place in places where place > proof.reached {
             let most = Int(min(place - proof.reached, Int64(block.count)))
             let room = UnsafeMutableRawBufferPointer(rebasing: block[..<most])
@@ -172,19 +191,21 @@ extension SpoolReader {
         return proof.sums
     }
 
+    /// The mark at an offset of a file, without the checksum of all bytes before it.
     func mark(at offset: Int64, of file: AppendFile) throws(SystemError) -> Mark {
         try open(file)
         guard let descriptor = file.descriptor?.raw else { return .start }
         return try mark(at: offset, descriptor)
     }
 
+    /// The same for a descriptor.
     func mark(at offset: Int64, _ descriptor: Int32) throws(SystemError) -> Mark {
         let covered = Mark(offset: offset, hash: 0).covered
         let bytes = try FileSystem.bytes(of: descriptor, at: offset - Int64(covered), count: covered)
         return Mark(offset: offset, hash: bytes.withUnsafeBytes { ByteHash.of($0) })
     }
 
-    /// A decompressor for a format; nil if there is no memory for one.
+    /// A decompressor for a format; nil if it cannot be created, for want of memory.
     func packed(_ format: DropFormat) -> PackedLines? {
         do {
             return try PackedLines(format == .gzipLines ? .gzip : .zstd, longest: options.maxEventSize)
@@ -195,7 +216,7 @@ extension SpoolReader {
         }
     }
 
-    /// The time has come to give up what no copy was found of.
+    /// Gives up bytes of which no copy was found in time.
     func giveUpUncopied() {
         let (isHeldBack, suspected) = (isHeldBack, streams.suspected)
         streams.cutOffs.giveUpOld(now, isHeldBack: isHeldBack, suspected: suspected)
@@ -203,23 +224,26 @@ extension SpoolReader {
         publish()
     }
 
-    /// Counts and logs what was given up, and comes back to what is waited for.
+    /// Counts and logs bytes that were given up, and plans the next call of `giveUpUncopied`.
     func tellCutOffs() {
         for cut in streams.cutOffs.takeGivenUp() {
             counters.bytesGivenUp += ByteCount(cut.end - cut.begin)
             log.error(
-                cut.gone == nil ? "file was truncated before it was read" : "file vanished before it was read",
+                cut.gone == nil
+                    ? "file was truncated before it was read" : "file vanished before it was read",
                 ["path": cut.path.text, "offset": cut.begin, "bytes": cut.end - cut.begin])
         }
-        if let due = streams.cutOffs.plan(now) { schedule(at: due) { self.giveUpUncopied() } }
+        if let due = streams.cutOffs.plan(now) {
+            schedule(at: due, .giveUpUncopied)
+        }
     }
 }
 
 extension PackedLines {
-    /// Unpacks as far as these places, which ascend, and says what is before each of them.
+    /// Unpacks up to some ascending offsets, and returns the marks there.
     func sight(at places: [Int64], from descriptor: Int32) throws(SystemError) -> Sight {
         var sight = Sight()
-        // The bytes before a place tell whether it is the same all the way.
+        // The last bytes before the current offset, as many as a mark covers.
         var tail: [UInt8] = []
         func pass(_ count: Int) {
             tail = Array((tail + lines.prefix(count).suffix(Mark.window)).suffix(Mark.window))
@@ -232,7 +256,9 @@ extension PackedLines {
             }
             let whole = offset + Int64(lines.count)
             guard whole >= place else {
-                if end == .whole { sight.end = Mark(offset: whole, hash: 0) }
+                if end == .whole {
+                    sight.end = Mark(offset: whole, hash: 0)
+                }
                 break
             }
             pass(Int(place - offset))

@@ -2,18 +2,24 @@ internal import CLinux
 public import EventLoops
 internal import Glibc
 public import Logs
-internal import Model
+public import Model
 internal import Synchronization
 
-/// Reads the spool: finds its files, hands their lines to a sink, commits, and removes what is safely queued.
+/// Reads the spool: finds its files, hands their lines to a sink, commits, and removes files that are safely
+/// queued.
 ///
-/// It lives on an event loop and does a bounded piece of work at a time. With nothing to do it makes no system call.
-/// Exactly-once hand-over (invariant 1): a file's lines, and how far it was read, go into the same commit; a file is
-/// removed only after the commit that covers all of it.
+/// The actor runs on an event loop and does one bounded piece of work at a time (`pump`, `step`); with
+/// nothing to do it makes no system call. It does the I/O, and leaves decisions to its parts, which are
+/// values.
+///
+/// Exactly-once hand-over: the lines of a file and the position up to which it was read go into the same
+/// commit, and a file is removed only after the commit that covers all of it.
 public actor SpoolReader: LoopActor {
-    /// The loop that it lives on.
+    /// The loop that is the actor's executor.
     public nonisolated let loop: EventLoop
-    private(set) var options: SpoolOptions
+    let options: SpoolOptions
+    /// How blocks of append files are cut.
+    private(set) var blocks: BlockReader
     let log: Log
     let time: any TimeSource
     let sink: any SpoolSink
@@ -21,73 +27,104 @@ public actor SpoolReader: LoopActor {
 
     // MARK: Its parts
 
-    var tree: SpoolTree
+    var root: SpoolRoot
+    var tree = Tree()
+    /// The archive for files that were read; nil if they are removed or stay.
+    let archive: Archive?
     var watching = SpoolWatch()
-    var listing = Listing()
-    var held: HeldDescriptors
-    var ready = FairQueue<AppendFile>()
+    var openFiles: OpenFiles
     var streams: Streams
-    var drops = DropFiles()
-    var trouble = SpoolTrouble()
+    var drops: DropTable
+    var complaints = Complaints()
     var backlog = Backlog()
-    var buffer: ReadBuffer
-    var names = OwnerNames()
-    /// Finds out a user's name, or `uid-N`; it may block.
-    var findUser: @Sendable (UInt32) -> String = { FileStatus.nameIfAny(ofUser: $0) ?? "uid-\($0)" }
-    var lastClaim: UInt64
+    /// The read buffer and the inotify instance that all readers on the loop share.
+    let shared: LoopBound<SharedReading>
+    /// Size of the read buffer: the bytes before the position that are compared, a block that is longer than
+    /// any line, and one byte for the LF that a last line may lack.
+    private let blockSize: Int
+    var owners = Owners()
+    /// Looks up a user's name, or gives `uid-N`; may block, so it is called on another thread.
+    let findUser: @Sendable (UInt32) -> String
 
     // MARK: Its work
 
-    var shares = Shares()
-    var errands = SpoolErrands()
-    var pass = Pass()
-    var commits = SpoolCommits()
+    var turns = Turns()
+    var agenda = Agenda()
+    var handover: Handover
     var life = SpoolReaderLife()
+    /// The figures as they are counted on the loop.
     var counters = SpoolFigures()
+    /// The figures as they were published last, for other threads.
     nonisolated let published = Mutex(SpoolFigures())
 
     /// A reader of a spool; it does nothing before `start`.
     ///
     /// - Parameters:
     ///   - options: what to read, and how.
-    ///   - start: what the queue has kept of earlier reading.
-    ///   - sink: takes the lines; lives on `loop` too.
-    ///   - loop: where to live.
-    ///   - log: for what a person should know.
-    ///   - time: for time stamps and ages; waits are the loop's.
+    ///   - start: the state that the queue has stored of earlier reading.
+    ///   - sink: takes the lines; runs on `loop` too.
+    ///   - loop: the loop on which the reader runs.
+    ///   - log: for messages to people.
+    ///   - time: for time stamps and ages; timers are the loop's.
     ///   - random: for the names of claims.
+    ///   - shared: resources that other readers on `loop` use too; nil for a single reader.
+    ///   - findUser: looks up a user's name, or gives `uid-N`; may block. By default it asks the system
+    ///     (NSS).
     /// - Throws: `noDirectory` if the spool cannot be opened, `noArchive` if the archive cannot.
     public init(
-        _ options: SpoolOptions, start: SpoolStart = SpoolStart(), sink: sending any SpoolSink, on loop: EventLoop,
+        _ options: SpoolOptions, start: SpoolStart = SpoolStart(), sink: sending any SpoolSink,
+        on loop: EventLoop,
         log: Log, time: any TimeSource = SystemTime(),
-        random: sending any RandomNumberGenerator = SystemRandomNumberGenerator()
+        random: sending any RandomNumberGenerator = SystemRandomNumberGenerator(),
+        sharing shared: LoopBound<SharedReading>? = nil, findUser: (@Sendable (UInt32) -> String)? = nil
     ) throws(SpoolError) {
         self.options = options
-        held = HeldDescriptors(mostFiles: options.maxOpenFiles)
-        buffer = ReadBuffer(size: Fingerprint.longest + max(SpoolReader.sliceBytes, options.maxEventSize + 1) + 1)
-        (self.sink, self.loop, self.log, self.time, self.random) = (sink, loop, log, time, random)
-        lastClaim = self.random.next()
+        blocks = BlockReader(
+            longest: options.maxEventSize, format: options.format, joinsText: options.joinsText,
+            recordStart: options.recordStart)
+        handover = Handover(Handover.Limits(bytes: options.commitBytes, linger: options.linger))
+        openFiles = OpenFiles(mostFiles: options.maxOpenFiles)
+        let shared = shared ?? LoopBound(SharedReading(on: loop), to: loop)
+        self.shared = shared
+        blockSize = Fingerprint.longest + max(SpoolReader.sliceBytes, options.maxEventSize + 1) + 1
+        self.sink = sink
+        self.loop = loop
+        self.log = log
+        self.time = time
+        self.random = random
+        self.findUser = findUser ?? { FileStatus.nameIfAny(ofUser: $0) ?? "uid-\($0)" }
+        let own = options.ownCheckpoints(among: start.checkpoints)
         streams = Streams(
-            SpoolReader.own(start.checkpoints, options), joinedTops: options.place?.joinedTops ?? [],
+            own, joinedTops: options.place?.joinedTops ?? [],
             settleTime: options.settleTime,
-            most: options.afterRead == .keep ? 4 * options.mostAppendFiles : options.mostAppendFiles, time: time)
-        for record in start.done where options.place == nil {
-            drops.doneBefore[FileID(bytes: record.handle), default: []].append(record)
+            most: options.afterRead == .keep ? 4 * options.mostAppendFiles : options.mostAppendFiles,
+            time: time)
+        drops = DropTable(
+            DropTable.Limits(
+                waiting: options.mostWaitingDrops, waitingInAll: options.mostDropsInAll,
+                stuck: options.mostStayingDrops),
+            done: options.place == nil ? start.done : [])
+        tree.listing.sight = options.place.map {
+            FirstSight($0, options.since, hasRead: !own.isEmpty, memory: start.memory)
         }
-        // That of a place is found later.
-        tree = SpoolTree(root: try SpoolReader.openRoot(options.place == nil ? options.directory : "/"))
+        // The directory of a place is looked for after the start (`follow`), because it may be missing.
+        let opened = try SpoolReader.openRoot(options.place == nil ? options.directory : "/")
         if case .archive(let path, let retention, let mostBytes) = options.afterRead {
-            tree.archive = try Archive(path, retention: retention, mostBytes: mostBytes, spool: tree.root, log: log)
+            archive = try Archive(path, retention: retention, mostBytes: mostBytes, spool: opened, log: log)
+        } else {
+            archive = nil
         }
+        root = SpoolRoot(opened)
     }
 
+    /// Opens the spool, and checks that openat2 works.
     static func openRoot(_ path: String) throws(SpoolError) -> Descriptor {
         do throws(SystemError) {
             let root = try FileSystem.openRoot(path)
             _ = try FileSystem.openDirectory(root.raw, FileName("."))
             return root
         } catch {
-            // A start that went on without it would look well and read nothing.
+            // Without openat2 an agent would start, look healthy and read nothing, so the start fails.
             let message =
                 switch error.number {
                 case ENOSYS:
@@ -99,38 +136,52 @@ public actor SpoolReader: LoopActor {
         }
     }
 
-    /// The figures, as they were published last. From any thread.
+    /// The figures as they were published last. May be called on any thread.
     public nonisolated var figures: SpoolFigures { published.withLock { $0 } }
 
-    /// Whether lines of text that follow each other are handed over together from now on.
-    public func join(text isJoined: Bool) { options.joinsText = isJoined }
+    /// Sets which lines are handed over together from now on: consecutive lines of text, or the lines of
+    /// records with this beginning.
+    public func join(text isJoined: Bool, records start: RecordStart?) {
+        blocks.joinsText = isJoined
+        blocks.recordStart = start
+    }
 
-    /// Has what the sink holds committed soon, although nothing was read: it took something from elsewhere.
+    /// Begins a commit soon although nothing was read, because the sink has taken something from elsewhere.
     public func commitSoon() {
-        commits.isWanted = true
+        handover.want()
         wake()
     }
 
-    /// Begins to watch and to read.
+    /// Begins to watch and to read. Has no effect after the first call.
     public func start() {
         guard life.phase == .idle else { return }
         life.phase = .running
-        // A writer who breaks one of our file leases is noticed by asking; the signal that comes too would kill us.
+        // The kernel sends SIGIO when a writer breaks a file lease, which would kill the process. The reader
+        // finds out by asking (`FileLease.isHeld`).
         signal(SIGIO, SIG_IGN)
         fitDescriptors()
         beginWatching()
-        if let place = options.place { follow(place) } else { open(FileName(""), depth: 0) }
+        tree.listing.sight?.begin(at: time.wallTime)
+        if let place = options.place {
+            follow(place)
+        } else {
+            open(FileName(""), depth: 0)
+        }
         wake()
     }
 
-    /// Ends reading at a commit: what was taken is committed, nothing new is taken. Returns when that is done.
+    /// Ends reading: lines that were taken are committed, and no further ones are taken. Returns when this is
+    /// done.
     ///
-    /// Whoever waits in the sink's `commit` for room must make it throw, or this waits as long.
+    /// If a commit waits for room in the queue, the caller must make the sink's `commit` throw; otherwise
+    /// `stop` waits as long.
     public func stop() async {
         await withCheckedContinuation { continuation in
-            // In here, because other work may come before it.
+            // Checked inside of the continuation, because other work of the actor may run before it.
             guard life.phase == .running || life.phase == .stopping else {
-                if life.phase == .idle { life.phase = .stopped }
+                if life.phase == .idle {
+                    life.phase = .stopped
+                }
                 return continuation.resume()
             }
             life.phase = .stopping
@@ -141,13 +192,14 @@ public actor SpoolReader: LoopActor {
 
     // MARK: Work, a piece at a time
 
-    /// Has the next piece of work done as soon as the loop comes to it.
+    /// Posts the next call of `pump` to the loop, unless one is posted already.
     func wake() {
         guard !life.isPumpPosted, life.phase == .running || life.phase == .stopping else { return }
         life.isPumpPosted = true
         loop.post { self.assumeIsolated { $0.pump() } }
     }
 
+    /// One turn of the reader: changes, errands, a slice of reading, and a commit if one is due.
     private func pump() {
         life.isPumpPosted = false
         switch life.phase {
@@ -155,164 +207,181 @@ public actor SpoolReader: LoopActor {
         case .stopping: return windUp()
         case .running: break
         }
-        // Both come before the apps' work, and in small parts: whoever makes many of them must not have all of the time.
+        // Changes and errands come before reading, each for a few milliseconds only: an app that causes many
+        // of them must not take all of the reader's time.
         hear()
         runErrands(within: SpoolReader.errandsTime)
-        // The sink must have closed the commit before anything new is taken; `run` wakes us.
-        guard commits.closing == nil else { return }
-        guard commits.underWay < 2 else { return publish() }
+        // The sink must close its part of the last commit before it takes new lines; `commit` wakes the
+        // reader.
+        guard !handover.isClosing else { return }
+        guard !handover.isFull else { return waitForRoom() }
         var isQuiet = false
-        let limit = pass.bytes + SpoolReader.sliceBytes
+        let limit = handover.pass.bytes + SpoolReader.sliceBytes
         let end = now + SpoolReader.sliceTime
-        // Pieces are counted too: not all bring bytes. Holes, archives that hold nothing and long directories do not.
-        for _ in 0..<SpoolReader.pieces where !isQuiet && !isCommitDue && pass.bytes < limit && now < end {
+        // Pieces and time are limited too, because holes, empty archives and long directories bring no bytes.
+        for _ in 0..<SpoolReader.pieces
+        where !isQuiet && !handover.isDue && handover.pass.bytes < limit && now < end {
             isQuiet = !step()
         }
-        if isCommitDue || isCommitLate && !isQuiet {
-            beginCommit()
-        } else if isQuiet {
-            becomeQuiet()
-        } else {
+        switch handover.next(now, isQuiet: isQuiet) {
+        case .work: wake()
+        case .commit: beginCommit()
+        case .quiet(let holdsLines): becomeQuiet(holdsLines: holdsLines)
+        }
+    }
+
+    /// Two commits wait for room, so nothing is read. Directories are listed all the same: a file that
+    /// rotation removes before it is known would be lost without a trace.
+    private func waitForRoom() {
+        // Changes were left to gather until the next commit, which now waits. Otherwise they would go unread
+        // as long as a destination is down.
+        if isRested {
+            endRest()
+        }
+        let end = now + SpoolReader.sliceTime
+        var hasMore = true
+        for _ in 0..<SpoolReader.pieces where hasMore && now < end { hasMore = list() }
+        publish()
+        if hasMore {
             wake()
         }
     }
 
-    /// Whether what was taken has waited long enough for more: reading may go on for hours without bringing any.
-    private var isCommitLate: Bool {
-        commits.underWay == 0 && !pass.isEmpty && now - commits.last >= max(SpoolReader.longestWait, options.linger)
-    }
-
-    private static let longestWait = Duration.milliseconds(100)
-
-    /// How many bytes are read before timers and changes get their turn.
+    /// Bytes read in a turn before timers and changes are handled.
     static let sliceBytes = 1 << 20
-    /// How many pieces of work are done before that: each reads a megabyte at most.
+    /// Pieces of work in a turn; each reads at most a megabyte.
     private static let pieces = 16
-    /// How long work is done before that, at the end of a piece.
+    /// Time for the pieces of a turn; checked after each piece.
     static let sliceTime = Duration.milliseconds(20)
+    /// Time for changes in a turn.
     static let changesTime = Duration.milliseconds(10)
+    /// Time for errands in a turn.
     private static let errandsTime = Duration.milliseconds(5)
-    /// How long nothing is read before the buffer is given back.
+    /// Time without reading after which the read buffer is freed.
     static let bufferRest = Duration.seconds(1)
 
-    private enum Work: CaseIterable { case names, lines, drops }
-
-    /// A piece of work: a block of a file, some small files, some names of a directory. False: there is none.
-    ///
-    /// Whoever has had the least time goes first, whatever the work; the kinds take turns where that is equal. So whoever
-    /// has endless work, or work that takes long, holds up nobody for more than a piece.
+    /// Does a piece of work: a block of a file, some small files, or some names of a directory. False if no
+    /// work is left.
     private func step() -> Bool {
-        shares.turn &+= 1
-        // Most of the time no other kind has work.
-        if listing.isFirstDone, listing.waiting.isEmpty, drops.areAllRead { return readAppendFile() }
-        var kinds = Work.allCases.indices.map { index in
-            let kind = Work.allCases[(index + Int(shares.turn % 3)) % Work.allCases.count]
-            return (kind: kind, spent: least(kind))
-        }
-        while let first = kinds.indices.min(by: { kinds[$0].spent < kinds[$1].spent }) {
-            switch kinds.remove(at: first).kind {
-            case .names: if list() { return true }
-            case .lines: if readAppendFile() { return true }
-            case .drops: if readDropFiles() { return true }
-            }
+        turns.beginPiece()
+        // The common case: only append files have work.
+        if tree.listing.isDone, drops.areAllRead { return readAppendFile() }
+        let order = turns.order(names: tree.listing.least(turns.shares), drops: drops.least(turns.shares))
+        for work in order {
+            let isDone =
+                switch work {
+                case .names: list()
+                case .lines: readAppendFile()
+                case .drops: readDropFiles()
+                }
+            if isDone { return true }
         }
         return false
     }
 
-    /// Whether no app that has had less time waits for other work than a drop file.
-    var isDropNext: Bool { least(.drops) <= min(least(.names), least(.lines)) }
-
-    /// What the app has used that comes next in a kind of work.
-    private func least(_ kind: Work) -> Int64 {
-        switch kind {
-        case .names: listing.waiting.least(shares) ?? .max
-        case .lines: ready.least(shares) ?? .max
-        case .drops:
-            drops.reading.map { shares.spent(by: $0.share) }
-                ?? min(drops.waiting.least(shares) ?? .max, drops.asides.least(shares) ?? .max)
-        }
+    /// Whether the next drop file's app has used no more time than any app with other work.
+    var isDropNext: Bool {
+        turns.isDropNext(names: tree.listing.least(turns.shares), drops: drops.least(turns.shares))
     }
 
-    /// Begins work for an app, which pays for it with its share.
-    func beginTurn(of app: String) -> (app: String, start: BootInstant) {
-        shares.begin(app)
-        return (app, now)
-    }
-
-    func endTurn(_ turn: (app: String, start: BootInstant)) { shares.charge(turn.app, now - turn.start) }
-
-    private func becomeQuiet() {
-        // Whoever waits for room hears of files that come and go meanwhile.
-        if pass.isEmpty || commits.underWay > 0 {
-            if isRested { endRest() }
+    /// No work is left: begins a commit that is due, lets changes gather while lines drip, and publishes the
+    /// figures.
+    ///
+    /// - Parameter holdsLines: whether lines wait for the next commit, and no commit is under way.
+    private func becomeQuiet(holdsLines: Bool) {
+        if !holdsLines {
+            // While a commit waits for room, new and removed files must still be noticed.
+            if isRested {
+                endRest()
+            }
         } else {
-            let isDue = commits.last + options.linger <= now
-            // Lines that came in a rest were a drip, which goes on: one look for each commit.
+            let isDue = handover.dripDue <= now
+            // Lines that came during a rest are a drip, which probably goes on: read changes once for each
+            // commit.
             let isDrip = !isDue || isRested
-            if isDue { beginCommit() }
-            if isDrip { rest(until: commits.last + options.linger) }
+            if isDue {
+                beginCommit()
+            }
+            if isDrip {
+                rest(until: handover.dripDue)
+            }
         }
-        if buffer.rest() { schedule(after: SpoolReader.bufferRest) { self.releaseBuffer() } }
+        if readBuffer.rest() {
+            schedule(after: SpoolReader.bufferRest, .releaseBuffer)
+        }
         endCount()
         publish()
     }
 
-    private func releaseBuffer() {
-        if buffer.releaseIfUnused() { schedule(after: SpoolReader.bufferRest) { self.releaseBuffer() } }
+    private var readBuffer: ReadBuffer { shared.assumeOnLoop { $0.buffer } }
+
+    /// The read buffer; its old content is undefined.
+    func takeBuffer() -> UnsafeMutableRawBufferPointer { readBuffer.take(blockSize) }
+
+    /// Frees the read buffer if it was not used lately, or asks again later.
+    func releaseBuffer() {
+        if readBuffer.releaseIfUnused() {
+            schedule(after: SpoolReader.bufferRest, .releaseBuffer)
+        }
     }
 
+    /// The turn of a reader that stops: commits what was taken, waits for all commits, then frees everything
+    /// and resumes the callers of `stop`.
     private func windUp() {
-        guard commits.closing == nil, commits.underWay < 2 else { return }
-        if !pass.isEmpty || commits.isWanted { return beginCommit() }
+        guard !handover.isClosing, !handover.isFull else { return }
+        if !handover.isEmpty { return beginCommit() }
         guard life.tasks == 0 else { return }
         life.phase = .stopped
         endWatching()
-        if let alarm = errands.alarm { loop.cancel(alarm.timer) }
-        errands = SpoolErrands()
-        for file in held.files { file.descriptor = nil }
-        held.files.removeAll()
-        buffer.release()
+        if let alarm = life.alarm {
+            loop.cancel(alarm)
+        }
+        life.alarm = nil
+        agenda = Agenda()
+        for file in openFiles.takeAll() { file.descriptor = nil }
+        readBuffer.release()
         publish()
-        trouble.secondTries = SecondTries()
         for waiter in life.stopWaiters { waiter.resume() }
         life.stopWaiters.removeAll()
     }
 
     // MARK: Figures
 
+    /// Copies the figures for other threads.
     func publish() {
-        if counters.root == nil, tree.directories[FileName("")] != nil, let status = try? FileSystem.status(tree.root) {
-            counters.root = SpoolFigures.Root(path: options.directory, device: status.device, inode: status.inode)
+        if counters.root == nil, tree.top != nil, let status = try? FileSystem.status(root.descriptor) {
+            counters.root = SpoolFigures.Root(
+                path: options.directory, device: status.device, inode: status.inode)
         }
-        counters.directories = tree.directories.count
+        counters.directories = tree.count
         counters.polledDirectories = watching.polled.count
         counters.pollReason = watching.pollReason
         counters.appendFiles = streams.files.count
-        counters.openFiles = held.files.count
+        counters.openFiles = openFiles.count
         countUnread()
         counters.isHeldBack = isHeldBack
-        if let shown = trouble.complaints.takeChanged(atMost: 16) {
-            counters.complaints = shown.map(\.value)
+        if let (shown, count) = complaints.takeUnresolved(atMost: 16) {
+            counters.complaints = shown
             for index in shown.indices {
-                counters.complaints[index].ownerName = shownName(of: shown[index].value.owner)
+                counters.complaints[index].ownerName = shownName(of: shown[index].owner)
             }
-            counters.inaccessible = trouble.complaints.count
+            counters.inaccessible = count
         }
-        if let shown = trouble.refusals.takeChanged(atMost: 8) {
-            counters.refusedNames = shown.map { "\(self.shown($0.path)) (\($0.value.rawValue))" }
-            counters.refusedFiles = trouble.refusals.count
+        if let (shown, count) = complaints.takeRefusals(atMost: 8) {
+            counters.refusedNames = shown.map { "\(options.shown($0.path)) (\($0.reason.rawValue))" }
+            counters.refusedFiles = count
         }
-        if let shown = trouble.passedOver.takeChanged(atMost: 8) {
-            counters.passedOverNames = shown.map(\.path.text)
-            counters.passedOver = trouble.passedOver.count
+        if let (shown, count) = complaints.takePassedOver(atMost: 8) {
+            counters.passedOverNames = shown.map(\.text)
+            counters.passedOver = count
         }
-        counters.crowdedDirectories = trouble.crowded.values.reduce(0) { $0 + $1.count }
-        counters.secondTries = trouble.secondTries.counts
+        counters.crowdedDirectories = tree.listing.crowdedCount
+        counters.secondTries = agenda.obstacles
         let figures = counters
         published.withLock { $0 = figures }
     }
 
-    /// Counts and logs an error that reading survives.
+    /// Counts and logs an error after which reading goes on.
     func note(_ error: SystemError, _ text: StaticString, _ path: FileName) {
         counters.errors += 1
         log.warning(text, ["path": path.text, "error": error.description])

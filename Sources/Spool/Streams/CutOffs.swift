@@ -1,59 +1,67 @@
 internal import EventLoops
 
-/// What an append file was seen to hold beyond the place that was read when it was truncated, or when it was gone: a copy
-/// that rotation made may have it, or the file has another name by now.
+/// Bytes of an append file beyond the read position that were seen before the file was truncated or
+/// disappeared. A copy made by rotation may have these bytes, or the file may have another name by now.
 struct CutOff: Held {
     var path: FileName
-    /// The file that is gone, which may turn up under another name; nil if it was truncated.
+    /// The file that is gone, which may turn up under another name; nil if the file was truncated.
     var gone: FileID?
-    /// What the file and its copies share.
+    /// The stream of the file and of its copies.
     var stream: Stream
-    /// The beginning of what the file held; empty if nothing of it was read, and no copy is known by it.
+    /// Fingerprint of the file's content; empty if nothing was read, so that no copy can be recognised by it.
     var fingerprint: Fingerprint
-    /// From here on nothing was read, neither here nor in a copy.
+    /// Offset from which nothing was read, neither in the file nor in a copy.
     var begin: Int64
-    /// So far the file was seen to reach.
+    /// Length of the file before it was truncated or gone.
     var end: Int64
+    /// Time at which the loss was noticed.
     var at: BootInstant
 
     var holder: Holder { stream.holder }
 }
 
-/// Bytes that were truncated, or whose file was gone, before they could be read: given up once it is known that no copy has
-/// them and that no other name leads to them.
+/// Unread bytes of files that were truncated or are gone. They are counted as given up (lost) once no copy
+/// with them and no other name of the file has turned up for `patience`.
 struct CutOffs {
-    /// A rotated file, or an archive, that turned up a short time ago: what is found truncated or gone next may have been in it.
+    /// A rotated file or archive that turned up recently. Bytes of a file that is found truncated or gone
+    /// next may be in it: copy and loss are noticed in either order.
     private struct Whole: Held {
         var streams: [Stream]
+        /// Bytes that are read of it.
         var length: Int64
+        /// Whether it is read from its beginning, in contrast to a recognised copy.
         var isNew: Bool
         var at: BootInstant
 
         var holder: Holder { streams[0].holder }
     }
 
-    /// How long a copy is waited for, in times to settle: it is looked for at once and settles first.
+    /// The wait for a copy, in multiples of the settle time, because a copy is only compared once it has
+    /// settled.
     private static let settleTimes = 30
-    /// How many are waited for; beyond them those of whoever has the most are given up at once.
+    /// Most entries that wait; beyond them the holder with the most gives up its oldest at once.
     private static let most = 1024
 
+    /// Entries that wait for a copy, oldest first.
     private var waiting: [CutOff] = []
+    /// Recent copies and archives that no entry has used.
     private var wholes: [Whole] = []
+    /// Entries that were given up and not yet reported.
     private var givenUp: [CutOff] = []
-    /// When the agenda comes back to them.
+    /// Time at which the agenda calls `giveUpOld`; nil if that is not planned.
     private var planned: BootInstant?
-    /// How long a copy, or a new name, is waited for.
+    /// How long a copy, or a new name of the file, is waited for.
     private let patience: Duration
 
     init(_ settleTime: Duration) { patience = settleTime * CutOffs.settleTimes }
 
-    /// What is not waited for any more: to be counted, once.
+    /// Takes the entries that were given up, to count and log each of them once.
     mutating func takeGivenUp() -> [CutOff] {
         defer { givenUp = [] }
         return givenUp
     }
 
-    /// When `giveUpOld` is to be called, unless that was told before.
+    /// The time at which `giveUpOld` is to be called; nil if that is planned already or nothing waits.
     mutating func plan(_ now: BootInstant) -> BootInstant? {
         guard planned == nil, let oldest = waiting.first else { return nil }
         let due = oldest.at + patience
@@ -61,9 +69,10 @@ struct CutOffs {
         return planned
     }
 
+    /// Adds bytes that were lost from a file, unless a copy with them is being read already.
     mutating func add(_ cut: CutOff) {
         var cut = cut
-        // Its copy may have been read before this was noticed, or the file itself under another name.
+        // The copy, or the file under another name, may have been found before the loss was noticed.
         if cut.fingerprint.length == 0, cut.gone == nil {
             for whole in wholes where whole.isNew && whole.streams.contains(cut.stream) {
                 cut.begin = max(cut.begin, whole.length)
@@ -79,25 +88,30 @@ struct CutOffs {
         givenUp += waiting.makeRoom(for: CutOffs.most)
     }
 
-    /// A file was found that was not known: it may be one that was gone, and goes on where its checkpoint says.
+    /// A file that was gone was found under a name; it is read on from its checkpoint.
     mutating func found(_ id: FileID) {
-        if !waiting.isEmpty { waiting.removeAll { $0.gone == id } }
+        if !waiting.isEmpty {
+            waiting.removeAll { $0.gone == id }
+        }
     }
 
-    /// A copy was recognised by its beginning, or an archive: it is read up to that length.
-    mutating func recognised(_ fingerprint: Fingerprint, upTo length: Int64, of streams: [Stream], at now: BootInstant)
-    {
+    /// A copy or an archive was recognised by its beginning, and is read up to this length.
+    mutating func recognised(
+        _ fingerprint: Fingerprint, upTo length: Int64, of streams: [Stream], at now: BootInstant
+    ) {
         take(upTo: length) { streams.contains($0.stream) && $0.fingerprint == fingerprint }
         turnedUp(Whole(streams: streams, length: length, isNew: false, at: now))
     }
 
-    /// A file under a rotated name, or an archive, is read whole: it may be a copy of one of which nothing had been read.
+    /// A file with a rotated name, or an archive, counts as new and is read to its end. It may be a copy of a
+    /// file of which nothing had been read.
     mutating func readWhole(_ length: Int64, of streams: [Stream], at now: BootInstant) {
         take(upTo: length) { streams.contains($0.stream) && $0.fingerprint.length == 0 && $0.gone == nil }
         turnedUp(Whole(streams: streams, length: length, isNew: true, at: now))
     }
 
-    /// It is what happened to one file that is gone, and of which nothing had been read; or is kept for one that is found gone next.
+    /// Accounts for one file that is gone and of which nothing had been read. If no such file waits, the copy
+    /// is noted for a file that is found gone next.
     private mutating func turnedUp(_ whole: Whole) {
         let isIts = { (cut: CutOff) in
             cut.gone != nil && cut.fingerprint.length == 0 && cut.end <= whole.length
@@ -113,6 +127,7 @@ struct CutOffs {
         }
     }
 
+    /// Marks the bytes of matching entries up to a length as read, and drops entries without further bytes.
     private mutating func take(upTo length: Int64, where isIts: (CutOff) -> Bool) {
         guard !waiting.isEmpty else { return }
         for index in waiting.indices where isIts(waiting[index]) {
@@ -121,8 +136,8 @@ struct CutOffs {
         waiting.removeAll { $0.begin >= $0.end }
     }
 
-    /// The time has come to give up what no copy was found of, but for streams of which there may be copies that were not compared.
-    /// While reading waits (`isHeldBack`) that cannot be known.
+    /// Gives up entries whose wait is over. Entries of streams with copies that were not compared yet go on
+    /// waiting, and so do all while reading is held back, because copies are not compared then.
     mutating func giveUpOld(_ now: BootInstant, isHeldBack: Bool, suspected: Set<Stream>) {
         planned = nil
         guard !isHeldBack else { return }

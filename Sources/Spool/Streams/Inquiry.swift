@@ -1,107 +1,142 @@
 internal import Model
 
-/// A content that was read, of which a copy (copy-and-truncate) or an archive may turn up: its lines must not be taken again.
+/// A content that was read. A copy (copy-and-truncate) or an archive of it may turn up, whose lines must not
+/// be taken again.
 struct KnownContent {
     var fingerprint: Fingerprint
-    /// All bytes before it were taken.
+    /// The position before which all bytes were taken.
     var place: Mark
-    /// Earlier places, ascending.
+    /// Marks at earlier positions, ascending.
     var marks: [Mark]
-    /// The file that still has this content, and in which it is read on.
+    /// The file that has this content and in which it is read on; nil if it is gone or was rewritten.
     var carrier: AppendFile?
-    /// Whether the file was emptied or written anew since: rotation may have copied it shortly before.
+    /// Whether the content's file was truncated or rewritten since. Rotation may have copied it shortly
+    /// before.
     var isCutOff: Bool
+    /// The name that the content was written under.
     var origin: FileName
-    /// Whether its name says that it may have been in the file that is judged only by what stands before the extension.
+    /// Whether the name matches that of the subject only without the number before the extension
+    /// (`app-1.log`).
     var isOfOtherName: Bool
 
-    /// Whether it is still where it was written and so short that another file may well hold the same: what rotation copies is emptied
-    /// or renamed, and then it is known by that.
+    /// Whether a match with this content proves nothing: the names differ in a number, the content is short,
+    /// and its file has not been rotated. Files such as `worker-1.log` and `worker-2.log` may begin alike; a
+    /// file that rotation has copied would have been emptied or renamed.
     var isNoProof: Bool {
         guard isOfOtherName, let carrier else { return false }
         return !carrier.isRotated && place.offset < Int64(Fingerprint.longest)
     }
 }
 
-/// What is before some places of a file, or of what is unpacked from it.
+/// The marks that were found at some offsets of a file, or of the unpacked content of an archive.
 struct Sight {
     private var places: [Int64: (mark: Mark, endsLine: Bool)] = [:]
-    /// Where its content ends, if it was looked so far.
+    /// The end of the content, if it was reached.
     var end: Mark?
 
     mutating func saw(_ mark: Mark, endsLine: Bool) { places[mark.offset] = (mark, endsLine) }
 
-    /// Whether the bytes before a place are those that were read.
+    /// Whether the bytes right before a mark are the same as those that were read.
     func holds(_ mark: Mark) -> Bool { places[mark.offset]?.mark.ends(like: mark) == true }
 
-    /// Whether a line ends before the offset, or the file does. What was taken of a torn line (`{"`) is the beginning of many files.
+    /// Whether a line or the file ends at the offset. Otherwise the taken part may be an incomplete line such
+    /// as `{"`, with which many files begin.
     func endsLine(at offset: Int64) -> Bool { places[offset]?.endsLine == true }
 }
 
-/// What does a file hold: something that was read, and where does reading go on, or something new?
+/// The question which content a file holds: a content that was read (and where reading continues), or a new
+/// one.
 ///
-/// Copies, archives, and files that became others under their readers' eyes are cases of this one question. It is a value without I/O:
-/// `next` says what must be looked at before there is an answer, and whoever has the descriptors looks and says what was seen.
-/// Losing is worse than repeating, so doubt makes a file new.
+/// Copies, archives, and files that were truncated or rewritten are cases of this question. An inquiry is a
+/// value without I/O: `next` names what must be examined before there is an answer; the reader, which has the
+/// descriptors, examines it and reports the result. Losing lines is worse than repeating them, so in doubt a
+/// file is new.
 struct Inquiry {
-    /// Whether the subject is still being made.
+    /// Whether the subject is still being written.
     enum Rest {
+        /// Bytes were added recently.
         case moving
+        /// The file has not changed for the settle time.
         case quiet
-        /// A copy is made at one go. What is written to now and then, under whatever name, is none for ever.
+        /// The file is older than the time that a copy may take. Copies are made in one go, so a file that is
+        /// written to from time to time stops being suspected.
         case old
     }
 
+    /// What the inquiry needs next.
     enum Step {
-        /// Which bytes a file begins with: it may hold what the subject is a copy of, unread.
+        /// The first bytes of a file. It may hold, unread, the original of the subject.
         case beginning(of: AppendFile)
-        /// What is before these places of the subject, and where that ends if it ends before the last of them.
+        /// The marks at these offsets of the subject, and the end of its content if that is before the last
+        /// of them.
         case places([Int64])
-        /// What all bytes of the changed file before these places sum up to.
+        /// The checksums of all bytes of the changed file before these offsets.
         case sums(of: AppendFile, upTo: [Int64])
-        /// Whether a file was read to its end, and is still what it holds.
+        /// Whether a file was read to its end and still holds what was read.
         case end(of: AppendFile)
+        /// Nothing; the answer is known.
         case answer(Answer)
     }
 
+    /// The answer to the question.
     enum Answer {
-        /// All before this place was read. The name that it was written under.
+        /// Everything before the mark was read; with the content's fingerprint and the name that it was
+        /// written under.
         case goOn(at: Mark, Fingerprint, FileName)
+        /// The content is new, and is read from its beginning.
         case new
-        /// That cannot be told yet; a file that is to be read first, if it is for that.
+        /// The question cannot be answered yet: time must pass, or the file `first` must be read first.
         case later(first: AppendFile?)
     }
 
-    /// Whether it is about a file that is or was shorter than what was read of it, or holds other bytes; else about a copy or an archive.
+    /// Whether the subject is a known file that was truncated or rewritten; otherwise it is a possible copy
+    /// or an archive.
     private let isChanged: Bool
+    /// The streams to which the subject may belong.
     let streams: [Stream]
+    /// The first bytes of the subject.
     private let head: Head
-    /// How long it is; nil where only looking through it tells.
+    /// Length of the subject; nil for an archive, which must be unpacked to find out.
     let size: Int64?
     private let rest: Rest
-    /// Files that may hold, unread, what the subject is a copy of.
+    /// Files that may hold, unread, the original of the subject.
     private var twins: [AppendFile]
+    /// The contents with which the subject may be identical.
     private var contents: [KnownContent] = []
+    /// The marks that were found in the subject; nil until they were reported.
     private var sight: Sight?
+    /// The checksums of the changed file; nil until they were reported.
     private var sums: [Int64: UInt32]?
+    /// Carriers that were found to be read to their ends.
     private var readToTheEnd: Set<AppendFile> = []
+    /// An answer that does not depend on marks.
     private var answer: Answer?
 
     /// - Parameters:
-    ///   - contents: those that the subject begins with; the changed file's own.
-    ///   - mayGrow: whether, with more bytes, it may begin with another.
+    ///   - contents: the contents with which the subject begins; for a changed file its own.
+    ///   - mayGrow: whether the subject may begin with a further content once it has more bytes.
     init(
         aboutChanged isChanged: Bool, head: Head, size: Int64?, _ rest: Rest, of streams: [Stream],
         twins: [AppendFile], contents: [KnownContent], mayGrow: Bool = false
     ) {
-        (self.isChanged, self.head, self.size, self.rest) = (isChanged, head, size, rest)
-        (self.streams, self.twins) = (streams, twins)
-        // The rest of a short copy may be on its way: a busy machine or disk holds it up for seconds.
+        self.isChanged = isChanged
+        self.head = head
+        self.size = size
+        self.rest = rest
+        self.streams = streams
+        self.twins = twins
+        // A copy that is shorter than the content may still be growing: a busy machine or disk can pause the
+        // copying for seconds.
         let isShort = contents.contains { $0.place.offset > size ?? .max }
         let isEarly = rest == .moving && (mayGrow || !contents.isEmpty) || rest == .quiet && isShort
-        if !isChanged, isEarly { answer = .later(first: nil) } else { self.contents = contents }
+        if !isChanged, isEarly {
+            answer = .later(first: nil)
+        } else {
+            self.contents = contents
+        }
     }
 
+    /// The next thing to examine, or the answer. To be asked again after each report (`saw`).
     var next: Step {
         if let twin = twins.last { return .beginning(of: twin) }
         if let answer { return .answer(answer) }
@@ -112,34 +147,44 @@ struct Inquiry {
         return isChanged ? judgeChanged(sight) : judge(sight)
     }
 
+    /// The offsets at which marks of a content are compared. For a copy that is shorter than the content, its
+    /// last mark within the copy and the end of the copy.
     private func places(of content: KnownContent) -> [Int64] {
         let marks = content.marks.map(\.offset).filter { $0 > 0 }
         guard let size else { return marks + [content.place.offset] }
-        if isChanged { return (marks + [content.place.offset]).filter { $0 > 0 && $0 <= size } }
+        if isChanged {
+            return (marks + [content.place.offset]).filter { $0 > 0 && $0 <= size }
+        }
         guard content.place.offset > size else { return [content.place.offset] }
         return marks.last { $0 <= size }.map { [$0, size] } ?? []
     }
 
-    /// The one counts of which most is proven: what a file held when it was truncated may be the beginning of what it held next.
+    /// Judges a copy or an archive. Of several matching contents the one with the most proven bytes is
+    /// chosen: what a file held before a truncation may be the beginning of what it held next.
     private func judge(_ sight: Sight) -> Step {
         var best = (proven: Int64(0), place: Mark.start, content: KnownContent?.none)
         for content in contents {
             var (place, proven) = (content.place, content.place.offset)
             if let end = sight.end, content.place.offset > end.offset {
-                // Copied before all of it was written. An equal beginning alone is no proof: many files have one.
-                guard let proof = content.marks.last(where: { $0.offset <= end.offset }), sight.holds(proof) else {
+                // The copy was made before all of the content was written. An equal beginning alone proves
+                // nothing, because many files begin alike; a mark must match.
+                guard let proof = content.marks.last(where: { $0.offset <= end.offset }), sight.holds(proof)
+                else {
                     continue
                 }
-                // It may have been truncated since it was last looked at.
+                // The carrier may have been truncated since it was last examined.
                 if let carrier = content.carrier, !readToTheEnd.contains(carrier) { return .end(of: carrier) }
-                // A file that was renamed or deleted has no copies: one that has its beginning only is another program's start.
+                // Only a file that was truncated or rewritten has been copied. A file with the same beginning
+                // as a renamed or deleted one is another start of the program, of which only the proven part
+                // was read.
                 (place, proven) = (content.isCutOff ? end : proof, proof.offset)
             } else {
                 guard sight.holds(place), sight.endsLine(at: place.offset) else { continue }
                 if let carrier = content.carrier {
-                    // What is not read of it yet is read there, or here once it is truncated: never in both.
+                    // The unread part is read in the carrier, or in the copy once the carrier is truncated,
+                    // but never in both.
                     guard readToTheEnd.contains(carrier) else { return .end(of: carrier) }
-                    // A copy is never longer than what it was copied from.
+                    // A copy is never longer than its original.
                     if let size, carrier.size < size { continue }
                     if content.isNoProof {
                         guard rest == .old else { return .answer(.later(first: nil)) }
@@ -147,18 +192,21 @@ struct Inquiry {
                     }
                 }
             }
-            if proven > best.proven { best = (proven, place, content) }
+            if proven > best.proven {
+                best = (proven, place, content)
+            }
         }
         guard let content = best.content else { return .answer(.new) }
         return .answer(.goOn(at: best.place, content.fingerprint, content.origin))
     }
 
-    /// A changed file goes on at the last mark before which every byte is the same: lines may begin and end alike.
+    /// Judges a changed file: it continues at the last mark before which every byte is the same. The checksum
+    /// is needed because lines may begin and end alike.
     private func judgeChanged(_ sight: Sight) -> Step {
         guard let content = contents.first, let file = content.carrier else { return .answer(.new) }
         let earlier = content.marks.filter { $0.offset < content.place.offset }
         let held = (earlier + [content.place]).filter { sight.holds($0) }
-        // It may become what it was: what is cut off and put back is not read again.
+        // The file may be restored: bytes that are cut off and put back are not read again.
         guard held.isEmpty || rest != .moving else { return .answer(.later(first: nil)) }
         let provable = held.filter { $0.sum != 0 }
         guard !provable.isEmpty else { return .answer(.new) }
@@ -167,7 +215,7 @@ struct Inquiry {
         return .answer(.goOn(at: mark, content.fingerprint, content.origin))
     }
 
-    /// The bytes that the file begins with which `next` named; none if it is gone, or out of reach: reading finds out which.
+    /// Reports the first bytes of the file that `next` named; empty if the file is gone or cannot be read.
     mutating func saw(beginning bytes: [UInt8]) {
         guard let twin = twins.popLast(), !bytes.isEmpty, !head.bytes.isEmpty,
             head.bytes.prefix(bytes.count).elementsEqual(bytes.prefix(head.bytes.count))
@@ -178,15 +226,21 @@ struct Inquiry {
         answer = .later(first: twin)
     }
 
+    /// Reports the marks that `next` asked for.
     mutating func saw(_ sight: Sight) { self.sight = sight }
 
+    /// Reports the checksums that `next` asked for.
     mutating func saw(sums: [Int64: UInt32]) { self.sums = sums }
 
-    /// Whether the file that `next` named was read to its end; if it was not, it is read first.
+    /// Reports whether the file that `next` named was read to its end. If not, it is to be read first.
     mutating func saw(_ carrier: AppendFile, isReadToItsEnd: Bool) {
-        if isReadToItsEnd { readToTheEnd.insert(carrier) } else { answer = .later(first: carrier) }
+        if isReadToItsEnd {
+            readToTheEnd.insert(carrier)
+        } else {
+            answer = .later(first: carrier)
+        }
     }
 
-    /// What the subject begins with, as far as it covers so much.
+    /// The fingerprint of the subject up to an offset, at most of the bytes in `head`.
     func fingerprint(upTo offset: Int64) -> Fingerprint { head.fingerprint(of: Int(clamping: offset)) }
 }

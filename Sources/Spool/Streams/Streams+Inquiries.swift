@@ -1,15 +1,17 @@
 internal import EventLoops
 internal import Model
 
-/// What files hold: what is asked, and what follows from the answer.
+/// Builds inquiries (which content does a file hold?) and applies their answers.
 extension Streams {
-    /// A new file under a rotated name may be a copy that rotation makes before it truncates.
+    /// The inquiry about a suspect: a new file under a rotated name may be a copy that rotation makes before
+    /// it truncates.
     ///
-    /// - Parameter head: its first bytes, as much as a fingerprint covers.
-    /// - Returns: nil while nothing is in it yet.
+    /// - Parameter head: the file's first bytes, at most as many as a fingerprint covers.
+    /// - Returns: nil while the file is empty; its writer may be about to copy.
     mutating func inquiry(aboutCopy file: AppendFile, head: [UInt8]) -> Inquiry? {
         if file.reached > 0 {
-            // Another copy is made over it. What it shared with another file is read there, or counted there.
+            // Another copy is being made over this one. Bytes that it shared with another file are read or
+            // counted there.
             cutOff(file, from: max(file.cutTo, file.sharedTo))
             file.enter(.suspect, at: now)
         }
@@ -27,11 +29,12 @@ extension Streams {
             file.sharedTo = max(file.sharedTo, content.place.offset, content.carrier?.size ?? 0)
         }
         return Inquiry(
-            aboutChanged: false, head: head, size: file.size, rest, of: streams, twins: twins, contents: known.contents,
+            aboutChanged: false, head: head, size: file.size, rest, of: streams, twins: twins,
+            contents: known.contents,
             mayGrow: known.mayGrow)
     }
 
-    /// An archive may be that of a file that was read.
+    /// The inquiry about a compressed file: it may be the archive of a file that was read.
     func inquiry(aboutArchiveIn directory: SpoolDirectory, of streams: [Stream], head: [UInt8]) -> Inquiry {
         let twins = files(of: streams) { $0.mayHoldUnread(near: directory) }
         let head = Head(head)
@@ -40,13 +43,14 @@ extension Streams {
             contents: contents(of: streams, head).contents)
     }
 
-    /// How many times the time to settle a copy may take.
+    /// Longest time that copying may take, in multiples of the settle time.
     private static let patience = 10
 
-    /// The file is or was shorter than what was read of it, or its bytes are others: goes on at the highest mark before which all is the same,
-    /// or from the start (fault 2).
+    /// The inquiry about a known file that was truncated or rewritten. Reading continues at the highest mark
+    /// before which all bytes are the same, or at the beginning.
     ///
-    /// - Parameter isRewritten: whether its bytes are known to be others.
+    /// - Parameter isRewritten: whether the bytes before the read position are known to differ. Then the file
+    ///   is not given time to be restored.
     func inquiry(aboutChanged file: AppendFile, head: [UInt8], isRewritten: Bool) -> Inquiry {
         let isShort = file.size < file.taken.offset
         let isWaiting = isShort && (file.stage != .cut || now - file.stageSince < settleTime)
@@ -54,15 +58,18 @@ extension Streams {
             fingerprint: file.trace.fingerprint, place: file.taken, marks: file.trace.marks, carrier: file,
             isCutOff: false, origin: file.origin, isOfOtherName: false)
         return Inquiry(
-            aboutChanged: true, head: Head(head), size: file.size, isWaiting && !isRewritten ? .moving : .quiet,
+            aboutChanged: true, head: Head(head), size: file.size,
+            isWaiting && !isRewritten ? .moving : .quiet,
             of: file.streams, twins: [], contents: [content])
     }
 
-    /// A suspect is known: reads on after what was read elsewhere, or from its start.
+    /// Applies the answer about a suspect: it is read on behind the part that was read elsewhere, or from its
+    /// beginning.
     ///
-    /// - Returns: the place, if it is a copy.
-    mutating func judged(_ file: AppendFile, _ answer: Inquiry.Answer, _ inquiry: Inquiry, in pass: inout Pass) -> Mark?
-    {
+    /// - Returns: the position, if the file is a copy.
+    mutating func judged(
+        _ file: AppendFile, _ answer: Inquiry.Answer, _ inquiry: Inquiry, in pass: inout Pass
+    ) -> Mark? {
         if case .later = answer { return nil }
         file.enter(.reading, at: now)
         suspects[file.id] = nil
@@ -75,20 +82,36 @@ extension Streams {
         return place
     }
 
-    /// What is found to be a copy, an archive, or new, may be what is waited for.
+    /// A file that was judged while it was empty has got its first bytes. It may be a copy after all, whose
+    /// writer paused after creating or truncating the file, so it is judged once more.
+    mutating func began(_ file: AppendFile, isRotatedName: Bool) {
+        guard file.beganLate else { return }
+        file.beganLate = false
+        guard files[file.id] === file, isRotatedName, file.hasName, file.stage == .reading,
+            file.taken.offset == 0
+        else { return }
+        file.enter(.suspect, at: now)
+        suspects[file.id] = file
+        assertWhole(file)
+    }
+
+    /// Tells `cutOffs` about a copy, an archive or a new file, which may have the unread bytes of a truncated
+    /// file.
     mutating func note(_ answer: Inquiry.Answer, upTo length: Int64, _ inquiry: Inquiry) {
         switch answer {
-        case .goOn(_, let fingerprint, _): cutOffs.recognised(fingerprint, upTo: length, of: inquiry.streams, at: now)
+        case .goOn(_, let fingerprint, _):
+            cutOffs.recognised(fingerprint, upTo: length, of: inquiry.streams, at: now)
         case .new: cutOffs.readWhole(length, of: inquiry.streams, at: now)
         case .later: break
         }
     }
 
-    /// What happened to a file that is or was shorter than what was read of it, or holds other bytes.
+    /// Applies the answer about a file that was truncated or rewritten.
     ///
-    /// - Returns: the place that was reached before; nil if it is waited whether it becomes what it was.
+    /// - Returns: the old read position; nil if the file is given time to be restored.
     mutating func changed(
-        _ file: AppendFile, _ answer: Inquiry.Answer, _ inquiry: Inquiry, isRotatedName: Bool, hasWaiting: Bool,
+        _ file: AppendFile, _ answer: Inquiry.Answer, _ inquiry: Inquiry, isRotatedName: Bool,
+        hasWaiting: Bool,
         in pass: inout Pass
     ) -> Mark? {
         let place: Mark
@@ -96,23 +119,29 @@ extension Streams {
         case .goOn(let mark, _, _): place = mark
         case .new: place = .start
         case .later:
-            if file.stage == .reading { file.enter(.cut, at: now) }
+            if file.stage == .reading {
+                file.enter(.cut, at: now)
+            }
             return nil
         }
         file.proof = nil
         let old = file.taken
         guard place.offset < old.offset else {
-            // It is what it was: nothing has become of it.
+            // The file was restored, or never changed before the read position.
             if file.stage == .cut {
                 file.enter(.reading, at: now)
-                if file.size >= file.reached { file.reached = 0 }
+                if file.size >= file.reached {
+                    file.reached = 0
+                }
             }
             return old
         }
         rememberContent(of: file, hasWaiting: hasWaiting, in: &pass)
         cutOff(file, from: old.offset)
         file.isCopy = false
-        if file.stage != .leaving { file.enter(.reading, at: now) }
+        if file.stage != .leaving {
+            file.enter(.reading, at: now)
+        }
         file.end = .open
         file.scanned = 0
         file.taken = place
@@ -123,67 +152,60 @@ extension Streams {
             file.trace.fingerprint = inquiry.fingerprint(upTo: place.offset)
         }
         if place.offset == 0, file.hasName, isRotatedName, file.stage == .reading {
-            // Rotation copies over an older copy: what is in it now may have been read where it was copied from.
+            // Rotation copies over an older copy. The new content may have been read in the file that it was
+            // copied from.
             file.enter(.suspect, at: now)
             suspects[file.id] = file
             file.wake(now)
             file.lastChange = now
         }
-        // The checkpoint goes back in the next commit, so that a restart does not look for a place that is gone.
+        // Write the lower position in the next commit, so that a restart does not look for a position that is
+        // gone.
         pass.add(file)
         assertWhole(file)
         return old
     }
 
-    /// All bytes before a place were taken.
-    ///
-    /// - Parameter fingerprint: of the beginning up to there; nil where the file's is as long as it gets.
-    mutating func took(_ file: AppendFile, upTo place: Mark, _ fingerprint: Fingerprint?, in pass: inout Pass) {
-        assertForward(file, place)
-        file.taken = place
-        file.scanned = 0
-        file.holdsText = false
-        file.wasClosed = false
-        if let fingerprint, fingerprint.length > file.trace.fingerprint.length { file.trace.fingerprint = fingerprint }
-        pass.add(file)
-        assertWhole(file)
-    }
-
-    /// A file is shorter than it was. What was seen of it, and not read, is looked for in copies.
+    /// A file was truncated. Its unread bytes are looked for in copies.
     mutating func cutOff(_ file: AppendFile, from begin: Int64) {
         let end = file.reached
         file.reached = 0
         awaitCopy(of: file, begin, end, gone: nil)
     }
 
-    /// A file is gone, and no descriptor of it is left: it was deleted, or renamed and not seen under its new name yet.
+    /// A file is gone and no descriptor of it is left. It was deleted, or renamed to a name that was not seen
+    /// yet.
     mutating func vanished(_ file: AppendFile) {
         let end = max(file.size, file.reached)
         file.reached = 0
         awaitCopy(of: file, file.taken.offset, end, gone: file.id)
     }
 
+    /// Waits for a copy of the unread bytes of a file.
     private mutating func awaitCopy(of file: AppendFile, _ begin: Int64, _ end: Int64, gone: FileID?) {
-        // Only the next copy is written to a copy: what that had is read, or counted, where it was copied from.
+        // Nothing but the next copy is written to a copy, and the original of those bytes is read or counted
+        // itself.
         guard end > begin, !file.isCopy else { return }
         cutOffs.add(
             CutOff(
-                path: file.path, gone: gone, stream: file.streams[0], fingerprint: file.trace.fingerprint, begin: begin,
+                path: file.path, gone: gone, stream: file.streams[0], fingerprint: file.trace.fingerprint,
+                begin: begin,
                 end: end, at: now))
     }
 
-    /// The streams of which there may be copies that were not compared yet.
+    /// Streams with possible copies that were not compared yet.
     var suspected: Set<Stream> { Set(suspects.values.flatMap { Stream.asked($0.holder, $0.name) }) }
 }
 
 extension AppendFile {
-    /// Whether it is to be opened to see if it begins with bytes that were not read: it may hold something else than what was read of it.
-    /// Many files may have one name in many directories: few are opened for this.
+    /// Whether the file may have been rewritten since it was read, so that it is worth opening to see its
+    /// first bytes. Many directories may have files of one name, so only files that have a change pending or
+    /// are near `directory` are opened.
     func mayHaveChanged(near directory: SpoolDirectory) -> Bool {
         isSuspect ? self.directory === directory : isReady || !isRotated && self.directory === directory
     }
 
-    /// Whether it may begin with bytes that were not read: nothing of it was, or it was rewritten since.
+    /// Whether the file may begin with unread bytes: nothing of it was read, or it may have been rewritten.
     fileprivate func mayHoldUnread(near directory: SpoolDirectory) -> Bool {
         trace.fingerprint.length == 0 || mayHaveChanged(near: directory)
     }

@@ -1,26 +1,34 @@
 internal import EventLoops
 internal import Model
 
-/// The append files that are known, what was read of them and of those that are gone, and which file carries what.
+/// The known append files with their contents and read positions, and those of files that are gone.
 ///
-/// It makes no system call: whoever has the descriptors tells it what is seen, asks it where reading goes on (`Inquiry`), and tells it
-/// what was taken. What the next commit must say goes into a `Pass`. The life of a file and what always holds: `Streams+Invariants`.
+/// `Streams` makes no system call. The reader, which has the descriptors, reports its observations, asks
+/// where reading of a file continues (`Inquiry`), and reports what was taken. Whatever the next commit must
+/// say goes into a `Pass`. So a model can test it without a disk (Tests/SpoolTests/Model).
+///
+/// The life of a file and the invariants are in `Streams+Invariants`; a stream is defined in `Stream`.
 struct Streams {
+    /// All known append files, by identity.
     private(set) var files = FileTable<FileID>()
+    /// The same files by stream, to find the possible originals of a copy.
     private var index = HashIndex<Stream, AppendFile>()
-    /// Those with bytes that are not in the queue.
+    /// Files with bytes that are not in the queue.
     var unread = FileTable<FileID>()
-    /// Those that lost their name and are not read to the end.
+    /// Files that lost their name and were not let go yet.
     private(set) var nameless = FileTable<FileID>()
-    /// Those that may be copies and were not compared yet.
+    /// Files that may be copies and were not compared yet.
     var suspects = FileTable<FileID>()
+    /// Contents and positions of files that are not known now.
     var remembered: RememberedFiles
+    /// Unread bytes that disappeared and may turn up in a copy.
     var cutOffs: CutOffs
     let time: any TimeSource
     /// How long a file must be unchanged to count as quiet.
     let settleTime: Duration
-    /// How many files are known at most, about.
+    /// Most known files, approximately.
     private let most: Int
+    /// Count of known files of each holder.
     private var counts: [Holder: Int] = [:]
 
     init(
@@ -29,20 +37,28 @@ struct Streams {
     ) {
         remembered = RememberedFiles(checkpoints, joinedTops: joinedTops)
         cutOffs = CutOffs(settleTime)
-        (self.settleTime, self.most, self.time) = (settleTime, most, time)
+        self.settleTime = settleTime
+        self.most = most
+        self.time = time
     }
 
     var now: BootInstant { time.bootTime }
 
+    /// Adds a file that is not known.
     mutating func add(_ file: AppendFile) {
         files[file.id] = file
         enter(file)
-        if file.isSuspect { suspects[file.id] = file }
+        if file.isSuspect {
+            suspects[file.id] = file
+        }
         assertWhole(file)
     }
 
+    /// Removes a file from all tables; nothing is remembered of it.
     mutating func remove(_ file: AppendFile) {
-        if file.hasName, file.directory.files[file.name] === file { file.directory.files[file.name] = nil }
+        if file.hasName, file.directory.files[file.name] === file {
+            file.directory.files[file.name] = nil
+        }
         files[file.id] = nil
         nameless[file.id] = nil
         suspects[file.id] = nil
@@ -50,26 +66,34 @@ struct Streams {
         withdraw(file)
     }
 
+    /// Adds a file to the index of streams and the count of its holder.
     private mutating func enter(_ file: AppendFile) {
         for stream in file.streams { index.add(file, to: stream) }
         counts[file.holder.pooled, default: 0] += 1
     }
 
+    /// Undoes `enter`; must be called before the file's streams or holder change.
     private mutating func withdraw(_ file: AppendFile) {
         for stream in file.streams { index.remove(file, from: stream) }
         let holder = file.holder.pooled
         counts[holder, default: 1] -= 1
-        if counts[holder] == 0 { counts[holder] = nil }
+        if counts[holder] == 0 {
+            counts[holder] = nil
+        }
     }
 
-    /// Whether another file of a holder may be known. When there are as many as may be, each holder still has room for its part.
+    /// Whether a holder may have another known file. At the bound each holder still has room for its part, so
+    /// that one app's million files do not keep another app's single file from being read.
     ///
-    /// - Parameter divisor: 2 asks whether half of the room is free.
+    /// - Parameter divisor: 2 applies half of the bounds, so that directories are not listed again for every
+    ///   single file.
     func hasRoom(for holder: Holder, dividedBy divisor: Int = 1) -> Bool {
         let part = max(4, most / (counts.count + 1))
         return files.count < most / divisor || counts[holder.pooled, default: 0] < part / divisor
     }
 
+    /// Changes fields of a file that determine its streams or its holder (name, origin, directory, owner).
+    /// Otherwise the index would keep the file under its old streams.
     mutating func change(_ file: AppendFile, _ body: (AppendFile) -> Void) {
         guard files[file.id] === file else { return body(file) }
         withdraw(file)
@@ -77,14 +101,17 @@ struct Streams {
         enter(file)
     }
 
-    /// As far as hashes tell: to ask thousands of files whose they are costs more than all else, and their bytes tell them apart.
+    /// Files of some streams. Matches by hash only, so it may return files of other streams: checking the
+    /// streams of thousands of files would dominate the cost, and the content check that follows rejects
+    /// strangers.
     func files(of streams: [Stream], where isMeant: (AppendFile) -> Bool) -> [AppendFile] {
         var files: Set<AppendFile> = []
         for stream in streams { index.forEach(stream) { if isMeant($0) { files.insert($0) } } }
         return Array(files)
     }
 
-    /// Whether a name may be one that rotation has given, with something before the extension: there is a stream of the name without.
+    /// Whether rotation may have given a name by inserting something before the extension (`app-1.log`): the
+    /// name without it is the stem of a known stream.
     func mayBeRotated(_ name: FileName, of holder: Holder) -> Bool {
         let base = name.base
         guard base != name.stem else { return false }
@@ -92,12 +119,15 @@ struct Streams {
         return index.has(stream) || remembered.contents.has(stream)
     }
 
-    /// Whether anything is known that an archive of some streams could be of.
-    func hasAny(of streams: [Stream]) -> Bool { streams.contains { index.has($0) || remembered.contents.has($0) } }
+    /// Whether any content of some streams is known. If not, an archive need not be unpacked for comparison.
+    func hasAny(of streams: [Stream]) -> Bool {
+        streams.contains { index.has($0) || remembered.contents.has($0) }
+    }
 
-    /// The contents known of the streams that a file under a name may belong to, its own first, that the file begins with.
+    /// The known contents of some streams with which a file begins. The first stream is that of the file's
+    /// own name.
     ///
-    /// - Returns: also whether a file with these bytes may still become one that begins with another.
+    /// - Returns: also whether the file, once it has more bytes, may begin with a further content.
     func contents(of streams: [Stream], _ head: Head) -> (contents: [KnownContent], mayGrow: Bool) {
         var contents: [KnownContent] = []
         func add(_ trace: FileTrace, _ place: Mark, _ carrier: AppendFile?, _ own: [Stream]) {
@@ -111,37 +141,44 @@ struct Streams {
         var mayGrow = streams.contains { remembered.contents.hasLonger(than: count, of: $0) }
         let begun = files(of: streams) { file in
             let known = file.trace.fingerprint
-            if !file.isSuspect, known.length > count { mayGrow = true }
+            if !file.isSuspect, known.length > count {
+                mayGrow = true
+            }
             return !file.isSuspect && known.length > 0 && head.fingerprint(of: known.length) == known
         }
         for file in begun { add(file.trace, file.taken, file, file.streams) }
         for (own, trace) in remembered.contents(of: streams, head) {
-            if let last = trace.marks.last { add(trace, last, nil, own) }
+            if let last = trace.marks.last {
+                add(trace, last, nil, own)
+            }
         }
         return (contents, mayGrow)
     }
 
+    /// Notes that all of a file is in the queue, or that nothing of it waits any more.
     mutating func isRead(_ file: AppendFile) {
         file.unreadSince = nil
         unread[file.id] = nil
         file.rest()
     }
 
-    /// The name that a file had before it was seen.
+    /// The name that a file had before it was seen, as inotify reported the rename.
     enum EarlierName {
         case unknown
-        /// An append file's own: it is no copy.
+        /// A name that an append file is written under. So the file was renamed and is not a copy.
         case current(FileName)
-        /// One that rotation gives.
+        /// A name that rotation gives.
         case rotated(FileName)
     }
 
-    /// A file was found that is not known: one that was gone goes on where it was left, and one that may be a copy waits.
+    /// Adds a file that is not known. A remembered file continues at its position, and a file that may be a
+    /// copy becomes a suspect, which is not read yet.
     ///
-    /// - Parameter isRotated: whether its name is one that rotation gives, or says nothing.
-    /// - Returns: the offset of its place, if that is all that can be read of what was kept: what is before it cannot be checked.
+    /// - Parameter isRotated: whether rotation gives such names, or the name says nothing.
+    /// - Returns: the offset of the file's checkpoint if no mark was kept for it, so that the bytes before it
+    ///   cannot be compared.
     mutating func meet(_ file: AppendFile, isRotated: Bool, was earlier: EarlierName) -> Int64? {
-        // Of one of which nothing was read it was not known at the stop either.
+        // A checkpoint at offset 0 only says that the file was seen; the file may still be a copy.
         let wasRead = (remembered.kept[file.id]?.offset ?? 0) != 0
         let isClaim = file.name.claimed != nil
         let mayBeCopy: Bool
@@ -150,67 +187,98 @@ struct Streams {
             file.naming = isRotated || isClaim ? .rotated : .written
             mayBeCopy = file.isRotated || mayBeRotated(file.name, of: file.holder)
         case .current(let name), .rotated(let name):
-            (file.naming, file.origin) = (.rotated, name)
+            file.naming = .rotated
+            file.origin = name
             mayBeCopy = if case .rotated = earlier { true } else { false }
         }
-        if mayBeCopy, !wasRead, !isClaim { file.enter(.suspect, at: now) }
+        if mayBeCopy, !wasRead, !isClaim {
+            file.enter(.suspect, at: now)
+        }
         cutOffs.found(file.id)
         let unreadable = resume(file)
         add(file)
         return unreadable
     }
 
-    /// Takes over what was kept of a file.
+    /// Restores the state of a file from its checkpoint. Returns the offset if the checkpoint has no mark for
+    /// it.
     private mutating func resume(_ file: AppendFile) -> Int64? {
-        // A file that is read again is taken out of `missing` when its turn there comes.
+        // The file's entry in `missing` becomes stale, and is dropped when it is the oldest.
         guard let checkpoint = remembered.remove(file.id), checkpoint.offset >= 0 else { return nil }
         file.trace = FileTrace(checkpoint.state) ?? FileTrace()
         file.origin = file.trace.origin ?? checkpoint.name
         file.trace.missingSince = nil
         file.trace.owner = nil
         file.trace.origin = nil
-        guard let last = file.trace.marks.last, last.offset == checkpoint.offset else { return checkpoint.offset }
+        guard let last = file.trace.marks.last, last.offset == checkpoint.offset else {
+            return checkpoint.offset
+        }
         (file.taken, file.committed) = (last, last.offset)
         return nil
     }
 
-    /// Its place was kept by its offset alone; this is the mark at that offset.
+    /// Continues a file whose checkpoint has an offset without a mark, at the mark that was computed from the
+    /// file.
     func goOn(_ file: AppendFile, at mark: Mark) {
         (file.taken, file.committed) = (mark, mark.offset)
         assertWhole(file)
     }
 
-    /// A file has another name, or another file has its name: it is being rotated. Gives the one that had the name.
+    /// Skips the content that a file had when its pattern was seen for the first time. The file is no suspect
+    /// any more: it does not matter what it is a copy of.
+    mutating func passOver(
+        _ file: AppendFile, upTo mark: Mark, _ fingerprint: Fingerprint, in pass: inout Pass
+    ) {
+        if file.isSuspect {
+            file.enter(.reading, at: now)
+            suspects[file.id] = nil
+        }
+        took(file, upTo: mark, fingerprint, in: &pass)
+    }
+
+    /// Gives a file another name; usually rotation has renamed it.
     ///
     /// - Parameters:
-    ///   - isRotated: whether rotation gives such names, or they say nothing.
-    ///   - isOwn: whether an append file may be written under it.
+    ///   - isRotated: whether rotation gives such names, or the name says nothing.
+    ///   - isOwn: whether an append file may be written under the name.
     mutating func move(
         _ file: AppendFile, to directory: SpoolDirectory, _ name: FileName, isRotated: Bool, isOwn: Bool
     ) {
-        if file.hasName { file.directory.files[file.name] = nil }
-        if file.naming == .none || isRotated && name.claimed == nil { file.naming = .rotated }
+        if file.hasName {
+            file.directory.files[file.name] = nil
+        }
+        if file.naming == .none || isRotated && name.claimed == nil {
+            file.naming = .rotated
+        }
         change(file) {
             $0.directory = directory
             $0.name = name
-            // A name that rotation does not make of the one that it was written under is one that it is written under from now on.
+            // Rotation does not make this name from the original one, so the file is written under it from
+            // now on.
             let own = name.claimed ?? name
-            if isOwn, own.base != $0.origin.base { $0.origin = own }
+            if isOwn, own.base != $0.origin.base {
+                $0.origin = own
+            }
         }
         nameless[file.id] = nil
         directory.files[name] = file
         assertWhole(file)
     }
 
-    /// A file no longer has the name it had: removed, renamed to we know not what, or replaced by another.
+    /// A file no longer has its name: it was removed, renamed to an unknown name, or replaced by another
+    /// file.
     mutating func displace(_ file: AppendFile) {
-        if file.directory.files[file.name] === file { file.directory.files[file.name] = nil }
+        if file.directory.files[file.name] === file {
+            file.directory.files[file.name] = nil
+        }
         file.naming = .none
         nameless[file.id] = file
         assertWhole(file)
     }
 
-    /// Lets go of a file that is gone, and remembers it for a while. It has no descriptor, and is not read on.
+    /// Removes a file that is gone, and remembers it for a while. The file has no descriptor and is not read
+    /// any
+    /// more.
     mutating func leave(_ file: AppendFile, hasWaiting: Bool, in pass: inout Pass) {
         remove(file)
         file.naming = .none
@@ -219,11 +287,13 @@ struct Streams {
         cutOff(file, from: file.taken.offset)
         guard file.taken.offset > 0 else { return pass.forget(file.id) }
         file.trace.add(file.taken)
-        let checkpoint = Checkpoint(key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: [])
+        let checkpoint = Checkpoint(
+            key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: [])
         miss(checkpoint, file.keptTrace, hasWaiting: hasWaiting, in: &pass)
     }
 
-    /// A file holds something else from now on: what was read of it is remembered, for a copy may turn up, however late.
+    /// Remembers the content of a file that was truncated or rewritten, because a copy of it may turn up
+    /// later.
     mutating func rememberContent(of file: AppendFile, hasWaiting: Bool, in pass: inout Pass) {
         guard file.trace.fingerprint.length > 0, file.taken.offset > 0 else { return }
         var trace = file.keptTrace
@@ -235,15 +305,39 @@ struct Streams {
         miss(checkpoint, trace, hasWaiting: hasWaiting, in: &pass)
     }
 
+    /// Remembers a file that is missing (`RememberedFiles.miss`).
+    ///
     /// - Parameter hasWaiting: whether archives wait to be compared.
     mutating func miss(
-        _ checkpoint: Checkpoint, _ trace: FileTrace?, isAway: Bool = false, hasWaiting: Bool, in pass: inout Pass
+        _ checkpoint: Checkpoint, _ trace: FileTrace?, isAway: Bool = false, hasWaiting: Bool,
+        in pass: inout Pass
     ) {
         remembered.miss(
-            checkpoint, trace, isAway: isAway, at: time, hasWaiting: !suspects.isEmpty || hasWaiting, in: &pass)
+            checkpoint, trace, isAway: isAway, at: time, hasWaiting: !suspects.isEmpty || hasWaiting,
+            in: &pass)
     }
 
-    /// What a commit says about the files that were read since the last one, and how far they will be durable with it.
+    /// The sink has taken all bytes before a position, or they were read elsewhere.
+    ///
+    /// - Parameter fingerprint: of the beginning up to the position; nil if the file's fingerprint has its
+    ///   full length already.
+    mutating func took(
+        _ file: AppendFile, upTo place: Mark, _ fingerprint: Fingerprint?, in pass: inout Pass
+    ) {
+        assertForward(file, place)
+        file.taken = place
+        file.scanned = 0
+        file.holdsText = false
+        file.wasClosed = false
+        if let fingerprint, fingerprint.length > file.trace.fingerprint.length {
+            file.trace.fingerprint = fingerprint
+        }
+        pass.add(file)
+        assertWhole(file)
+    }
+
+    /// Closes a pass: the checkpoints of files that were read since the last commit, and the positions that
+    /// will be durable with them.
     func close(_ pass: inout Pass) -> (checkpoints: [Checkpoint], covered: [CoveredFile]) {
         var (checkpoints, covered): ([Checkpoint], [CoveredFile]) = ([], [])
         for file in pass.files {
@@ -253,20 +347,24 @@ struct Streams {
             covered.append(CoveredFile(file: file, offset: file.taken.offset, setbacks: file.setbacks))
             checkpoints.append(
                 Checkpoint(
-                    key: file.id.bytes, path: file.path.text, offset: file.taken.offset, state: file.keptTrace.encoded))
+                    key: file.id.bytes, path: file.path.text, offset: file.taken.offset,
+                    state: file.keptTrace.encoded))
         }
         return (checkpoints, covered)
     }
 
+    /// A commit has made a position durable.
     func covered(_ covered: CoveredFile) {
         let file = covered.file
-        // Else the file was truncated meanwhile: what was durable was what it held before.
-        if file.setbacks == covered.setbacks { file.committed = max(file.committed, covered.offset) }
+        // If the position moved backwards meanwhile, the durable bytes are those of the old content.
+        if file.setbacks == covered.setbacks {
+            file.committed = max(file.committed, covered.offset)
+        }
         assertWhole(file)
     }
 }
 
-/// How far a file is durable with a commit, and how often its place had gone back by then.
+/// The position of a file that becomes durable with a commit, and the value of `setbacks` at that time.
 struct CoveredFile {
     var file: AppendFile
     var offset: Int64

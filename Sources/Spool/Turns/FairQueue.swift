@@ -1,14 +1,19 @@
-/// What waits, in one line for each app: the line of whoever has had the least time comes first, those that are level take
-/// turns, and each line is first in, first out.
+/// Waiting elements, in one line (queue) for each app. The line of the app that has used the least time comes
+/// first, lines with equal shares take turns, and each line is first in, first out.
+///
+/// The heap is ordered by shares as they were when a line was last looked at. Because shares only grow, an
+/// outdated key is never too high, and it is enough to correct the first one.
 struct FairQueue<Element> {
-    /// A line's place among the others.
+    /// The rank of a line among the others.
     private struct Turn: Comparable {
-        /// What its app had used when that was looked at last; never more than it has used.
+        /// The app's used time when the line was last looked at; never more than the app has used by now.
         var spent: Int64
-        /// When the line got its place.
+        /// Order of arrival; decides between equal shares.
         var number: UInt64
 
-        static func < (left: Turn, right: Turn) -> Bool { (left.spent, left.number) < (right.spent, right.number) }
+        static func < (left: Turn, right: Turn) -> Bool {
+            (left.spent, left.number) < (right.spent, right.number)
+        }
     }
 
     private var lines: [String: FIFO<Element>] = [:]
@@ -30,26 +35,31 @@ struct FairQueue<Element> {
         count += 1
     }
 
-    /// Puts back what was taken out: it is the next of its line, when the others have had their turns.
+    /// Puts an element back at the front of its line, whose turn comes after other lines with an equal share.
     mutating func putBack(_ element: Element, to line: String) {
         lineUp(line)
         lines[line, default: FIFO()].prepend(element)
         count += 1
     }
 
+    /// Gives a line without elements a rank. Its share counts as 0 until `arrange` looks at it.
     private mutating func lineUp(_ line: String) {
-        if lines[line] == nil { takePlace(line, spent: 0) }
+        if lines[line] == nil {
+            takePlace(line, spent: 0)
+        }
     }
 
+    /// Adds a line to the heap, behind lines with an equal share.
     private mutating func takePlace(_ line: String, spent: Int64) {
         turns.add(line, Turn(spent: spent, number: nextNumber))
         nextNumber += 1
     }
 
-    /// What the app of the first line has used; nil when nothing waits.
+    /// The share that the app of the first line has used; nil if the queue is empty.
     mutating func least(_ shares: Shares) -> Int64? { arrange(shares)?.spent }
 
-    /// Brings the line to the front whose turn it is: an app's time only grows, so that it is enough to look at the first.
+    /// Brings the line whose turn it is to the front of the heap, by correcting the first key until it is up
+    /// to date.
     private mutating func arrange(_ shares: Shares) -> Turn? {
         while let (turn, line) = turns.first {
             let spent = shares.spent(by: line)
@@ -59,7 +69,8 @@ struct FairQueue<Element> {
         return nil
     }
 
-    /// Takes out the first of the line whose turn it is, of those whose first may be taken.
+    /// Takes out the first element of the line whose turn it is. Lines whose first element is not admitted by
+    /// `mayBeTaken` keep their rank and are skipped.
     mutating func popFirst(
         _ shares: Shares = Shares(), where mayBeTaken: (String, Element) -> Bool = { _, _ in true }
     ) -> (line: String, element: Element)? {
@@ -72,7 +83,11 @@ struct FairQueue<Element> {
             }
             _ = lines[line]?.popFirst()
             count -= 1
-            if lines[line]?.isEmpty == false { takePlace(line, spent: turn.spent) } else { lines[line] = nil }
+            if lines[line]?.isEmpty == false {
+                takePlace(line, spent: turn.spent)
+            } else {
+                lines[line] = nil
+            }
             return (line, element)
         }
         return nil

@@ -1,4 +1,4 @@
-/// Items in the order of their keys, the least first: a binary heap.
+/// A binary heap: items ordered by their keys, the least first.
 struct Heap<Key: Comparable, Item> {
     private var entries: [(key: Key, item: Item)] = []
 
@@ -23,14 +23,14 @@ struct Heap<Key: Comparable, Item> {
         return first
     }
 
-    /// Gives the first item another key, no less than it had.
+    /// Gives the first item another key, which must not be less than the old one.
     mutating func moveFirst(to key: Key) {
         guard !entries.isEmpty else { return }
         entries[0].key = key
         sink()
     }
 
-    /// Moves the first item down to where its key belongs.
+    /// Moves the first item down to the level of its key.
     private mutating func sink() {
         var index = 0
         while true {

@@ -1,30 +1,36 @@
 internal import EventLoops
 
-/// How much of the reader's time each app has had. The app that has had least goes first.
+/// The reader's time that each app has used. The app with the least goes first.
 ///
-/// So an app waits for what it uses itself, and for one piece of another app's work, however much that one has and
-/// however long its pieces take. Time that an app did not use is not saved up: one that comes back starts level with the app
-/// that was served last (start-time fair queueing).
+/// So an app only waits for its own work and for one piece of another app's work, however much work the other
+/// app has and however long its pieces take. Unused time is not saved up: an app that comes back starts level
+/// with the app that was served last (start-time fair queueing, Goyal, Vin and Cheng, SIGCOMM 1996).
+/// Otherwise an app that was idle for a day could occupy the reader for hours.
 struct Shares {
-    /// Apps that are remembered at most; names of apps come from users of the spool.
+    /// Most apps that are remembered: app names come from users of the spool, so the table must be bounded.
     private static let most = 4_096
 
-    /// In nanoseconds; nobody counts for less than `level`.
+    /// Time used by each app in nanoseconds. An app never counts for less than `level`.
     private var spent: [String: Int64] = [:]
+    /// The used time of the app that was served last (the virtual time of fair queueing).
     private var level: Int64 = 0
-    /// Counts pieces of work: where shares are equal, the kinds of work take turns.
-    var turn: UInt64 = 0
 
+    /// The used time of an app in nanoseconds, at least the level.
     func spent(by app: String) -> Int64 { max(level, spent[app] ?? 0) }
 
+    /// A piece of an app's work begins: its share becomes the level for apps that come back.
     mutating func begin(_ app: String) { level = spent(by: app) }
 
+    /// Adds time to an app's share. Beyond the bound apps at the level are forgotten, which changes nothing
+    /// for them; if too many are above it, all start again.
     mutating func charge(_ app: String, _ time: Duration) {
         let nanoseconds = max(0, time.nanosecondsClamped)
         let (sum, isTooMuch) = spent(by: app).addingReportingOverflow(nanoseconds)
         spent[app] = isTooMuch ? .max : sum
         guard spent.count > Shares.most else { return }
         spent = spent.filter { $0.value > level }
-        if spent.count > Shares.most { spent = [:] }
+        if spent.count > Shares.most {
+            spent = [:]
+        }
     }
 }

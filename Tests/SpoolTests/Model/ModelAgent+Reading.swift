@@ -47,6 +47,8 @@ extension ModelAgent {
         if named.path == nil, file.hasName { displaced(file) }
         file.see(length: Int64(named.bytes.count))
         file.modified = Timestamp(nanoseconds: named.version)
+        streams.began(file, isRotatedName: file.name.isRotatedName)
+        if file.isSuspect { return makeReady(file) }
         if file.size < file.taken.offset || file.stage == .cut, !findPlace(file, named, isRewritten: false) {
             return wait(file)
         }
@@ -60,7 +62,9 @@ extension ModelAgent {
         guard file.stage == .reading else { return makeReady(file) }
         let start = Int(file.taken.offset)
         let most = min(named.bytes.count, start + 1 + Int(random.next() % 3000))
-        guard let end = named.bytes[start..<most].lastIndex(of: 0x0A) ?? named.bytes[start...].firstIndex(of: 0x0A)
+        guard
+            let end = named.bytes[start..<most].lastIndex(of: 0x0A)
+                ?? named.bytes[start...].firstIndex(of: 0x0A)
         else {
             if file.committed >= file.size { streams.isRead(file) }
             return
@@ -72,7 +76,9 @@ extension ModelAgent {
         let fingerprint = Fingerprint(
             length: min(end + 1, Fingerprint.longest),
             hash: named.bytes.prefix(min(end + 1, Fingerprint.longest)).withUnsafeBytes { ByteHash.of($0) })
-        let place = named.bytes[...end].withUnsafeBytes { file.taken.advanced(by: end + 1 - start, atEndOf: $0) }
+        let place = named.bytes[...end].withUnsafeBytes {
+            file.taken.advanced(by: end + 1 - start, atEndOf: $0)
+        }
         streams.took(file, upTo: place, fingerprint, in: &pass)
         if end + 1 < named.bytes.count { makeReady(file) }
     }
@@ -115,10 +121,13 @@ extension ModelAgent {
             switch inquiry.next {
             case .beginning(let file):
                 let isHidden = open[file] == nil && !file.mayHaveChanged(near: directory)
-                inquiry.saw(beginning: isHidden ? [] : Array(reach(file)?.bytes.prefix(Fingerprint.longest) ?? []))
+                inquiry.saw(
+                    beginning: isHidden ? [] : Array(reach(file)?.bytes.prefix(Fingerprint.longest) ?? []))
             case .places(let places): inquiry.saw(sight(of: named, places, isPacked: isPacked))
             case .sums(_, let places):
-                let sums = places.map { (place: $0, sum: named.bytes[..<Int($0)].withUnsafeBytes { crc32c($0) }) }
+                let sums = places.map {
+                    (place: $0, sum: named.bytes[..<Int($0)].withUnsafeBytes { crc32c($0) })
+                }
                 inquiry.saw(sums: Dictionary(uniqueKeysWithValues: sums.map { ($0.place, $0.sum) }))
             case .end(let file):
                 let other = file.taken.offset >= file.size && !file.isReady ? reach(file) : nil
@@ -157,10 +166,12 @@ extension ModelAgent {
         let answer = answer(&inquiry, named, near: file.directory)
         defer {
             tell?(
-                "changed \(file.path.text): \(named.bytes.count) bytes, goes on at \(file.taken.offset), \(file.stage)")
+                "changed \(file.path.text): \(named.bytes.count) bytes, goes on at \(file.taken.offset), \(file.stage)"
+            )
         }
         return streams.changed(
-            file, answer, inquiry, isRotatedName: file.name.isRotatedName, hasWaiting: !archives.isEmpty, in: &pass)
+            file, answer, inquiry, isRotatedName: file.name.isRotatedName, hasWaiting: !archives.isEmpty,
+            in: &pass)
             != nil
     }
 
@@ -175,7 +186,9 @@ extension ModelAgent {
     func readArchive() throws -> Bool {
         guard let index = archives.firstIndex(where: { $0.due <= now }) else { return false }
         let offered = archives.remove(at: index)
-        guard let named = disk.names[offered.path], let (directory, name) = place(offered.path) else { return true }
+        guard let named = disk.names[offered.path], let (directory, name) = place(offered.path) else {
+            return true
+        }
         guard offered.version == named.version else {
             offer(offered.path, named)
             return true

@@ -161,13 +161,16 @@ final class ModelAgent {
         let id = named.id
         if let known = directory.files[name], known.id != id { displaced(known) }
         if let file = streams.files[id] {
-            if file.directory !== directory || file.name != name || !file.hasName { moved(file, directory, name) }
+            if file.directory !== directory || file.name != name || !file.hasName {
+                moved(file, directory, name)
+            }
             return update(file, named)
         }
         if case .drop = name.kind { return offer(path, named) }
         let isUnseen = if case .unknown = earlier { false } else { true }
         guard name.kind == .append || isUnseen || streams.remembered.kept[id] != nil else { return }
-        let file = AppendFile(id, in: directory, name: name, owner: 0, size: Int64(named.bytes.count), now: now)
+        let file = AppendFile(
+            id, in: directory, name: name, owner: 0, size: Int64(named.bytes.count), now: now)
         _ = streams.meet(file, isRotated: name.isRotatedName || name.kind != .append, was: earlier)
         file.trace.inode = named.number
         directory.files[name] = file
@@ -180,7 +183,8 @@ final class ModelAgent {
         let isOwn = name.kind == .append
         let isNew = !file.hasName || file.name != name || file.directory !== directory
         tell?("moved \(file.path.text) to \(directory.path.text)/\(name.text)")
-        streams.move(file, to: directory, name, isRotated: isNew && (name.isRotatedName || !isOwn), isOwn: isOwn)
+        streams.move(
+            file, to: directory, name, isRotated: isNew && (name.isRotatedName || !isOwn), isOwn: isOwn)
         makeReady(file)
     }
 
@@ -217,7 +221,9 @@ final class ModelAgent {
             let idle = open.keys.filter { $0 !== file && $0.hasName }
             guard
                 let victim = idle.min(by: {
-                    ($0.hasUnread ? 1 : 0, $0.id.bytes.description) < ($1.hasUnread ? 1 : 0, $1.id.bytes.description)
+                    ($0.hasUnread ? 1 : 0, $0.id.bytes.description) < (
+                        $1.hasUnread ? 1 : 0, $1.id.bytes.description
+                    )
                 })
             else { return }
             open[victim] = nil

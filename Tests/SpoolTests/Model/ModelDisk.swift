@@ -29,7 +29,9 @@ final class ModelFile {
     private static func number(_ line: ArraySlice<UInt8>) -> Int? {
         // A header, the same in all files, has none; nor has the first part of a line whose end is elsewhere.
         let line = line.drop { $0 == UInt8(ascii: "=") }
-        guard let colon = line.firstIndex(of: UInt8(ascii: ":")), line.last == UInt8(ascii: ".") else { return nil }
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")), line.last == UInt8(ascii: ".") else {
+            return nil
+        }
         var number = 0
         for byte in line[..<colon] {
             guard (0x30...0x39).contains(byte) else { return nil }

@@ -30,7 +30,8 @@ final class ModelWorld {
     }
 
     enum Mode: CaseIterable {
-        case rename, compress, delayedCompress, copyTruncate, shiftedCopy, copyOver, copyCompress, chain, dated,
+        case rename, compress, delayedCompress, copyTruncate, shiftedCopy, copyOver, copyCompress, chain,
+            dated,
             logback, cut, delete, emptied
     }
 
@@ -40,6 +41,8 @@ final class ModelWorld {
     private var writers: [Writer] = []
     private(set) var agent: ModelAgent
     private let isPolled: Bool
+    /// Whether the queue has no room: no commit ends, and with two of them under way nothing is read.
+    private var isQueueFull = false
     /// Whether what was cut off may count as given up although it comes: a copy paused for longer than it is waited for, and so is another
     /// file; or what was cut off unread was put back, and nobody knows that it is the same.
     private var mayCount = false
@@ -66,7 +69,8 @@ final class ModelWorld {
             // Copies of such files are not to be told from each other.
             let isUniform = [.cut, .emptied].contains(mode) && chance(2) == 0
             writers.append(
-                Writer(path: "a/f\(number).log", mode: mode, header: headers[chance(5)], isUniform: isUniform))
+                Writer(path: "a/f\(number).log", mode: mode, header: headers[chance(5)], isUniform: isUniform)
+            )
         }
         listen()
     }
@@ -85,6 +89,10 @@ final class ModelWorld {
         case 5...6: rotate()
         case 7: time.advance(by: .milliseconds(Int64([10, 100, 500, 1100][chance(4)])))
         case 8 where chance(40) == 0: try restart()
+        case 9 where chance(60) == 0: stepClock()
+        case 10 where chance(isQueueFull ? 20 : 80) == 0:
+            isQueueFull.toggle()
+            note(isQueueFull ? "the queue is full" : "the queue has room")
         default: try agentStep()
         }
     }
@@ -93,10 +101,18 @@ final class ModelWorld {
         switch chance(8) {
         case 0: try agent.look(all: isPolled && chance(3) == 0, changes: isPolled ? 0 : 1 + chance(8))
         case 1: agent.beginCommit()
-        case 2: try agent.endCommit()
+        case 2 where !isQueueFull: try agent.endCommit()
         case 3: agent.checkSome()
+        case _ where isQueueFull && agent.commits.count == 2: break
         default: try agent.read()
         }
+    }
+
+    /// The time of day is set, by hand or by NTP; the clock for waits goes on. Nothing is forgotten for that alone.
+    private func stepClock() {
+        let step = Duration.seconds([-172_800, -3600, -2, 2, 3600, 172_800][chance(6)])
+        note("step the clock by \(step)")
+        time.step(to: time.wallTime + step)
     }
 
     private func restart() throws {
@@ -142,7 +158,9 @@ final class ModelWorld {
         let file = disk.create(writer.path)
         file.writers += 1
         writer.file = file
-        if file.bytes.isEmpty, !writer.header.isEmpty { disk.append(writer.header + line(of: writer), to: file) }
+        if file.bytes.isEmpty, !writer.header.isEmpty {
+            disk.append(writer.header + line(of: writer), to: file)
+        }
         return file
     }
 
@@ -183,7 +201,9 @@ final class ModelWorld {
     private func copy(_ from: String, to: String) -> [(ModelWorld, inout Writer) -> Void] {
         let part: (ModelWorld, inout Writer) -> Void = { world, writer in
             // Over a copy that was not looked at for long no other is made, nor over one that is empty.
-            guard let source = world.disk.names[from], !world.agent.isUnread(to) else { return writer.steps = [] }
+            guard let source = world.disk.names[from], !world.agent.isUnread(to) else {
+                return writer.steps = []
+            }
             let copy = world.disk.create(to)
             world.disk.truncate(copy)
             world.note("begin a copy of \(from) to \(to)")
@@ -224,7 +244,8 @@ final class ModelWorld {
         return [made, gone]
     }
 
-    private func move(_ from: String, to: String, closing: Bool = true) -> (ModelWorld, inout Writer) -> Void {
+    private func move(_ from: String, to: String, closing: Bool = true) -> (ModelWorld, inout Writer) -> Void
+    {
         { world, writer in
             world.note("rename \(from) to \(to)")
             if closing { world.close(&writer) }
@@ -272,9 +293,11 @@ final class ModelWorld {
         let (path, number) = (writer.path, writer.rotations)
         let closed: (ModelWorld, inout Writer) -> Void = { $0.close(&$1) }
         switch writer.mode {
-        case .rename: writer.steps = [move(path, to: "\(path).\(number)", closing: false), { _, _ in }, closed]
+        case .rename:
+            writer.steps = [move(path, to: "\(path).\(number)", closing: false), { _, _ in }, closed]
         case .compress: writer.steps = [move(path, to: "\(path).\(number)")] + pack("\(path).\(number)")
-        case .delayedCompress: writer.steps = [move(path, to: "\(path).\(number)")] + pack("\(path).\(number - 1)")
+        case .delayedCompress:
+            writer.steps = [move(path, to: "\(path).\(number)")] + pack("\(path).\(number - 1)")
         case .copyTruncate: writer.steps = copy(path, to: "\(path).\(number)") + [truncated()]
         case .shiftedCopy: writer.steps = [shift(path)] + copy(path, to: "\(path).1") + [truncated()]
         case .copyOver: writer.steps = copy(path, to: "\(path).1") + [truncated()]
@@ -315,7 +338,9 @@ final class ModelWorld {
                     if writer.isUniform { world.agent.notice(shorter: file) }
                 },
                 { world, writer in
-                    guard let file = world.disk.names[writer.path], let since, file.bytes.count >= end else { return }
+                    guard let file = world.disk.names[writer.path], let since, file.bytes.count >= end else {
+                        return
+                    }
                     guard world.chance(2) == 0, file.bytes.count == end else { return }
                     world.note("put back")
                     world.mayCount = true
@@ -335,6 +360,7 @@ final class ModelWorld {
 
     /// Nothing more is written: after a while all is read, and what was given up was lost.
     func end() throws {
+        isQueueFull = false
         for index in writers.indices {
             while !writers[index].steps.isEmpty { writers[index].steps.removeFirst()(self, &writers[index]) }
             close(&writers[index])
@@ -350,9 +376,13 @@ final class ModelWorld {
         let missing = (1...max(1, lineCount)).filter {
             agent.queue.lines[$0] == nil && !disk.destroyed.contains($0) && lineCount > 0
         }
-        guard missing.isEmpty else { throw Failure(description: "lost: \(missing.prefix(5)) of \(lineCount) lines") }
+        guard missing.isEmpty else {
+            throw Failure(description: "lost: \(missing.prefix(5)) of \(lineCount) lines")
+        }
         let givenUp = agent.queue.givenUp
-        guard givenUp <= disk.tornBytes || mayCount || disk.destroyed.contains(where: { agent.queue.lines[$0] == nil })
+        guard
+            givenUp <= disk.tornBytes || mayCount
+                || disk.destroyed.contains(where: { agent.queue.lines[$0] == nil })
         else {
             throw Failure(description: "\(givenUp) bytes were given up, and no line was lost")
         }

@@ -1,0 +1,32 @@
+internal import Model
+
+/// Done records of files that were removed. A power cut may undo a removal until the directory is synced.
+///
+/// The records stay in the queue until then; otherwise a file that comes back would be read again. Entries
+/// are records and not file identities, because another file may have the identity by now.
+struct UnsyncedRemovals {
+    private var waiting: [FileName: (directory: SpoolDirectory, records: [DoneRecord])] = [:]
+    private var isSyncPlanned = false
+
+    mutating func add(_ record: DoneRecord, in directory: SpoolDirectory) {
+        waiting[directory.path, default: (directory, [])].records.append(record)
+    }
+
+    /// True if a sync is to be put on the agenda.
+    mutating func planSync() -> Bool {
+        guard !isSyncPlanned, !waiting.isEmpty else { return false }
+        isSyncPlanned = true
+        return true
+    }
+
+    /// Takes the records of one directory, to sync it.
+    mutating func takeNext() -> (directory: SpoolDirectory, records: [DoneRecord])? {
+        isSyncPlanned = false
+        return waiting.popFirst()?.value
+    }
+
+    /// Returns the records of a directory that could not be synced. The caller plans the retry.
+    mutating func putBack(_ records: [DoneRecord], of directory: SpoolDirectory) {
+        waiting[directory.path, default: (directory, [])].records += records
+    }
+}

@@ -1,0 +1,124 @@
+internal import EventLoops
+internal import Model
+
+/// What the reader does at a later time. Each case names its subject by id: if the subject is gone when the
+/// time comes, there is nothing to do, which `SpoolReader.run` finds out in one place.
+enum Errand: Hashable {
+    // MARK: One append file
+
+    /// Reads on.
+    case read(FileID)
+    /// Sees whether the file may be sealed, removed or forgotten.
+    case check(FileID)
+    /// The same, although the file was to be checked at another time or not at all: its claim had failed.
+    case checkAnyway(FileID)
+    /// Removes a claimed file, unless a writer has come for it.
+    case endGrace(FileID)
+    /// Looks for content in place of the zeros at the file's end.
+    case lookThroughZeros(FileID)
+
+    // MARK: One drop file, name or directory, by its path
+
+    /// Reads a drop file a second time that ended too early: its writer may have finished it since.
+    case retryCut(FileID)
+    /// Looks at a drop file again that was still being written.
+    case settle(directory: FileName, name: FileName)
+    /// Looks at a name again after a system call on it failed.
+    case look(directory: FileName, name: FileName)
+    /// Opens a directory that could not be opened.
+    case open(directory: FileName, depth: Int)
+    /// Lists a directory again.
+    case list(directory: FileName)
+    /// Watches a directory that could not be watched.
+    case watch(directory: FileName)
+
+    // MARK: A user
+
+    /// Reports that the user's name is not known yet.
+    case reportSlowName(UInt32)
+
+    // MARK: The reader itself
+
+    case wake, poll, retry, fitDescriptors, syncRemovals, checkRoot, findRoot, followPath, takeCensus,
+        giveUpUncopied
+    case releaseBuffer, listEverything, lookAtSizes
+}
+
+/// The reader's timers, as values: each errand at the earliest time that was asked for, and one alarm for all
+/// of them. One timer of the loop is enough, however many files wait.
+///
+/// The agenda knows neither files nor the loop. After planning an errand the reader calls `nextAlarm` and
+/// sets its timer to the answer; otherwise the errand waits for an unrelated alarm.
+struct Agenda {
+    private var times = Heap<BootInstant, Errand>()
+    /// The time of each errand. An entry of `times` with another time is stale, and is skipped: a heap cannot
+    /// remove entries from its middle.
+    private var due: [Errand: BootInstant] = [:]
+    /// The time that the reader's timer is set to; nil if it is not set.
+    private var alarm: BootInstant?
+    /// System calls that failed and are retried with growing waits. All retries share the errand `.retry`.
+    private var failed = SecondTries()
+
+    var count: Int { due.count }
+
+    /// Plans an errand. One that is planned for the same time or an earlier one already stays as it is: an
+    /// errand that comes too early for its subject plans itself again.
+    mutating func plan(_ errand: Errand, at time: BootInstant) {
+        if let planned = due[errand], planned <= time { return }
+        due[errand] = time
+        times.add(errand, time)
+    }
+
+    /// Takes out the errand whose time has come first; nil if no errand is due.
+    mutating func popDue(_ now: BootInstant) -> Errand? {
+        while let (time, errand) = times.first, time <= now {
+            _ = times.popFirst()
+            guard due[errand] == time else { continue }
+            due[errand] = nil
+            return errand
+        }
+        return nil
+    }
+
+    /// The time that the timer must be set to now; nil if it is set correctly or not needed.
+    mutating func nextAlarm() -> BootInstant? {
+        while let (time, errand) = times.first, due[errand] != time { _ = times.popFirst() }
+        guard let earliest = times.first?.key, earliest < alarm ?? .init(nanoseconds: .max) else {
+            return nil
+        }
+        alarm = earliest
+        return earliest
+    }
+
+    /// The timer has fired.
+    mutating func alarmFired() { alarm = nil }
+
+    // MARK: What failed
+
+    /// Counts of tasks that wait for a retry, by the cause of the failure.
+    var obstacles: [SpoolObstacle: Int] { failed.counts }
+
+    var hasFailures: Bool { !failed.isEmpty }
+
+    /// Plans a retry of a task after a failed system call.
+    mutating func tryAgain(
+        _ kind: SecondTries.Kind, _ path: FileName, _ obstacle: SpoolObstacle, at now: BootInstant,
+        _ task: Errand
+    ) {
+        if let due = failed.add(kind, path, obstacle, at: now, task) {
+            plan(.retry, at: due)
+        }
+    }
+
+    /// Takes out tasks whose retry is due, at most 32 at a time, and plans the next call.
+    mutating func takeFailed(_ now: BootInstant) -> [Errand] {
+        let due = failed.popDue(now)
+        if let next = due.next {
+            plan(.retry, at: next)
+        }
+        return due.tasks
+    }
+
+    /// Forgets the failures of a path that was reached or is gone: no retry is needed.
+    mutating func reached(_ path: FileName) { failed.forget(path) }
+}

@@ -1,0 +1,35 @@
+internal import EventLoops
+
+/// The directory that is read: the descriptor beneath which everything is opened (openat2(2)), and checks
+/// whether the directory still exists.
+struct SpoolRoot: ~Copyable {
+    /// Number of checks whether the spool exists, after a directory in it was removed.
+    private static let mostChecks = 10
+
+    var descriptor: Descriptor
+    /// Whether other machines or a user-space file system may change the directory unnoticed by inotify; then
+    /// it is polled too.
+    var isRemote = false
+    /// True while a path lookup on a possibly hung file system is pending; no second one is begun meanwhile.
+    var isAwaited = false
+    /// Checks that are still to be made; 0 if none is planned.
+    private var checksLeft = 0
+
+    init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+
+    var raw: Int32 { descriptor.raw }
+
+    /// A directory in the root was removed, perhaps with the root itself. The kernel does not report the
+    /// removal of the root while its descriptor is open, so it is checked. True if a check is to be
+    /// scheduled.
+    mutating func planChecks() -> Bool {
+        defer { checksLeft = SpoolRoot.mostChecks }
+        return checksLeft == 0
+    }
+
+    /// Notes the result of a check. True if another check is to be scheduled.
+    mutating func checked(isThere: Bool) -> Bool {
+        checksLeft = isThere ? checksLeft - 1 : 0
+        return checksLeft > 0
+    }
+}

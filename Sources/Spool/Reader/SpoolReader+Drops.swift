@@ -1,0 +1,638 @@
+internal import CLinux
+internal import EventLoops
+internal import Glibc
+internal import Logs
+internal import Model
+
+/// The I/O of drop files: they are found, opened, claimed, read in turns, and removed after their commit
+/// unless they have to stay. `DropTable` decides which file is next and knows the stages; `DropReader` reads
+/// the content.
+extension SpoolReader {
+    /// Most small files that are read before other work gets its turn.
+    private static let smallFilesATurn = 32
+    /// Time for small files before other work gets its turn.
+    private static let smallFilesTime = Duration.milliseconds(5)
+
+    /// A drop file was seen: it waits for its turn, if its app or owner has room for it.
+    ///
+    /// - Parameter isComplete: whether the file is known to be complete, because it was renamed to its name.
+    func offer(_ directory: SpoolDirectory, _ name: FileName, isComplete: Bool) {
+        let owner = owner(of: name, in: directory)
+        // If the owner cannot be found out now, the file is examined again in its turn.
+        let line = owner.map(owners.share) ?? directory.app
+        guard drops.mayStick(line) || isInQueue(name, in: directory) else {
+            return awaitOthers(name, in: directory, of: line, owner)
+        }
+        guard drops.mayWait(line) else {
+            // Listing finds the file again, but skips files that are in `settling`.
+            directory.settling[name] = nil
+            guard directory.isIncoming else { return scan(directory) }
+            // The drop box also has files of other users, so it is listed again only once few files of this
+            // owner wait.
+            drops.crowd(line, in: directory)
+            return
+        }
+        let drop = PendingDrop(directory: directory, name: name, isComplete: isComplete, owner: owner)
+        drops.wait(drop, in: line)
+    }
+
+    /// Whether the queue holds all of a drop file, by its identity. Such a file only has to be removed or to
+    /// stay, and is not read again.
+    ///
+    /// Called for files of an app that has too many stuck files. If such a file waited with the others, it
+    /// would count as gone at the end of the first listing, and would be read again later.
+    private func isInQueue(_ name: FileName, in directory: SpoolDirectory) -> Bool {
+        guard drops.hasQueued, let raw = descriptor(of: directory),
+            let looked = try? FileSystem.openPath(raw, name), let status = try? FileSystem.status(looked),
+            let id = try? FileID(looked, status)
+        else { return false }
+        return drops.records(of: id) != nil
+    }
+
+    /// An app or owner has too many files that are in the queue and still exist: its other files wait until
+    /// there are fewer.
+    private func awaitOthers(
+        _ name: FileName, in directory: SpoolDirectory, of line: String, _ owner: UInt32?
+    ) {
+        directory.settling[name] = nil
+        let isFirst = drops.crowd(line, in: directory)
+        let advice =
+            "too many drop files stay because of their bad lines, or cannot be removed, the others wait:"
+            + " repair these or remove them, then run `spoolship quarantine retry --files`"
+        complain(SpoolReader.crowd(of: line, in: directory), owner, advice)
+        // The path in the first complaint (`*.json`) does not cover a claim, whose name is hidden.
+        if isFirst, name.claimed != nil {
+            complain(directory.path(of: name), owner, advice)
+        }
+    }
+
+    /// The owner of a file in the drop box, in whose line the file waits; nil elsewhere, where files wait in
+    /// their app's line.
+    private func owner(of name: FileName, in directory: SpoolDirectory) -> UInt32? {
+        guard directory.isIncoming, let raw = directory.descriptor?.raw ?? descriptor(of: directory) else {
+            return nil
+        }
+        return try? FileSystem.status(raw, name).owner
+    }
+
+    /// Lists the crowded directories of an app or owner again, if few of its files wait or stay.
+    func listCrowded(_ line: String) {
+        for directory in drops.takeCrowded(line) {
+            complaints.resolve(SpoolReader.crowd(of: line, in: directory))
+            if !directory.isGone {
+                scan(directory)
+            }
+        }
+    }
+
+    /// The path under which it is reported that drop files of an app or owner wait for others that stay.
+    private static func crowd(of line: String, in directory: SpoolDirectory) -> FileName {
+        FileName("\(directory.path.text)/*.json\(directory.isIncoming ? ", \(line)" : "")")
+    }
+
+    /// Looks again at a drop file that was still being written.
+    func recheck(_ name: FileName, in directory: SpoolDirectory) {
+        guard directory.settling[name] != nil else { return }
+        look(at: name, in: directory)
+        wake()
+    }
+
+    /// Reads some drop files, or a block of a large one. False if no file waits.
+    func readDropFiles() -> Bool {
+        let end = now + SpoolReader.smallFilesTime
+        for round in 0..<SpoolReader.smallFilesATurn {
+            guard !handover.isDue, round == 0 || now < end && isDropNext else { return true }
+            let next = drops.next(turns.shares, mostOpen: openFiles.mostFiles) {
+                isNamed($0.directory, $0.owner)
+            }
+            switch next {
+            case .nothing: return round > 0
+            case .read: break
+            case .begin(let drop, let share):
+                let turn = turns.begin(of: share, now)
+                begin(drop)
+                turns.end(turn, now)
+                listCrowded(share)
+            }
+            guard let drop = drops.reading else { continue }
+            handover.beginFile()
+            let turn = turns.begin(of: drop.share, now)
+            let hasMore = read(drop)
+            turns.end(turn, now)
+            if handover.isParked {
+                park(drop)
+            } else if hasMore {
+                setAside(drop)
+                return true
+            }
+        }
+        return true
+    }
+
+    /// Lets other files go first, if there are any, because this one may be of any length.
+    private func setAside(_ drop: DropReading) {
+        if drops.setAside() {
+            keepPlace(of: drop)
+        }
+    }
+
+    /// Parks the current file until the sink wants more of it, so that others are read meanwhile.
+    private func park(_ drop: DropReading) {
+        if drops.park() {
+            keepPlace(of: drop)
+        }
+    }
+
+    /// Adds the position of a file that is no longer the current one to the pass that has its events. For the
+    /// current file `beginCommit` does this.
+    private func keepPlace(of drop: DropReading) {
+        if let place = drop.nextCheckpoint() {
+            handover.pass.keep(place, of: drop.id)
+        }
+    }
+
+    /// Called when the sink wants the rest of a file that it has parked.
+    private func resumption(of drop: DropReading) -> () -> Void {
+        {
+            self.drops.resume(drop.id)
+            self.wake()
+        }
+    }
+
+    /// Opens and claims a file whose turn has come. The checks go from cheap to expensive, and the claim is
+    /// the last step: a file that is refused, still written to, or known keeps its name.
+    private func begin(_ drop: PendingDrop) {
+        let directory = drop.directory
+        let name = drop.name
+        guard case .drop(let format) = options.kind(of: name, in: directory) else { return }
+        guard let raw = descriptor(of: directory) else {
+            // If the directory still exists, listing finds the file again.
+            directory.settling[name] = nil
+            return
+        }
+        var status: FileStatus?
+        do {
+            let looked = try FileSystem.openPath(raw, name)
+            let seen = try FileSystem.status(looked)
+            status = seen
+            guard admit(seen, directory, name) else {
+                // The file that had this name before is gone, unless it waits for its second hard link to go.
+                if directory.settling[name]?.linkedSince == nil {
+                    directory.settling[name] = nil
+                }
+                return
+            }
+            let id = try FileID(looked, seen)
+            guard !drops.isInHand(id) else { return }
+            let share = share(of: directory, seen.owner)
+            let mayBegin = directory.isIncoming ? drops.mayBegin(another: share) : true
+            guard mayBegin, isNamed(directory, seen.owner) else {
+                // The owner was unknown until now.
+                var drop = drop
+                drop.owner = seen.owner
+                return drops.wait(drop, in: share)
+            }
+            streams.remembered.see(id)
+            if let done = drops.records(of: id) {
+                return removeAgain(id, done, directory, name, raw, of: app(of: directory, seen.owner), share)
+            }
+            // An append file was renamed to this name. It remains an append file, so that its lines are not
+            // read again.
+            let isAppendFile = streams.files[id] != nil ? true : streams.remembered.isAppendFile(id)
+            if isAppendFile { return notice(directory, name) }
+            if streams.remembered.isDone(id, seen) {
+                directory.settling[name] = nil
+                streams.remembered.found(id, in: &handover.pass)
+                return
+            }
+            // Checked again, because thousands of files may have lined up before the first one had to stay.
+            guard drops.mayStick(share) else {
+                return awaitOthers(name, in: directory, of: share, seen.owner)
+            }
+            let wasBegun = streams.remembered.kept[id].flatMap(ObjectSplitter.Place.init) != nil
+            let isReady = drop.isComplete || wasBegun
+            // Not written with `||`: its right side is an autoclosure, in which Swift 6.2 does not allow
+            // access to the actor's state.
+            guard isReady ? true : isSettled(directory, name, seen) else {
+                return recheck(name, in: directory, after: options.settleTime)
+            }
+            let descriptor = try FileSystem.read(looked)
+            // Files that are read in place are never leased, because a lease blocks writers for a moment.
+            let mayTakeLease = !isReady && options.place == nil
+            guard mayTakeLease ? !FileLease.hasWriter(descriptor.raw) : true else {
+                // Put even an old file into `settling`; otherwise `recheck` would skip it. The size -1 makes
+                // it count as changed.
+                var stamp = directory.settling[name] ?? .unknown
+                stamp.size = -1
+                directory.settling[name] = stamp
+                return recheck(name, in: directory, after: options.settleTime)
+            }
+            var known: ObjectSplitter.Place?
+            if format != .json, !wasBegun {
+                switch try match(
+                    format, descriptor.raw, in: directory,
+                    of: Stream.asked(directory.holder(seen.owner), name))
+                {
+                case .new:
+                    guard isPassedOver(name, in: directory, seen, looked) else { break }
+                    directory.settling[name] = nil
+                    let done = streams.remembered.keepDone(id, at: directory.path(of: name), seen)
+                    return handover.pass.keep(done, of: id)
+                case .later: return recheck(name, in: directory, after: options.settleTime)
+                case .goOn(let mark, _, _):
+                    known = .lines(mark.offset)
+                    log.info(
+                        "archive of a file that was read",
+                        ["path": directory.path(of: name).text, "goes_on_at": mark.offset])
+                }
+            }
+            if !directory.settling.isEmpty {
+                directory.settling[name] = nil
+            }
+            let isStaying = options.afterRead == .keep || known != nil
+            let claim = try isStaying ? name : claim(name, seen, in: directory, raw)
+            guard let claim else { return }
+            reached(directory.path(of: name))
+            var source = SpoolSource(
+                app: app(of: directory, seen.owner),
+                path: options.shown(directory.path(of: name.claimed ?? name)),
+                producer: nil, mayBeCritical: !directory.isIncoming)
+            if !isStaying {
+                source.file = id.bytes
+            }
+            let file = ClaimedFile(id: id, directory: directory, claim: claim, app: source.app, share: share)
+            let place = streams.remembered.remove(id).flatMap(ObjectSplitter.Place.init) ?? known
+            drops.begin(
+                DropReading(
+                    file, source: source, share: share, format: format, isKept: isStaying, status: seen,
+                    descriptor: descriptor, longest: options.maxEventSize, from: place))
+        } catch {
+            cannotBegin(directory, name, error, status)
+        }
+    }
+
+    /// Whether a compressed file with unknown content is skipped: it existed when its pattern was seen for
+    /// the first time, and rotation made it, or `since` excludes it.
+    private func isPassedOver(
+        _ name: FileName, in directory: SpoolDirectory, _ status: FileStatus, _ looked: borrowing Descriptor
+    ) -> Bool {
+        guard let place = options.place, let sight = tree.listing.sight else { return false }
+        let born = FileSystem.birth(looked)
+        let named = place.named(directory.path, name)
+        if !named.isEmpty { return sight.passesOver(named, born: born, modified: status.modified) }
+        let rotated = name.unpacked.map { place.patterns(of: directory.path, $0.name) } ?? []
+        return sight.wasThere(rotated, born: born)
+    }
+
+    /// Handles an error of opening or claiming a drop file: a retry, and a complaint if a person can fix it.
+    func cannotBegin(
+        _ directory: SpoolDirectory, _ name: FileName, _ error: SystemError, _ status: FileStatus?
+    ) {
+        // No timer looks at the name again, so it leaves `settling`. Whatever file has the name at the next
+        // listing is a new one.
+        if error.number != EWOULDBLOCK {
+            directory.settling[name] = nil
+        }
+        switch error.number {
+        case EWOULDBLOCK:
+            counters.leaseWaits += 1
+            recheck(name, in: directory, after: .seconds(1))
+        case _ where [EACCES, EPERM, EROFS].contains(error.number) && error.call == "renameat2":
+            complain(directory.path(of: name), status?.owner, SpoolReader.notRemoved(error))
+            tryAgain(at: name, in: directory, error)
+        case EEXIST where error.call == "renameat2":
+            complain(directory.path(of: name), status?.owner, SpoolReader.nameTaken)
+            tryAgain(at: name, in: directory, error)
+        // One call says that the file is gone.
+        case ENOENT: notOpened(directory, name, error)
+        case _ where status == nil: notOpened(directory, name, error)
+        default: notRead(directory, name, error, status)
+        }
+    }
+
+    /// Whether a file that is written in place has not changed for the settle time. If not, its status is
+    /// remembered.
+    private func isSettled(_ directory: SpoolDirectory, _ name: FileName, _ status: FileStatus) -> Bool {
+        let stamp = DropStamp(size: status.size, modified: status.modified, changed: status.changed)
+        if directory.settling[name] == stamp { return true }
+        // A file that is old by its time stamps need not be observed first. The check compares with the wall
+        // clock; a negative age is never old.
+        let age = time.wallTime - max(status.modified, status.changed)
+        if directory.settling[name] == nil, age > options.settleTime { return true }
+        directory.settling[name] = stamp
+        return false
+    }
+
+    // MARK: Content
+
+    /// Reads a block. True if there is more to read.
+    private func read(_ drop: DropReading) -> Bool {
+        do {
+            return try readBlock(of: drop)
+        } catch {
+            giveUp(drop, for: error)
+            return false
+        }
+    }
+
+    /// One turn of a drop file: does the steps for which `DropReader` asks, until the block is used up or a
+    /// commit is due. True if there is more to read.
+    private func readBlock(of drop: DropReading) throws(SystemError) -> Bool {
+        guard let descriptor = drop.descriptor?.raw else { return false }
+        var block = UnsafeRawBufferPointer(start: nil, count: 0)
+        var isLast = false
+        drop.content.beginTurn()
+        while true {
+            switch drop.content.next(in: block, isLast: isLast) {
+            case .read(let offset):
+                let buffer = takeBuffer()
+                let count = try FileSystem.read(descriptor, into: buffer, at: offset)
+                block = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+                isLast = count < buffer.count
+            case .unpack: try unpack(drop, descriptor)
+            case .hand:
+                let source = drop.source
+                guard drop.content.hand({ offer($0, from: source, at: $1) }) else {
+                    awaitSink(resumption(of: drop))
+                    return true
+                }
+                if handover.isDue { return true }
+            case .tooLong(let found):
+                tooLong(found.what, found.length, from: drop.source, at: found.offset, content: found.content)
+                if handover.isDue { return true }
+            case .pause: return true
+            case .fault(let reason, let detail):
+                try quarantineRest(of: drop, reason, detail)
+                return false
+            case .endsEarly(let detail):
+                try endedEarly(drop, detail)
+                return false
+            case .end:
+                finish(drop)
+                return false
+            }
+        }
+    }
+
+    /// Unpacks the next part of an archive.
+    private func unpack(_ drop: DropReading, _ descriptor: Int32) throws(SystemError) {
+        if drop.content.archive == nil {
+            drop.content.archive = packed(drop.content.format)
+        }
+        guard let archive = drop.content.archive else { throw SystemError("malloc", number: ENOMEM) }
+        try archive.fill(from: descriptor, atMost: Int64(SpoolReader.sliceBytes))
+        drop.content.unpacked()
+    }
+
+    /// A file ends too early: it is read a second time after a pause, because its writer may still be
+    /// writing. Then the rest is quarantined.
+    private func endedEarly(_ drop: DropReading, _ detail: String) throws(SystemError) {
+        guard !drop.content.isSecondTry, drops.awaitRetry() else {
+            return try quarantineRest(of: drop, .cutShort, detail)
+        }
+        keepPlace(of: drop)
+        drop.startOver()
+        schedule(after: options.secondTry, .retryCut(drop.id))
+    }
+
+    /// Quarantines the rest of a file behind the last event, or a whole archive, in one record, and ends
+    /// reading.
+    private func quarantineRest(
+        of drop: DropReading, _ reason: QuarantineRecord.Reason, _ detail: String
+    ) throws(SystemError) {
+        guard let descriptor = drop.descriptor?.raw else { return }
+        let begin = drop.content.restStart
+        let rest = max(0, try FileStatus(of: descriptor).size - begin)
+        let length = rest <= Int64(options.maxEventSize) ? Int(rest) : ObjectSplitter.excerpt
+        quarantine(
+            reason, detail, from: drop.source, at: drop.content.taken.offset, length: rest,
+            content: try FileSystem.bytes(of: descriptor, at: begin, count: length))
+        finish(drop)
+    }
+
+    /// Opens a file that ended too early for its second try.
+    func retryCut(_ id: FileID) {
+        guard let drop = drops.cut(id) else { return }
+        let file = drop.file
+        guard let raw = descriptor(of: file.directory) else { return giveUp(drop) }
+        do {
+            let looked = try FileSystem.openPath(raw, file.claim)
+            guard try FileID(looked, FileSystem.status(looked)) == id else { return giveUp(drop) }
+            drop.descriptor = try FileSystem.read(looked)
+            drops.retry(id)
+            wake()
+        } catch {
+            giveUp(drop)
+            cannotBegin(file.directory, file.claim, error, drop.status)
+        }
+    }
+
+    /// Lets go of a file that cannot be read now, and plans a retry under its present name.
+    private func giveUp(_ drop: DropReading, for error: SystemError) {
+        giveUp(drop)
+        let directory = drop.file.directory
+        let name = drop.file.claim
+        note(error, "cannot read drop file", directory.path(of: name))
+        tryAgain(at: name, in: directory, error)
+    }
+
+    /// Lets go of a file that cannot be read now. When it is found again, reading continues at its last
+    /// checkpoint.
+    private func giveUp(_ drop: DropReading) {
+        drops.letGo(drop.id)
+        if let place = drop.lastCheckpoint {
+            streams.remembered.keepPresent(place)
+        }
+    }
+
+    /// All of a file was taken: it is removed after the commit, or gets a checkpoint that says that it was
+    /// read.
+    private func finish(_ drop: DropReading) {
+        counters.dropFilesRead += 1
+        backlog.read(size: drop.status.size)
+        guard !drop.isKept else {
+            drops.letGo(drop.id)
+            let done = streams.remembered.keepDone(drop.id, at: drop.file.path, drop.status)
+            return handover.pass.keep(done, of: drop.id)
+        }
+        drops.wasTaken(drop.file)
+        if handover.pass.places[drop.id] != nil || drop.lastCheckpoint != nil {
+            handover.pass.forget(drop.id)
+        }
+        handover.pass.done.append(drop.file)
+    }
+
+    // MARK: Removal
+
+    /// Removes a file that was read, or moves it into the archive.
+    func putAway(_ name: FileName, in directory: SpoolDirectory, _ raw: Int32, of app: String)
+        throws(SystemError)
+    {
+        guard let archive else { return try FileSystem.unlink(raw, name) }
+        try archive.take(
+            name, from: raw, of: app, at: time.wallTime, isTrusted: { sink.isClockTrusted() }, using: &random)
+    }
+
+    /// Removes drop files whose commit is durable. Files that cannot be removed become stuck, and their done
+    /// records stay.
+    func remove(_ files: [ClaimedFile]) {
+        for file in files {
+            // If the directory is gone, the file stays stuck: both may come back under another name.
+            guard let raw = descriptor(of: file.directory),
+                !stays(file.id, [file.record], file.claim, file.directory, file.share),
+                remove(file.record, file.claim, in: file.directory, raw, of: file.app)
+            else {
+                // `stays` has made the file stuck already, under its own name.
+                if !drops.isStuck(file.id) {
+                    drops.stick(
+                        file.id,
+                        StuckFile(
+                            records: [file.record], directory: file.directory, name: file.claim,
+                            share: file.share))
+                }
+                continue
+            }
+            drops.wasRemoved(file.id)
+        }
+        scheduleSync()
+        wake()
+    }
+
+    /// Whether a file that was read has to stay, because the quarantine could not hold its bad lines. Such a
+    /// file gets its own name back, if that is free, and keeps its record.
+    private func stays(
+        _ id: FileID, _ records: [DoneRecord], _ claim: FileName, _ directory: SpoolDirectory, _ share: String
+    ) -> Bool {
+        guard sink.mustStay(id.bytes) else { return false }
+        var name = claim
+        if let original = claim.claimed, let raw = descriptor(of: directory) {
+            do {
+                try FileSystem.rename(raw, claim, to: original)
+                name = original
+            } catch {
+                // The name is taken, or renaming is not possible now: the file keeps the name of the claim.
+                log.info(
+                    "file keeps the agent's name",
+                    ["path": directory.path(of: claim).text, "reason": "\(error)"])
+            }
+        }
+        if drops.stick(id, StuckFile(records: records, directory: directory, name: name, share: share)) {
+            log.warning(
+                "file stays: the quarantine could not hold its bad lines",
+                [
+                    "path": directory.path(of: name).text,
+                    "hint": "`spoolship quarantine retry --files` reads them again",
+                ])
+        }
+        return true
+    }
+
+    /// The path of a file that has to stay, relative to the spool; nil if the file is gone, and empty until
+    /// the first listing has ended.
+    public func path(ofFile key: [UInt8]) -> String? {
+        guard tree.listing.isFirstDone else { return "" }
+        let id = FileID(bytes: key)
+        return (streams.files[id]?.path ?? drops.stuck(id)?.path)?.text
+    }
+
+    /// Removes files that no longer have to stay. Called after quarantined lines were repaired or dropped.
+    public func removeReleased() {
+        for (id, file) in drops.allStuck where !sink.mustStay(id.bytes) {
+            guard let raw = descriptor(of: file.directory) else { continue }
+            removeAgain(id, file.records, file.directory, file.name, raw, of: file.directory.app, file.share)
+        }
+        for line in drops.crowdedLines { listCrowded(line) }
+        for file in streams.files.values { considerLater(file) }
+        wake()
+    }
+
+    /// A stuck file was deleted by another process: its records are deleted once the directory is synced.
+    func stuckUntilDeleted(_ id: FileID, in directory: SpoolDirectory) {
+        guard let file = drops.wasRemoved(id) else { return }
+        for record in file.records { drops.unsynced.add(record, in: directory) }
+        scheduleSync()
+        listCrowded(file.share)
+    }
+
+    /// Removes a file. False if it still exists; its record stays, so that it is not read again.
+    private func remove(
+        _ record: DoneRecord, _ name: FileName, in directory: SpoolDirectory, _ raw: Int32, of app: String
+    ) -> Bool {
+        do {
+            try putAway(name, in: directory, raw, of: app)
+            counters.filesRemoved += 1
+        } catch {
+            let isLeft = error.number == ENOENT ? isThere(name, in: directory) : true
+            if isLeft {
+                note(error, "cannot remove file", directory.path(of: name))
+                tryAgain(at: name, in: directory, error)
+                return false
+            }
+        }
+        drops.unsynced.add(record, in: directory)
+        return true
+    }
+
+    /// Removes a file that is in the queue and still exists, because it was queued before the reader started
+    /// or could not be removed.
+    func removeAgain(
+        _ id: FileID, _ records: [DoneRecord], _ directory: SpoolDirectory, _ name: FileName, _ raw: Int32,
+        of app: String, _ share: String
+    ) {
+        guard !stays(id, records, name, directory, share) else { return }
+        guard let first = records.first, remove(first, name, in: directory, raw, of: app) else {
+            drops.stick(id, StuckFile(records: records, directory: directory, name: name, share: share))
+            return
+        }
+        if drops.wasRemoved(id) != nil {
+            listCrowded(share)
+        }
+        for record in records.dropFirst() { drops.unsynced.add(record, in: directory) }
+        scheduleSync()
+    }
+
+    /// Every directory was listed once: known files and done records whose files were not found are gone.
+    func firstListingEnded() {
+        missedSinceStart()
+        if streams.remembered.release() {
+            clinux_release_memory()
+        }
+        guard let root = tree.top else { return }
+        for record in drops.takeDoneBefore() {
+            drops.unsynced.add(record, in: tree[FileName(record.claim).parent] ?? root)
+        }
+        scheduleSync()
+    }
+
+    /// Plans a sync of directories with removed files, so that many removals share one sync.
+    private func scheduleSync() {
+        if drops.unsynced.planSync() {
+            schedule(after: options.syncInterval, .syncRemovals)
+        }
+    }
+
+    /// Makes removals durable, one directory at a time, and has their records deleted.
+    func syncRemovals() {
+        guard let (directory, records) = drops.unsynced.takeNext() else { return }
+        if !directory.isGone {
+            do {
+                let raw = try reach(directory)
+                // Sync the archive first: otherwise a power cut could leave a file in neither directory.
+                try archive?.sync()
+                try FileSystem.sync(raw)
+            } catch  where !directory.isGone {
+                note(error, "cannot sync directory", directory.path)
+                drops.unsynced.putBack(records, of: directory)
+                return tryAgain(.sync, FileName(""), error, .syncRemovals)
+            } catch {
+                // The directory was removed just now; nothing is to be synced.
+            }
+        }
+        // If the directory is gone, its files are gone too.
+        handover.pass.unlinked.append(contentsOf: records)
+        if drops.unsynced.planSync() {
+            schedule(after: .zero, .syncRemovals)
+        }
+        wake()
+    }
+}

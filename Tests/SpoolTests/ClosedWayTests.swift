@@ -1,0 +1,37 @@
+import TestKit
+import Testing
+
+@testable import Spool
+
+/// The advice for a path that may not be entered: a sandbox and access rights are told apart.
+@Suite("Closed ways")
+struct ClosedWayTests {
+    private func advice(_ path: String, owner: UInt32, mode: String, isForAll: Bool = false) -> String {
+        ClosedWay.advice(for: ClosedWay.Door(path: path, owner: owner, mode: mode, isForAll: isForAll))
+    }
+
+    @Test("access rights: the directory, its owner and mode, and the command that lets the agent in")
+    func rights() {
+        #expect(
+            advice("/srv/app", owner: 1001, mode: "0700")
+                == "the agent may not enter /srv/app (owner user id 1001, mode 0700): setfacl -m u:spoolship:x /srv/app"
+        )
+    }
+
+    @Test("a directory that systemd hides: the setting to change, and no advice on rights")
+    func sandbox() {
+        #expect(
+            advice("/home", owner: 0, mode: "0000")
+                == "spoolship.service hides /home from the agent:"
+                + " write ProtectHome=read-only in a drop-in (systemctl edit spoolship)")
+        #expect(advice("/srv", owner: 0, mode: "0000").contains("see InaccessiblePaths="))
+        #expect(!advice("/home", owner: 0, mode: "0000").contains("setfacl"))
+    }
+
+    @Test("a directory that all may enter and the agent may not: a sandbox or a security module")
+    func module() {
+        let said = advice("/srv", owner: 0, mode: "0755", isForAll: true)
+        #expect(said.contains("all users may enter /srv"))
+        #expect(!said.contains("setfacl"))
+    }
+}

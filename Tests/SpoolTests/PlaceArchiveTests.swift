@@ -1,0 +1,138 @@
+import EventLoops
+import Frames
+import Glibc
+import Model
+import TestKit
+import Testing
+
+@testable import Spool
+
+/// Compressed files where files are read in place: those that rotation makes, and those that a pattern names.
+@Suite("Compressed files that are read in place", .timeLimit(.minutes(5)))
+struct PlaceArchiveTests {
+    private func start(
+        _ spool: SpoolHarness, _ patterns: [String] = ["*.log"], since: ReadStart = .beginning,
+        settleTime: Duration = .milliseconds(60)
+    ) async throws -> SpoolReader {
+        let place = try #require(ReadPlace.of(app: "web", patterns.map { "\(spool.path)/\($0)" })?.first)
+        return try await spool.start {
+            ($0.place, $0.directory, $0.afterRead, $0.since) = (place, place.root, .keep, since)
+            $0.settleTime = settleTime
+        }
+    }
+
+    private func untilListed(_ spool: SpoolHarness) async {
+        await spool.until("the patterns were seen") {
+            spool.queue.with { $0.memory.values.allSatisfy { $0.last == 1 } && !$0.memory.isEmpty }
+        }
+    }
+
+    private func pack(_ text: String, _ compression: Compression = .gzip) throws -> [UInt8] {
+        try FrameCompressor(compression).compress(Array(text.utf8))
+    }
+
+    @Test(
+        "a file that was compressed before it was read to its end is read once from its archive",
+        arguments: [Compression.gzip, .zstd])
+    func rotatedWhileStopped(compression: Compression) async throws {
+        let spool = try SpoolHarness()
+        let end = compression == .gzip ? "gz" : "zst"
+        let lines = (0..<300).map { "line \($0)" }
+        spool.write(lines[..<200].map { $0 + "\n" }.joined(), to: "app.log")
+        var reader = try await start(spool)
+        await spool.untilLines(Array(lines[..<200]))
+        await untilListed(spool)
+        await reader.stop()
+        // Rotated twice while the agent is stopped: of the second file nothing was read.
+        spool.write(try pack(lines.map { $0 + "\n" }.joined(), compression), to: "app.log.2.\(end)")
+        spool.write(try pack("second\n", compression), to: "app.log.1.\(end)")
+        spool.remove("app.log")
+        spool.write("third\n", to: "app.log")
+        reader = try await start(spool)
+        let expected = lines + ["second", "third"]
+        await spool.untilLines(expected)
+        await reader.stop()
+        // Shifted by the next rotation, and compressed with nothing left to read.
+        spool.rename("app.log.2.\(end)", to: "app.log.3.\(end)")
+        spool.rename("app.log.1.\(end)", to: "app.log.2.\(end)")
+        spool.write(try pack("third\n", compression), to: "app.log.1.\(end)")
+        spool.write("fourth\n", to: "app.log")
+        reader = try await start(spool)
+        await spool.untilLines(expected + ["fourth"])
+        await spool.pause(.milliseconds(500))
+        #expect(Set(spool.queue.lines).count == spool.queue.lines.count)
+        #expect(spool.queue.quarantined.isEmpty)
+        await reader.stop()
+    }
+
+    @Test(
+        "archives that were there before are left alone, unless a pattern names them; and nothing is changed")
+    func history() async throws {
+        let spool = try SpoolHarness()
+        spool.write(try pack("old\n"), to: "app.log.1.gz")
+        spool.write("1\n", to: "app.log")
+        await spool.pause(.milliseconds(50))
+        var reader = try await start(spool)
+        await spool.untilLines(["1"])
+        await untilListed(spool)
+        await spool.pause(.milliseconds(300))
+        #expect(spool.queue.lines == ["1"])
+        await reader.stop()
+        spool.rename("app.log.1.gz", to: "app.log.2.gz")
+        reader = try await start(spool)
+        spool.append("2\n", to: "app.log")
+        await spool.untilLines(["1", "2"])
+        await spool.pause(.milliseconds(300))
+        #expect(spool.queue.lines == ["1", "2"])
+        await reader.stop()
+    }
+
+    @Test(
+        "an archive that was there before is left alone, also if it is so new that it must settle first",
+        arguments: [["*.log"], ["*.log", "*.log.*.gz"]])
+    func newHistory(patterns: [String]) async throws {
+        let spool = try SpoolHarness()
+        spool.write(try pack("old\n"), to: "app.log.1.gz")
+        // A file that is born in the tick of the first sight counts as new.
+        await spool.pause(.milliseconds(50))
+        var reader = try await start(spool, patterns, since: .now, settleTime: .milliseconds(500))
+        await untilListed(spool)
+        spool.write("1\n", to: "app.log")
+        await spool.untilLines(["1"])
+        await reader.stop()
+        reader = try await start(spool, patterns, since: .now, settleTime: .milliseconds(500))
+        spool.append("2\n", to: "app.log")
+        await spool.pause(.milliseconds(1200))
+        await spool.untilLines(["1", "2"])
+        await reader.stop()
+    }
+
+    @Test("a gzip file that a pattern names is read once, under its whole path, unless since passes over it")
+    func named() async throws {
+        let spool = try SpoolHarness()
+        spool.write(try pack("a\nb\n"), to: "export.json.gz")
+        await spool.pause(.milliseconds(50))
+        var reader = try await start(spool, ["*.gz"])
+        await spool.untilLines(["a", "b"])
+        #expect(
+            spool.queue.with {
+                $0.lines.allSatisfy { $0.path == "\(spool.path)/export.json.gz" && $0.app == "web" }
+            })
+        await untilListed(spool)
+        await reader.stop()
+        reader = try await start(spool, ["*.gz"])
+        spool.write(try pack("c\n"), to: "next.json.gz")
+        await spool.untilLines(["a", "b", "c"])
+        await spool.pause(.milliseconds(300))
+        #expect(spool.queue.lines == ["a", "b", "c"])
+        await reader.stop()
+        let other = try SpoolHarness()
+        other.write(try pack("a\n"), to: "export.gz")
+        await other.pause(.milliseconds(50))
+        reader = try await start(other, ["*.gz"], since: .now)
+        await untilListed(other)
+        other.write(try pack("b\n"), to: "new.gz")
+        await other.untilLines(["b"])
+        await reader.stop()
+    }
+}
