@@ -1,10 +1,11 @@
 public import Model
 
-/// The requests to a destination and its answers, since the start.
+/// Requests to a destination and its answers, since the start of the agent.
 public struct DeliveryCounters: Sendable, Equatable {
-    /// How an attempt ended; each case with its status, where there was one.
+    /// How an attempt ended, with its kind of failure and status.
     public struct Answer: Sendable, Hashable {
-        /// The outcome: `acknowledged`, `partial`, `retry`, `retry_after`, `too_large`, `rejected`, `held`, `offline`.
+        /// The outcome: `acknowledged`, `partial`, `retry`, `retry_after`, `too_large`, `rejected`, `held`,
+        /// `offline`.
         public let outcome: String
         /// The kind of failure; nil for good answers.
         public let kind: Failure.Kind?
@@ -12,22 +13,23 @@ public struct DeliveryCounters: Sendable, Equatable {
         public let status: Int?
     }
 
-    /// Attempts by how they ended.
+    /// Number of attempts for each answer.
     public var answers: [Answer: Int] = [:]
-    /// Events in all attempts: more than were acknowledged when something was sent again.
+    /// Events in all attempts. Exceeds the acknowledged events if some were sent again.
     public var sentEvents = 0
-    /// Attempts that wait for a retry of the same batch.
+    /// Attempts after which the same batch waits for a retry.
     public var retries = 0
-    /// Events that a destination said to have rejected without saying which: acknowledged, and in no dead letter.
+    /// Events that the destination rejected without naming them. They count as acknowledged and are in no
+    /// dead letter.
     public var unnamedRejections = 0
-    /// What it said with the last of them.
+    /// Answer to the last batch with unnamed rejections.
     public var lastUnnamedRejection: Failure?
-    /// Events that were acknowledged after their deadline, by its name.
+    /// Events acknowledged after a deadline, by its name.
     public var late: [String: Int] = [:]
-    /// Calls that the queue could not answer.
+    /// Calls of the queue that failed.
     public var storeFailures = 0
 
-    /// All figures are zero.
+    /// All counters at zero.
     public init() {}
 
     mutating func note(_ outcome: Outcome) { answers[Answer(outcome), default: 0] += 1 }
@@ -48,6 +50,8 @@ extension DeliveryCounters.Answer {
             }
         outcome = word
         kind = failure?.kind
+        // Other numbers are not statuses (RFC 9110, section 15). Without the check, a receiver could create
+        // any number of counters.
         status = failure?.status.flatMap { (100...599).contains($0) ? $0 : nil }
     }
 }

@@ -5,6 +5,6 @@ public typealias DeliveryError = CodedError<DeliveryErrorCode>
 
 /// The kinds of `DeliveryError`.
 public enum DeliveryErrorCode: String, Sendable, CaseIterable {
-    /// A command that names a destination which is not configured.
+    /// A command names a destination that is not configured.
     case unknownDestination = "unknown_destination"
 }

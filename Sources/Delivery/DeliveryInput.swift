@@ -1,49 +1,58 @@
 internal import Model
 
+/// What has happened, for `DeliveryMachine.handle`.
 enum DeliveryInput: Sendable {
-    /// The queue's figures have changed; all of them.
+    /// The queue has published new summaries, given for all destinations: one that is missing has empty
+    /// lanes.
     case lanes([DestinationName: Lanes])
-    /// The queue has answered a wish for a batch; whose its events are, one by one, where that matters.
+    /// The queue has answered a request for a batch. `apps` has the app of each event in the batch's order;
+    /// it is empty if that was not looked up.
     case leased(AttemptID, LeaseResult, apps: [String] = [])
-    /// An attempt has ended; whose its events are, one by one, unless all were taken.
+    /// The destination has answered an attempt. `apps` as in `leased`; empty after most good answers.
     case sent(AttemptID, Outcome, apps: [String] = [])
-    /// The queue knows how a batch ended and has made these batches; nil if it could not be told.
+    /// The queue has stored how a batch ended. The headers are those of batches that a split made; nil means
+    /// that the queue failed, and the settlement is sent again later.
     case settled(AttemptID, [BatchHeader]?)
     /// The time given by `wakeAt` has come.
     case timer
-    /// Send what waits now; to all destinations when none is named. Without an id nobody waits for the end.
+    /// Send what waits now, to one destination or all (nil). Without an id no client waits for the result.
     case dispatch(CommandID?, DestinationName?)
-    /// Send until nothing is left.
+    /// Send until nothing is left, or until the timeout; to one destination or all (nil).
     case drain(CommandID, DestinationName?, timeout: Duration)
-    /// The command's client is gone.
+    /// The client of a command is gone.
     case cancel(CommandID)
-    /// Sending stops while the token is held.
+    /// Sending stops while the token is held. A `ttl` of nil holds it until it is released.
     case pause(token: String, DestinationName?, ttl: Duration?, untilRestart: Bool)
-    /// Releases a token; without one all of them, and whatever else the destination waits for.
+    /// Releases a token. A token of nil releases all tokens and ends holds, Retry-After waits and retry
+    /// waits.
     case resume(token: String?, DestinationName?)
-    /// What is set aside goes now: of one destination or all, of one app or all.
+    /// Batches that are set aside are tried now: of one destination or all (nil), of one app or all (nil).
     case retrySetAside(DestinationName?, app: String?)
     /// Whether connections may be made at all.
     case network(on: Bool)
-    /// The default route has changed, or somebody says that the network has.
+    /// The default route has changed, or a person says that the network has.
     case networkChanged
-    /// A token, key or certificate of the destination is another one than before.
+    /// A token, key or certificate file of the destination has changed.
     case newCredentials(DestinationName)
+    /// Whether a route leads to each of these destinations; the others stay as they are.
     case routes([DestinationName: Bool])
-    /// Another interval; nil for the configured one.
+    /// Sets the interval; nil returns to the configured one. A durable interval survives a restart.
     case interval(DispatchInterval?, isDurable: Bool)
-    /// Whether collection is enabled: without it nothing more is sent, and what is in flight ends.
+    /// Whether collection is enabled. If not, nothing more is sent, and what is in flight ends.
     case enabled(Bool)
-    /// The queue is emptied by others: what is in flight is nobody's any more.
+    /// The queue is about to be emptied: all batches are forgotten, and answers to those in flight are
+    /// ignored.
     case forget
-    /// The settings were read again by a person's wish, or a container has changed some. The queue's figures follow.
+    /// The settings were read again: at a person's request, or because a container changed some of them. New
+    /// summaries follow as a separate input.
     case reload(DeliveryOptions, isByPerson: Bool = true)
-    /// Finish what is in flight, drain for so long, give the rest back.
+    /// The agent stops: finish what is in flight, drain until the grace is over, give the rest back.
     case stop(grace: Duration)
-    /// Give all back at once.
+    /// Give everything back at once (a second SIGTERM).
     case hurry
 
-    /// Whether the queue's figures have changed with it.
+    /// Whether the queue has changed its summaries along with this answer. The driver then reads them right
+    /// after it, and ignores a separate notice.
     var isAnswerOfQueue: Bool {
         switch self {
         case .leased, .settled: true
@@ -51,7 +60,8 @@ enum DeliveryInput: Sendable {
         }
     }
 
-    /// Whether it belongs to every batch that comes and goes.
+    /// Whether the input belongs to the traffic of batches. Such inputs do not make the driver publish a
+    /// snapshot at once, which would cost as much as a batch.
     var isRoutine: Bool {
         switch self {
         case .lanes, .leased, .sent, .settled: true

@@ -1,9 +1,13 @@
 internal import EventLoops
 internal import Model
 
+// Commands that wait for their requests: dispatch (no deadline) and drain (with one). A command marks what
+// waits as a push of each destination, reports each request, and ends when every push has ended.
 extension DeliveryMachine {
-    /// Begins a drain with a time, a dispatch without one.
-    mutating func begin(_ id: CommandID?, _ name: DestinationName?, timeout: Duration? = nil, at now: Moment) {
+    /// Begins a drain (with a timeout) or a dispatch (without one). A timeout of zero starts no request and
+    /// only reports what waits.
+    mutating func begin(_ id: CommandID?, _ name: DestinationName?, timeout: Duration? = nil, at now: Moment)
+    {
         let names = (name.map { [$0] } ?? destinations.keys).filter {
             destinations.contains($0) && !leaving.contains($0)
         }
@@ -17,13 +21,16 @@ extension DeliveryMachine {
             isTimedOut: isTimedOut)
     }
 
+    /// The client of a command is gone: its pushes end unless another command shares them. Requests in flight
+    /// end normally.
     mutating func cancel(_ id: CommandID) {
         guard let command = commands.removeValue(forKey: id) else { return }
         for name in command.open { stopPushUnlessShared(name) }
         effects.append(.finish(id, .cancelled))
     }
 
-    /// The deadline stops new requests; those in flight end (ga06), and are counted as waiting where that takes too long.
+    /// At the deadline, stops new requests; those in flight may end. After the grace the command ends without
+    /// them, and their events are reported as still waiting.
     mutating func expireCommands(at now: Moment) {
         for (id, command) in commands {
             guard let due = command.due, due <= now.boot else { continue }
@@ -36,55 +43,70 @@ extension DeliveryMachine {
         }
     }
 
+    /// Ends a destination's push unless another command still waits for it.
     private mutating func stopPushUnlessShared(_ name: DestinationName, except id: CommandID? = nil) {
-        let isShared = commands.contains { $0.key != id && !$0.value.isTimedOut && $0.value.open.contains(name) }
-        if !isShared { destinations.update(name) { $0.stopPush() } }
+        let isShared = commands.contains {
+            $0.key != id && !$0.value.isTimedOut && $0.value.open.contains(name)
+        }
+        if !isShared {
+            destinations.update(name) { $0.stopPush() }
+        }
     }
 
-    /// Reports how requests of a destination ended, and that its push is over.
+    /// Reports to commands how requests of a destination ended, and closes the destination for each command
+    /// when its push is over.
     mutating func tellCommands(of name: DestinationName) {
         guard !commands.isEmpty else {
-            destinations.update(name) { if !$0.ends.isEmpty { $0.ends = [] } }
+            destinations.update(name) { if !$0.pushing.ends.isEmpty { $0.pushing.clearEnds() } }
             return
         }
         guard let machine = destinations[name] else { return }
         let concerned = commands.keys.filter { commands[$0]?.open.contains(name) == true }
             .sorted { $0.number < $1.number }
-        for end in machine.ends {
+        for end in machine.pushing.ends {
             for id in concerned {
                 commands[id]?.requested.insert(name)
                 let waiting = machine.eventsLeft
                 let report: DispatchReport =
-                    if let end { .error(name, end, waiting: waiting) } else { .good(name, waiting: waiting) }
+                    if let end {
+                        .error(name, end, waiting: waiting)
+                    } else {
+                        .good(name, waiting: waiting)
+                    }
                 effects.append(.report(id, report))
             }
         }
-        destinations.update(name) { $0.ends = [] }
-        guard machine.push == nil, machine.pushedInFlight == 0 else { return }
+        destinations.update(name) { $0.pushing.clearEnds() }
+        guard !machine.pushing.isActive, machine.attempts.counts.pushed == 0 else { return }
         for id in concerned {
             commands[id]?.open.remove(name)
             guard commands[id]?.isTimedOut != true else { continue }
-            commands[id]?.reasons[name] = machine.pushEnd
-            if machine.pushEnd != nil || commands[id]?.requested.contains(name) != true {
-                effects.append(.report(id, .noData(name, machine.pushEnd)))
+            commands[id]?.reasons[name] = machine.pushing.reason
+            if machine.pushing.reason != nil || commands[id]?.requested.contains(name) != true {
+                effects.append(.report(id, .noData(name, machine.pushing.reason)))
             }
         }
     }
 
+    /// Ends commands that are closed at every destination. A drain that found new events begins another round
+    /// first.
     mutating func finishCommands(at now: Moment) {
         guard !commands.isEmpty else { return }
         for id in commands.keys.sorted(by: { $0.number < $1.number }) {
             guard let command = commands[id], command.open.isEmpty else { continue }
-            if result(of: command) == nil { drainOnce(more: id, command.destinations, at: now) }
+            if result(of: command) == nil {
+                drainOnce(more: id, command.destinations, at: now)
+            }
             guard let command = commands[id], command.open.isEmpty else { continue }
             let names = command.destinations
-            let left = Dictionary(uniqueKeysWithValues: names.map { ($0, DestinationStateName.waitingForRetry) })
+            let left = Dictionary(
+                uniqueKeysWithValues: names.map { ($0, DestinationStateName.waitingForRetry) })
             commands[id] = nil
             effects.append(.finish(id, result(of: command) ?? .stuck(left)))
         }
     }
 
-    /// Events have come in while other destinations were still busy: once more, until nothing waits.
+    /// Begins another round of a drain: events came in at one destination while others were still busy.
     private mutating func drainOnce(more id: CommandID, _ names: [DestinationName], at now: Moment) {
         for name in names where destinations.look(name, { $0.hasSomething }) == true {
             destinations.update(name) { $0.beginPush(everything: true) }
@@ -94,11 +116,12 @@ extension DeliveryMachine {
         }
     }
 
-    /// How the command ended; nil for a drain that has to go on.
+    /// The result of a command; nil for a drain that has to continue.
     private func result(of command: Command) -> CommandResult? {
         let waiting = command.destinations.compactMap { destinations.look($0) { $0.eventsLeft } }.reduce(0, +)
         if command.deadline != nil {
-            // Nothing waits, but what waited was deleted and what comes is: that is no success.
+            // After `disable` the queue is being emptied. Nothing waits then, but the events were not
+            // delivered.
             if !isEnabled, !command.destinations.isEmpty {
                 return .stuck(Dictionary(uniqueKeysWithValues: command.destinations.map { ($0, .disabled) }))
             }

@@ -1,56 +1,114 @@
-//  Delivery: when and what to send. Interval, batch size, critical delay, parallel batches, retries, breaker, holds,
-//  pause, drain, shutdown.
-//  Promise: no lane stalls; never more than the limit in flight; what stands higher in the order of precedence wins;
-//  one bad batch never holds up the others; every batch is settled or given back.
-//  It knows nothing of SQL or HTTP: the queue is a `BatchStore`, a destination a `BatchSender`.
+//  Delivery: when and what to send. Intervals, batch sizes, the delay of critical events, parallel batches,
+//  retries, breaker, holds, pauses, commands (dispatch, drain) and the stop.
+//
+//  Promises:
+//  - No lane stalls: whenever something may be sent, it is started, or `wakeAt` names the time.
+//  - Never more requests in flight than `parallel_batches`, plus one for a critical batch.
+//  - Of several reasons not to send, the higher one wins: disabled, network off, paused, held, Retry-After,
+//    offline, breaker open, then the interval.
+//  - A batch or an event that the receiver refuses delays no other for long.
+//  - Every leased batch is settled or released; a restart sends what was not settled again under its old id.
+//
+//  Parts:
+//  - `DeliveryMachine` (this file): all destinations; a value without I/O that turns inputs (`DeliveryInput`)
+//    into effects (`DeliveryEffect`). Switches, commands, stop.
+//  - `DestinationMachine` (Destination/): one destination. Its parts are in folders: Waiting (what the queue
+//    holds), Attempts (what is on its way), Standing (may anything be sent), Blame (whose fault a failure
+//    is).
+//  - `DeliveryDriver` (Driver/): the actor that carries out effects and returns results as inputs.
+//  - `NetworkMonitor` (Network/): the kernel's routes; tells the driver what became reachable.
+//  - `Deadline`: the local time by which events must have arrived.
+//
+//  Rules:
+//  - Only the driver touches a machine, on the delivery loop. A machine reads no clock (`Moment` is passed
+//    in) and draws random numbers from a given generator, so that tests replay hours within seconds.
+//  - Delivery holds headers, waits and counters; the events stay in the queue (`BatchStore`). What delivery
+//    remembers is never needed to send a batch: losing it costs time, not events.
+//  - Bounds of each destination: 1,000 rejected batches waiting for another try, 1,000 set aside for each
+//    reason, 16 unproven events, 5 batches leased ahead, and 1,000 to 4,096 app names.
+//  - Hostile: answers of receivers (positions outside the batch, absurd waits, refusing everything) and app
+//    names, of which an attacker can invent any number.
+//  - It knows nothing of SQL and HTTP: the queue is a `BatchStore`, a destination a `BatchSender`.
+//
+//  Words:
+//  - lane: the critical or the normal half of a destination's queue.
+//  - place: one of the `parallel_batches` requests that may be in flight.
+//  - attempt: the way of one batch from the request to the queue to its settlement.
+//  - free batch: a batch in the queue that delivery does not remember: from an earlier run, or forgotten.
+//  - piece: a part of a batch that was split.
+//  - probe: the attempt that finds out whether a destination has recovered.
+//  - set aside: waiting beside the other batches, which are sent without regard to it.
+//  - doubt: the time in which nothing shows whether rejected events or the destination are at fault.
+//  - push: what a command still wants sent.
+//
+//  Begin with `DeliveryMachine.handle`, then `DestinationMachine.advance`
+//  (Destination/DestinationMachine+Starting.swift) and `DestinationMachine.sent` (+Outcomes). DESIGN.md gives
+//  the reasons.
 
 internal import EventLoops
 internal import Model
 
-/// All destinations together: switches, commands and the stop, as values in and effects out.
+/// All destinations together, with switches, commands and the stop: inputs in, effects out.
 ///
-/// What stands higher wins: disabled, network off, paused, held, Retry-After, offline, breaker open, drain or dispatch,
-/// critical delay, interval. The first three live here, the others in each destination's own machine.
+/// Precedence of reasons not to send: disabled, network off, paused, held, Retry-After, offline, breaker
+/// open. The first three live here (see `gate`), the others in each destination's own machine. What remains
+/// is decided by drain or dispatch, the critical delay and the interval.
 struct DeliveryMachine: Sendable {
+    /// A dispatch or drain whose client waits for the result.
     struct Command: Sendable {
-        /// A drain's; nil for a dispatch: it ends by itself.
+        /// End of a drain's time; nil for a dispatch, which ends once its batches were tried.
         let deadline: BootInstant?
+        /// Destinations that the command was given for.
         let destinations: [DestinationName]
-        /// Those where it still goes on.
+        /// Destinations for which the command is not over yet; the command ends when the set is empty.
         var open: Set<DestinationName>
-        /// Why it ended where it ended, other than by success.
+        /// Why the command ended at a destination without success.
         var reasons: [DestinationName: DestinationStateName] = [:]
-        /// Those that had at least one request.
+        /// Destinations that got at least one request of the command; without one, "no data" is reported.
         var requested: Set<DestinationName> = []
-        /// Its time is over; what is in flight ends, unless that takes longer than `grace`.
+        /// Whether the deadline has passed: no request begins, those in flight have `grace` to end.
         var isTimedOut = false
 
-        /// How long a drain waits for what is in flight when its time is over: less than its caller waits for the answer.
+        /// How long requests in flight may take after the deadline. Shorter than the caller of a drain waits
+        /// for its answer; otherwise the caller would give up first and see no result.
         private static let grace = Duration.seconds(8)
 
-        /// When something is to be done about its time; nil for a dispatch.
+        /// When the command needs attention: at the deadline, then at the end of the grace; nil for a
+        /// dispatch.
         var due: BootInstant? { deadline.map { isTimedOut ? $0 + Command.grace : $0 } }
     }
 
+    /// The agent's stop: drains until the deadline, then cuts what is in flight.
     struct Stop: Sendable {
+        /// End of the grace.
         let deadline: BootInstant
+        /// Whether everything was given back. From then on `handle` only answers (`handleAfterStop`).
         var isOver = false
     }
 
     var options: DeliveryOptions
     var destinations = SmallMap<DestinationName, DestinationMachine>()
-    /// Gone from the settings; kept until nothing of it is in flight.
+    /// Removed from the settings; their machines live on until nothing of them is in flight.
     var leaving: Set<DestinationName> = []
+    /// Whether collection is enabled (`spoolship enable`); if not, nothing is sent.
     var isEnabled: Bool
+    /// Whether connections may be made (`spoolship network`).
     var isNetworkOn = true
+    /// Tokens that pause sending, to one destination or to all.
     var pauses = PauseTokens()
-    /// Set by a command, for all destinations; nil for the configured ones.
+    /// Interval set by a command for all destinations; nil if the configured ones are in force.
     var intervalOverride: DispatchInterval?
+    /// Commands whose clients wait, by their numbers.
     var commands: [CommandID: Command] = [:]
+    /// Set once the stop has begun.
     var stop: Stop?
+    /// Effects that the next return of `handle` hands to the driver.
     var effects: [DeliveryEffect] = []
 
-    /// A machine that has sent nothing yet; `switches` are what was made durable by `persist` before.
+    /// A machine that has sent nothing yet.
+    ///
+    /// - Parameter switches: names and values that `.persist` effects made durable in earlier runs. Unknown
+    ///   names and unreadable values change nothing, except that an unreadable pause still pauses.
     init(
         _ options: DeliveryOptions, switches: [String: String], isEnabled: Bool, at now: Moment,
         using random: inout some RandomNumberGenerator
@@ -66,28 +124,36 @@ struct DeliveryMachine: Sendable {
         for key in pauses.holds.keys.sorted(by: PauseTokens.comesBefore) {
             effects.append(.note(key.destination, .pauseKept(token: key.token)))
         }
-        if !isNetworkOn { effects.append(.note(nil, .network(on: false))) }
+        if !isNetworkOn {
+            effects.append(.note(nil, .network(on: false)))
+        }
     }
 
-    /// The interval in force where a destination has none of its own.
+    /// The interval of destinations without one of their own: a command's, else the configured one.
     var interval: DispatchInterval { intervalOverride ?? options.interval }
 
-    /// The interval in force for a destination: a command's takes precedence over its own.
+    /// The interval in force for a destination: a command's, else its own, else the one for all.
     func interval(of name: DestinationName) -> DispatchInterval {
         intervalOverride ?? destinations.look(name) { $0.options.interval } ?? options.interval
     }
 
     // MARK: Inputs
 
-    /// Takes what happened, in order, and tells what is to be done.
+    /// Handles inputs in their order and returns what the driver has to do, in order.
+    ///
+    /// Everything that may start is started after the last input: inputs that arrive together cost little
+    /// more than one.
     mutating func handle(
         _ inputs: [DeliveryInput], at now: Moment, using random: inout some RandomNumberGenerator
     ) -> [DeliveryEffect] {
-        guard stop?.isOver != true else { return inputs.flatMap { handleAfterStop($0) } }
+        guard stop?.isOver != true else {
+            return inputs.flatMap { handleAfterStop($0) }
+        }
         for input in inputs { take(input, at: now, using: &random) }
         return settleDown(at: now)
     }
 
+    /// Applies one input; `settleDown` draws the consequences.
     private mutating func take(
         _ input: DeliveryInput, at now: Moment, using random: inout some RandomNumberGenerator
     ) {
@@ -106,7 +172,8 @@ struct DeliveryMachine: Sendable {
         case .drain(let id, let name, let timeout): begin(id, name, timeout: timeout, at: now)
         case .cancel(let id): cancel(id)
         case .pause(let token, let name, let ttl, let untilRestart):
-            pause(PauseTokens.Key(destination: name, token: token), ttl: ttl, isDurable: !untilRestart, at: now)
+            pause(
+                PauseTokens.Key(destination: name, token: token), ttl: ttl, isDurable: !untilRestart, at: now)
         case .resume(let token, let name): resume(token, name, at: now)
         case .retrySetAside(let name, let app):
             for target in destinations.keys where name == nil || name == target {
@@ -115,7 +182,7 @@ struct DeliveryMachine: Sendable {
         case .network(let on): setNetwork(on, at: now)
         case .networkChanged:
             destinations.updateAll { _, machine in machine.resetRetries(at: now) }
-        case .newCredentials(let name): destinations.update(name) { $0.resume(at: now) }
+        case .newCredentials(let name): destinations.update(name) { $0.renewCredentials(at: now) }
         case .routes(let routes):
             for (name, isPresent) in routes { destinations.update(name) { $0.setRoute(isPresent, at: now) } }
         case .interval(let interval, let isDurable): setInterval(interval, isDurable: isDurable)
@@ -127,7 +194,10 @@ struct DeliveryMachine: Sendable {
         }
     }
 
-    /// Starts all that may start, tells the commands, and collects what is to be done.
+    /// Starts all that may start, tells commands what happened, and hands out the effects.
+    ///
+    /// Order: expired pauses, commands and the stop come first, because they decide what may start; commands
+    /// and the stop are finished last, because only then it is known what is left.
     private mutating func settleDown(at now: Moment) -> [DeliveryEffect] {
         for key in pauses.expired(at: now.boot) { release(key) }
         expireCommands(at: now)
@@ -147,6 +217,7 @@ struct DeliveryMachine: Sendable {
         return all
     }
 
+    /// Lets one destination start what it may, and collects its effects.
     mutating func advance(_ name: DestinationName, at now: Moment) {
         let gate = gate(name)
         destinations.update(name) { machine in
@@ -157,33 +228,45 @@ struct DeliveryMachine: Sendable {
         }
     }
 
-    /// Whether the attempt has a batch that is being sent or will be.
+    /// Whether an attempt still holds a leased batch. If not, the driver drops the events that it was given.
     func holdsBatch(_ id: AttemptID) -> Bool {
         destinations.look(id.destination) { $0.attempts.look(id.number) { $0.isLeased } } == true
     }
 
-    /// Whether it has to know whose the events are that a destination has answered so; nil: that it is to get.
-    func asksWhose(_ outcome: Outcome?, of name: DestinationName) -> Bool {
-        if let outcome, outcome != .acknowledged { return true }
-        return destinations.look(name) { $0.asksApps || outcome != nil && !$0.rejections.kept.isEmpty } == true
+    /// Factor by which an attempt's request may exceed the request time-out; 1 unless the batch timed out
+    /// before.
+    func timeFactor(of id: AttemptID) -> Int {
+        destinations.look(id.destination) { $0.attempts.look(id.number) { $0.batch?.timeFactor } ?? nil } ?? 1
     }
 
-    /// Whether the queue has given out any batch, or is asked for one.
-    var hasAttempts: Bool { destinations.keys.contains { destinations.look($0) { !$0.attempts.isEmpty } == true } }
+    /// Whether the app of each event in a batch must be looked up in the queue.
+    ///
+    /// - Parameter outcome: the answer of the destination, or nil before the batch is sent. A good answer
+    ///   needs the apps only if a failure or rejection is remembered: the look-up reads the batch once more.
+    func asksWhose(_ outcome: Outcome?, of name: DestinationName) -> Bool {
+        if let outcome, outcome != .acknowledged { return true }
+        return destinations.look(name) { $0.asksApps || outcome != nil && !$0.blame.rejections.kept.isEmpty }
+            == true
+    }
 
-    /// Destinations that other credentials may help: held, or their breaker open.
+    /// Whether the queue has leased a batch to any destination, or is being asked for one.
+    var hasAttempts: Bool {
+        destinations.keys.contains { destinations.look($0) { !$0.attempts.isEmpty } == true }
+    }
+
+    /// Destinations that new credentials may help: held, or with an open breaker.
     var stuck: [DestinationName] {
         destinations.keys.filter { name in
             destinations.look(name) { $0.hold != nil || $0.breaker != nil } == true && !leaving.contains(name)
         }
     }
 
-    /// So many events came after their deadline.
+    /// Counts events that were acknowledged after a deadline.
     mutating func noteLate(_ name: DestinationName, _ deadline: String, _ events: Int) {
         destinations.update(name) { $0.counters.late[deadline, default: 0] += events }
     }
 
-    /// When `handle(.timer)` has to be called although nothing has happened; nil for never.
+    /// When `handle(.timer)` has to be called even if nothing happens; nil for never.
     func wakeAt(_ now: Moment) -> BootInstant? {
         guard stop?.isOver != true else { return nil }
         var next = NextPoint(after: now.boot)
@@ -196,6 +279,7 @@ struct DeliveryMachine: Sendable {
 
     // MARK: What takes precedence over a destination
 
+    /// What stands above a destination's own state: whether it is blocked, and when it sends by itself.
     func gate(_ name: DestinationName) -> DestinationMachine.Gate {
         var gate = DestinationMachine.Gate()
         if !isEnabled {
@@ -207,7 +291,8 @@ struct DeliveryMachine: Sendable {
         } else if leaving.contains(name) || stop?.isOver == true {
             gate.block = .stopping
         }
-        // Periodic dispatch stops while a command waits for its own requests (ga05, ga06).
+        // Without automatic sending while a command or the stop runs: only their own requests count for its
+        // result.
         let isStandingStill = stop != nil || commands.values.contains { $0.destinations.contains(name) }
         if !isStandingStill, case .every(let interval) = interval(of: name) {
             let delay = destinations.look(name) { $0.options.criticalDelay } ?? options.criticalDelay
@@ -220,6 +305,8 @@ struct DeliveryMachine: Sendable {
 
     // MARK: Destinations
 
+    /// Adds a destination with what earlier runs made durable: Retry-After, size ceiling, acknowledged
+    /// settings.
     mutating func add(
         _ destination: DestinationOptions, switches: [String: String], at now: Moment,
         using random: inout some RandomNumberGenerator
@@ -227,14 +314,19 @@ struct DeliveryMachine: Sendable {
         let name = destination.name
         let left = switches[SwitchName.retryAfter(name)].flatMap { KeptWait.left(of: $0, at: now) }
         destinations[name] = DestinationMachine(
-            destination, startNotBefore: now.boot + options.startSpread * Double.random(in: 0...1, using: &random),
+            destination,
+            startNotBefore: now.boot + options.startSpread * Double.random(in: 0...1, using: &random),
             retryAfterUntil: left.map { now.boot + $0 },
             acknowledgedFingerprint: switches[SwitchName.acknowledged(name)],
+            keptCeiling: switches[SwitchName.ceiling(name)],
             random: RepeatableRandom(seed: random.next()), at: now)
     }
 
+    /// Replaces the settings. Destinations that are gone leave when nothing of them is in flight; one that
+    /// comes back meanwhile keeps its machine.
     private mutating func reload(
-        _ new: DeliveryOptions, _ isByPerson: Bool, at now: Moment, using random: inout some RandomNumberGenerator
+        _ new: DeliveryOptions, _ isByPerson: Bool, at now: Moment,
+        using random: inout some RandomNumberGenerator
     ) {
         options = new
         let names = Set(new.destinations.map(\.name))
@@ -244,7 +336,9 @@ struct DeliveryMachine: Sendable {
             if !destinations.contains(destination.name) {
                 add(destination, switches: [:], at: now, using: &random)
             } else {
-                destinations.update(destination.name) { $0.update(destination, isByPerson: isByPerson, at: now) }
+                destinations.update(destination.name) {
+                    $0.update(destination, isByPerson: isByPerson, at: now)
+                }
             }
         }
     }

@@ -3,9 +3,11 @@ internal import Logs
 internal import Model
 
 extension DeliveryNote {
-    /// Writes the note: a verb phrase and fields, the more serious the more a person has to do.
+    /// Writes the note to the log. Levels: error if a person has to act, warning if a person should know,
+    /// info for the rest.
     ///
-    /// The end of what was a warning or an error is a warning too: a log that shows how it began must show how it ended.
+    /// The end of a state that was logged as a warning or an error is a warning too, so that a log filtered
+    /// by level shows how it ended.
     func write(to log: Log, _ name: DestinationName?) {
         let destination = name?.text ?? "all"
         switch self {
@@ -30,7 +32,8 @@ extension DeliveryNote {
                 ])
         case .breakerClosed: log.warning("destination has recovered", ["destination": destination])
         case .recovered(let failures):
-            log.warning("destination has recovered", ["destination": destination, "failed_attempts": failures])
+            log.warning(
+                "destination has recovered", ["destination": destination, "failed_attempts": failures])
         case .retryAfter(let wait, let failure):
             log.warning(
                 "destination asked to wait",
@@ -61,7 +64,8 @@ extension DeliveryNote {
                 ])
         case .storeFailed(let wait):
             log.error("the queue could not be used", ["destination": destination, "next_try_in": wait.brief])
-        case .paused(let token): log.warning("sending is paused", ["destination": destination, "token": token])
+        case .paused(let token):
+            log.warning("sending is paused", ["destination": destination, "token": token])
         case .pauseKept(let token):
             log.warning(
                 "sending was paused before the start: nothing is sent until `spoolship resume`",
@@ -74,7 +78,8 @@ extension DeliveryNote {
 }
 
 extension Failure {
-    /// Kind, status and message; never the excerpt, which may quote an event.
+    /// Kind, status and message for the log. The failure's excerpt of the answer is left out, because it may
+    /// quote an event.
     var summary: String {
         let status = status.map { " \($0)" } ?? ""
         return "\(kind.rawValue)\(status): \(message)"
@@ -82,7 +87,7 @@ extension Failure {
 }
 
 extension Duration {
-    /// The length for a log: milliseconds below a second, else tenths of a second.
+    /// The length for the log: whole milliseconds below a second, else seconds with at most one decimal.
     var brief: String {
         let milliseconds = nanosecondsClamped / 1_000_000
         if milliseconds < 1000 { return "\(milliseconds)ms" }

@@ -1,24 +1,29 @@
 public import Model
 
-/// How events are sent: the `[dispatch]`, `[retry]` and `[[destination]]` settings that concern when and what.
+/// How events are sent: the `[dispatch]`, `[retry]` and `[[destination]]` settings that concern when and
+/// what.
 public struct DeliveryOptions: Sendable, Equatable {
-    /// How long normal events wait at most. Default 6 s.
+    /// How long normal events wait at most for company. Default 6 s.
     public var interval = DispatchInterval.standard
-    /// How long critical events wait at most, or the interval if that is shorter. Default 3 s.
+    /// How long critical events wait at most for company; the interval if that is shorter. Default 3 s.
     public var criticalDelay = Duration.seconds(3)
-    /// Whether a full batch goes before its time. Default yes; without it the interval alone is in charge.
+    /// Whether a full batch is sent before the interval ends. Default yes; otherwise only the interval
+    /// counts.
     public var batchOnSize = true
-    /// How long, at random, a destination's first sending after the start waits at most: for fleets that start together. Default 2 s.
+    /// Upper bound of the random delay before a destination's first request after the start, so that a fleet
+    /// that starts together does not connect together. Default 2 s.
     public var startSpread = Duration.seconds(2)
-    /// Where in the second half of a wait this machine sends, from 0 to 1, so that not all send at once; nil, the default: at its end.
+    /// Point in the second half of a wait at which this machine sends, from 0 to 1, so that a fleet does not
+    /// send at the same moment. Nil, the default: at the end of the wait.
     public var phase: Double?
+    /// The destinations with their own settings.
     package var destinations: [DestinationOptions]
 }
 
 extension DeliveryOptions {
     package init(to destinations: [DestinationOptions]) { self.destinations = destinations }
 
-    /// When events must have arrived, for destinations with a deadline.
+    /// Deadlines by destination; destinations without one are left out.
     public var deadlines: [DestinationName: [Deadline]] {
         let found = destinations.filter { !$0.deadlines.isEmpty }
         return Dictionary(found.map { ($0.name, $0.deadlines) }) { $1 }
@@ -27,51 +32,58 @@ extension DeliveryOptions {
 
 /// How one destination is treated.
 public struct DestinationOptions: Sendable, Equatable {
-    /// Which of a lane's batches may go beside or before an older one.
+    /// Which of a lane's batches may be sent beside or before an older one.
     public enum Order: Sendable, Equatable {
-        /// Any: each goes as soon as it may.
+        /// Any batch, as soon as it may.
         case free
-        /// One at a time, the oldest first; another one only to learn whether a failing destination has recovered.
+        /// One at a time, the oldest first; a newer one passes only to learn whether a failing destination
+        /// has recovered, or beside an event that was rejected.
         case kept
         /// One at a time, the oldest first, whatever happens.
         case promised
     }
 
     package var name: DestinationName
-    /// So many waiting events go at once. Default 50.
+    /// Number of waiting events that are sent without waiting for the interval. Default 50.
     public var batchEvents = 50
-    /// At most so many events a batch; nil: as many as go at once.
+    /// Most events of a batch. Nil, the default: `batchEvents`.
     public var batchMostEvents: Int?
-    /// At most so many uncompressed bytes a batch, one event excepted. Default 1 MiB.
+    /// Most uncompressed bytes of a batch; a single larger event is still a batch. Default 1 MiB.
     public var batchBytes = 1 << 20
-    /// At most so many batches in flight. Default 3.
+    /// Most batches in flight; one critical batch may exceed it. Default 3.
     public var parallelBatches = 3
-    /// In which order they go. Default free.
+    /// Order of a lane's batches. Default free.
     public var order = Order.free
-    /// When its events go by themselves; nil: as `DeliveryOptions.interval` says.
+    /// The destination's own interval; nil, the default: `DeliveryOptions.interval`.
     public var interval: DispatchInterval?
-    /// How long its critical events wait for company; nil: as `DeliveryOptions.criticalDelay` says.
+    /// The destination's own delay of critical events; nil, the default: `DeliveryOptions.criticalDelay`.
     public var criticalDelay: Duration?
-    /// The waits of a request's retries.
+    /// Waits before the retries of a batch.
     public var retry = RetrySchedule()
-    /// What happens when they are used up. Default `probe`: a server must heal alone.
+    /// What happens when the retries are used up. Default `probe`: a server must recover without a person.
     public var whenExhausted = WhenExhausted.probe
-    /// How often one batch is tried while the breaker is open or the destination is held. Default 20 min.
+    /// Wait between two probes while the breaker is open or the destination is held. Default 20 min.
     public var probeInterval = Duration.seconds(1200)
-    /// At most so many requests a second, in the long run; may be a fraction. Default no limit.
+    /// Most requests a second on average; may be a fraction. Nil, the default: no limit.
     public var requestsPerSecond: Double?
-    /// How many events its format puts into one request; nil: a whole batch. For `requestsPerSecond`.
+    /// Events that the destination's format puts into one request; nil: a whole batch. A batch of several
+    /// requests is charged for each of them against `requestsPerSecond`.
     public var eventsPerRequest: Int?
-    /// When events must have arrived. Default none.
+    /// Whether the receiver recognises a batch that arrives twice by its id, and stores it once. Default yes.
+    /// If not, a batch that times out is halved rather than sent with a longer time-out.
+    public var recognisesRepeats = true
+    /// Local times by which events must have arrived. Default none.
     public var deadlines: [Deadline] = []
-    /// Changes when any setting of the destination does: what was learned with other settings counts no more.
+    /// Hash of the destination's settings. When it changes, what was learned (holds, ceilings, trust) is
+    /// void.
     public var fingerprint = ""
 }
 
 extension DestinationOptions {
     package init(to name: DestinationName) { self.name = name }
 
+    /// Most events of a batch.
     var mostEvents: Int { batchMostEvents ?? batchEvents }
-    /// So many waiting events go at once: a batch that is full waits for nothing.
+    /// Number of waiting events that make a batch full, so that it does not wait for the interval.
     var dueEvents: Int { min(batchEvents, mostEvents) }
 }

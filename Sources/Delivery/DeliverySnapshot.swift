@@ -1,58 +1,63 @@
 public import EventLoops
 public import Model
 
-/// The state of delivery, for `status`, metrics and readiness: a copy that never waits for the delivery loop.
+/// The state of delivery for `status`, metrics and readiness. A copy: reading it never waits for the delivery
+/// loop.
 public struct DeliverySnapshot: Sendable {
-    /// One destination's part.
+    /// The state of one destination.
     public struct Destination: Sendable {
         package let name: DestinationName
-        /// Why nothing goes there; nil when it is active.
+        /// Why nothing is sent to the destination; nil if it is active.
         public let obstacle: DestinationStateName?
+        /// What waits in both lanes, by the queue's last summary.
         package let lanes: Lanes
-        /// When its events go by themselves: its own interval, the one for all, or a command's.
+        /// The interval in force: a command's, else the destination's own, else the one for all.
         public let interval: DispatchInterval
-        /// Batches that are being sent.
+        /// Batches being sent.
         public let inFlight: Int
-        /// Batches that were asked for, leased ahead, are being sent or being settled.
+        /// Batches from the request to the queue to the settlement, including those in flight.
         public let attempts: Int
-        /// Batches that wait for a retry.
+        /// Largest time-out factor of these batches; more than 1 if one timed out before.
+        public internal(set) var timeFactor = 1
+        /// Batches waiting for a retry.
         public let waitingForRetry: Int
-        /// Events that are set aside, by app; the empty name: of several, or nobody knows.
+        /// Events that are set aside, by app; the empty name counts batches of several or unknown apps.
         public let setAside: [String: Int]
-        /// What the destination says to requests with events of these apps alone, while it takes others'.
+        /// Apps whose requests fail while those of others succeed, with the last failure of each.
         public let failingApps: [String: Failure]
-        /// When something is next tried by itself; nil when nothing is planned.
+        /// When something is next sent without a command; nil if nothing is planned.
         public let nextAttempt: Timestamp?
-        /// Since when it is held, its breaker is open, or it asks to be tried again later and takes nothing.
+        /// Since when the destination has been held, its breaker open, or nothing but waits came from it.
         public let since: Timestamp?
-        /// When it last acknowledged a batch.
+        /// Last acknowledgement of a batch.
         public let lastSuccess: Timestamp?
-        /// The last failure and when it was, whatever came after it.
+        /// Last failure and its time, even if batches were acknowledged since.
         public let lastFailure: (failure: Failure, at: Timestamp)?
-        /// Tokens that hold it back, its own and those for all, in alphabetical order.
+        /// Tokens that hold the destination back, including those for all, in alphabetical order.
         public let pauseTokens: [String]
-        /// What it was asked and answered since the start.
+        /// Requests and answers since the start of the agent.
         public let counters: DeliveryCounters
     }
 
     package var destinations: [Destination] = []
-    /// The interval in force where a destination has none of its own.
+    /// The interval of destinations without one of their own.
     public var interval = DispatchInterval.standard
-    /// Whether a command set it, rather than the configuration.
+    /// Whether a command set `interval`.
     public var isIntervalOverridden = false
-    /// Whether connections may be made at all.
+    /// Whether connections may be made.
     public var isNetworkOn = true
     package var isEnabled = true
     /// Tokens that hold all destinations back, in alphabetical order.
     public var pauseTokens: [String] = []
-    /// How many tokens are held, those for single destinations included.
+    /// Number of held tokens, including those for single destinations.
     public var heldTokens = 0
 
-    /// Nothing is known yet.
+    /// An empty state, from before the driver has published one.
     public init() {}
 }
 
 extension DeliveryMachine {
+    /// The state now. It copies what it shows, so the driver makes it at most every 50 ms between batches.
     func snapshot(at now: Moment) -> DeliverySnapshot {
         var snapshot = DeliverySnapshot()
         snapshot.destinations = destinations.keys.compactMap { name in
@@ -76,13 +81,14 @@ extension DestinationMachine {
         let wake = hasSomething ? planned(gate, at: now) : nil
         return DeliverySnapshot.Destination(
             name: name, obstacle: obstacle(gate), lanes: lanes, interval: interval,
-            inFlight: attempts.count { $0.isSending }, attempts: attempts.count,
-            waitingForRetry: tracked.values.count { $0.waitsForRetry },
-            setAside: tracked.values.reduce(into: [:]) {
-                if $1.isSetAside { $0[$1.app ?? "", default: 0] += $1.header.events }
-            },
+            inFlight: attempts.counts.sending, attempts: attempts.count,
+            timeFactor: attempts.values.map { $0.batch?.timeFactor ?? 1 }.max() ?? 1,
+            waitingForRetry: kept.counts.retries.critical + kept.counts.retries.normal,
+            setAside: kept.eventsAside,
             failingApps: failingApps, nextAttempt: wake.map { now.wall + ($0 - now.boot) },
-            since: hold?.since ?? breaker?.since ?? (obstacle(gate) == .retryAfter ? refusingSince : nil),
-            lastSuccess: lastSuccess, lastFailure: lastFailure, pauseTokens: pauseTokens, counters: counters)
+            since: hold?.since ?? breaker?.since
+                ?? (obstacle(gate) == .retryAfter ? standing.trouble?.since : nil),
+            lastSuccess: blame.acknowledged.last, lastFailure: standing.lastFailure, pauseTokens: pauseTokens,
+            counters: counters)
     }
 }

@@ -2,7 +2,7 @@ internal import EventLoops
 internal import Model
 
 extension DispatchInterval {
-    /// The text that is kept beyond a restart.
+    /// Text that keeps the interval for the next start: `off`, or milliseconds such as `6000 ms`.
     var kept: String {
         switch self {
         case .off: "off"
@@ -10,7 +10,8 @@ extension DispatchInterval {
         }
     }
 
-    /// The interval of a kept text; nil for any other.
+    /// The interval of such a text; nil if the text is malformed or the interval is outside the allowed
+    /// range.
     init?(kept: String) {
         let words = kept.split(separator: " ")
         if kept == "off" {

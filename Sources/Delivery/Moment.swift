@@ -1,9 +1,11 @@
 internal import EventLoops
 
-/// Now, on both clocks: waits go by the first, what must survive a restart by the second.
+/// The present time on both clocks. Waits use the boot clock; what must survive a restart uses the time of
+/// day.
 struct Moment: Sendable, Hashable {
-    /// The clock that nobody can set.
+    /// Time since boot, CLOCK_BOOTTIME (clock_gettime(2)): cannot be set, and counts a suspended machine.
     let boot: BootInstant
+    /// Time of day; may jump in both directions.
     let wall: Timestamp
 }
 
@@ -11,15 +13,16 @@ extension Moment {
     init(_ time: some TimeSource) { self.init(boot: time.bootTime, wall: time.wallTime) }
 }
 
-/// The earliest of some points that are ahead.
+/// The earliest of several times that lie in the future: when the one timer has to fire.
 struct NextPoint {
     private let now: BootInstant
-    /// Nil: none is ahead.
+    /// The earliest time so far; nil if no time lies ahead.
     private(set) var point: BootInstant?
 
     init(after now: BootInstant) { self.now = now }
 
-    /// Takes one into account; what has passed, or is nil, changes nothing.
+    /// Considers a time. A time that has passed, or nil, changes nothing: otherwise the timer would fire
+    /// without end.
     mutating func take(_ candidate: BootInstant?) {
         guard let candidate, candidate > now else { return }
         point = min(point ?? candidate, candidate)

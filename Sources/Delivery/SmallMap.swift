@@ -1,19 +1,20 @@
-/// A few values by their keys, in the keys' order.
+/// A few values in an array, sorted by their keys; for destinations and attempts.
 ///
-/// A dictionary moves a value out of its table and in again to change it, and hands out copies of those that are looked
-/// at. Destinations and attempts are large, and looked at dozens of times a batch: here they are in an array, and are looked
-/// at and changed in place. To find one takes a look at each key, which for a dozen is the quickest way.
+/// A dictionary moves a value out of its table and back in order to change it, and returns copies of values
+/// that are only read. Destinations and attempts are large values that are read dozens of times for each
+/// batch; here they are read and changed in place. A key is found by comparing all keys, which is fastest for
+/// about a dozen of them.
 struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
     /// All keys, ascending.
     private(set) var keys: [Key] = []
-    /// Their values, in the same order.
+    /// The values, in the order of their keys.
     private(set) var values: [Value] = []
 
     var count: Int { keys.count }
 
     var isEmpty: Bool { keys.isEmpty }
 
-    /// A copy of the value; set to nil, it is removed.
+    /// A copy of the value; setting nil removes it.
     subscript(key: Key) -> Value? {
         get { index(of: key).map { values[$0] } }
         set {
@@ -31,7 +32,7 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    /// Removes a value and returns it; nil when there was none.
+    /// Removes a value and returns it; nil if the key is unknown.
     @discardableResult
     mutating func removeValue(forKey key: Key) -> Value? {
         guard let index = index(of: key) else { return nil }
@@ -41,12 +42,15 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
 
     func contains(_ key: Key) -> Bool { index(of: key) != nil }
 
-    // An array's own subscript may copy what it hands out, a buffer's never does.
+    // The methods below that look at values use buffers: the subscript of an array may copy the element that
+    // it returns, that of a buffer never does.
 
-    /// Changes a value in place; does nothing when there is none.
+    /// Changes a value in place; does nothing if the key is unknown.
     @inline(__always)
     mutating func update(_ key: Key, _ change: (inout Value) -> Void) {
-        if let index = index(of: key) { change(&values[index]) }
+        if let index = index(of: key) {
+            change(&values[index])
+        }
     }
 
     /// Changes all values in place.
@@ -55,7 +59,7 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         for index in keys.indices { change(keys[index], &values[index]) }
     }
 
-    /// Looks at all values in turn.
+    /// Calls the closure for each value, in the order of the keys.
     @inline(__always)
     func forEach(_ look: (Key, Value) -> Void) {
         values.withUnsafeBufferPointer { values in
@@ -63,14 +67,14 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    /// What a value says, without a copy of it; nil when there is none.
+    /// A property of a value, without copying the value; nil if the key is unknown.
     @inline(__always)
     func look<Result>(_ key: Key, _ say: (Value) -> Result?) -> Result? {
         guard let index = index(of: key) else { return nil }
         return values.withUnsafeBufferPointer { say($0[index]) }
     }
 
-    /// How many values are so.
+    /// Number of values that meet a condition.
     @inline(__always)
     func count(where isSo: (Value) -> Bool) -> Int {
         values.withUnsafeBufferPointer { values in
@@ -80,7 +84,7 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    /// The first key whose value is so.
+    /// First key whose value meets a condition.
     @inline(__always)
     func firstKey(where isSo: (Value) -> Bool) -> Key? {
         values.withUnsafeBufferPointer { values in
@@ -89,10 +93,11 @@ struct SmallMap<Key: Comparable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    /// Whether any value is so.
+    /// Whether any value meets a condition.
     @inline(__always)
     func contains(where isSo: (Value) -> Bool) -> Bool { firstKey(where: isSo) != nil }
 
+    /// All keys whose values meet a condition, ascending.
     func keys(where isSo: (Value) -> Bool) -> [Key] {
         var found: [Key] = []
         values.withUnsafeBufferPointer { values in

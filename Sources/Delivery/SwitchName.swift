@@ -1,16 +1,21 @@
 internal import Model
 
-/// The names under which delivery keeps what must survive a restart.
+/// Names of the switches that survive a restart. A renamed switch would be forgotten by an upgrade.
 enum SwitchName {
-    /// `network off`: present with the value `off`.
+    /// Present with the value `off` while the network is switched off.
     static let network = "delivery.network"
-    /// An interval that was set with `--persist`.
+    /// An interval set with `--persist`; see `DispatchInterval.kept`.
     static let interval = "delivery.interval"
 
-    /// Until when a destination said to wait, in milliseconds since 1970.
-    static func retryAfter(_ destination: DestinationName) -> String { "delivery.retry_after/\(destination.text)" }
+    /// End of a wait that the destination asked for; see `KeptWait`.
+    static func retryAfter(_ destination: DestinationName) -> String {
+        "delivery.retry_after/\(destination.text)"
+    }
 
-    /// The fingerprint of the settings with which a destination last acknowledged something first.
+    /// Largest body that the destination accepts, as learned from refusals; see `SizeCeiling`.
+    static func ceiling(_ destination: DestinationName) -> String { "delivery.ceiling/\(destination.text)" }
+
+    /// Fingerprint of the settings with which the destination has acknowledged something.
     static func acknowledged(_ destination: DestinationName) -> String {
         "delivery.acknowledged/\(destination.text)"
     }

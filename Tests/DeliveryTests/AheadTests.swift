@@ -15,7 +15,7 @@ struct AheadTests {
         return world
     }
 
-    private func ready(_ world: World) -> Int { world.main.attempts.count { $0.isReady } }
+    private func ready(_ world: World) -> Int { world.main.attempts.counts.ready.normal }
 
     @Test("ac04: what is asked for ahead waits for a place; the next goes the moment one is free")
     func ac04_readyWaits() {

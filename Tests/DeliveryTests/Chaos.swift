@@ -24,8 +24,9 @@ struct Chaos {
     /// Events that a picky destination rejects.
     let isBad: @Sendable (Int) -> Bool = { $0 % 997 == 0 }
 
-    mutating func answer(_ sent: World.Sent, at now: BootInstant, using random: inout SplitMix64) -> (Duration, Outcome)
-    {
+    mutating func answer(_ sent: World.Sent, at now: BootInstant, using random: inout SplitMix64) -> (
+        Duration, Outcome
+    ) {
         let wait = Duration.milliseconds(Int.random(in: 1...400, using: &random))
         switch moods[sent.destination] ?? .well {
         case .well: return (wait, .acknowledged)
@@ -62,7 +63,9 @@ struct Chaos {
     func forbids(_ sent: World.Sent) -> String? {
         if !isEnabled { return "collection is disabled" }
         if !isNetworkOn { return "the network is off" }
-        if pauses.contains(where: { $0.destination == nil || $0.destination == sent.destination }) { return "paused" }
+        if pauses.contains(where: { $0.destination == nil || $0.destination == sent.destination }) {
+            return "paused"
+        }
         if let until = leaveAloneUntil[sent.destination], sent.at < until { return "Retry-After" }
         if routes[sent.destination] == false { return "no route" }
         return nil
@@ -98,7 +101,9 @@ struct ChaoticWorld {
         let box = chaos
         world.answer = { world, sent in box.value.answer(sent, at: world.boot, using: &world.random) }
         world.check = { world, sent in
-            if let reason = box.value.forbids(sent) { world.faults.append("\(world.boot): sends although \(reason)") }
+            if let reason = box.value.forbids(sent) {
+                world.faults.append("\(world.boot): sends although \(reason)")
+            }
         }
         world.answered = { world, sent, outcome in
             guard case .retryAfter(let wait, _) = outcome else { return }
@@ -120,8 +125,10 @@ struct ChaoticWorld {
             surprise()
             for _ in 0..<Int.random(in: 0...3, using: &world.random) {
                 let name = names.randomElement(using: &world.random) ?? names[0]
-                let priority: Priority = Int.random(in: 0..<5, using: &world.random) == 0 ? .critical : .normal
-                world.accept(Int.random(in: 1...max(1, eventsPerMinute), using: &world.random), priority, to: name)
+                let priority: Priority =
+                    Int.random(in: 0..<5, using: &world.random) == 0 ? .critical : .normal
+                world.accept(
+                    Int.random(in: 1...max(1, eventsPerMinute), using: &world.random), priority, to: name)
                 world.run(.seconds(Int.random(in: 0...20, using: &world.random)))
             }
             world.run(.seconds(Int.random(in: 0...30, using: &world.random)))
@@ -177,7 +184,9 @@ struct ChaoticWorld {
         case 43: reload(name)
         case 44: world.purge(name)
         case 45, 46, 47:
-            if let other = names.randomElement(using: &world.random), other != name { world.move(name, to: other) }
+            if let other = names.randomElement(using: &world.random), other != name {
+                world.move(name, to: other)
+            }
         default: world.input(.timer)
         }
     }
@@ -219,15 +228,17 @@ struct ChaoticWorld {
         if Bool.random(using: &world.random) {
             options.destinations[index].fingerprint += "'"
         } else {
-            options.destinations[index].requestsPerSecond = [nil, 5, 20].randomElement(using: &world.random) ?? nil
+            options.destinations[index].requestsPerSecond =
+                [nil, 5, 20].randomElement(using: &world.random) ?? nil
         }
         world.input(.reload(options, isByPerson: Bool.random(using: &world.random)))
         guard let machine = world.machine.destinations[name] else { return }
-        if machine.options.fingerprint != before.fingerprint, machine.hasAcknowledgedWithSettings || machine.hold != nil
+        if machine.options.fingerprint != before.fingerprint,
+            machine.hasAcknowledgedWithSettings || machine.hold != nil
         {
             world.faults.append("\(world.boot): believes what was learned with other settings")
         }
-        if (machine.bucket == nil) != (machine.options.requestsPerSecond == nil) {
+        if machine.turns.isLimited != (machine.options.requestsPerSecond != nil) {
             world.faults.append("\(world.boot): has not the rate of its settings")
         }
     }

@@ -8,7 +8,9 @@ struct CommandTests {
     let first = CommandID(number: 1)
     let second = CommandID(number: 2)
 
-    @Test("ga04: dispatch sends what waits now, leaves the interval alone, and costs nothing with nothing to send")
+    @Test(
+        "ga04: dispatch sends what waits now, leaves the interval alone, and costs nothing with nothing to send"
+    )
     func ga04_dispatch() {
         var world = World(options(interval: .every(.seconds(600))))
         world.input(.dispatch(nil, nil))
@@ -28,7 +30,8 @@ struct CommandTests {
     }
 
     @Test(
-        "ga05: dispatch --wait reports each request and how many wait still; periodic dispatch stands still meanwhile")
+        "ga05: dispatch --wait reports each request and how many wait still; periodic dispatch stands still meanwhile"
+    )
     func ga05_dispatchAndWait() {
         var world = World(options { $0.parallelBatches = 1 })
         world.answer = { _, _ in (.seconds(5), .acknowledged) }
@@ -49,7 +52,9 @@ struct CommandTests {
         var options = options(interval: .off)
         options.destinations.append(DestinationOptions(name: "slow"))
         var world = World(options)
-        world.answer = { _, sent in (sent.destination == "slow" ? .seconds(10) : .milliseconds(50), .acknowledged) }
+        world.answer = { _, sent in
+            (sent.destination == "slow" ? .seconds(10) : .milliseconds(50), .acknowledged)
+        }
         world.accept(10)
         world.accept(10, to: "slow")
         world.input(.drain(first, nil, timeout: .seconds(60)))
@@ -357,7 +362,8 @@ struct CommandTests {
         #expect(world.store.queued == 0)
     }
 
-    @Test("ac16: what is in flight when a pause begins ends; nothing new begins, also not what was just leased")
+    @Test(
+        "ac16: what is in flight when a pause begins ends; nothing new begins, also not what was just leased")
     func ac16_leasedButNotSent() {
         var world = World(options())
         world.accept(50)
@@ -381,14 +387,16 @@ struct CommandTests {
         world.publish()
         world.run(.seconds(60))
         #expect(world.store.acknowledged.isEmpty && world.store.faults.isEmpty)
-        #expect(world.main.attempts.isEmpty && world.main.tracked.isEmpty)
+        #expect(world.main.attempts.isEmpty && world.main.kept.isEmpty)
         world.input(.enabled(true))
         world.accept(50)
         world.run(.seconds(60))
         #expect(world.store.acknowledged.count == 50)
     }
 
-    @Test("ga06: a drain that ran out of time before its first request says how many wait, not that there is no data")
+    @Test(
+        "ga06: a drain that ran out of time before its first request says how many wait, not that there is no data"
+    )
     func ga06_outOfTimeBeforeTheFirst() {
         var world = World(options(interval: .off))
         world.storeLatency = { _ in .seconds(60) }
@@ -409,7 +417,9 @@ struct CommandTests {
         world.run(.milliseconds(100))
         world.notes = []
         world.restart()
-        #expect(world.notes.contains(.network(on: false)) && world.machine.snapshot(at: world.now).heldTokens == 0)
+        #expect(
+            world.notes.contains(.network(on: false)) && world.machine.snapshot(at: world.now).heldTokens == 0
+        )
         world.input(.network(on: true))
         world.run(.milliseconds(100))
         #expect(world.store.acknowledged.count == 10)
@@ -470,7 +480,8 @@ struct NowTests {
         world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
         world.accept(120)
         world.run(.seconds(120))
-        #expect(world.store.acknowledged.isEmpty && world.main.tracked.values.allSatisfy { $0.notBefore > world.boot })
+        #expect(
+            world.store.acknowledged.isEmpty && world.main.kept.all.allSatisfy { $0.notBefore > world.boot })
         let id = CommandID(number: 1)
         let now: DeliveryInput = isDrain ? .drain(id, nil, timeout: .seconds(60)) : .dispatch(id, nil)
         // Not repaired yet: each batch goes once at most, and the command says what failed.
@@ -488,11 +499,14 @@ struct NowTests {
         #expect(world.results[id] == .done)
     }
 
-    @Test("a Retry-After of a thousand years ends with dispatch and drain, and does not come back with a restart")
+    @Test(
+        "a Retry-After of a thousand years ends with dispatch and drain, and does not come back with a restart"
+    )
     func endsRetryAfter() {
         for isDrain in [false, true] {
             var world = World(options())
-            world.answer = { _, _ in (.milliseconds(10), .retryAfter(.seconds(31_536_000_000), .unavailable)) }
+            world.answer = { _, _ in (.milliseconds(10), .retryAfter(.seconds(31_536_000_000), .unavailable))
+            }
             world.accept(50)
             world.run(.seconds(20))
             #expect(world.sent.count == 1 && world.main.retryAfterUntil != nil)

@@ -22,7 +22,8 @@ struct DeadlineTests {
             ("Europe/Rome", "2026-03-28 23:59", "3:01"), ("Europe/Rome", "2026-03-28 00:00", "27:00"),
             // And back.
             ("Europe/Rome", "2026-10-24 23:59", "5:01"), ("Europe/Rome", "2026-10-24 00:00", "29:00"),
-            ("America/New_York", "2026-03-07 23:59", "3:01"), ("America/New_York", "2026-10-31 00:00", "29:00"),
+            ("America/New_York", "2026-03-07 23:59", "3:01"),
+            ("America/New_York", "2026-10-31 00:00", "29:00"),
             // 03:00 becomes 04:00.
             ("Europe/Athens", "2026-03-28 23:59", "3:01"),
             // Half an hour of daylight saving.
@@ -56,7 +57,9 @@ struct DeadlineTests {
 
     @Test(
         "ga08, ga09: late and at-risk boundaries agree with each event's own deadline, at any time in any zone",
-        arguments: ["Europe/Rome", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "Pacific/Apia", "UTC"])
+        arguments: [
+            "Europe/Rome", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "Pacific/Apia", "UTC",
+        ])
     func boundariesAgree(zone: String) throws {
         let rules = try TimeZoneLoader().load(zone)
         var random = SplitMix64(seed: 11)
@@ -70,7 +73,9 @@ struct DeadlineTests {
             let event = now - .seconds(Int.random(in: -86_400...(4 * 86_400), using: &random))
             #expect((event < deadline.lateBefore(at: now)) == (deadline.due(for: event) <= now))
             let due = deadline.due(for: event)
-            #expect(event < deadline.lateBefore(at: due) && event >= deadline.lateBefore(at: due - .nanoseconds(1)))
+            #expect(
+                event < deadline.lateBefore(at: due)
+                    && event >= deadline.lateBefore(at: due - .nanoseconds(1)))
             let end = deadline.end(ofDayOf: event)
             #expect(end > event)
             #expect(deadline.due(for: end) > deadline.due(for: event))
@@ -125,7 +130,9 @@ struct DeadlineTests {
         #expect(urgent == (try time(rome, "2026-06-11 00:00"), nil))
     }
 
-    @Test("ga08, ga09: a deadline of some apps concerns their events alone, and the request says whose are urgent")
+    @Test(
+        "ga08, ga09: a deadline of some apps concerns their events alone, and the request says whose are urgent"
+    )
     func ga09_apps() throws {
         let rome = try TimeZoneLoader().load("Europe/Rome")
         let deadlines = [
@@ -145,7 +152,8 @@ struct DeadlineTests {
         lane.earliestByDeadlines[try #require(DeadlineNames(["shop", "late"]))] = event
         #expect(deadlines.atRisk(lane) == now)
         #expect(deadlines.urgent(in: lane, at: now - .seconds(1)) == nil)
-        #expect(try #require(deadlines.urgent(in: lane, at: now)) == (try time(rome, "2026-06-11 00:00"), "shop"))
+        #expect(
+            try #require(deadlines.urgent(in: lane, at: now)) == (try time(rome, "2026-06-11 00:00"), "shop"))
         lane.earliestByDeadlines = [try #require(DeadlineNames(["late"])): event]
         #expect(deadlines.atRisk(lane) == (try time(rome, "2026-06-11 05:30")))
         #expect(DeadlineNames([String]()) == nil && DeadlineNames(["b", "a", "b"])?.text == "a,b")

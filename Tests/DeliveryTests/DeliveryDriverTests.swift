@@ -161,12 +161,16 @@ struct DeliveryDriverTests {
             await driver.summariesChanged()
             #expect(await eventually { store.state.withLock { $0.acknowledged.count } == 3 })
             let told = log.messages.filter { $0.level == .debug }
-            func values(_ key: String) -> [String] { told.compactMap { $0.fields.first { $0.key == key }?.value } }
+            func values(_ key: String) -> [String] {
+                told.compactMap { $0.fields.first { $0.key == key }?.value }
+            }
             let texts = ["sending a batch", "batch answered"]
             #expect(told.map(\.text) == texts + texts)
             #expect(
-                values("destination") == ["main", "main", "main", "main"] && values("events") == ["3", "3", "3", "3"])
-            #expect(Set(values("batch")).count == 1 && values("batch").count == 4 && values("took").count == 2)
+                values("destination") == ["main", "main", "main", "main"]
+                    && values("events") == ["3", "3", "3", "3"])
+            #expect(
+                Set(values("batch")).count == 1 && values("batch").count == 4 && values("took").count == 2)
             #expect(values("outcome") == ["retry", "acknowledged"])
             #expect(values("answer") == ["status 503: answered 503", "good"])
             #expect(!"\(told)".contains("SECRET"))
@@ -261,10 +265,14 @@ struct DeliveryDriverTests {
         }
     }
 
-    @Test("ac15: what the network monitor finds reaches the destination: no route, and a change that ends the waits")
+    @Test(
+        "ac15: what the network monitor finds reaches the destination: no route, and a change that ends the waits"
+    )
     func ac15_networkNews() async throws {
         let answers = Mutex<[Outcome]>([.retry(.unavailable)])
-        let answer: @Sendable (Batch) async -> Outcome = { _ in answers.withLock { $0.popLast() } ?? .acknowledged }
+        let answer: @Sendable (Batch) async -> Outcome = { _ in
+            answers.withLock { $0.popLast() } ?? .acknowledged
+        }
         var options = options(interval: .every(.seconds(1)))
         options.destinations[0].retry = RetrySchedule(intervals: [.seconds(3600)])
         try await withDriver(options, answer: answer) { driver, store, _, _ in
@@ -278,7 +286,8 @@ struct DeliveryDriverTests {
         }
     }
 
-    @Test("disabling returns at once with nothing in flight, else when that is known; also to a second caller")
+    @Test(
+        "disabling returns at once with nothing in flight, else when that is known; also to a second caller")
     func disable() async throws {
         let open = Mutex(false)
         let answer: @Sendable (Batch) async -> Outcome = { _ in

@@ -17,7 +17,8 @@ struct DispatchTests {
     }
 
     @Test(
-        "ga05: dispatch leaves nothing of what waited, and says 0 only then", arguments: [false, true], [0, 3, 80, 180])
+        "ga05: dispatch leaves nothing of what waited, and says 0 only then", arguments: [false, true],
+        [0, 3, 80, 180])
     func ga05_dispatchLeavesNothing(overtakes: Bool, lag: Int) {
         for events in [49, 50, 99, 149, 150, 199, 249, 499] {
             for start in [0, 1, 2, 10, 49, 50, 51, 60, 100, 149, 151] {
@@ -55,7 +56,9 @@ struct DispatchTests {
                 let reports = world.reports.count
                 world.run(.milliseconds(1))
                 // Answers of the same millisecond are reported one after the other.
-                guard world.reports.count > reports, case .good(_, let waiting)? = world.reports.last else { continue }
+                guard world.reports.count > reports, case .good(_, let waiting)? = world.reports.last else {
+                    continue
+                }
                 let arrived = world.store.received.count
                 #expect(waiting == events - arrived, "\(events) events")
                 seen += 1

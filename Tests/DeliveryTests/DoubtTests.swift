@@ -59,8 +59,9 @@ struct DoubtTests {
         }
         world.run(.seconds(30))
         #expect(world.store.acknowledged.count == 700)
-        #expect(world.main.hold == nil && world.store.deadLettered.keys.allSatisfy { (101...400).contains($0) })
-        let aside = world.main.tracked.values.filter(\.isSetAside).reduce(0) { $0 + $1.header.events }
+        #expect(
+            world.main.hold == nil && world.store.deadLettered.keys.allSatisfy { (101...400).contains($0) })
+        let aside = world.main.kept.all.filter(\.isSetAside).reduce(0) { $0 + $1.header.events }
         #expect(aside + world.store.deadLettered.count == 300)
     }
 
@@ -104,7 +105,7 @@ struct DoubtTests {
         }
         // The last one's time.
         world.run(.seconds(6))
-        let aside = world.main.tracked.values.filter(\.isSetAside).count
+        let aside = world.main.kept.all.filter(\.isSetAside).count
         // Some may be on their way to be tried again.
         #expect((900...1003).contains(aside) && world.store.deadLettered.count >= 200)
         #expect(world.main.hold == nil && world.store.acknowledged.count == 112)
@@ -161,7 +162,9 @@ struct DoubtTests {
         #expect((1...1_100).allSatisfy { $0 % 5 == 0 || world.store.acknowledged[$0] == 1 })
     }
 
-    @Test("what was set aside goes once the destination takes one of it", arguments: ScriptedReceiver.Manner.allCases)
+    @Test(
+        "what was set aside goes once the destination takes one of it",
+        arguments: ScriptedReceiver.Manner.allCases)
     func mindChanged(manner: ScriptedReceiver.Manner) {
         var world = world(manner, bad: Set(101...400))
         world.accept(100)
@@ -171,12 +174,13 @@ struct DoubtTests {
             world.accept(1)
             world.run(.seconds(10))
         }
-        #expect(world.main.tracked.values.contains { $0.isSetAside })
+        #expect(world.main.kept.all.contains { $0.isSetAside })
         world.answer = { _, _ in (.milliseconds(20), .acknowledged) }
         // Until one of them is due.
-        let first = world.main.tracked.values.filter(\.isSetAside).map(\.notBefore).min() ?? world.boot
+        let first = world.main.kept.all.filter(\.isSetAside).map(\.notBefore).min() ?? world.boot
         world.run(first - world.boot + .seconds(30))
-        #expect(world.main.tracked.isEmpty && world.store.acknowledged.count + world.store.deadLettered.count == 520)
+        #expect(
+            world.main.kept.isEmpty && world.store.acknowledged.count + world.store.deadLettered.count == 520)
     }
 
     @Test(
@@ -199,7 +203,8 @@ struct DoubtTests {
         world.accept(1120)
         world.run(.seconds(60))
         #expect(
-            world.store.acknowledged.count == 1101 && world.store.deadLettered.count == 19 && world.main.hold == nil)
+            world.store.acknowledged.count == 1101 && world.store.deadLettered.count == 19
+                && world.main.hold == nil)
     }
 
     @Test(
@@ -215,7 +220,8 @@ struct DoubtTests {
             world.answer = { _, sent in (.milliseconds(20), refusing.answer(sent)) }
             world.accept(400)
             world.run(.seconds(3600))
-            #expect(world.main.hold?.doubt?.isAnnounced == true && world.store.deadLettered.isEmpty, "\(manner)")
+            #expect(
+                world.main.hold?.doubt?.isAnnounced == true && world.store.deadLettered.isEmpty, "\(manner)")
             #expect(world.sent.count < 3000, "\(world.sent.count) requests in an hour")
             #expect(world.alerts == 1, "\(manner): told once")
             world.answer = before
@@ -268,7 +274,9 @@ struct DoubtTests {
             // Now and then a failure that passes, in the middle of a doubt.
             var blips = Int.random(in: 0..<10, using: &random) == 0 ? 1 : 0
             world.answer = { world, sent in
-                guard blips > 0, world.main.hold?.doubt != nil else { return (latency, receiver.answer(sent)) }
+                guard blips > 0, world.main.hold?.doubt != nil else {
+                    return (latency, receiver.answer(sent))
+                }
                 blips -= 1
                 return (latency, .retry(.unavailable))
             }
@@ -293,7 +301,8 @@ struct DoubtTests {
         // Alone and before proof ten in a row may be given up, and an answer that was on its way begins another row.
         let wrong = world.store.deadLettered.keys.filter { !bad.contains($0) && !changed.contains($0) }
         #expect(
-            wrong.count <= 20 * outages, "\(manner), \(outages) outages: \(wrong.count) good events became dead letters"
+            wrong.count <= 20 * outages,
+            "\(manner), \(outages) outages: \(wrong.count) good events became dead letters"
         )
         #expect(world.store.acknowledged.values.allSatisfy { $0 == 1 })
     }

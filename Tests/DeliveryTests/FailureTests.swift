@@ -22,11 +22,15 @@ struct FailureTests {
         #expect(world.alerts == 1)
     }
 
-    @Test("a destination that asks to come back later, again and again, is one that takes nothing since the first time")
+    @Test(
+        "a destination that asks to come back later, again and again, is one that takes nothing since the first time"
+    )
     func refusingSince() throws {
         var world = World(options())
         var takes = false
-        world.answer = { _, _ in (.milliseconds(10), takes ? .acknowledged : .retryAfter(.seconds(5), .unavailable)) }
+        world.answer = { _, _ in
+            (.milliseconds(10), takes ? .acknowledged : .retryAfter(.seconds(5), .unavailable))
+        }
         func since() -> Timestamp? { world.machine.snapshot(at: world.now).destinations.first?.since }
         world.accept(50)
         world.run(.seconds(1))
@@ -38,13 +42,17 @@ struct FailureTests {
         #expect(world.store.queued == 0 && since() == nil)
     }
 
-    @Test("ac13: Retry-After holds the whole destination, is durable, jittered upwards, capped, and is no attempt")
+    @Test(
+        "ac13: Retry-After holds the whole destination, is durable, jittered upwards, capped, and is no attempt"
+    )
     func ac13_retryAfter() throws {
         var world = World(options())
         var answers = 0
         world.answer = { _, _ in
             answers += 1
-            return (.milliseconds(10), answers <= 20 ? .retryAfter(.seconds(100), .unavailable) : .acknowledged)
+            return (
+                .milliseconds(10), answers <= 20 ? .retryAfter(.seconds(100), .unavailable) : .acknowledged
+            )
         }
         world.accept(50)
         world.run(.seconds(1))
@@ -74,7 +82,9 @@ struct FailureTests {
         #expect(try #require(long.main.retryAfterUntil) - long.boot <= .seconds(129_650))
     }
 
-    @Test("ac14: with suspend only a network change, resume, a restart or other settings of waits close the breaker")
+    @Test(
+        "ac14: with suspend only a network change, resume, a restart or other settings of waits close the breaker"
+    )
     func ac14_suspend() {
         for way in 0..<5 {
             var world = World(options { $0.whenExhausted = .suspend })
@@ -132,12 +142,14 @@ struct FailureTests {
         world.accept(150)
         world.accept(50, to: "other")
         world.run(.seconds(86_400))
-        #expect(world.main.tracked.values.allSatisfy { $0.failures == 0 })
+        #expect(world.main.kept.all.allSatisfy { $0.failures == 0 })
         #expect(world.sent.filter { $0.destination == "other" }.count == 1)
         #expect(world.sent.filter { $0.destination == "main" }.count <= 12)
     }
 
-    @Test("ac15: a network change resets retries; it sends nothing twice, and lifts no Retry-After, hold or pause")
+    @Test(
+        "ac15: a network change resets retries; it sends nothing twice, and lifts no Retry-After, hold or pause"
+    )
     func ac15_networkChange() {
         var world = World(options())
         world.answer = { world, _ in
@@ -171,7 +183,8 @@ struct FailureTests {
         #expect(off.sent.isEmpty)
     }
 
-    @Test("ac15: a destination without a route is offline: no attempt, no retry spent, no error; then all goes")
+    @Test(
+        "ac15: a destination without a route is offline: no attempt, no retry spent, no error; then all goes")
     func ac15_offline() {
         var world = World(options())
         world.input(.routes(["main": false]))
@@ -192,7 +205,8 @@ struct FailureTests {
         #expect(found.main.counters.attempts == 1)
     }
 
-    @Test("ac18: a held destination keeps its data and is tried once in probe_interval, others are not touched")
+    @Test(
+        "ac18: a held destination keeps its data and is tried once in probe_interval, others are not touched")
     func ac18_hold() {
         var both = options()
         both.destinations.append(DestinationOptions(name: "other"))
@@ -238,7 +252,9 @@ struct FailureTests {
         }
     }
 
-    @Test("new credentials end a hold and close a breaker at once; events of other destinations are not touched")
+    @Test(
+        "new credentials end a hold and close a breaker at once; events of other destinations are not touched"
+    )
     func newCredentials() {
         for outcome in [Outcome.held(.unauthorised), .retry(.unavailable)] {
             var world = World(options { $0.whenExhausted = .suspend })
@@ -254,15 +270,18 @@ struct FailureTests {
         }
     }
 
-    @Test("what failed during an outage goes as soon as newer events are acknowledged, not after waits of up to 20 min")
+    @Test(
+        "what failed during an outage goes as soon as newer events are acknowledged, not after waits of up to 20 min"
+    )
     func outageIsOver() {
         for seed in Seeds.list(1...10) {
             var world = World(options(), seed: seed)
             world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
             world.accept(200)
             world.run(.seconds(400))
-            let failures = world.main.tracked.values.map(\.failures)
-            #expect(failures.count == 4 && failures.allSatisfy { $0 >= 2 }, "\(Seeds.again(seed)): \(failures)")
+            let failures = world.main.kept.all.map(\.failures)
+            #expect(
+                failures.count == 4 && failures.allSatisfy { $0 >= 2 }, "\(Seeds.again(seed)): \(failures)")
             world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
             let before = world.sent.count
             world.accept(50)
@@ -279,7 +298,9 @@ struct FailureTests {
             (.milliseconds(10), sent.events.contains(1) ? .retry(.unavailable) : .acknowledged)
         }
         world.accept(50)
-        for second in stride(from: 2, to: 1_600, by: 2) { world.later(.seconds(second), .accept("main", .normal, 50)) }
+        for second in stride(from: 2, to: 1_600, by: 2) {
+            world.later(.seconds(second), .accept("main", .normal, 50))
+        }
         world.run(.seconds(1_700))
         let mine = world.sent.filter { $0.events.contains(1) }
         let waits = zip(mine, mine.dropFirst()).map { $1.at - $0.at }
@@ -305,7 +326,8 @@ struct FailureTests {
         #expect(recoveries == [.recovered(failures: 2)])
     }
 
-    @Test("what is said of the next try comes true: nothing goes before it, and at that moment something does")
+    @Test(
+        "what is said of the next try comes true: nothing goes before it, and at that moment something does")
     func nextTryIsTheNextTry() {
         for seed in Seeds.list(1...8) {
             var settings = options()
@@ -329,9 +351,13 @@ struct FailureTests {
                     var later = world
                     let before = later.sent.count { $0.destination == destination.name }
                     later.run(next - world.wall - .nanoseconds(1))
-                    #expect(later.sent.count { $0.destination == destination.name } == before, "\(Seeds.again(seed))")
+                    #expect(
+                        later.sent.count { $0.destination == destination.name } == before,
+                        "\(Seeds.again(seed))")
                     later.run(.milliseconds(50))
-                    #expect(later.sent.count { $0.destination == destination.name } > before, "\(Seeds.again(seed))")
+                    #expect(
+                        later.sent.count { $0.destination == destination.name } > before,
+                        "\(Seeds.again(seed))")
                 }
             }
         }

@@ -51,7 +51,8 @@ struct FleetTests {
         requests.save(as: "deliver-outage-1h", facts: facts)
         first.save(as: "deliver-outage-1h-first", facts: facts)
         #expect(lost == 0, "\(Seeds.again(seed))")
-        #expect(first.total(of: Self.outage.upperBound..<Self.outage.upperBound + 1_260) == Self.size, "\(facts)")
+        #expect(
+            first.total(of: Self.outage.upperBound..<Self.outage.upperBound + 1_260) == Self.size, "\(facts)")
         // Small fleets have large deviations: ten more.
         #expect(firsts <= Self.size / 50 + 10, "\(facts); \(Seeds.again(seed))")
         // Three batches are in flight, each tries four times, and then one probe comes every 10 to 20 minutes.
@@ -83,7 +84,9 @@ struct FleetTests {
                 accepted.add(second: second)
                 return (.milliseconds(50), .acknowledged)
             }
-            return (.milliseconds(10), retryAfter.map { .retryAfter($0, .unavailable) } ?? .retry(.unavailable))
+            return (
+                .milliseconds(10), retryAfter.map { .retryAfter($0, .unavailable) } ?? .retry(.unavailable)
+            )
         }
     }
 
@@ -109,7 +112,9 @@ struct FleetTests {
             options.phase = Double.random(in: 0..<1, using: &random)
             var world = World(options, seed: random.next())
             world.answer = { _, sent in receiver.answer(at: tenth(sent.at) / 10, tenth: tenth(sent.at)) }
-            for moment in stride(from: Int.random(in: 0..<40, using: &random), to: Self.overloadEnd - 600, by: 40) {
+            for moment in stride(
+                from: Int.random(in: 0..<40, using: &random), to: Self.overloadEnd - 600, by: 40)
+            {
                 world.later(.seconds(moment), .accept("main", .normal, 2))
             }
             agents.append(world)
@@ -151,7 +156,9 @@ struct FleetTests {
         #expect(world.sent.count == 1)
     }
 
-    @Test("agents that get events at the same moment send in the second half of the interval, each at its own point")
+    @Test(
+        "agents that get events at the same moment send in the second half of the interval, each at its own point"
+    )
     func phases() {
         var random = SplitMix64(seed: Seeds.one(12))
         var waits: [Duration] = []
@@ -166,7 +173,8 @@ struct FleetTests {
             // Events all the time: a request an interval, as without a phase.
             let (before, from) = (world.sent.count, world.boot)
             for _ in 0..<600 {
-                world.later(.milliseconds(Int.random(in: 0..<60_000, using: &random)), .accept("main", .normal, 1))
+                world.later(
+                    .milliseconds(Int.random(in: 0..<60_000, using: &random)), .accept("main", .normal, 1))
             }
             world.machine.options.destinations[0].batchEvents = 5_000
             world.input(.reload(world.machine.options, isByPerson: false))

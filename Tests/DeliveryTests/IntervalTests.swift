@@ -93,7 +93,7 @@ struct IntervalTests {
         world.accept(1000)
         world.run(.milliseconds(400))
         // After the three that were in flight one is tried at a time.
-        #expect(world.main.tracked.count == 3)
+        #expect(world.main.kept.count == 3)
         world.run(.seconds(30))
         #expect((6...8).contains(Set(world.sent.map(\.batch)).count))
         world.accept(1, .critical)
@@ -101,7 +101,8 @@ struct IntervalTests {
         #expect(world.sent.contains { $0.priority == .critical })
     }
 
-    @Test("ac05: the wait survives a restart; one that is over sends at once; one from the future starts anew")
+    @Test(
+        "ac05: the wait survives a restart; one that is over sends at once; one from the future starts anew")
     func ac05_waitsSurviveRestarts() {
         var world = World(options(interval: .every(.seconds(600))))
         world.accept(5)
@@ -143,7 +144,8 @@ struct IntervalTests {
             world.input(.timer)
             world.run(.seconds(100))
             #expect(world.sent.count == 1)
-            #expect(world.sent[0].at - start >= .seconds(60) && world.sent[0].at - start < .milliseconds(60_010))
+            #expect(
+                world.sent[0].at - start >= .seconds(60) && world.sent[0].at - start < .milliseconds(60_010))
         }
     }
 

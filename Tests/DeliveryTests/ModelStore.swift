@@ -84,7 +84,9 @@ struct ModelStore {
 
     init(seed: UInt64) { random = SplitMix64(seed: seed ^ 0xABCD) }
 
-    mutating func accept(_ count: Int, _ priority: Priority, to destination: DestinationName, at now: Timestamp) {
+    mutating func accept(
+        _ count: Int, _ priority: Priority, to destination: DestinationName, at now: Timestamp
+    ) {
         for _ in 0..<count {
             accepted += 1
             waiting[Lane(destination: destination, priority: priority), default: []].append(
@@ -125,13 +127,24 @@ struct ModelStore {
             return next.header
         }
         let lane = Lane(destination: request.destination, priority: request.priority)
-        guard let events = waiting[lane], let next = events.firstIndex(where: { !request.notOf.contains(app($0)) })
+        if request.isNewest, let last = waiting[lane]?.popLast() {
+            let header = form([last], lane, at: now)
+            noteLease(header)
+            leased.insert(header.id)
+            return header
+        }
+        guard let events = waiting[lane],
+            let next = events.firstIndex(where: { !request.notOf.contains(app($0)) })
         else { return nil }
-        // A chunk is given as it is, with what is not wanted beside what is.
+        // A chunk that fits is given as it is, with what is not wanted beside what is.
         let chunk = mostInChunk == .max ? 7 : mostInChunk
-        let first = request.notOf.isEmpty ? next : max(events.startIndex, next - next % chunk)
+        let fits = chunk <= request.maxEvents && chunk * ModelStore.bytesPerEvent <= request.maxBytes
+        let first = request.notOf.isEmpty || !fits ? next : max(events.startIndex, next - next % chunk)
         let count = max(
-            1, min(events.endIndex - first, mostInChunk, request.maxEvents, request.maxBytes / ModelStore.bytesPerEvent)
+            1,
+            min(
+                events.endIndex - first, mostInChunk, request.maxEvents,
+                request.maxBytes / ModelStore.bytesPerEvent)
         )
         let header = form(Array(events[first..<first + count]), lane, at: now)
         waiting[lane] = ArraySlice(events[..<first] + events[(first + count)...])
@@ -197,7 +210,8 @@ struct ModelStore {
     }
 
     private mutating func noteLease(_ header: BatchHeader) {
-        handedOut[Lane(destination: header.destination, priority: header.priority), default: 0] += header.events
+        handedOut[Lane(destination: header.destination, priority: header.priority), default: 0] +=
+            header.events
     }
 
     mutating func lease(_ id: BatchID, for destination: DestinationName) -> BatchHeader? {
@@ -223,7 +237,9 @@ struct ModelStore {
 
     mutating func settle(_ settlement: Settlement, at now: Timestamp) -> [BatchHeader] {
         guard let stored = batches.removeValue(forKey: settlement.batch) else { return [] }
-        if leased.remove(settlement.batch) == nil { faults.append("batch \(settlement.batch) settled unleased") }
+        if leased.remove(settlement.batch) == nil {
+            faults.append("batch \(settlement.batch) settled unleased")
+        }
         var groups: [Int: [Event]] = [:]
         var covered = 0
         for part in settlement.parts {
@@ -246,7 +262,8 @@ struct ModelStore {
         let header = BatchHeader(
             id: ids.next(at: now, using: &random), destination: lane.destination, priority: lane.priority,
             events: events.count, bytes: events.count * ModelStore.bytesPerEvent,
-            acceptedAt: events.map(\.acceptedAt).min() ?? now, firstEventTime: events.map(\.acceptedAt).min() ?? now)
+            acceptedAt: events.map(\.acceptedAt).min() ?? now,
+            firstEventTime: events.map(\.acceptedAt).min() ?? now)
         batches[header.id] = Stored(header: header, events: events)
         return header
     }
@@ -260,5 +277,7 @@ struct ModelStore {
     }
 
     /// How many events are still here.
-    var queued: Int { waiting.values.map(\.count).reduce(0, +) + batches.values.map(\.events.count).reduce(0, +) }
+    var queued: Int {
+        waiting.values.map(\.count).reduce(0, +) + batches.values.map(\.events.count).reduce(0, +)
+    }
 }

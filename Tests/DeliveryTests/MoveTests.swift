@@ -13,14 +13,18 @@ struct MoveTests {
         arguments: Seeds.list(0..<60))
     func readyMeansItMoves(seed: UInt64) {
         let retry = RetrySchedule(intervals: [.seconds(1), .seconds(1)])
-        let all = MoveTests.names.map { DestinationOptions(name: $0, retry: retry, probeInterval: .seconds(1)) }
+        let all = MoveTests.names.map {
+            DestinationOptions(name: $0, retry: retry, probeInterval: .seconds(1))
+        }
         var world = World(
             DeliveryOptions(interval: .every(.seconds(1)), startSpread: .zero, destinations: all), seed: seed)
         world.storeLatency = { .microseconds(Int.random(in: 100...20_000, using: &$0.random)) }
         world.summaryLag = { .microseconds(Int.random(in: 0...50_000, using: &$0.random)) }
         world.answer = { world, _ in
             let wait = Duration.milliseconds(Int.random(in: 1...100, using: &world.random))
-            return (wait, Int.random(in: 0..<10, using: &world.random) < 3 ? .retry(.unavailable) : .acknowledged)
+            return (
+                wait, Int.random(in: 0..<10, using: &world.random) < 3 ? .retry(.unavailable) : .acknowledged
+            )
         }
         var commands: UInt64 = 0
         func dispatch(_ world: inout World) {
@@ -42,7 +46,9 @@ struct MoveTests {
         dispatch(&world)
         world.run(.seconds(10))
         let again = Seeds.again(seed)
-        #expect(world.faults.isEmpty && world.store.faults.isEmpty, "\(again): \(world.faults) \(world.store.faults)")
+        #expect(
+            world.faults.isEmpty && world.store.faults.isEmpty,
+            "\(again): \(world.faults) \(world.store.faults)")
         #expect(world.store.queued == 0, "\(again): \(world.machine.snapshot(at: world.now))")
         #expect(world.results.count == Int(commands), "\(again)")
         #expect(world.store.received.count == world.store.accepted, "\(again)")
@@ -52,7 +58,8 @@ struct MoveTests {
     }
 
     @Test(
-        "what comes after a purge or a move does not wait for the retries of what has gone", arguments: [false, true])
+        "what comes after a purge or a move does not wait for the retries of what has gone",
+        arguments: [false, true])
     func retriesGoWithTheirBatches(moves: Bool) {
         var world = World(options { $0.retry = RetrySchedule(intervals: [.seconds(3600), .seconds(3600)]) })
         world.answer = { _, _ in (.milliseconds(50), .retry(.unavailable)) }
@@ -65,13 +72,15 @@ struct MoveTests {
         } else {
             world.purge("main")
         }
-        #expect(world.main.tracked.isEmpty)
+        #expect(world.main.kept.isEmpty)
         world.accept(10)
         world.run(.seconds(7))
         #expect(world.store.received.count == 10)
     }
 
-    @Test("a batch that went to another destination is sent by that one only, also if its first one asks for it again")
+    @Test(
+        "a batch that went to another destination is sent by that one only, also if its first one asks for it again"
+    )
     func theOtherOneSendsIt() {
         var world = World(options { $0.retry = RetrySchedule(intervals: [.seconds(10), .seconds(10)]) })
         world.answer = { _, _ in (.milliseconds(50), .retry(.unavailable)) }
@@ -84,10 +93,11 @@ struct MoveTests {
         world.input(.resume(token: nil, nil))
         world.run(.seconds(60))
         #expect(world.sent.count == tried && world.store.queued == 50 && world.store.leased.isEmpty)
-        #expect(world.main.tracked.isEmpty)
+        #expect(world.main.kept.isEmpty)
     }
 
-    @Test("a destination that was taken out and put back during a request knows soon what waits: a drain ends")
+    @Test(
+        "a destination that was taken out and put back during a request knows soon what waits: a drain ends")
     func backDuringARequest() {
         var world = World(options())
         world.accept(500)

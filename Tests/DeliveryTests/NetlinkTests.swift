@@ -11,7 +11,8 @@ struct NetlinkTests {
     private static let error: UInt16 = 2
 
     /// A header that says so much of its message, and the message.
-    private func message(_ type: UInt16, length: UInt32? = nil, sequence: UInt32, _ body: [UInt8]) -> [UInt8] {
+    private func message(_ type: UInt16, length: UInt32? = nil, sequence: UInt32, _ body: [UInt8]) -> [UInt8]
+    {
         let length = length ?? UInt32(16 + body.count)
         return bytes(length) + bytes(type) + bytes(UInt16(0)) + bytes(sequence) + bytes(UInt32(0)) + body
     }
@@ -31,7 +32,8 @@ struct NetlinkTests {
         try #require(socketpair(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue), 0, &pair) == 0)
         defer { for descriptor in pair { close(descriptor) } }
         for datagram in datagrams {
-            try #require(datagram.withUnsafeBytes { send(pair[0], $0.baseAddress, $0.count, 0) } == datagram.count)
+            try #require(
+                datagram.withUnsafeBytes { send(pair[0], $0.baseAddress, $0.count, 0) } == datagram.count)
         }
         var found = cnetlink_route()
         return (cnetlink_read_route(pair[1], sequence, &found), found)
@@ -58,7 +60,9 @@ struct NetlinkTests {
         }
     }
 
-    @Test("14.12: whatever lengths messages and attributes say, reading ends", arguments: 0..<20 as Range<UInt64>)
+    @Test(
+        "14.12: whatever lengths messages and attributes say, reading ends",
+        arguments: 0..<20 as Range<UInt64>)
     func anyLengths(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         for _ in 0..<500 {
@@ -66,14 +70,16 @@ struct NetlinkTests {
             for _ in 0..<Int.random(in: 1...4, using: &random) {
                 var body = route(interface: 3)
                 for _ in 0..<Int.random(in: 0...6, using: &random) {
-                    body[Int.random(in: 0..<body.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+                    body[Int.random(in: 0..<body.count, using: &random)] = UInt8.random(
+                        in: 0...255, using: &random)
                 }
                 body.removeLast(Int.random(in: 0...body.count, using: &random))
                 let lengths: [UInt32?] = [nil, 0, 15, 16, 17, 27, 33, 37, 0x7FFF_FFFF, .max]
                 let said = lengths.randomElement(using: &random) ?? nil
                 let types: [UInt16] = [Self.newRoute, Self.error, 9]
                 let type = types.randomElement(using: &random) ?? 9
-                datagram += message(type, length: said, sequence: UInt32.random(in: 6...7, using: &random), body)
+                datagram += message(
+                    type, length: said, sequence: UInt32.random(in: 6...7, using: &random), body)
             }
             let (result, _) = try read([datagram])
             #expect(result == 0 || result == 1)

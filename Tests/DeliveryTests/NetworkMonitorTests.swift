@@ -18,9 +18,10 @@ private actor Namespace {
 
     /// Runs `ip`; false when it failed.
     func ip(_ words: String) -> Bool {
-        var arguments: [UnsafeMutablePointer<CChar>?] = (["ip"] + words.split(separator: " ").map(String.init)).map {
-            strdup($0)
-        }
+        var arguments: [UnsafeMutablePointer<CChar>?] =
+            (["ip"] + words.split(separator: " ").map(String.init)).map {
+                strdup($0)
+            }
         arguments.append(nil)
         defer { for argument in arguments { free(argument) } }
         var process = pid_t()
@@ -40,7 +41,9 @@ private actor Namespace {
 
 /// Whether a network namespace can be made: a try on a thread that ends right after.
 private let canMakeNamespaces: Bool = {
-    guard access("/usr/sbin/ip", X_OK) == 0, let loop = try? EventLoop(name: "try"), (try? loop.start()) != nil else {
+    guard access("/usr/sbin/ip", X_OK) == 0, let loop = try? EventLoop(name: "try"),
+        (try? loop.start()) != nil
+    else {
         return false
     }
     let answer = Mutex<Bool?>(nil)
@@ -57,7 +60,8 @@ private let canMakeNamespaces: Bool = {
 struct NetworkMonitorTests {
     @Test(
         "ac15: link down and up, an address, a default route that moves: told within a second or two",
-        .enabled(if: canMakeNamespaces, "NOT TESTED: needs root (CAP_SYS_ADMIN) for unshare(2), and iproute2"))
+        .enabled(if: canMakeNamespaces, "NOT TESTED: needs root (CAP_SYS_ADMIN) for unshare(2), and iproute2")
+    )
     func ac15_namespace() async throws {
         let loop = try EventLoop(name: "network")
         try loop.start()
@@ -120,7 +124,8 @@ struct NetworkMonitorTests {
 
     @Test(
         "ac15: a default route that moves is a change, hosts' containers that come and go are none",
-        .enabled(if: canMakeNamespaces, "NOT TESTED: needs root (CAP_SYS_ADMIN) for unshare(2), and iproute2"))
+        .enabled(if: canMakeNamespaces, "NOT TESTED: needs root (CAP_SYS_ADMIN) for unshare(2), and iproute2")
+    )
     func ac15_containersAreNoChange() async throws {
         let loop = try EventLoop(name: "network")
         try loop.start()

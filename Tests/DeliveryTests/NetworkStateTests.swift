@@ -7,24 +7,32 @@ import Testing
 struct NetworkStateTests {
     private let start = BootInstant(nanoseconds: 1_000_000_000)
 
-    private func findings(gateway: UInt8?, interface: UInt32 = 2, hasAddress: Bool = true) -> NetworkFindings {
+    private func findings(gateway: UInt8?, interface: UInt32 = 2, hasAddress: Bool = true) -> NetworkFindings
+    {
         var findings = NetworkFindings()
         findings.defaultRoutes = [gateway.map { .init(interface: interface, gateway: [10, 0, 0, $0]) }, nil]
         findings.hasAddress = hasAddress
         return findings
     }
 
-    @Test("ac15: a default route that appears or changes gateway or interface is news, one that vanishes is not")
+    @Test(
+        "ac15: a default route that appears or changes gateway or interface is news, one that vanishes is not"
+    )
     func ac15_whatIsNews() {
         var state = NetworkState(targets: ["main": [.name]])
         #expect(
-            state.update(findings(gateway: 1), at: start).news == NetworkNews(hasChanged: false, routes: ["main": true])
+            state.update(findings(gateway: 1), at: start).news
+                == NetworkNews(hasChanged: false, routes: ["main": true])
         )
         #expect(state.update(findings(gateway: 1), at: start).news == nil)
         #expect(state.update(findings(gateway: 2), at: start + .seconds(1)).news?.hasChanged == true)
-        #expect(state.update(findings(gateway: 2, interface: 3), at: start + .seconds(100)).news?.hasChanged == true)
+        #expect(
+            state.update(findings(gateway: 2, interface: 3), at: start + .seconds(100)).news?.hasChanged
+                == true)
         #expect(state.update(findings(gateway: nil), at: start + .seconds(200)).news == nil)
-        #expect(state.update(findings(gateway: 2, interface: 3), at: start + .seconds(300)).news?.hasChanged == true)
+        #expect(
+            state.update(findings(gateway: 2, interface: 3), at: start + .seconds(300)).news?.hasChanged
+                == true)
     }
 
     @Test("ac15: at most one change in 30 s; one that was held back is told then, if it still holds")
@@ -51,7 +59,9 @@ struct NetworkStateTests {
         seen.reached[[10, 0, 0, 7]] = true
         seen.reached[[0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]] = false
         #expect(
-            state.update(seen, at: start).news?.routes == ["lan": true, "wan": true, "here": true, "there": false])
+            state.update(seen, at: start).news?.routes == [
+                "lan": true, "wan": true, "here": true, "there": false,
+            ])
         let cut = findings(gateway: nil, hasAddress: false)
         #expect(state.update(cut, at: start).news?.routes["wan"] == false)
         #expect(state.update(findings(gateway: 1), at: start).news?.routes["wan"] == true)
@@ -73,8 +83,10 @@ struct NetworkStateTests {
     @Test(
         "a URL's host is an address, a name or this machine",
         arguments: [
-            ("127.0.0.1", .local), ("127.9.9.9", .local), ("::1", .local), ("[::1]", .local), ("localhost", .local),
-            ("a.LOCALHOST", .local), ("", .local), ("10.1.2.3", .address([10, 1, 2, 3])), ("example.com", .name),
+            ("127.0.0.1", .local), ("127.9.9.9", .local), ("::1", .local), ("[::1]", .local),
+            ("localhost", .local),
+            ("a.LOCALHOST", .local), ("", .local), ("10.1.2.3", .address([10, 1, 2, 3])),
+            ("example.com", .name),
             ("1.2.3", .name),
         ] as [(String, NetworkTarget)])
     func hosts(host: String, target: NetworkTarget) {

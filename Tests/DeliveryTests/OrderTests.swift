@@ -22,7 +22,9 @@ struct OrderTests {
 
     /// Every second seed has events that are always refused, sixty in a row among them: they end as dead letters, and what comes behind
     /// them keeps its order.
-    @Test("promised: whatever fails, is split, refused or restarted, each lane arrives in its order", arguments: 1...40)
+    @Test(
+        "promised: whatever fails, is split, refused or restarted, each lane arrives in its order",
+        arguments: 1...40)
     func promised(seed: Int) {
         var (world, received) = world(.promised, seed: UInt64(seed))
         let isBad = { (event: Int) in seed.isMultiple(of: 2) && (event % 97 == 0 || 2000..<2060 ~= event) }
@@ -108,7 +110,9 @@ struct OrderTests {
             if isFlaky, Int.random(in: 0..<10, using: &chance) == 0 { return failed }
             let outcome = loki.push(sent.events, sent.priority, time: time)
             if let back = backAt {
-                for event in sent.events where time(event) >= back { latest = max(latest, world.wall - time(event)) }
+                for event in sent.events where time(event) >= back {
+                    latest = max(latest, world.wall - time(event))
+                }
             } else {
                 backAt = world.wall
             }

@@ -7,7 +7,8 @@ import Testing
 @Suite("What a destination sets for itself")
 struct OwnSettingsTests {
     private func world(
-        _ own: [(DestinationName, (inout DestinationOptions) -> Void)], all: DispatchInterval = .every(.seconds(6))
+        _ own: [(DestinationName, (inout DestinationOptions) -> Void)],
+        all: DispatchInterval = .every(.seconds(6))
     ) -> World {
         let destinations = own.map { name, change in
             var destination = DestinationOptions(name: name)
@@ -26,11 +27,14 @@ struct OwnSettingsTests {
         wait.map { $0 >= expected && $0 < expected + .milliseconds(10) } ?? false
     }
 
-    @Test("ac01, ac03: each destination waits for its own interval and critical delay, the others for those of all")
+    @Test(
+        "ac01, ac03: each destination waits for its own interval and critical delay, the others for those of all"
+    )
     func ac01_eachItsOwn() {
         var world = world([
             ("main", { _ in }), ("archive", { $0.interval = .every(.seconds(60)) }),
-            ("pager", { $0.interval = .every(.seconds(1)) }), ("alarm", { $0.criticalDelay = .milliseconds(500) }),
+            ("pager", { $0.interval = .every(.seconds(1)) }),
+            ("alarm", { $0.criticalDelay = .milliseconds(500) }),
         ])
         let names = world.machine.destinations.keys
         let start = world.boot
@@ -73,12 +77,15 @@ struct OwnSettingsTests {
         #expect(world.faults.isEmpty && world.store.queued == 0)
     }
 
-    @Test("ga02, ga07: one may be off where the others are not, and the other way round; also when the agent stops")
+    @Test(
+        "ga02, ga07: one may be off where the others are not, and the other way round; also when the agent stops"
+    )
     func ga02_offForOne() {
         for isOffForAll in [true, false] {
             let own: DispatchInterval = isOffForAll ? .every(.seconds(2)) : .off
             var world = world(
-                [("main", { _ in }), ("own", { $0.interval = own })], all: isOffForAll ? .off : .every(.seconds(6)))
+                [("main", { _ in }), ("own", { $0.interval = own })],
+                all: isOffForAll ? .off : .every(.seconds(6)))
             let off: DestinationName = isOffForAll ? "main" : "own"
             for name in world.machine.destinations.keys { world.accept(60, to: name) }
             world.run(.seconds(1_000))
@@ -97,7 +104,9 @@ struct OwnSettingsTests {
         }
     }
 
-    @Test("ga10: a command's interval stands above all, a destination's own too, until `default`, also after a restart")
+    @Test(
+        "ga10: a command's interval stands above all, a destination's own too, until `default`, also after a restart"
+    )
     func ga10_commandStandsAboveAll() {
         var world = world([("main", { _ in }), ("own", { $0.interval = .every(.seconds(1)) })])
         func waitsOfAll() -> [DestinationName: Duration] {
@@ -108,7 +117,9 @@ struct OwnSettingsTests {
             world.run(.seconds(100))
             return Dictionary(uniqueKeysWithValues: world.sent.map { ($0.destination, $0.at - start) })
         }
-        func intervals() -> [DispatchInterval] { world.machine.snapshot(at: world.now).destinations.map(\.interval) }
+        func intervals() -> [DispatchInterval] {
+            world.machine.snapshot(at: world.now).destinations.map(\.interval)
+        }
         world.input(.interval(.every(.seconds(20)), isDurable: true))
         #expect(intervals() == [.every(.seconds(20)), .every(.seconds(20))])
         var found = waitsOfAll()
@@ -141,7 +152,8 @@ struct OwnSettingsTests {
         options.destinations[1].interval = nil
         world.input(.reload(options))
         #expect(
-            world.machine.snapshot(at: world.now).destinations.map(\.interval) == Array(repeating: .standard, count: 2))
+            world.machine.snapshot(at: world.now).destinations.map(\.interval)
+                == Array(repeating: .standard, count: 2))
     }
 
     @Test("a drip goes in small batches at once, a backlog in large ones, and no more than are allowed")
@@ -203,13 +215,17 @@ struct OwnSettingsTests {
         let start = (boot: world.boot, wall: world.wall)
         world.check = { world, sent in
             guard let options = world.machine.destinations[sent.destination]?.options,
-                case .every(let interval) = options.interval ?? all, let stored = world.store.batches[sent.batch]
+                case .every(let interval) = options.interval ?? all,
+                let stored = world.store.batches[sent.batch]
             else { return world.faults.append("\(sent.batch) is nobody's") }
-            let wait = sent.priority == .critical ? min(options.criticalDelay ?? .seconds(3), interval) : interval
+            let wait =
+                sent.priority == .critical ? min(options.criticalDelay ?? .seconds(3), interval) : interval
             let oldest = stored.events.map { start.boot + ($0.acceptedAt - start.wall) }.min() ?? world.boot
             let age = world.boot - oldest
             // Places may be short for a moment: many small batches go one after the other, 2 ms each.
-            if age > wait + .seconds(5) { world.faults.append("seed \(seed): waited \(age) instead of \(wait)") }
+            if age > wait + .seconds(5) {
+                world.faults.append("seed \(seed): waited \(age) instead of \(wait)")
+            }
             if sent.events.count > options.mostEvents {
                 world.faults.append("seed \(seed): \(sent.events.count) events")
             }

@@ -9,20 +9,23 @@ struct PrecedenceTests {
     func orderOfPrecedence() throws {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(1), .acknowledged) }
-        world.machine.destinations["main"]?.hold = .init(
-            failure: .unauthorised, since: world.wall,
-            nextProbe: world.boot + .seconds(86_400))
-        world.machine.destinations["main"]?.breaker = .init(since: world.wall, nextProbe: world.boot + .seconds(86_400))
-        world.machine.destinations["main"]?.retryAfterUntil = world.boot + .seconds(86_400)
+        let (now, later) = (world.now, world.boot + .seconds(86_400))
+        func hold(_ standing: inout Standing) {
+            standing.hold(
+                Standing.Hold(
+                    failure: .unauthorised, since: now.wall, nextProbe: later, doubt: nil, patience: nil))
+            standing.openBreaker(nextProbe: later, at: now.wall)
+        }
+        world.machine.destinations.update("main") {
+            hold(&$0.standing)
+            _ = $0.standing.waitAsTold(until: later, at: now)
+        }
         world.input(.routes(["main": false]))
         world.input(.pause(token: "t", "main", ttl: nil, untilRestart: false))
         world.input(.network(on: false))
         world.input(.enabled(false))
         // Disabling forgets holds and breakers: put back to see all of them.
-        world.machine.destinations["main"]?.hold = .init(
-            failure: .unauthorised, since: world.wall,
-            nextProbe: world.boot + .seconds(86_400))
-        world.machine.destinations["main"]?.breaker = .init(since: world.wall, nextProbe: world.boot + .seconds(86_400))
+        world.machine.destinations.update("main") { hold(&$0.standing) }
         world.accept(500)
         world.accept(500, .critical)
 
@@ -30,10 +33,10 @@ struct PrecedenceTests {
             (.disabled, { $0.input(.enabled(true)) }),
             (.networkOff, { $0.machine.isNetworkOn = true }),
             (.paused, { $0.input(.resume(token: "t", "main")) }),
-            (.held, { $0.machine.destinations["main"]?.hold = nil }),
-            (.retryAfter, { $0.machine.destinations["main"]?.retryAfterUntil = nil }),
-            (.offline, { $0.machine.destinations["main"]?.offline = nil }),
-            (.breakerOpen, { $0.machine.destinations["main"]?.breaker = nil }),
+            (.held, { $0.machine.destinations.update("main") { _ = $0.standing.liftHold() } }),
+            (.retryAfter, { $0.machine.destinations.update("main") { _ = $0.standing.endRetryAfter() } }),
+            (.offline, { $0.machine.destinations.update("main") { _ = $0.standing.setRoute(true) } }),
+            (.breakerOpen, { $0.machine.destinations.update("main") { _ = $0.standing.closeBreaker() } }),
         ]
         for (reason, remove) in steps {
             world.run(.seconds(600))

@@ -37,7 +37,9 @@ struct PropertyTests {
         #expect(world.store.leased.isEmpty, "\(again)")
         #expect(world.machine.commands.isEmpty, "\(again)")
         #expect(world.machine.wakeAt(world.now) == nil, "\(again): it wakes without a cause")
-        #expect(world.wishes < 2 * world.sent.count + 500, "\(again): \(world.wishes) wishes, \(world.sent.count) sent")
+        #expect(
+            world.wishes < 2 * world.sent.count + 500,
+            "\(again): \(world.wishes) wishes, \(world.sent.count) sent")
         let acknowledged = world.store.acknowledged
         #expect(acknowledged.values.allSatisfy { $0 == 1 }, "\(again)")
         let ends = [Set(acknowledged.keys), Set(world.store.deadLettered.keys), world.store.removed]
@@ -72,7 +74,9 @@ struct PropertyTests {
         }
     }
 
-    @Test("ac06: during a drain no normal batch is sent while critical events wait, however small their batches are")
+    @Test(
+        "ac06: during a drain no normal batch is sent while critical events wait, however small their batches are"
+    )
     func ac06_criticalBeforeNormalInADrain() {
         for chunk in [7, 20, 34, 50] {
             for overtakes in [false, true] {
@@ -101,16 +105,19 @@ struct PropertyTests {
         for seed in 0..<20 {
             var chaotic = ChaoticWorld(seed: UInt64(seed), destinations: 1, storeTrouble: false)
             chaotic.world.asking = { world, request in
-                guard request.priority == .normal, let machine = world.machine.destinations[request.destination] else {
+                guard request.priority == .normal,
+                    let machine = world.machine.destinations[request.destination]
+                else {
                     return
                 }
                 let asked = machine.asked(.critical) * machine.largestBatch(.critical)
                 let waiting = world.store.lanes[request.destination]?.critical.waitingEvents ?? 0
-                let retries = machine.tracked.values.count { $0.waitsForRetry && $0.header.priority == .critical }
+                let retries = machine.kept.all.count { $0.waitsForRetry && $0.header.priority == .critical }
                 // A probe takes another batch than the last time: it may be a normal one.
                 let isProbe = machine.hold != nil || machine.breaker != nil
                 if waiting > asked, retries < 2 * machine.options.parallelBatches, !isProbe {
-                    world.faults.append("seed \(seed) \(world.boot): \(waiting) critical events are passed over")
+                    world.faults.append(
+                        "seed \(seed) \(world.boot): \(waiting) critical events are passed over")
                 }
             }
             chaotic.live(.seconds(1200), eventsPerMinute: 500)
@@ -125,7 +132,9 @@ struct PropertyTests {
             var world = World(options(interval: .off), seed: UInt64(seed))
             world.answer = { _, _ in (.milliseconds(10), .retry(.unavailable)) }
             for _ in 0..<200 {
-                world.accept(Int.random(in: 1...100, using: &random), Bool.random(using: &random) ? .critical : .normal)
+                world.accept(
+                    Int.random(in: 1...100, using: &random), Bool.random(using: &random) ? .critical : .normal
+                )
                 switch Int.random(in: 0..<8, using: &random) {
                 case 0: world.input(.networkChanged)
                 case 1: world.input(.resume(token: nil, nil))

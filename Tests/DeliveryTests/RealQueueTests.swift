@@ -29,7 +29,9 @@ private final class Collector: BatchSender {
             if events.count != batch.header.events {
                 return .held(Failure(kind: .local, message: "the batch is not what its header says"))
             }
-            if state.isFailing, Int.random(in: 0..<3, using: &state.random) == 0 { return .retry(.unavailable) }
+            if state.isFailing, Int.random(in: 0..<3, using: &state.random) == 0 {
+                return .retry(.unavailable)
+            }
             if !state.bad.isDisjoint(with: events) { return .rejected(.badRequest) }
             if events.count > 30 {
                 return .tooLarge(wireBytes: batch.header.bytes, .tooLarge)
@@ -62,7 +64,9 @@ struct RealQueueTests {
             let quick = RetrySchedule(intervals: Array(repeating: .milliseconds(20), count: 20))
             let delivery = DeliveryOptions(
                 interval: .every(.seconds(1)), startSpread: .zero,
-                destinations: [DestinationOptions(name: "main", retry: quick, probeInterval: .milliseconds(200))])
+                destinations: [
+                    DestinationOptions(name: "main", retry: quick, probeInterval: .milliseconds(200))
+                ])
             driver = DeliveryDriver(
                 on: deliveryLoop, store: store, senders: ["main": collector], options: delivery,
                 switches: try await store.switches(), log: Log(KeptLog()),
@@ -132,10 +136,13 @@ struct RealQueueTests {
         let now = SystemTime().wallTime
         return NewChunk(
             priority: priority, destinations: ["main"], events: numbers.count, bytes: frame.count,
-            eventTimes: now...now, acceptedAt: now, compression: .none, frame: frame, isFull: numbers.count == 50)
+            eventTimes: now...now, acceptedAt: now, compression: .none, frame: frame,
+            isFull: numbers.count == 50)
     }
 
-    @Test("good events arrive under one batch id, bad ones are dead letters, the ledger balances, across a restart")
+    @Test(
+        "good events arrive under one batch id, bad ones are dead letters, the ledger balances, across a restart"
+    )
     func everythingArrives() async throws {
         let directory = try TemporaryDirectory()
         let collector = Collector()
@@ -155,7 +162,8 @@ struct RealQueueTests {
                 let count = min(end - next, [50, 1, 7, 20].randomElement(using: &random) ?? 1)
                 var commit = Commit()
                 commit.chunks = [
-                    chunk(next..<next + count, Int.random(in: 0..<4, using: &random) == 0 ? .critical : .normal)
+                    chunk(
+                        next..<next + count, Int.random(in: 0..<4, using: &random) == 0 ? .critical : .normal)
                 ]
                 commit.read = count
                 let result = try await agent.store.store(commit)

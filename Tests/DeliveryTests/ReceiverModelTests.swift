@@ -37,20 +37,24 @@ private struct ModelReceiver {
         manner = ScriptedReceiver.Manner.allCases.randomElement(using: &random) ?? .wholly
         let milliseconds = [1, 20, 150].randomElement(using: &random) ?? 1
         badContents = [0, 10, 200, 2000].randomElement(using: &random) ?? 0
-        // To find so many takes more requests than one that is as slow as that answers: docs/decisions/delivery-answers.md.
+        // A slow receiver cannot answer all the requests that finding so many bad events takes in time:
+        // Sources/Delivery/DESIGN.md.
         latency = .milliseconds(badContents == 2000 ? min(milliseconds, 20) : milliseconds)
         badApp = [-1, -1, 0].randomElement(using: &random) ?? -1
         let seconds = Int(length.components.seconds)
         phases = (0..<Int.random(in: 0...3, using: &random)).map { _ in
-            let change: Change = [.app(1), .app(2), .everything, .outage].randomElement(using: &random) ?? .outage
+            let change: Change =
+                [.app(1), .app(2), .everything, .outage].randomElement(using: &random) ?? .outage
             let from = start + .seconds(Int.random(in: 20...seconds, using: &random))
-            return Phase(change: change, from: from, to: from + .seconds(Int.random(in: 5...200, using: &random)))
+            return Phase(
+                change: change, from: from, to: from + .seconds(Int.random(in: 5...200, using: &random)))
         }
     }
 
     /// Whether it is bad whenever it comes.
     func isBad(_ event: Int) -> Bool {
-        event % ModelReceiver.apps == badApp || (UInt64(event) &* 0x9E37_79B9_7F4A_7C15) >> 40 % 10_000 < badContents
+        event % ModelReceiver.apps == badApp
+            || (UInt64(event) &* 0x9E37_79B9_7F4A_7C15) >> 40 % 10_000 < badContents
     }
 
     /// Whether it may be bad, when it comes at a bad time.
@@ -62,7 +66,8 @@ private struct ModelReceiver {
         let present = phases.filter { $0.from <= now && now < $0.to }.map(\.change)
         if present.contains(.outage) { return .retry(.unavailable) }
         let bad = sent.events.filter { isBad($0) || present.contains(.app($0 % ModelReceiver.apps)) }
-        return ScriptedReceiver(manner: manner, bad: Set(bad), refusesAll: present.contains(.everything)).answer(sent)
+        return ScriptedReceiver(manner: manner, bad: Set(bad), refusesAll: present.contains(.everything))
+            .answer(sent)
     }
 
     /// Until when an event that came then may be on its way: half a minute where it could pass all the time, and behind a time in
@@ -73,7 +78,8 @@ private struct ModelReceiver {
             let back: Duration
             switch phase.change {
             // Until the next turn of what is set aside, and as long as all of it takes; nobody's waits for a probe interval.
-            case .app(let app) where app == event % ModelReceiver.apps: back = .seconds(knowsApps ? 90 : 1_260)
+            case .app(let app) where app == event % ModelReceiver.apps:
+                back = .seconds(knowsApps ? 90 : 1_260)
             case .app: continue
             case .everything: back = .seconds(60)
             // What failed waits for its retry, new events behind it, or for the breaker's probe after 10 to 20 minutes.
@@ -151,15 +157,20 @@ struct ReceiverModelTests {
         let ended = world.store.acknowledged.count + world.store.deadLettered.count
         #expect(ended + left.count == world.store.accepted, "\(again)")
         // What is rejected and may not be given up is kept: beside the others, or where nothing came after it that was taken.
-        #expect(left.allSatisfy { receiver.isBad($0) } && world.store.waiting.values.allSatisfy(\.isEmpty), "\(again)")
+        #expect(
+            left.allSatisfy { receiver.isBad($0) } && world.store.waiting.values.allSatisfy(\.isEmpty),
+            "\(again)")
         let good = (1..<accepted.count).filter { !receiver.mayBeBad($0) }
         // A time in which everything is rejected costs the ten events by which it is known, and as many after a restart.
         let refusals = receiver.phases.count { $0.change == .everything }
-        #expect(good.count { world.store.deadLettered[$0] != nil } <= 10 * refusals * (1 + restarts), "\(again)")
+        #expect(
+            good.count { world.store.deadLettered[$0] != nil } <= 10 * refusals * (1 + restarts), "\(again)")
         // What one app has rejected is its own matter: a hundred of a thousand are given up, the others are kept, and nobody is held.
         for app in 0..<ModelReceiver.apps where world.store.apps != nil && receiver.badContents == 0 {
             let own = world.store.deadLettered.keys.count { $0 % ModelReceiver.apps == app }
-            #expect(own <= 100 * (2 + restarts) + accepted.count / 10, "\(again): \(own) dead letters of app \(app)")
+            #expect(
+                own <= 100 * (2 + restarts) + accepted.count / 10,
+                "\(again): \(own) dead letters of app \(app)")
         }
         let isOfApps = receiver.phases.allSatisfy { if case .app = $0.change { true } else { false } }
         if world.store.apps != nil, receiver.badContents == 0, isOfApps, restarts == 0 {

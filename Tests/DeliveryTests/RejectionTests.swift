@@ -6,7 +6,9 @@ import Testing
 @Suite("Rejected events, bodies that are too large, poisonous batches")
 struct RejectionTests {
     /// Rejects every batch with one of these events in it.
-    private func rejecting(_ bad: Set<Int>, _ outcome: Outcome) -> (inout World, World.Sent) -> (Duration, Outcome) {
+    private func rejecting(_ bad: Set<Int>, _ outcome: Outcome) -> (inout World, World.Sent) -> (
+        Duration, Outcome
+    ) {
         { _, sent in (.milliseconds(10), bad.isDisjoint(with: sent.events) ? .acknowledged : outcome) }
     }
 
@@ -72,7 +74,9 @@ struct RejectionTests {
         #expect(never.store.deadLettered.isEmpty && never.store.queued == 500)
     }
 
-    @Test("fault11: a restart knows that the destination took something with these settings; other settings do not")
+    @Test(
+        "fault11: a restart knows that the destination took something with these settings; other settings do not"
+    )
     func fault11_acknowledgedWithSettingsSurvives() {
         var world = World(options { $0.fingerprint = "a" })
         world.accept(50)
@@ -92,7 +96,7 @@ struct RejectionTests {
         #expect(world.store.acknowledged.count == 50 * 60 * 48 - 1)
         #expect(world.main.breaker == nil)
         #expect(!world.notes.contains { if case .breakerOpened = $0 { true } else { false } })
-        #expect(world.main.tracked.values.map(\.header.events) == [1])
+        #expect(world.main.kept.all.map(\.header.events) == [1])
         // The one event is tried now and then, not all the time.
         #expect(world.sent.count { $0.events.contains(25) } < 48 * 6 + 40)
     }
@@ -109,7 +113,7 @@ struct RejectionTests {
             world.answer = rejecting([25], .retry(failure))
             for minute in 0..<600 { world.later(.seconds(60 * minute), .accept("main", .normal, 50)) }
             world.run(.seconds(36_000))
-            let lost = world.main.tracked.values.map(\.header.events)
+            let lost = world.main.kept.all.map(\.header.events)
             #expect(lost == [50], "\(index)")
             #expect(Set(world.sent.filter { $0.events.contains(25) }.map(\.batch)).count == 1, "\(index)")
         }
@@ -127,17 +131,19 @@ struct RejectionTests {
         #expect(!world.notes.contains { if case .setAside = $0 { true } else { false } })
     }
 
-    @Test("fault11: too many batches that fail alone hold the destination: memory is bounded, somebody is told")
+    @Test(
+        "fault11: too many batches that fail alone hold the destination: memory is bounded, somebody is told")
     func fault11_tooManyAlone() {
         var world = World(options())
         var ids = UUIDv7Generator()
         for _ in 0..<1000 {
             let header = BatchHeader(
-                id: ids.next(at: world.wall, using: &world.random), destination: "main", priority: .normal, events: 1,
+                id: ids.next(at: world.wall, using: &world.random), destination: "main", priority: .normal,
+                events: 1,
                 bytes: 1, acceptedAt: world.wall, firstEventTime: world.wall)
             var batch = TrackedBatch(header: header, notBefore: world.boot + .seconds(86_400))
             batch.aside = .fails
-            world.machine.destinations["main"]?.tracked[header.id] = batch
+            world.machine.destinations["main"]?.kept.keep(batch)
         }
         world.answer = rejecting([25], .retry(.unavailable))
         for minute in 0..<60 { world.later(.seconds(60 * minute), .accept("main", .normal, 50)) }
@@ -146,7 +152,9 @@ struct RejectionTests {
         #expect(world.notes.contains { if case .held = $0 { true } else { false } })
     }
 
-    @Test("fault12: 413 halves until it fits, learns a ceiling, forgets it at reload; one event alone is a dead letter")
+    @Test(
+        "fault12: 413 halves until it fits, learns a ceiling, forgets it at reload; one event alone is a dead letter"
+    )
     func fault12_tooLarge() throws {
         var world = World(options())
         let limit = 10 * ModelStore.bytesPerEvent
@@ -169,6 +177,38 @@ struct RejectionTests {
         #expect(world.sent.dropFirst(before).allSatisfy { $0.events.count <= 10 })
         world.input(.reload(world.machine.options))
         #expect(world.main.ceiling == nil)
+    }
+
+    @Test("fault52: the ceiling that 413 teaches survives a restart with the same settings, and no others")
+    func fault52_ceilingSurvives() {
+        var world = World(options { $0.fingerprint = "a" })
+        let limit = 10 * ModelStore.bytesPerEvent
+        world.answer = { _, sent in
+            let bytes = sent.events.count * ModelStore.bytesPerEvent
+            return (
+                .milliseconds(10), bytes <= limit ? .acknowledged : .tooLarge(wireBytes: bytes, .tooLarge)
+            )
+        }
+        world.accept(50)
+        world.runUntilQuiet()
+        world.restart()
+        let before = world.sent.count
+        world.accept(50)
+        world.runUntilQuiet()
+        #expect(
+            world.sizes.dropFirst(before).allSatisfy { $0 <= 10 } && world.store.acknowledged.count == 100)
+        // Another limit is found out anew.
+        world.restart(options { $0.fingerprint = "b" })
+        world.accept(50)
+        world.runUntilQuiet()
+        #expect(world.sizes.contains(50) && world.sizes.last.map { $0 <= 10 } == true)
+        // So it is after a person had the settings read again, and after the next restart.
+        world.input(.reload(world.machine.options))
+        world.restart()
+        let reloaded = world.sent.count
+        world.accept(50)
+        world.runUntilQuiet()
+        #expect(world.sizes.dropFirst(reloaded).first == 50)
     }
 
     @Test("fault12: after a hundred acknowledged batches a larger one is tried again")
@@ -215,7 +255,9 @@ struct RejectionTests {
 
     @Test("ac18: one bad batch never delays the others")
     func ac18_badBatchDelaysNobody() {
-        for outcome in [Outcome.rejected(.badRequest), .retry(.unavailable), .tooLarge(wireBytes: 1, .tooLarge)] {
+        for outcome in [
+            Outcome.rejected(.badRequest), .retry(.unavailable), .tooLarge(wireBytes: 1, .tooLarge),
+        ] {
             var world = World(options())
             world.accept(50)
             world.run(.seconds(1))

@@ -25,7 +25,9 @@ struct RetryScheduleTests {
 
     @Test("ac02: an interval is kept as it is; a text that none was kept as is no interval")
     func ac02_keptInterval() {
-        let intervals = [Duration.seconds(1), .milliseconds(1500), .seconds(86_400)].map { DispatchInterval.every($0) }
+        let intervals = [Duration.seconds(1), .milliseconds(1500), .seconds(86_400)].map {
+            DispatchInterval.every($0)
+        }
         for interval in [.off] + intervals { #expect(DispatchInterval(kept: interval.kept) == interval) }
         for wrong in ["", "0 ms", "999 ms", "86400001 ms", "-5 ms", "2 s", "ms", "99999999999999999999 ms"] {
             #expect(DispatchInterval(kept: wrong) == nil, "\(wrong)")

@@ -16,7 +16,8 @@ func options(
 extension Failure {
     static let unavailable = Failure(kind: .status, status: 503, message: "the destination is unavailable")
     static let badRequest = Failure(kind: .status, status: 400, message: "the destination rejects the events")
-    static let unauthorised = Failure(kind: .status, status: 401, message: "the destination refuses the credentials")
+    static let unauthorised = Failure(
+        kind: .status, status: 401, message: "the destination refuses the credentials")
     static let tooLarge = Failure(kind: .status, status: 413, message: "the body is too large")
 }
 
@@ -42,5 +43,10 @@ extension World {
         }
     }
 
-    var main: DestinationMachine { machine.destinations["main"] ?? machine.destinations.values.first.unsafelyUnwrapped }
+    var main: DestinationMachine {
+        machine.destinations["main"] ?? machine.destinations.values.first.unsafelyUnwrapped
+    }
 }
+
+/// What a call returned that changes a value: `#expect` cannot make such a call itself.
+func did<Value>(_ value: Value) -> Value { value }

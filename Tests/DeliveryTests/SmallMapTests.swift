@@ -28,7 +28,9 @@ struct SmallMapTests {
                 model[key] = [step]
             }
             let sorted = model.sorted { $0.key < $1.key }
-            #expect(map.keys == sorted.map(\.key) && map.values == sorted.map(\.value), "seed \(seed), step \(step)")
+            #expect(
+                map.keys == sorted.map(\.key) && map.values == sorted.map(\.value),
+                "seed \(seed), step \(step)")
             #expect(map.count == model.count && map.isEmpty == model.isEmpty)
             #expect(map[key] == model[key] && map.contains(key) == (model[key] != nil))
             #expect(map.look(key) { $0.first } == model[key]?.first)

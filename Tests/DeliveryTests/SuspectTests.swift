@@ -15,7 +15,10 @@ struct SuspectTests {
         var outcome: Outcome {
             switch self {
             case .forbidden:
-                .held(Failure(kind: .status, status: 403, message: "answered 403: the credentials may not write here"))
+                .held(
+                    Failure(
+                        kind: .status, status: 403,
+                        message: "answered 403: the credentials may not write here"))
             case .failing: .retry(Failure(kind: .status, status: 500, message: "answered 500"))
             case .reset: .retry(Failure(kind: .connection, message: "the connection broke"))
             }
@@ -30,7 +33,8 @@ struct SuspectTests {
 
     /// A world whose destination fails each request with an event that is bad now; it has taken events before.
     private func world(
-        _ manner: Manner, apps: Int? = 5, seed: UInt64 = 1, most: Int = 50, latency: Duration = .milliseconds(20),
+        _ manner: Manner, apps: Int? = 5, seed: UInt64 = 1, most: Int = 50,
+        latency: Duration = .milliseconds(20),
         _ memory: Memory, isBad: @escaping (Int, World) -> Bool
     ) -> World {
         var world = World(options { $0.batchMostEvents = most }, seed: seed)
@@ -39,7 +43,9 @@ struct SuspectTests {
         world.run(.seconds(10))
         world.answer = { world, sent in
             guard sent.events.contains(where: { isBad($0, world) }) else {
-                for event in sent.events { memory.arrived[event] = memory.arrived[event] ?? world.boot + latency }
+                for event in sent.events {
+                    memory.arrived[event] = memory.arrived[event] ?? world.boot + latency
+                }
                 return (latency, .acknowledged)
             }
             if manner == .reset { memory.stuck.formUnion(sent.events) }
@@ -61,7 +67,9 @@ struct SuspectTests {
     func begunAgain(manner: Manner, isByPerson: Bool) {
         for apps in [5, nil] {
             let memory = Memory()
-            var world = world(manner, apps: apps, most: 1, latency: .seconds(5), memory) { event, _ in event == 11 }
+            var world = world(manner, apps: apps, most: 1, latency: .seconds(5), memory) { event, _ in
+                event == 11
+            }
             var isOnItsWay: Bool { world.inFlight.values.contains { $0.events == [11] } }
             for _ in 0..<10_000 where world.sent.count(where: { $0.events == [11] }) < 3 || !isOnItsWay {
                 world.accept(1)
@@ -77,7 +85,8 @@ struct SuspectTests {
     }
 
     @Test(
-        "one event, or one every four seconds: the others' pass, and it is kept", arguments: Manner.allCases, [1, 60])
+        "one event, or one every four seconds: the others' pass, and it is kept", arguments: Manner.allCases,
+        [1, 60])
     func oneOfAnApp(manner: Manner, events: Int) {
         let memory = Memory()
         // The others write two events a second; of the app there is one in four seconds.
@@ -98,7 +107,8 @@ struct SuspectTests {
     }
 
     @Test(
-        "its events come first and alone, thousands of them: another's that come later pass", arguments: Manner.allCases
+        "its events come first and alone, thousands of them: another's that come later pass",
+        arguments: Manner.allCases
     )
     func floodFirst(manner: Manner) {
         let memory = Memory()
@@ -116,7 +126,8 @@ struct SuspectTests {
     }
 
     @Test(
-        "a whole outage costs at most five requests more than one with a single app", arguments: Manner.allCases,
+        "a whole outage costs at most five requests more than one with a single app",
+        arguments: Manner.allCases,
         [1, 5, 50])
     func outage(manner: Manner, apps: Int) {
         func requests(_ apps: Int?) -> Int {
@@ -127,7 +138,8 @@ struct SuspectTests {
                 world.run(.seconds(6))
             }
             #expect(
-                world.store.acknowledged.count == 10 && world.store.deadLettered.isEmpty && world.store.queued == 12_000
+                world.store.acknowledged.count == 10 && world.store.deadLettered.isEmpty
+                    && world.store.queued == 12_000
             )
             #expect(manner != .forbidden || world.alerts == 1)
             return world.sent.count - before
@@ -200,7 +212,8 @@ struct SuspectTests {
             let from = start + .seconds(Int.random(in: 60...250, using: &random))
             outages.append((from, from + .seconds(Int.random(in: 5...200, using: &random))))
         }
-        var world = world(manner, seed: seed, most: most, latency: latency, memory) { [outages] event, world in
+        var world = world(manner, seed: seed, most: most, latency: latency, memory) {
+            [outages] event, world in
             isBad(event) || outages.contains { $0.from <= world.boot && world.boot < $0.to }
         }
         var accepted: [BootInstant] = Array(repeating: world.boot, count: 11)
@@ -254,7 +267,8 @@ struct SuspectTests {
         let receiver = OnceReceiver()
         let share = [0, 3, 10].randomElement(using: &random) ?? 0
         let isOrdered = seed % 3 == 0
-        var world = World(options { ($0.batchMostEvents, $0.order) = (20, isOrdered ? .kept : .free) }, seed: seed)
+        var world = World(
+            options { ($0.batchMostEvents, $0.order) = (20, isOrdered ? .kept : .free) }, seed: seed)
         world.store.apps = 4
         let end = world.boot + .seconds(300)
         world.answer = { world, sent in
@@ -280,7 +294,8 @@ struct SuspectTests {
         }
         while world.boot < end {
             world.accept(
-                Int.random(in: 1...9, using: &random), Int.random(in: 0..<5, using: &random) == 0 ? .critical : .normal)
+                Int.random(in: 1...9, using: &random),
+                Int.random(in: 0..<5, using: &random) == 0 ? .critical : .normal)
             world.run(.milliseconds(Int.random(in: 10...4000, using: &random)))
             switch Int.random(in: 0..<60, using: &random) {
             case 0: world.restart()
@@ -295,7 +310,8 @@ struct SuspectTests {
         let twice = receiver.ids.filter { $1.count > 1 }.keys.sorted()
         #expect(
             twice.isEmpty,
-            "\(Seeds.again(seed)): \(twice.count) events, as \(twice.prefix(3)), \(share), ordered \(isOrdered)")
+            "\(Seeds.again(seed)): \(twice.count) events, as \(twice.prefix(3)), \(share), ordered \(isOrdered)"
+        )
         checkNothingIsLost(world, Seeds.again(seed))
     }
 }

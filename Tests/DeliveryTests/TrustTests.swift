@@ -26,7 +26,8 @@ struct ScriptedReceiver {
         case .wholly: return .rejected(.badRequest)
         case .tooLarge: return .tooLarge(wireBytes: sent.events.count * ModelStore.bytesPerEvent, .tooLarge)
         case .byEvent:
-            return .partial(rejected: rejected.map { RejectedEvent(index: $0, failure: .badRequest) }, retry: [])
+            return .partial(
+                rejected: rejected.map { RejectedEvent(index: $0, failure: .badRequest) }, retry: [])
         }
     }
 }
@@ -65,7 +66,9 @@ struct TrustTests {
         #expect(world.store.acknowledged.count == 300)
     }
 
-    @Test("events that are rejected before they are sent are dead letters whatever the destination is known for")
+    @Test(
+        "events that are rejected before they are sent are dead letters whatever the destination is known for"
+    )
     func rejectedHere() {
         var world = World(options())
         let old = Failure(kind: .local, message: "too old")
@@ -98,15 +101,18 @@ struct TrustTests {
     @Test("what a protocol forbids to send again is a dead letter at once, and its reason is kept")
     func rejectedForGood() {
         var world = World(options())
-        let refused = Failure(kind: .status, status: 200, message: "50 of 50 events were rejected", excerpt: "too old")
+        let refused = Failure(
+            kind: .status, status: 200, message: "50 of 50 events were rejected", excerpt: "too old")
         world.answer = { _, sent in
-            let rejected = sent.events.indices.map { RejectedEvent(index: $0, failure: refused, isFinal: true) }
+            let rejected = sent.events.indices.map {
+                RejectedEvent(index: $0, failure: refused, isFinal: true)
+            }
             return (.milliseconds(1), .partial(rejected: rejected, retry: []))
         }
         world.accept(100)
         world.run(.seconds(86_400))
         #expect(world.sent.count == 2 && world.store.deadLettered.count == 100 && world.main.hold == nil)
-        #expect(world.main.lastFailure?.failure == refused)
+        #expect(world.main.standing.lastFailure?.failure == refused)
     }
 
     @Test("a destination that is held because it rejects every event says why")
@@ -119,10 +125,11 @@ struct TrustTests {
         }
         world.accept(100)
         world.run(.seconds(600))
-        #expect(world.main.hold != nil && world.main.lastFailure?.failure == words)
+        #expect(world.main.hold != nil && world.main.standing.lastFailure?.failure == words)
     }
 
-    @Test("an answer that took a batch and rejected some without a name is counted, noted and never sent again")
+    @Test(
+        "an answer that took a batch and rejected some without a name is counted, noted and never sent again")
     func unnamedRejections() {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(1), .acknowledgedWithLoss(rejected: 5, .badRequest)) }
@@ -131,12 +138,13 @@ struct TrustTests {
         #expect(world.sent.count == 2 && world.store.acknowledged.count == 100)
         #expect(world.main.counters.unnamedRejections == 10)
         #expect(world.main.counters.lastUnnamedRejection == .badRequest)
-        #expect(world.main.lastFailure?.failure == .badRequest)
+        #expect(world.main.standing.lastFailure?.failure == .badRequest)
         #expect(world.notes.count { if case .rejectedUnnamed = $0 { true } else { false } } == 2)
     }
 
     @Test(
-        "fault11: a lone poison event among good ones is found without a hold, at any rate", arguments: [1, 2, 7, 50])
+        "fault11: a lone poison event among good ones is found without a hold, at any rate",
+        arguments: [1, 2, 7, 50])
     func fault11_lonePoison(batch: Int) {
         for manner in ScriptedReceiver.Manner.allCases {
             for latency in [1, 20, 300] {
@@ -169,7 +177,9 @@ struct TrustTests {
             var world = World(options { $0.parallelBatches = parallel }, seed: seed)
             let total = 50 * Int.random(in: 10...30, using: &random)
             var receiver = ScriptedReceiver(manner: manner)
-            for event in 51...total where Int.random(in: 0..<50, using: &random) == 0 { receiver.bad.insert(event) }
+            for event in 51...total where Int.random(in: 0..<50, using: &random) == 0 {
+                receiver.bad.insert(event)
+            }
             world.accept(50)
             world.run(.seconds(10))
             world.answer = { [receiver] world, sent in

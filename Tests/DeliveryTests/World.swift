@@ -14,6 +14,8 @@ struct World {
         let batch: BatchID
         let priority: Priority
         let events: [Int]
+        /// How many times the time-out of a request it may take.
+        var timeFactor = 1
     }
 
     enum Next {
@@ -74,7 +76,9 @@ struct World {
     // MARK: From outside
 
     /// Events are accepted now.
-    mutating func accept(_ count: Int, _ priority: Priority = .normal, to destination: DestinationName = "main") {
+    mutating func accept(
+        _ count: Int, _ priority: Priority = .normal, to destination: DestinationName = "main"
+    ) {
         store.accept(count, priority, to: destination, at: wall)
         publish()
     }
@@ -129,7 +133,8 @@ struct World {
         store.leased = []
         pass(down)
         machine = DeliveryMachine(
-            options ?? machine.options, switches: switches, isEnabled: machine.isEnabled, at: now, using: &random)
+            options ?? machine.options, switches: switches, isEnabled: machine.isEnabled, at: now,
+            using: &random)
         isStopped = false
         publish()
     }
@@ -212,7 +217,9 @@ struct World {
     }
 
     private func apps(of result: LeaseResult) -> [String] {
-        guard case .batch(let header, _) = result, machine.asksWhose(nil, of: header.destination) else { return [] }
+        guard case .batch(let header, _) = result, machine.asksWhose(nil, of: header.destination) else {
+            return []
+        }
         return store.apps(of: header.id)
     }
 
@@ -248,7 +255,8 @@ struct World {
     }
 
     private mutating func send(_ id: AttemptID) {
-        guard let attempt = machine.destinations[id.destination]?.attempts[id.number], let batch = attempt.batch,
+        guard let attempt = machine.destinations[id.destination]?.attempts[id.number],
+            let batch = attempt.batch,
             let stored = store.batches[batch.header.id]
         else {
             faults.append("\(boot): sends a batch that the queue does not have")
@@ -256,7 +264,7 @@ struct World {
         }
         let sent = Sent(
             at: boot, destination: id.destination, batch: batch.header.id, priority: attempt.priority,
-            events: stored.events.map(\.number))
+            events: stored.events.map(\.number), timeFactor: batch.timeFactor)
         if inFlight.values.contains(where: { $0.batch == sent.batch }) {
             faults.append("\(boot): batch \(sent.batch) is in flight twice")
         }

@@ -1,45 +1,58 @@
 internal import EventLoops
 internal import Model
 
+// Which attempt begins next. `nextStart` is asked until it says nil, and changes nothing but the time at
+// which the rate allows another request.
 extension DestinationMachine {
-    /// The next attempt, by the order of precedence; nil when nothing may start.
+    /// The next attempt, by precedence; nil if nothing may start.
+    ///
+    /// Probes do not wait for the rate of `requestsPerSecond`, but are charged to it.
     mutating func nextStart(_ gate: Gate, at now: Moment) -> Start? {
-        guard gate.block == nil, storeRetryAt == nil, gate.automatic != nil || push != nil else { return nil }
-        guard retryAfterUntil == nil, offline == nil else { return nil }
-        if hold != nil || breaker != nil {
-            let isDue = gate.automatic != nil && nextProbe.map { $0 <= now.boot } ?? false
-            return isDue || push?.probe == true ? probe() : look(gate, at: now)
-        }
-        guard push != nil || startNotBefore == nil else { return nil }
-        guard let start = regular(gate, at: now) else { return nil }
-        if let wait = bucket?.wait(at: now.boot), wait > .zero {
-            rateRetryAt = now.boot + wait
-            return nil
-        }
-        return start
+        guard let start = possibleStart(gate, at: now) else { return nil }
+        return standing.isForProbesOnly || turns.allowsRequest(at: now.boot) ? start : nil
     }
 
+    /// The next attempt regardless of the rate.
+    private func possibleStart(_ gate: Gate, at now: Moment) -> Start? {
+        guard gate.block == nil, standing.storeRetryAt == nil, gate.automatic != nil || pushing.isActive
+        else { return nil }
+        guard standing.retryAfterUntil == nil, standing.offline == nil else { return nil }
+        if standing.isForProbesOnly {
+            let isDue = gate.automatic != nil && standing.nextProbe.map { $0 <= now.boot } ?? false
+            return isDue || pushing.hasProbe ? probe() : look(gate, at: now)
+        }
+        guard pushing.isActive || standing.startNotBefore == nil else { return nil }
+        return regular(gate, at: now)
+    }
+
+    /// The next attempt while neither a hold nor an open breaker limits sending to probes.
     private func regular(_ gate: Gate, at now: Moment) -> Start? {
-        // What was rejected, and its pieces, take turns with all else, whatever their lane: they may be thousands.
+        // Rejected batches and their pieces alternate with all else, whatever their lane: there may be
+        // thousands of them, each a request of its own.
         let piece = hasPlace(.normal) ? rejected(gate, at: now) : nil
-        if prefersPieces, let piece { return piece }
+        if turns.prefersPieces, let piece { return piece }
         return unrejected(gate, at: now) ?? piece ?? setAside(.fails, gate, at: now)
     }
 
+    /// The next rejected batch, piece or, while events are being rejected, free batch.
     private func rejected(_ gate: Gate, at now: Moment) -> Start? {
-        // While requests fail, a lane that is full of retries offers no new piece either.
-        let full = refusingSince == nil ? [] : Priority.inOrder.filter(isFullOfRetries)
+        // While requests fail, a lane full of retries offers no new piece either: each would fail and be kept
+        // too.
+        let full = standing.trouble == nil ? [] : Priority.inOrder.filter(isFullOfRetries)
         return setAside(.rejected, gate, at: now)
             ?? ready(gate, at: now) {
-                $0.rejectedAt != nil && ($0.attemptedAt != nil || !full.contains($0.header.priority))
+                $0.rejectedAt != nil && ($0.attemptedAt != nil || !full.contains($0.priority))
             } ?? (suspectsFree ? free(in: Priority.inOrder, gate) : nil)
     }
 
+    /// The next batch that was not rejected, critical before normal.
     private func unrejected(_ gate: Gate, at now: Moment) -> Start? {
         for priority in Priority.inOrder where hasPlace(priority) {
             guard let start = start(in: priority, gate, at: now) else { continue }
-            // Whatever causes a sending takes the waiting critical events first (ac06).
-            if priority == .normal, hasPlace(.critical), !isFullOfRetries(.critical), available(.critical) > 0 {
+            // Critical events that wait go first, whatever caused the sending, also if they are not due
+            // themselves.
+            if priority == .normal, hasPlace(.critical), !isFullOfRetries(.critical), available(.critical) > 0
+            {
                 return .next(.critical, takesFree: false, isProbe: false)
             }
             if priority == .normal, isCriticalOnItsWay { return nil }
@@ -48,122 +61,153 @@ extension DestinationMachine {
         return nil
     }
 
-    /// The oldest of the batches that were given back and may go again now.
-    private func ready(_ gate: Gate, at now: Moment, where isMeant: (TrackedBatch) -> Bool) -> Start? {
-        // In order, only what is first in its lane goes, and alone.
-        let known =
-            options.order == .free
-            ? Array(tracked.values) : Priority.inOrder.compactMap { hasPlace($0) ? oldest($0) : nil }
-        let ready = known.filter {
-            isMeant($0) && !$0.isSetAside && $0.notBefore <= now.boot
-                && (gate.automatic != nil || push?.everything == true || push?.batches.contains($0.header.id) == true)
+    /// The oldest batch that was given back and may be sent again now.
+    private func ready(_ gate: Gate, at now: Moment, where isMeant: (Kept.Card) -> Bool) -> Start? {
+        // With an order, a batch is sent only if it is the first of its lane and nothing of that lane is in
+        // flight. A rejected batch is not bound by it, unless the order is promised.
+        guard !kept.isEmpty else { return nil }
+        let isOrdered = options.order != .free
+        let hasPlaces = PerPriority(critical: hasPlace(.critical), normal: hasPlace(.normal))
+        let firsts = isOrdered ? Set(Priority.inOrder.compactMap { oldest($0, where: isInOrder)?.id }) : []
+        let ready = kept.first(by: Kept.Card.isOlder) { card in
+            guard card.notBefore <= now.boot, !card.isSetAside, isMeant(card) else { return false }
+            if isOrdered, !hasPlaces[card.priority] || isInOrder(card) && !firsts.contains(card.id) {
+                return false
+            }
+            return gate.automatic != nil || pushing.concerns(card.id)
         }
-        return ready.min(by: DestinationMachine.isOlder).map { .again($0.header.id, isProbe: false) }
+        return ready.map { .again($0.id, isProbe: false) }
     }
 
+    /// The next attempt of a lane: a retry, a free batch, a batch leased ahead, or the next waiting events.
     private func start(in priority: Priority, _ gate: Gate, at now: Moment) -> Start? {
-        if let again = ready(gate, at: now, where: { $0.header.priority == priority && $0.rejectedAt == nil }) {
+        if kept.counts.unrejected[priority] > 0,
+            let again = ready(gate, at: now, where: { $0.priority == priority && $0.rejectedAt == nil })
+        {
             return again
         }
-        guard !isFullOfRetries(priority) || looks(at: now), hasRoomForRejected else { return nil }
+        guard !isFullOfRetries(priority) || turns.looks(at: now.boot), hasRoomForRejected else { return nil }
         if !suspectsFree, let free = free(in: [priority], gate) { return free }
-        if let asked = attempts.firstKey(where: { $0.isReady && $0.priority == priority }) { return .ready(asked) }
+        if attempts.counts.ready[priority] > 0,
+            let asked = attempts.first(where: { $0.isReady && $0.priority == priority })
+        {
+            return .ready(asked)
+        }
         return isDue(priority, gate) ? .next(priority, takesFree: false, isProbe: false) : nil
     }
 
-    /// A batch that is free since a restart.
+    /// A free batch of the first lane that has one.
     private func free(in lanes: [Priority], _ gate: Gate) -> Start? {
         let lane = lanes.first {
             freeToTake($0) > 0 && !isFullOfRetries($0) && hasRoomForRejected
-                && (gate.automatic != nil || push?.everything == true || (push?.free[$0] ?? 0) > 0)
+                && (gate.automatic != nil || pushing.wantsFree($0))
         }
         return lane.map { .next($0, takesFree: true, isProbe: false) }
     }
 
+    /// Whether waiting events of a lane are to be sent now: a command wants them, their wait is over, or they
+    /// fill a batch. Events that the queue is forming into batches already are not counted.
     func isDue(_ priority: Priority, _ gate: Gate) -> Bool {
         guard waiting(priority) > 0 else { return false }
         let asked = asked(priority)
-        let events = available(priority, asked: asked)
+        let events = available(priority)
         guard events > 0 else { return false }
         let coming = asked * largestBatch(priority)
-        if let push, push.everything || push.events[priority] > coming { return true }
+        if pushing.wants(more: coming, priority) { return true }
         guard let automatic = gate.automatic else { return false }
-        if laneStates[priority].flush > coming { return true }
+        if views[priority].dueEvents > coming { return true }
         return automatic.batchOnSize
-            && (events >= options.dueEvents || lanes[priority].waitingBytes - asked * maxBytes >= maxBytes)
+            && (events >= options.dueEvents
+                || views[priority].summary.waitingBytes - asked * maxBytes >= maxBytes)
     }
 
-    /// At most `parallelBatches` are in flight; a critical one more, when normal ones take all places (ac04). After a refusal: one.
+    /// Whether a request may begin: at most `parallelBatches` are in flight, and one critical batch more if
+    /// normal ones hold all places. After a failure one at a time; with an order one per lane.
     func hasPlace(_ priority: Priority) -> Bool {
-        if refusingSince != nil, attempts.contains(where: { $0.takesPlace }) { return false }
-        if options.order != .free, attempts.contains(where: { $0.priority == priority && $0.takesPlace }) {
-            return false
-        }
-        let taken = attempts.count { $0.takesPlace }
+        let places = attempts.counts.places
+        let taken = places.critical + places.normal
+        if standing.trouble != nil, taken > 0 { return false }
+        if options.order != .free, places[priority] > 0 { return false }
         if taken < options.parallelBatches { return true }
-        return priority == .critical && taken == options.parallelBatches
-            && !attempts.contains { $0.priority == .critical && $0.takesPlace }
+        return priority == .critical && taken == options.parallelBatches && places.critical == 0
     }
 
-    /// Whether so many batches of the lane wait for a retry that nothing new of it starts (ac04); in order, nothing passes one.
+    /// Whether twice `parallelBatches` batches of a lane wait for a retry. Then nothing new of it begins: it
+    /// would probably fail too, and be kept in memory. With an order, one batch that waits stops its lane.
     func isFullOfRetries(_ priority: Priority) -> Bool {
-        if options.order != .free { return oldest(priority) != nil }
-        return tracked.values.count { $0.waitsForRetry && $0.header.priority == priority } >= 2
-            * options.parallelBatches
+        if options.order != .free { return oldest(priority, where: isInOrder) != nil }
+        return kept.counts.retries[priority] >= 2 * options.parallelBatches
     }
 
-    /// The batch that is first in its lane's order, of those that were given back.
-    func oldest(_ priority: Priority, where isMeant: (TrackedBatch) -> Bool = { _ in true }) -> TrackedBatch? {
-        tracked.values.filter { $0.header.priority == priority && !$0.isSetAside && isMeant($0) }
-            .min(by: DestinationMachine.isOlder)
+    /// Whether a batch must be sent before what came after it in its lane.
+    ///
+    /// A rejected batch may be passed unless the order is promised. Otherwise each new event would wait until
+    /// every rejected event before it was found.
+    func isInOrder(_ batch: Kept.Card) -> Bool { options.order == .promised || batch.rejectedAt == nil }
+
+    /// The batch that comes first in its lane, among those given back and not set aside.
+    func oldest(_ priority: Priority, where isMeant: (Kept.Card) -> Bool = { _ in true }) -> Kept.Card? {
+        guard kept.counts.batches[priority] > 0 else { return nil }
+        return kept.first(by: Kept.Card.isOlder) { $0.priority == priority && !$0.isSetAside && isMeant($0) }
     }
 
-    private static func isOlder(_ left: TrackedBatch, _ right: TrackedBatch) -> Bool {
-        if left.header.acceptedAt != right.header.acceptedAt { return left.header.acceptedAt < right.header.acceptedAt }
-        if left.place != right.place { return left.place.lexicographicallyPrecedes(right.place) }
-        return left.header.id < right.header.id
-    }
-
-    /// A batch that is set aside: one at a time. What alone fails goes when nothing else has to (fault 11).
+    /// The set-aside batch whose wait ended first. Only one is tried at a time, none while a command runs,
+    /// and batches that keep failing alone come after all else.
     private func setAside(_ aside: TrackedBatch.Aside, _ gate: Gate, at now: Moment) -> Start? {
-        guard gate.automatic != nil, begun < options.parallelBatches,
-            !attempts.contains(where: { $0.batch?.isSetAside == true })
+        guard gate.automatic != nil, kept.count(of: aside) > 0, attempts.begun < options.parallelBatches,
+            attempts.counts.setAside == 0
         else { return nil }
-        let due = tracked.values.filter { $0.aside == aside && $0.notBefore <= now.boot }
-        return due.min { $0.notBefore < $1.notBefore }.map { .again($0.header.id, isProbe: false) }
+        let due = kept.first {
+            $0.notBefore < $1.notBefore
+        } where: {
+            $0.aside == aside && $0.notBefore <= now.boot
+        }
+        return due.map { .again($0.id, isProbe: false) }
     }
 
-    /// What is tried to learn whether the destination has recovered: another batch than the last time, if there is
-    /// one, and one that was set aside only when there is nothing else.
+    /// The attempt that finds out whether the destination has recovered.
+    ///
+    /// Each time a different batch if possible, since the last one may be at fault itself. Batches that are
+    /// set aside are tried only if there is nothing else, except in a doubt: one that is accepted now would
+    /// end it.
     private func probe() -> Start? {
-        guard begun < options.parallelBatches, !attempts.contains(where: \.isProbe) else { return nil }
+        guard attempts.begun < options.parallelBatches, attempts.counts.probes == 0 else { return nil }
         if let doubt = hold?.doubt, let start = untried(in: doubt) { return start }
         if let start = unasked() { return start }
         if options.order == .promised, let first = firstInOrder() { return first }
-        // What is set aside may be taken again, and would end a doubt.
-        let known = tracked.values.filter { !$0.isSetAside || hold?.doubt != nil }
+        // A set-aside batch may be accepted by now, and would end a doubt.
+        let takesAside = hold?.doubt != nil
+        let asideCount = kept.counts.failing + kept.counts.refused
+        let known = takesAside ? kept.count : kept.count - asideCount
         let fresh = Priority.inOrder.first { freeToTake($0) > 0 || available($0) > 0 }
-        let isCriticalNew = fresh == .critical && !known.contains { $0.header.priority == .critical }
-        if let fresh, known.count < 2 || isCriticalNew {
+        let isCriticalNew =
+            fresh == .critical
+            && !kept.contains { (takesAside || !$0.isSetAside) && $0.priority == .critical }
+        if let fresh, known < 2 || isCriticalNew {
             return .next(fresh, takesFree: freeToTake(fresh) > 0, isProbe: true)
         }
-        // Of another app than the last one, if there is any, and what was not tried again yet.
-        let last = known.max(by: TrackedBatch.isRested)?.app
-        let others = known.filter { $0.app != last }
-        let all = [
-            others.filter { !$0.isTriedAgain && $0.app != nil }, others.filter { !$0.isTriedAgain }, others, known,
-            Array(tracked.values),
-        ].first { !$0.isEmpty }
-        return all?.min(by: TrackedBatch.isRested).map { .again($0.header.id, isProbe: true) }
+        // Prefer another app than that of the last attempt, batches that were not sampled yet, and those of a
+        // known app.
+        func isKnown(_ card: Kept.Card) -> Bool { takesAside || !card.isSetAside }
+        let last = kept.first(by: { Kept.Card.isRested($1, $0) }, where: isKnown)?.app
+        func isOther(_ card: Kept.Card) -> Bool { isKnown(card) && card.app != last }
+        let next =
+            kept.first(by: Kept.Card.isRested) { isOther($0) && !$0.isTriedAgain && $0.app != nil }
+            ?? kept.first(by: Kept.Card.isRested) { isOther($0) && !$0.isTriedAgain }
+            ?? kept.first(by: Kept.Card.isRested, where: isOther)
+            ?? kept.first(by: Kept.Card.isRested, where: isKnown) ?? kept.first(by: Kept.Card.isRested)
+        return next.map { .again($0.id, isProbe: true) }
     }
 
-    /// What is first in its lane, of the lane that was attempted longer ago; in a doubt, what was not tried since.
+    /// A batch that is first in its lane, from the lane whose first batch was attempted longer ago.
+    ///
+    /// - Parameter untriedSince: beginning of a doubt; batches rejected since then are passed.
     func firstInOrder(untriedSince began: BootInstant? = nil) -> Start? {
         let firsts = Priority.inOrder.compactMap { priority -> (start: Start, at: Int64)? in
             guard hasPlace(priority) else { return nil }
             let first = oldest(priority) { batch in began.map { !mayBePassed(batch, since: $0) } ?? true }
             if let first {
-                return (.again(first.header.id, isProbe: true), first.attemptedAt?.nanoseconds ?? .min)
+                return (.again(first.id, isProbe: true), first.attemptedAt?.nanoseconds ?? .min)
             }
             let takesFree = freeToTake(priority) > 0
             guard hasRoomForRejected, takesFree || available(priority) > 0 else { return nil }

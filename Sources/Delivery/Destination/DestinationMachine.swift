@@ -1,26 +1,39 @@
 internal import EventLoops
 internal import Model
 
-/// When and what one destination gets: values in, effects out.
+/// When and what one destination gets: inputs in, effects out.
 ///
-/// It reads no clock, and draws random numbers from a seed that it is given. After every change `advance` starts
-/// whatever may start, so nothing is ever due and forgotten: there is no timer that must not be lost, only `wakeAt`.
+/// After every change `advance` starts whatever may start, and `wakeAt` says when time alone would change
+/// that. So there is no timer for a single batch that could be lost: only a wrong condition could stall a
+/// lane. The machine reads no clock and draws random numbers from a seed that it is given.
 ///
-/// Sources: App Center's channel (ac01–ac06, ac13–ac18), Google Analytics' dispatch (ga02–ga07).
+/// The state is in parts that do not know of each other: `views` (what waits in the queue), `attempts` (what
+/// is on its way), `kept` (batches between attempts), `standing` (may anything be sent), `blame` (whose fault
+/// a failure is), `turns` (what is next, and the rate), `pushing` (commands). The extensions connect them:
+/// +Starting and +Choosing begin attempts, +Leasing takes batches from the queue, +Outcomes and +Rejections
+/// treat answers, +Doubts tries what is likely to pass while rejected events or the destination may be at
+/// fault.
+///
+/// The rules follow the upload channel of App Center's SDK (batches, retries, pauses) and the dispatch of
+/// Google Analytics' SDKs (intervals, commands).
 struct DestinationMachine: Sendable {
-    /// What takes precedence over the destination's own state.
+    /// What stands above the destination's own state; made by `DeliveryMachine.gate` for each input.
     struct Gate: Sendable, Equatable {
-        /// When events go by themselves.
+        /// When events are sent without a command.
         struct Automatic: Sendable, Equatable {
-            /// How long the oldest of a lane may wait.
+            /// How long the oldest event of a lane may wait.
             var waits: PerPriority<Duration>
-            /// Whether a full batch goes before its time.
+            /// Whether a full batch is sent before its wait is over.
             var batchOnSize: Bool
             /// See `DeliveryOptions.phase`.
             var phase: Double?
 
-            /// When what was accepted then goes: after half the wait at the earliest, at its end at the latest. In between the
-            /// machine's phase decides; an agent with constant events sends once a wait, as without it.
+            /// When events accepted at a time are sent: after half the wait at the earliest, at its end at
+            /// the latest.
+            ///
+            /// In between, the machine's phase decides: the points lie half a wait apart, shifted by the
+            /// phase. Agents that got events at the same moment then send at different times, and an agent
+            /// with a constant flow of events still sends once per wait.
             func due(_ priority: Priority, since accepted: BootInstant) -> BootInstant {
                 let wait = waits[priority]
                 let half = wait.nanosecondsClamped / 2
@@ -31,296 +44,312 @@ struct DestinationMachine: Sendable {
             }
         }
 
-        /// Nothing goes at all, and why.
+        /// Why nothing at all may be sent; nil if sending is allowed.
         var block: DestinationStateName?
-        /// Nil: nothing is sent unprompted.
+        /// Nil: nothing is sent unless a command wants it.
         var automatic: Automatic?
     }
 
-    /// The destination or its settings are wrong.
-    struct Hold: Sendable, Equatable {
-        let failure: Failure
-        let since: Timestamp
-        var nextProbe: BootInstant
-        /// Whether it is about rejected events, which may be at fault themselves.
-        var doubt: Doubt?
-    }
-
-    /// It failed too often.
-    struct Breaker: Sendable, Equatable {
-        let since: Timestamp
-        /// Nil: no probe is sent unprompted.
-        var nextProbe: BootInstant?
-    }
-
-    enum Offline: Sendable, Equatable {
-        /// Until the network says otherwise.
-        case noRoute
-        /// A sender found out by itself, and looks again then.
-        case until(BootInstant)
-    }
-
-    /// The attempt that the destination has answered, and when.
+    /// An answer of the destination: to which attempt, and when.
     struct Answer {
         let number: UInt64
         let isProbe: Bool
-        /// Whose the batch's events are, one by one; empty where nobody looked.
+        /// App of each event in the batch's order; empty if the apps were not looked up.
         let apps: [String]
         let now: Moment
 
-        /// Whose the event at a place is; nil where nobody knows.
+        /// The app of the event at a position; nil if unknown.
         func app(of place: Int) -> String? { apps.isEmpty || apps[place].isEmpty ? nil : apps[place] }
 
-        /// Whose all of them are; nil: several apps', or nobody knows.
+        /// The app of all events; nil if there are several, or if it is unknown.
         var app: String? { Set(apps).count == 1 ? app(of: 0) : nil }
     }
 
-    /// What is known of a lane beyond its summary.
-    struct LaneState: Sendable {
-        /// When the oldest waiting event was accepted: as the queue says, and on the clock for waits.
-        var oldest: (acceptedAt: Timestamp, boot: BootInstant)?
-        /// So many of the waiting events go now, whatever their age: the lane's time was up.
-        var flush = 0
-        /// The queue had nothing to give: nothing is asked until the summary changes, or then.
-        var emptyUntil: BootInstant?
-        /// How often in a row it had nothing to give.
-        var emptyAnswers = 0
-        /// Events of all leases so far, by the queue's own count (`LaneSummary.handedOut`): the difference is what the summary
-        /// does not show yet, or shows before the batches have come. Nil before the first summary.
-        var taken: Int?
-        /// When the queue's count changed last. Long after that it is right: no lane stalls because an answer was lost.
-        var leasedAt: BootInstant?
-        /// Free batches that were handed over since the summary last changed. The summary may not show it yet; should it
-        /// have shown it before, it counts no more after a moment.
-        var takenFree = 0
-        var takenUntil: BootInstant?
-    }
-
-    /// How many events a destination counts as having taken, when it acknowledged something before a restart.
-    private static let trustKept = 10
-
     var options: DestinationOptions
-    var lanes = Lanes()
-    var laneStates = PerPriority(both: LaneState())
-    var attempts = SmallMap<UInt64, Attempt>()
-    var tracked: [BatchID: TrackedBatch] = [:]
-    var nextAttempt: UInt64 = 1
+    var views = PerPriority(both: LaneView())
+    var attempts = Attempts()
+    var kept = Kept()
 
-    var hold: Hold?
-    /// When the first doubt began that was ended by what had been taken before it.
-    var doubtedSince: BootInstant?
-    var breaker: Breaker?
-    var retryAfterUntil: BootInstant?
-    var offline: Offline?
-    var storeRetryAt: BootInstant?
-    var storeFailures = 0
-    /// Spreads the first connections of a fleet (fault 14).
-    var startNotBefore: BootInstant?
-    var bucket: TokenBucket?
-    var rateRetryAt: BootInstant?
-
-    var push: Push?
-    /// Why the last push ended; nil when all went.
-    var pushEnd: DestinationStateName?
-    /// How pushed attempts ended: nil where the batch was taken, split or given up. Taken by the coordinator.
-    var ends: [Failure?] = []
-    /// While stopping, nothing that fails is final: only acknowledgements count.
-    var isStopping = false
-
-    /// How many batches were ever acknowledged.
-    var acknowledgements = 0
-    /// When the attempt began that was acknowledged and began last: what was rejected before is the events' fault.
-    var tookAt: BootInstant?
-    /// Whether a piece of what was rejected is next, before what was not.
-    var prefersPieces = false
-    /// Apps with whose events requests failed, while those of others may be taken.
-    var suspects: [String: Suspect] = [:]
-    /// When what waits is looked through for events of an app that was not asked yet.
-    var lookAt: BootInstant?
-    /// Attempts that failed since the last one that went through, and were logged.
-    var failuresInARow = 0
-    /// Since when it fails, or asks to be tried again later, and has taken nothing: then one request at a time is on its way.
-    var refusingSince: Timestamp?
-    var hasAcknowledgedWithSettings: Bool
-    var rejections = RejectionWindow()
-    var ceiling: SizeCeiling?
-    /// The largest batch that it took among the last hundred or so, in uncompressed bytes.
-    var largestTaken = 0
+    /// Whether anything may be sent, and if not, why and until when.
+    var standing: Standing
+    /// Whose fault failures and refusals are.
+    var blame: Blame
+    /// What is next among the batches that may be sent, and how soon the rate allows a request.
+    var turns: Turns
+    /// What commands and the stop still want sent.
+    var pushing = Pushing()
+    /// Largest body that the destination accepts; nil if no limit was met.
+    private(set) var ceiling: SizeCeiling?
     var counters = DeliveryCounters()
+    /// Source of all jitter, seeded once, so that a test can repeat a run.
     var random: RepeatableRandom
-    var lastSuccess: Timestamp?
-    var lastFailure: (failure: Failure, at: Timestamp)?
 
-    /// What is to be done, in order. Taken by the coordinator.
+    /// Effects in order; `DeliveryMachine.advance` collects them.
     var effects: [DeliveryEffect] = []
 
+    /// A machine that has sent nothing yet.
+    ///
+    /// - Parameters:
+    ///   - startNotBefore: when the first request may begin, to spread the connections of a fleet.
+    ///   - retryAfterUntil: end of a wait that the destination asked an earlier run for.
+    ///   - acknowledgedFingerprint: settings with which an earlier run got something acknowledged.
+    ///   - keptCeiling: `SizeCeiling` of an earlier run.
     init(
         _ options: DestinationOptions, startNotBefore: BootInstant?, retryAfterUntil: BootInstant?,
-        acknowledgedFingerprint: String?, random: RepeatableRandom, at now: Moment
+        acknowledgedFingerprint: String?, keptCeiling: String? = nil, random: RepeatableRandom, at now: Moment
     ) {
         self.options = options
         self.random = random
-        self.startNotBefore = startNotBefore
-        self.retryAfterUntil = retryAfterUntil
-        hasAcknowledgedWithSettings = acknowledgedFingerprint == options.fingerprint
-        // A restart in front of a bad event is no reason to hold; one before a heap of them is.
-        rejections = RejectionWindow(trusted: hasAcknowledgedWithSettings ? DestinationMachine.trustKept : 0)
-        bucket = options.requestsPerSecond.map { TokenBucket(perSecond: $0, at: now.boot) }
+        standing = Standing(firstStart: startNotBefore, retryAfterUntil: retryAfterUntil)
+        blame = Blame(isWithSettings: acknowledgedFingerprint == options.fingerprint)
+        turns = Turns(requestsPerSecond: options.requestsPerSecond, at: now.boot)
+        ceiling = keptCeiling.flatMap { SizeCeiling(kept: $0, fingerprint: options.fingerprint) }
     }
 
     var name: DestinationName { options.name }
 
+    /// The queue's last summaries of both lanes.
+    var lanes: Lanes { Lanes(critical: views.critical.summary, normal: views.normal.summary) }
+
+    /// Whether the destination has acknowledged anything with the present settings, also before a restart.
+    var hasAcknowledgedWithSettings: Bool { blame.acknowledged.isWithSettings }
+
+    /// The name of an attempt outside this machine.
     func attemptID(_ number: UInt64) -> AttemptID { AttemptID(destination: name, number: number) }
 
     // MARK: What changes from outside
 
-    /// The queue's figures have changed.
+    /// The queue has published new summaries.
     mutating func update(_ new: Lanes, at now: Moment) {
         let hasNew = Priority.inOrder.contains { new[$0].waitingEvents > lanes[$0].waitingEvents }
-        for priority in Priority.inOrder where new[priority] != lanes[priority] {
+        for priority in Priority.inOrder {
             if new[priority].withdrawn != lanes[priority].withdrawn {
-                // Which of those that were given back are left, the queue knows: it hands them over as after a restart.
-                tracked = tracked.filter { $0.value.header.priority != priority }
+                // A command took events out of the queue. Which of the batches given back are left, only the
+                // queue knows: forget them, and it hands them out again as after a restart.
+                kept.removeAll { $0.priority == priority }
             }
-            laneStates[priority].emptyUntil = nil
-            laneStates[priority].emptyAnswers = 0
-            laneStates[priority].takenFree = 0
-            laneStates[priority].takenUntil = nil
-            // Without a count yet, or where the queue has begun again (a damaged file was replaced), it is the queue's.
-            if laneStates[priority].taken == nil || new[priority].handedOut < lanes[priority].handedOut {
-                laneStates[priority].taken = new[priority].handedOut
-            }
-            if new[priority].handedOut != lanes[priority].handedOut { laneStates[priority].leasedAt = now.boot }
-            let acceptedAt = new[priority].oldestAcceptedAt
-            if acceptedAt != laneStates[priority].oldest?.acceptedAt {
-                // A time in the future (the clock was set back) starts the full wait now (ac05).
-                laneStates[priority].oldest = acceptedAt.map { acceptedAt in
-                    let age = max(.zero, now.wall - acceptedAt)
-                    return (acceptedAt, now.boot + (.zero - age))
-                }
-            }
+            views[priority].show(new[priority], at: now)
         }
-        lanes = new
-        if hasNew { offerNew(at: now) }
+        if hasNew {
+            offerNew(at: now)
+        }
     }
 
-    /// The settings have changed: what was learned about the old ones is forgotten; a person who has them read again also means
-    /// that what held a destination is fixed, a container does not.
+    /// Applies changed settings: what was learned with the old ones is forgotten.
+    ///
+    /// A person who has the settings read again also says that the cause of a hold is fixed. A container that
+    /// changes some of them does not.
     mutating func update(_ new: DestinationOptions, isByPerson: Bool, at now: Moment) {
         let old = options
         options = new
         if isByPerson || old.fingerprint != new.fingerprint {
-            ceiling = nil
+            changeCeiling { $0 = nil }
             liftHold(at: now.boot)
         }
         if old.fingerprint != new.fingerprint {
-            (hasAcknowledgedWithSettings, tookAt) = (false, nil)
-            suspects = [:]
-            rejections = RejectionWindow()
+            blame.forgetSettings()
         }
-        if old.fingerprint != new.fingerprint || old.retry != new.retry || old.whenExhausted != new.whenExhausted
+        if old.fingerprint != new.fingerprint || old.retry != new.retry
+            || old.whenExhausted != new.whenExhausted
             || old.probeInterval != new.probeInterval
         {
-            // Waits that have begun are by the new settings, too.
+            // Waits that have begun follow the new schedule too.
             resetRetries(at: now)
         }
         if old.requestsPerSecond != new.requestsPerSecond {
-            bucket = new.requestsPerSecond.map { TokenBucket(perSecond: $0, at: now.boot) }
+            turns.limit(to: new.requestsPerSecond, at: now.boot)
         }
     }
 
-    /// The network has changed: waits end, the breaker closes (ac15). Retry-After and holds stay.
+    /// The network has changed: waits after failures end and the breaker closes. Retry-After and holds stay,
+    /// because a different network does not change what the receiver said.
     mutating func resetRetries(at now: Moment) {
-        if case .until = offline { offline = nil }
-        if refusingSince != nil { (refusingSince, startNotBefore) = (nil, nil) }
+        standing.forgetNoRoute()
+        standing.endTrouble()
         closeBreaker(at: now)
-        for id in tracked.keys { tracked[id]?.reset(at: now.boot) }
-        attempts.updateAll { _, attempt in attempt.isBegunAgain = true }
+        kept.updateAll { $0.reset(at: now.boot) }
+        attempts.updateAll { $0.isBegunAgain = true }
     }
 
+    /// Whether a route leads to the destination. A new route also ends the waits after failures.
     mutating func setRoute(_ isPresent: Bool, at now: Moment) {
-        if !isPresent {
-            if offline != .noRoute {
-                offline = .noRoute
-                effects.append(.note(name, .offline))
-            }
-        } else if offline == .noRoute {
-            offline = nil
-            effects.append(.note(name, .online))
+        guard standing.setRoute(isPresent) else { return }
+        effects.append(.note(name, isPresent ? .online : .offline))
+        if isPresent {
             resetRetries(at: now)
         }
     }
 
-    /// A person says that it has recovered, or it has other credentials: holds are lifted, retries begin again.
-    mutating func resume(at now: Moment) {
-        liftHold(at: now.boot)
-        resetRetries(at: now)
-        rejections.forgive()
-        suspects = [:]
-        for id in tracked.keys { tracked[id]?.notBefore = now.boot }
+    /// A token, key or certificate has changed: earlier acknowledgements prove nothing about it.
+    mutating func renewCredentials(at now: Moment) {
+        blame.forgetCredentials()
+        resume(at: now)
     }
 
-    /// Collection was disabled and the queue emptied: nothing of it is ours any more.
+    /// A person says that the destination has recovered, or its credentials have changed: waits, holds and
+    /// the breaker end, and retries are counted from zero.
+    mutating func resume(at now: Moment) {
+        liftHold(at: now.boot)
+        endRetryAfter()
+        resetRetries(at: now)
+        blame.forgiveAll()
+        kept.updateAll { $0.notBefore = now.boot }
+    }
+
+    /// Collection was disabled and the queue is emptied: batches are forgotten, and answers to those in
+    /// flight will be ignored.
     mutating func forgetAll() {
-        for number in attempts.keys(where: { $0.isReady }) { returnReady(number) }
-        tracked = [:]
-        attempts.updateAll { _, attempt in
+        for number in attempts.numbers(where: { $0.isReady }) { returnReady(number) }
+        kept = Kept()
+        attempts.updateAll { attempt in
             attempt.isForgotten = true
             attempt.isPushed = false
         }
-        for priority in Priority.inOrder {
-            laneStates[priority] = LaneState(taken: laneStates[priority].taken)
-        }
-        hold = nil
-        breaker = nil
-        push = nil
+        for priority in Priority.inOrder { views[priority].forget() }
+        standing.forget()
+        pushing.forget()
     }
 
     // MARK: Small steps
 
-    /// How long to wait before the next look whether everything has recovered.
+    /// Wait before the next probe, with jitter.
     mutating func probeWait() -> Duration { options.retry.shortened(options.probeInterval, using: &random) }
 
-    /// When the destination is next tried while it is held, or its breaker is open; a hold comes first.
-    var nextProbe: BootInstant? { hold.map(\.nextProbe) ?? breaker?.nextProbe }
+    var hold: Standing.Hold? { standing.hold }
 
+    var breaker: Standing.Breaker? { standing.breaker }
+
+    var retryAfterUntil: BootInstant? { standing.retryAfterUntil }
+
+    /// Ends a hold, and logs the end if its beginning was logged.
     mutating func liftHold(at now: BootInstant) {
-        guard let lifted = hold else { return }
-        hold = nil
-        // What was rejected in a doubt is tried again at once, to end as a dead letter.
-        for (id, batch) in tracked where lifted.doubt != nil && batch.rejectedAt != nil && !batch.isSetAside {
-            tracked[id]?.notBefore = now
+        guard let lifted = standing.liftHold() else { return }
+        // Batches rejected in a doubt are tried again at once: now their events can be judged, and end as
+        // dead letters.
+        if lifted.hold.doubt != nil {
+            kept.updateAll(where: \.isOpenlyRejected) { $0.notBefore = now }
         }
-        if lifted.doubt?.isAnnounced ?? true { effects.append(.note(name, .holdLifted)) }
+        if lifted.isAnnounced {
+            effects.append(.note(name, .holdLifted))
+        }
     }
 
+    /// Ends a wait that the destination asked for, also for the next start.
+    mutating func endRetryAfter() {
+        if standing.endRetryAfter() {
+            effects.append(.persist(SwitchName.retryAfter(name), nil))
+        }
+    }
+
+    /// Changes the size ceiling, and makes it durable if the change is visible in its stored form.
+    mutating func changeCeiling(_ change: (inout SizeCeiling?) -> Void) {
+        let before = ceiling?.kept(fingerprint: options.fingerprint)
+        change(&ceiling)
+        let after = ceiling?.kept(fingerprint: options.fingerprint)
+        if after != before {
+            effects.append(.persist(SwitchName.ceiling(name), after))
+        }
+    }
+
+    /// Closes the breaker if it is open. Batches start over with their retries, since the failures were the
+    /// destination's.
     mutating func closeBreaker(at now: Moment) {
-        guard breaker != nil else { return }
-        breaker = nil
-        for id in tracked.keys { tracked[id]?.reset(at: now.boot) }
+        guard standing.closeBreaker() else { return }
+        kept.updateAll { $0.reset(at: now.boot) }
         effects.append(.note(name, .breakerClosed))
     }
 
-    /// The queue could not do what was asked: it is left alone for a moment.
+    /// A call of the queue failed; returns when the queue may be asked again. Failures before that time are
+    /// not logged again.
     mutating func noteStoreFailure(at now: Moment) -> BootInstant {
         counters.storeFailures += 1
-        // Several calls that fail together are one failure: they were under way when the first of them was told.
-        if let again = storeRetryAt, again > now.boot { return again }
-        storeFailures += 1
-        let wait = Duration.seconds(min(30, 1 << min(5, storeFailures - 1)))
-        let again = now.boot + wait
-        storeRetryAt = again
-        effects.append(.note(name, .storeFailed(again: wait)))
-        return again
+        let failure = standing.noteStoreFailure(at: now.boot)
+        if let wait = failure.wait {
+            effects.append(.note(name, .storeFailed(again: wait)))
+        }
+        return failure.again
     }
 
-    /// Why nothing goes to the destination at all, the highest reason first; nil when something may.
+    /// Why nothing at all is sent, the highest reason first; nil if something may be sent.
     func obstacle(_ gate: Gate) -> DestinationStateName? {
-        if let block = gate.block { return block }
-        if hold != nil { return .held }
-        if retryAfterUntil != nil { return .retryAfter }
-        if offline != nil { return .offline }
-        if breaker != nil { return .breakerOpen }
-        return nil
+        gate.block ?? standing.obstacle
+    }
+}
+
+/// What commands make the destination do (see `Pushing`).
+extension DestinationMachine {
+    /// A command wants what waits to be sent now; for a drain also what comes.
+    ///
+    /// A person's or an app's command ends every wait once: retries, batches that are set aside, a
+    /// Retry-After. Otherwise `dispatch` would send a repaired receiver nothing. What follows depends on its
+    /// answer. The drain of the stop and the further rounds of a drain end no waits (`now` is nil).
+    mutating func beginPush(everything: Bool, byCommandAt now: Moment? = nil) {
+        if let now {
+            kept.updateAll { $0.notBefore = now.boot }
+            endRetryAfter()
+            standing.forgetNoRoute()
+        }
+        let events = PerPriority(critical: waiting(.critical), normal: waiting(.normal))
+        let free = PerPriority(critical: freeToTake(.critical), normal: freeToTake(.normal))
+        pushing.begin(
+            Push(
+                everything: everything || pushing.isEverything, events: events, free: free,
+                batches: kept.ids { !$0.isSetAside }))
+        // Batches in flight belong to a drain, because it reports all that is left. For a dispatch, only
+        // batches that are not sent yet belong to what waited.
+        attempts.updateAll { attempt in
+            guard !attempt.isForgotten else { return }
+            if everything || attempt.isLeasing || attempt.isReady {
+                attempt.isPushed = true
+            }
+        }
+    }
+
+    /// Starts nothing more for commands, which are given the reason; requests in flight end.
+    mutating func stopPush(_ reason: DestinationStateName? = nil) {
+        pushing.stop(reason)
+    }
+
+    /// A request of the push failed, or no route leads to the destination (nil): what is left stays in the
+    /// queue.
+    mutating func endPush(after failure: Failure?) {
+        guard let failure else { return stopPush(.offline) }
+        pushing.note(failure)
+        stopPush(hold != nil ? hold?.state : standing.retryAfterUntil != nil ? .retryAfter : .waitingForRetry)
+    }
+
+    /// Ends a push if something of higher precedence stops sending.
+    mutating func endPushAtObstacle(_ gate: Gate) {
+        guard pushing.isActive, let obstacle = obstacle(gate) else { return }
+        // A command has one probe past an open breaker or a hold: it must be able to find out that the
+        // receiver was repaired.
+        if [.breakerOpen, .held, .waitingForRetry].contains(obstacle),
+            pushing.hasProbe || attempts.counts.probes > 0
+        {
+            return
+        }
+        stopPush(obstacle)
+    }
+
+    /// Ends a push when nothing of it is in flight and nothing of it can start.
+    mutating func endPushWhenOver(_ gate: Gate) {
+        // If other attempts hold all places, batches of the push may still be waiting for one.
+        guard pushing.isActive, attempts.counts.pushed == 0, standing.storeRetryAt == nil,
+            turns.rateRetryAt == nil,
+            attempts.begun < options.parallelBatches
+        else { return }
+        if Priority.inOrder.contains(where: mayStillShow) { return }
+        if let obstacle = obstacle(gate), hasSomething {
+            stopPush(obstacle)
+        } else {
+            // What is left has failed and waits for a retry.
+            stopPush(kept.isEmpty ? nil : .waitingForRetry)
+        }
+    }
+
+    /// Whether a lane may hold more of the push than the summary shows, so that the queue is asked once more.
+    private func mayStillShow(_ priority: Priority) -> Bool {
+        guard pushing.wants(more: 0, priority) || pushing.wantsFree(priority) else { return false }
+        return views[priority].mayHoldMore
     }
 }

@@ -1,16 +1,19 @@
 public import EventLoops
 public import Model
 
-/// What people, signals and others ask of delivery: of one destination (`unknownDestination` is thrown where there is none), or of all (nil).
+/// What people, signals and other modules ask of delivery: of one destination, or of all (nil). A name that
+/// is not configured throws `unknownDestination`.
 extension DeliveryDriver {
-    /// Sends what waits now and returns; the interval is not touched (ga04).
+    /// Sends what waits now and returns at once; the interval stays as it is.
     public func dispatch(to destination: DestinationName? = nil) throws(DeliveryError) {
         try check(destination)
         handle(.lanes(summaries()), .dispatch(nil, destination))
     }
 
-    /// Sends what waits now and tells how each request ended; periodic dispatch stops meanwhile (ga05).
-    /// Cancelling the task (its client is gone) restores periodic dispatch; what is in flight ends.
+    /// Sends what waits now and reports how each request ended. Automatic sending stops meanwhile, so that
+    /// only these requests count.
+    ///
+    /// Cancelling the task (its client is gone) restores automatic sending; requests in flight end normally.
     public func dispatchAndWait(
         to destination: DestinationName? = nil, report: @escaping Report
     ) async throws(DeliveryError) -> CommandResult {
@@ -18,9 +21,9 @@ extension DeliveryDriver {
         return await command(report) { .dispatch($0, destination) }
     }
 
-    /// Sends until nothing is left, an error occurs or time runs out (ga06); cancelled like `dispatchAndWait`.
+    /// Sends until nothing is left, an error occurs or time runs out; cancelled like `dispatchAndWait`.
     ///
-    /// - Parameter timeout: how long new requests are made; zero makes none.
+    /// - Parameter timeout: how long new requests are begun; zero begins none and reports what waits.
     public func drain(
         timeout: Duration, to destination: DestinationName? = nil, report: @escaping Report = { _ in }
     ) async throws(DeliveryError) -> CommandResult {
@@ -28,11 +31,11 @@ extension DeliveryDriver {
         return await command(report) { .drain($0, destination, timeout: timeout) }
     }
 
-    /// Sending stops while the token is held; collecting goes on (ac16).
+    /// Stops sending while the token is held; collecting goes on.
     ///
     /// - Parameters:
     ///   - ttl: after which the token is released by itself; nil for never.
-    ///   - untilRestart: whether a restart releases it.
+    ///   - untilRestart: whether a restart releases it; otherwise it is durable.
     public func pause(
         token: String, destination: DestinationName? = nil, ttl: Duration? = nil, untilRestart: Bool = false
     ) throws(DeliveryError) {
@@ -40,62 +43,75 @@ extension DeliveryDriver {
         handle(.pause(token: token, destination, ttl: ttl, untilRestart: untilRestart))
     }
 
-    /// Releases a token; one that nobody holds changes nothing.
+    /// Releases a token; one that is not held changes nothing.
     ///
     /// - Parameters:
-    ///   - token: nil releases all tokens, lifts holds, closes breakers and begins retries anew: a person says that all
-    ///     has recovered.
-    ///   - destination: what holds back this one alone; nil: all that is held, for all destinations and for single ones.
-    public func resume(token: String? = nil, destination: DestinationName? = nil) throws(DeliveryError) {
+    ///   - token: nil releases all tokens, lifts holds, closes breakers and resets retries, because a person
+    ///     says that all has recovered.
+    ///   - destination: releases only what holds back this destination alone; nil releases everything.
+    /// - Returns: what that ended, by a snapshot that is at most 50 ms old.
+    @discardableResult
+    public func resume(
+        token: String? = nil, destination: DestinationName? = nil
+    ) throws(DeliveryError) -> Resumption {
         try check(destination)
+        let before = snapshot
         handle(.resume(token: token, destination))
+        return Resumption(of: before, token: token, destination: destination)
     }
 
-    /// Sends what is set aside now, of a destination or all, of an app or all; gives how many events that are.
+    /// Sends set-aside batches now, of a destination or all (nil), of an app or all (nil).
+    ///
+    /// - Returns: the number of their events, by a snapshot that is at most 50 ms old.
     public func retrySetAside(for destination: DestinationName?, app: String?) -> Int {
         let concerned = snapshot.destinations.filter { destination == nil || $0.name == destination }
         handle(.retrySetAside(destination, app: app))
         return concerned.flatMap(\.setAside).reduce(0) { app == nil || app == $1.key ? $0 + $1.value : $0 }
     }
 
-    /// Allows or forbids connections; durable.
+    /// Allows or forbids connections, durably.
     public func setNetwork(on: Bool) { handle(.network(on: on)) }
 
-    /// The default route has changed, or somebody says that the network has (ac15).
+    /// The default route has changed, or a person says that the network has: waits after failures end.
     public func networkChanged() { handle(.networkChanged) }
 
-    /// The time of day was set: deadlines are looked at again. Waits go by another clock.
+    /// The time of day was set: deadlines are computed anew. Other waits use the boot clock.
     public func clockStepped() { handle(.timer) }
 
-    /// What the network monitor has found (ac15); destinations that are not named stay as they are.
+    /// The network monitor's findings; destinations that are not named stay as they are.
     public func networkNews(_ news: NetworkNews) {
         handle(.routes(news.routes))
-        if news.hasChanged { networkChanged() }
+        if news.hasChanged {
+            networkChanged()
+        }
     }
 
-    /// Changes the interval (ga10) until a restart, or beyond it; nil for the configured one.
+    /// Sets the interval until a restart, or durably; nil returns to the configured one.
     public func setInterval(_ interval: DispatchInterval?, isDurable: Bool = false) {
         handle(.interval(interval, isDurable: isDurable))
     }
 
-    /// Collection was enabled; durable elsewhere.
+    /// Collection was enabled. The switch itself is stored elsewhere.
     public func enable() { handle(.enabled(true), .lanes(summaries())) }
 
-    /// Collection was disabled: nothing more is sent, and all is forgotten before the queue is emptied.
-    /// Returns when nothing is in flight, or after the grace: whether what is in flight then arrives will not be known.
+    /// Collection was disabled: sends nothing more, and forgets all batches before the queue is emptied.
+    ///
+    /// Returns when nothing is in flight, or after the grace. Whether what is then in flight arrives stays
+    /// unknown.
     public func disable(grace: Duration) async {
         handle(.enabled(false), .lanes(summaries()))
         await ending(of: grace)
         handle(.forget)
     }
 
-    /// The settings were read again. What changed in a destination's settings lifts its hold and resets its retries.
+    /// The settings were read again. Changed settings of a destination lift its hold and reset its retries.
     ///
-    /// - Parameter isByPerson: whether somebody asked for it: then all holds are lifted and learned ceilings forgotten.
+    /// - Parameter isByPerson: whether a person asked for it. Then all holds are lifted and learned ceilings
+    ///   forgotten, since the person says that causes are fixed.
     public func reload(
         _ options: DeliveryOptions, senders: [DestinationName: any BatchSender], isByPerson: Bool = true
     ) {
-        // Destinations that are gone keep their senders for what is in flight.
+        // Removed destinations keep their senders for requests in flight.
         self.senders.merge(senders) { $1 }
         handle(.reload(options, isByPerson: isByPerson), .lanes(summaries()))
     }

@@ -2,15 +2,19 @@ internal import EventLoops
 internal import Logs
 internal import Model
 
-/// A destination that is held or whose breaker is open is tried again as soon as its token, key or certificate changes.
+/// Tries a held destination, or one with an open breaker, as soon as its token, key or certificate file
+/// changes. Otherwise a rotated token would take effect only after the probe interval of 20 minutes.
 extension DeliveryDriver {
-    /// How often the files are looked at, and only while such a destination waits: else nothing wakes the agent for them.
+    /// How often the files are checked, and only while such a destination waits: otherwise the agent would
+    /// wake up for nothing.
     private static let credentialInterval = Duration.seconds(10)
 
+    /// Destinations that new credentials may help and that have credential files.
     private var stuckWithFiles: [DestinationName] {
         machine.stuck.filter { senders[$0]?.followsFiles ?? false }
     }
 
+    /// Plans the next check if a destination needs one.
     func lookForCredentialsLater() {
         guard credentialTimer == nil, !isStopped, !stuckWithFiles.isEmpty else { return }
         credentialTimer = loop.after(DeliveryDriver.credentialInterval) {
@@ -18,6 +22,7 @@ extension DeliveryDriver {
         }
     }
 
+    /// Checks the files, and plans the next check.
     private func lookForCredentials() async {
         for name in stuckWithFiles where await senders[name]?.hasNewCredentials() ?? false {
             log.warning("credentials have changed: trying the destination again", ["destination": name])

@@ -3,63 +3,89 @@ public import Logs
 public import Model
 internal import Synchronization
 
-/// Carries out what the delivery machine decides: asks the queue, sends to destinations, keeps the one timer.
+/// Carries out what `DeliveryMachine` decides: asks the queue, sends to destinations, keeps the one timer.
 ///
-/// It lives on the delivery loop. Results come back to it as inputs; between two inputs nothing changes. Its snapshot
-/// can be read from anywhere at any time.
+/// It lives on the delivery loop. Every call and every result becomes an input of the machine; the machine's
+/// effects are carried out in order, and nothing changes between two inputs. The snapshot can be read from
+/// any thread at any time.
 public actor DeliveryDriver: LoopActor {
-    /// Makes a switch durable; nil removes it. Given the switches back at the next start.
+    /// Makes a switch durable; a value of nil removes it. The next start passes all switches to `init`.
     public typealias Persist = @Sendable (_ name: String, _ value: String?) async throws -> Void
 
-    /// What is reported about each request while a command waits.
+    /// Receives the result of each request while a command waits.
     public typealias Report = @Sendable (DispatchReport) -> Void
 
-    /// Counts the events of a batch whose time is before an instant and that a deadline concerns (its apps).
+    /// Counts the events of a batch that are from before an instant and that a deadline concerns (its apps).
     public typealias CountLate = @Sendable (_ batch: Batch, _ deadline: Deadline, _ before: Timestamp) -> Int
 
-    /// The loop that it lives on.
+    /// The delivery loop.
     public nonisolated let loop: EventLoop
+    /// The queue.
     let store: any BatchStore
     private let time: any TimeSource
     let log: Log
+    /// Reads the queue's published summaries; called on the delivery loop.
     let summaries: @Sendable () -> [DestinationName: Lanes]
     let persist: Persist
     private let countLate: CountLate
+    /// The last published snapshot; the only state that other threads read.
     private let published = Mutex(DeliverySnapshot())
 
+    /// The sender of each destination; those of removed destinations stay for requests in flight.
     var senders: [DestinationName: any BatchSender]
+    /// All decisions.
     private(set) var machine: DeliveryMachine
+    /// Source of the machine's seeds and jitter.
     private var random = SystemRandomNumberGenerator()
+    /// Leased batches with their events, by attempt; dropped when the attempt has been answered or cut.
     var batches: [AttemptID: Batch] = [:]
+    /// Tasks of requests in flight, so that a cut can cancel them.
     private var sends: [AttemptID: Task<Void, Never>] = [:]
-    private var waiters: [CommandID: (report: Report, continuation: CheckedContinuation<CommandResult, Never>)] = [:]
+    /// Clients that wait for a command's result.
+    private var waiters:
+        [CommandID: (report: Report, continuation: CheckedContinuation<CommandResult, Never>)] = [:]
     private var nextCommand: UInt64 = 1
+    /// Callers of `stop`.
     private var stopWaiters: [CheckedContinuation<Void, Never>] = []
-    /// Callers that wait until nothing is in flight.
+    /// Callers that wait until nothing is in flight (`disable`).
     private var quietWaiters: [CheckedContinuation<Void, Never>] = []
+    /// Whether the stop is over.
     var isStopped = false
+    /// The one timer of all waits, and its time.
     private var timer: (id: EventLoop.TimerID, at: BootInstant)?
+    /// The summaries that the machine was last given.
     var lastLanes: [DestinationName: Lanes] = [:]
+    /// Inputs for the next turn.
     private var inputs: [DeliveryInput] = []
+    /// Whether a turn is posted already.
     private var isHandlingSoon = false
+    /// When the snapshot was last published.
     private var publishedAt: BootInstant?
+    /// Fires when a postponed snapshot is due.
     private var publishTimer: EventLoop.TimerID?
+    /// Fires when credential files are checked next; nil if no destination needs that.
     var credentialTimer: EventLoop.TimerID?
+    /// Acknowledged batches that the queue does not know of yet.
     var acknowledged: [(id: AttemptID, batch: BatchID)] = []
+    /// Fires when the queue has to learn of acknowledgements at the latest.
     var tellTimer: EventLoop.TimerID?
-    /// Batches that the queue is to be asked for at the end of this turn, all by the same request.
+    /// Batches to request at the end of this turn, all by the same request.
     var wishes: [(id: AttemptID, request: LeaseRequest)] = []
+    /// Switches to store, oldest first.
     var toPersist: [(name: String, value: String?)] = []
+    /// Whether a task is storing switches.
     var isPersisting = false
 
     /// A driver that does nothing before `start`.
     ///
     /// - Parameters:
     ///   - loop: the delivery loop.
+    ///   - store: the queue.
+    ///   - senders: the sender of each destination.
     ///   - switches: what `persist` was given in earlier runs.
     ///   - isEnabled: whether collection is enabled.
-    ///   - summaries: what waits, as the queue has published it; read on the delivery loop.
-    ///   - countLate: asked only for batches that hold a late event; by default all events of such a batch are late.
+    ///   - summaries: what waits, as the queue has published it; called on the delivery loop.
+    ///   - countLate: called only for batches with a late event; by default all events of such a batch count.
     ///   - persist: makes a switch durable; called in order, one at a time.
     public init(
         on loop: EventLoop, store: any BatchStore, senders: [DestinationName: any BatchSender],
@@ -68,15 +94,22 @@ public actor DeliveryDriver: LoopActor {
         summaries: @escaping @Sendable () -> [DestinationName: Lanes],
         countLate: @escaping CountLate = { batch, _, _ in batch.header.events }, persist: @escaping Persist
     ) {
-        (self.loop, self.store, self.senders, self.time) = (loop, store, senders, time)
-        (self.log, self.summaries, self.persist, self.countLate) = (log, summaries, persist, countLate)
-        machine = DeliveryMachine(options, switches: switches, isEnabled: isEnabled, at: Moment(time), using: &random)
+        self.loop = loop
+        self.store = store
+        self.senders = senders
+        self.time = time
+        self.log = log
+        self.summaries = summaries
+        self.persist = persist
+        self.countLate = countLate
+        machine = DeliveryMachine(
+            options, switches: switches, isEnabled: isEnabled, at: Moment(time), using: &random)
     }
 
     /// How old the snapshot may be while batches come and go.
     private static let publishInterval = Duration.milliseconds(50)
 
-    /// What delivery does now. From any thread.
+    /// The state of delivery, at most 50 ms old. Can be read from any thread without waiting for the loop.
     public nonisolated var snapshot: DeliverySnapshot { published.withLock { $0 } }
 
     package func start() {
@@ -84,22 +117,25 @@ public actor DeliveryDriver: LoopActor {
         handle(.lanes(summaries()))
     }
 
-    /// The queue has published other summaries.
+    /// The queue has published new summaries.
     public func summariesChanged() {
-        // What comes with an answer of the queue is known then.
+        // An answer of the queue that waits in `inputs` brings the summaries along; see `handleAll`.
         guard !inputs.contains(where: \.isAnswerOfQueue) else { return }
         let before = lastLanes
         let lanes = currentLanes()
-        if lanes != before { handle(.lanes(lanes)) }
+        if lanes != before {
+            handle(.lanes(lanes))
+        }
     }
 
     // MARK: Stopping
 
-    /// Finishes what is in flight within the grace, drains unless off or paused, gives the rest back (ga07).
+    /// Stops delivery: requests in flight may end within the grace, the queue is drained unless sending is
+    /// off or paused, and the rest is given back.
     ///
-    /// Returns when nothing is in flight any more, at the end of the grace or after `hurry` at the latest, except that
-    /// the queue is waited for where it is being told of an acknowledgement.
-    /// - Parameter grace: how long; zero sends nothing and cuts what is in flight.
+    /// Returns when nothing is in flight, at the latest at the end of the grace or after `hurry`. It waits
+    /// longer only if the queue is storing an acknowledgement, which would otherwise be sent again.
+    /// - Parameter grace: zero sends nothing and cuts what is in flight.
     public func stop(grace: Duration) async {
         guard !isStopped else { return }
         await withCheckedContinuation { continuation in
@@ -108,12 +144,12 @@ public actor DeliveryDriver: LoopActor {
         }
     }
 
-    /// Ends at once: a second SIGTERM. Nothing is lost; what was in flight is sent again, under the same id.
+    /// Ends at once (a second SIGTERM). Nothing is lost; what was in flight is sent again under the same id.
     public func hurry() { handle(.hurry) }
 
     // MARK: Inside
 
-    /// Returns when nothing is in flight, or after the grace.
+    /// Waits until nothing is in flight, at most for the grace.
     func ending(of grace: Duration) async {
         guard machine.hasAttempts else { return }
         let timer = loop.after(grace) { self.assumeIsolated { $0.endQuietWait() } }
@@ -121,49 +157,60 @@ public actor DeliveryDriver: LoopActor {
         loop.cancel(timer)
     }
 
+    /// Wakes the callers that wait until nothing is in flight.
     private func endQuietWait() {
         for waiter in quietWaiters { waiter.resume() }
         quietWaiters = []
     }
 
+    /// Throws `unknownDestination` for a name that is not configured.
     func check(_ destination: DestinationName?) throws(DeliveryError) {
         guard let destination, !machine.destinations.contains(destination) else { return }
         let known = machine.destinations.keys.map(\.text).joined(separator: ", ")
         throw DeliveryError(
-            .unknownDestination, "there is no destination \"\(destination)\"; the configuration has: \(known)")
+            .unknownDestination, "there is no destination \"\(destination)\"; the configuration has: \(known)"
+        )
     }
 
+    /// Begins a command and waits for its result.
     func command(
         _ report: @escaping Report, _ input: (CommandID) -> DeliveryInput
     ) async -> CommandResult {
         let id = CommandID(number: nextCommand)
         nextCommand += 1
+        // The summaries first: events accepted just before the command belong to it.
         handle(.lanes(summaries()))
         let begin = input(id)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 waiters[id] = (report, continuation)
                 handle(Task.isCancelled ? .cancel(id) : begin)
-                // A command that was cancelled before it began is unknown to the machine.
-                if Task.isCancelled { finish(id, .cancelled) }
+                // The machine ignores the cancellation of a command that it does not know, so it would never
+                // end the wait.
+                if Task.isCancelled {
+                    finish(id, .cancelled)
+                }
             }
         } onCancel: {
             loop.post { self.assumeIsolated { $0.handle(.cancel(id)) } }
         }
     }
 
+    /// Gives a command's client the result; a second result is ignored.
     func finish(_ id: CommandID, _ result: CommandResult) {
         waiters.removeValue(forKey: id)?.continuation.resume(returning: result)
     }
 
+    /// Handles inputs now, after those that wait already.
     func handle(_ new: DeliveryInput...) {
         inputs += new
         handleAll()
     }
 
-    /// Takes up what belongs to every batch that comes and goes, once the loop has done what it does now.
+    /// Handles an input in the next turn of the loop; for the traffic of batches.
     ///
-    /// Answers of the queue and of the destination often come several at a time; together they cost little more than one.
+    /// Answers of the queue and of destinations often arrive several at a time, and handling them together
+    /// costs little more than one.
     func handleSoon(_ input: DeliveryInput) {
         inputs.append(input)
         guard !isHandlingSoon else { return }
@@ -171,6 +218,7 @@ public actor DeliveryDriver: LoopActor {
         loop.post { self.assumeIsolated { $0.handleAll() } }
     }
 
+    /// One turn: gives all inputs to the machine and carries out its effects.
     private func handleAll() {
         isHandlingSoon = false
         guard !inputs.isEmpty else { return }
@@ -186,7 +234,8 @@ public actor DeliveryDriver: LoopActor {
         tellAcknowledged(isUrgent: sends.isEmpty || effects.contains { $0.asksQueue })
         for input in taken {
             switch input {
-            // Refused at the last moment (paused meanwhile): it was given back.
+            // The attempt's state changed while the queue was asked (paused, for example), and the machine
+            // gave the batch back.
             case .leased(let id, _, _) where !machine.holdsBatch(id): batches[id] = nil
             case .sent(let id, _, _): batches[id] = nil
             default: break
@@ -194,12 +243,15 @@ public actor DeliveryDriver: LoopActor {
         }
         arm(now)
         lookForCredentialsLater()
-        if !quietWaiters.isEmpty, !machine.hasAttempts { endQuietWait() }
+        if !quietWaiters.isEmpty, !machine.hasAttempts {
+            endQuietWait()
+        }
         publish(now, isUrgent: !taken.allSatisfy(\.isRoutine) || effects.contains { !$0.isRoutine })
     }
 
-    /// Publishes what delivery does now; between batches only each `publishInterval`: the copy costs as much as a batch. While something
-    /// is in flight it waits for what follows, so that a batch that is answered soon wakes the loop no second time.
+    /// Publishes the snapshot; while batches come and go at most every 50 ms, since the copy costs as much as
+    /// a batch. While something is in flight it waits for what follows, so that a fast answer does not wake
+    /// the loop twice.
     private func publish(_ now: Moment, isUrgent: Bool) {
         let isDue = publishedAt.map { $0 + DeliveryDriver.publishInterval <= now.boot } ?? true
         guard isUrgent || isDue && !machine.hasAttempts || isStopped else {
@@ -212,13 +264,16 @@ public actor DeliveryDriver: LoopActor {
             }
             return
         }
-        if let publishTimer { loop.cancel(publishTimer) }
+        if let publishTimer {
+            loop.cancel(publishTimer)
+        }
         publishTimer = nil
         publishedAt = now.boot
         published.withLock { $0 = machine.snapshot(at: now) }
     }
 
-    /// Keeps the one timer. One that is too early is left: firing for nothing costs less than setting it for each batch.
+    /// Sets the one timer. A timer that is too early is left alone: firing for nothing costs less than
+    /// setting it for each batch.
     private func arm(_ now: Moment) {
         let wake = machine.wakeAt(now)
         if let timer {
@@ -240,9 +295,10 @@ public actor DeliveryDriver: LoopActor {
         case .leaseAgain(let id, let batch):
             Task(executorPreference: loop) { await self.leaseAgain(id, batch) }
         case .send(let id):
-            guard let batch = batches[id] else { return }
+            guard var batch = batches[id] else { return }
             let sender = senders[id.destination]
-            sends[id] = Task(executorPreference: loop) { await self.attempt(id, batch, sender) }
+            batch.timeFactor = machine.timeFactor(of: id)
+            sends[id] = Task(executorPreference: loop) { [batch] in await self.attempt(id, batch, sender) }
         case .cut(let id):
             batches[id] = nil
             sends.removeValue(forKey: id)?.cancel()
@@ -263,7 +319,7 @@ public actor DeliveryDriver: LoopActor {
             }
         case .report(let id, let report): waiters[id]?.report(report)
         case .finish(let id, .done):
-            // What is said to be done must not come back after a crash.
+            // What is reported as done must not come back after a crash.
             Task(executorPreference: loop) { await self.finishDurably(id) }
         case .finish(let id, let result): finish(id, result)
         case .stopped:
@@ -276,27 +332,34 @@ public actor DeliveryDriver: LoopActor {
 
     // MARK: Sending
 
-    /// One attempt, wholly on this actor: from a closure that is nobody's, each call that waits would come back by way of
-    /// the loop's inbox, a dozen times a batch.
+    /// Sends one batch and reports the answer.
+    ///
+    /// All of it is isolated to this actor. In a closure without isolation, each awaited call would return
+    /// through the inbox of the loop, a dozen times per batch.
     private func attempt(_ id: AttemptID, _ batch: Batch, _ sender: (any BatchSender)?) async {
         guard let sender else {
-            let missing = Failure(kind: .local, message: "the destination has no sender; reload the configuration")
+            let missing = Failure(
+                kind: .local, message: "the destination has no sender; reload the configuration")
             return sent(id, .held(missing))
         }
         let (header, start) = (batch.header, time.bootTime)
-        log.debug("sending a batch", ["destination": header.destination, "batch": header.id, "events": header.events])
+        log.debug(
+            "sending a batch",
+            ["destination": header.destination, "batch": header.id, "events": header.events])
         let outcome = await sender.send(batch)
         log.debug(
             "batch answered",
             [
                 "destination": header.destination, "batch": header.id, "events": header.events,
-                "outcome": DeliveryCounters.Answer(outcome).outcome, "answer": outcome.failure?.summary ?? "good",
+                "outcome": DeliveryCounters.Answer(outcome).outcome,
+                "answer": outcome.failure?.summary ?? "good",
                 "took": (time.bootTime - start).brief,
             ])
         let asksWhose = machine.asksWhose(outcome, of: id.destination)
         sent(id, outcome, apps: asksWhose ? await store.apps(of: batch.header.id) : [])
     }
 
+    /// Hands an answer to the machine, which ignores it if the attempt was cut meanwhile.
     private func sent(_ id: AttemptID, _ outcome: Outcome, apps: [String] = []) {
         // The machine knows whether it was cut meanwhile, and given back.
         sends[id] = nil

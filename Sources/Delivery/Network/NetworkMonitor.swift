@@ -2,32 +2,41 @@ internal import CNetlink
 public import EventLoops
 public import Model
 
-/// Watches the kernel's routes and tells delivery what they mean (ac15).
+/// Watches the kernel's routes, and tells delivery which destinations they reach and when the network
+/// changed.
 ///
-/// The kernel announces changes of links, addresses and routes (rtnetlink); half a second after the first one the few
-/// routes that matter are asked for one by one, so that neither a storm of changes nor a large routing table costs
-/// anything. Without changes nothing runs. It makes no connection and resolves no name.
-///
-/// Source: rtnetlink(7).
+/// The kernel announces changes of links, addresses and routes (rtnetlink(7)). Half a second after the first
+/// one, the few routes that matter are asked for one by one, so that neither a storm of changes nor a large
+/// routing table costs anything. Without changes nothing runs. It makes no connection and resolves no name.
 public actor NetworkMonitor: LoopActor {
     /// How long changes are collected before the routes are asked for.
     private static let settling = Duration.milliseconds(500)
-    /// Addresses that are nobody's (RFC 5737, RFC 3849): the way to them is the default route. Nothing is sent there.
+    /// Addresses for documentation, which belong to no host (RFC 5737, RFC 3849): the route to them is the
+    /// default route. Nothing is sent there.
     private static let anywhere: [[UInt8]] = [
         [198, 51, 100, 1], [0x20, 0x01, 0x0d, 0xb8] + Array(repeating: 1, count: 12),
     ]
 
-    /// The loop that it lives on.
+    /// The delivery loop.
     public nonisolated let loop: EventLoop
     private let time: any TimeSource
+    /// Receives news; called on the loop.
     private let tell: @Sendable (NetworkNews) -> Void
+    /// What was reported to delivery, and the targets.
     private var state: NetworkState
+    /// Nil before `start` and after `stop`.
     private var sockets: Sockets?
+    /// Number of the last request; tells its answer from that to an earlier one.
     private var sequence: UInt32 = 0
+    /// The next look, and its time.
     private var timer: (id: EventLoop.TimerID, at: BootInstant)?
 
+    /// The two netlink sockets. Separate ones, so that announcements cannot come between a request and its
+    /// answer.
     private final class Sockets {
+        /// Receives the kernel's announcements.
         let listening: Descriptor
+        /// Asks for routes.
         let asking: Descriptor
 
         init() throws(SystemError) {
@@ -40,7 +49,7 @@ public actor NetworkMonitor: LoopActor {
     ///
     /// - Parameters:
     ///   - loop: the delivery loop; `tell` is called on it.
-    ///   - targets: where each destination's servers are (its proxy, where it has one): one that is reached is enough.
+    ///   - targets: the servers of each destination, or its proxy; a route to one of them is enough.
     public init(
         on loop: EventLoop, targets: [DestinationName: [NetworkTarget]], time: any TimeSource = SystemTime(),
         tell: @escaping @Sendable (NetworkNews) -> Void
@@ -51,15 +60,15 @@ public actor NetworkMonitor: LoopActor {
         state = NetworkState(targets: targets)
     }
 
-    /// Begins to watch; tells at once which destinations are reached.
+    /// Begins to watch, and tells at once which destinations are reached.
     ///
-    /// - Throws: `SystemError` when the kernel has no netlink socket for us (`RestrictAddressFamilies` in a unit must
-    ///   name AF_NETLINK). Delivery works without: senders find out by themselves.
+    /// - Throws: `SystemError` if the kernel refuses netlink sockets (`RestrictAddressFamilies` of a systemd
+    ///   unit must include AF_NETLINK). Delivery works without: senders find out by themselves.
     public func start() throws(SystemError) {
         let sockets = try Sockets()
         let listening = sockets.listening.raw
         try loop.watch(listening, for: .readable) { _ in
-            // Only that something changed matters; what it is now is asked for.
+            // The content of an announcement does not matter: the routes are asked for anyway.
             _ = cnetlink_discard(listening)
             self.assumeIsolated { $0.arm(at: $0.time.bootTime + NetworkMonitor.settling) }
         }
@@ -70,7 +79,9 @@ public actor NetworkMonitor: LoopActor {
     package func stop() {
         guard let sockets else { return }
         loop.forget(sockets.listening.raw)
-        if let timer { loop.cancel(timer.id) }
+        if let timer {
+            loop.cancel(timer.id)
+        }
         timer = nil
         self.sockets = nil
     }
@@ -81,7 +92,7 @@ public actor NetworkMonitor: LoopActor {
         look()
     }
 
-    /// Looks then, or earlier if that is planned already.
+    /// Plans a look, unless an earlier one is planned.
     private func arm(at point: BootInstant) {
         if let timer {
             guard point < timer.at else { return }
@@ -96,6 +107,7 @@ public actor NetworkMonitor: LoopActor {
         timer = (id, point)
     }
 
+    /// Asks for all routes that matter, and tells what is new.
     private func look() {
         guard sockets != nil else { return }
         let interfaces = NetworkInterfaces()
@@ -106,23 +118,31 @@ public actor NetworkMonitor: LoopActor {
             findings.reached[bytes] = route(to: bytes, over: interfaces) != nil
         }
         let (news, again) = state.update(findings, at: time.bootTime)
-        if let again { arm(at: again) }
-        if let news { tell(news) }
+        if let again {
+            arm(at: again)
+        }
+        if let news {
+            tell(news)
+        }
     }
 
-    /// The way to an address; nil when none leads there.
+    /// The route to an address; nil if no route leads there.
     private func route(to address: [UInt8], over interfaces: NetworkInterfaces) -> NetworkFindings.Route? {
         guard let sockets else { return nil }
         sequence &+= 1
         var answer = cnetlink_route()
-        // The kernel answers before the request returns. When it cannot be asked, senders find out by themselves.
+        // The kernel answers before the send returns, so this never waits. If it cannot be asked, a route is
+        // assumed, and senders find out by themselves.
         guard cnetlink_ask_route(sockets.asking.raw, sequence, address, Int32(address.count)) == 0,
             cnetlink_read_route(sockets.asking.raw, sequence, &answer) == 1
         else { return NetworkFindings.Route(interface: 0, gateway: []) }
-        // RTN_UNICAST and RTN_LOCAL lead somewhere; the kernel keeps routes over an interface without a carrier.
+        // Types 1 and 2 are RTN_UNICAST and RTN_LOCAL; others (unreachable, blackhole) lead nowhere. The
+        // kernel keeps routes over an interface without a carrier, so that is checked too.
         guard answer.error == 0, answer.type == 1 || answer.type == 2, interfaces.isRunning(answer.interface)
         else { return nil }
-        let gateway = withUnsafeBytes(of: answer.gateway) { Array($0.prefix(Int(max(0, answer.gateway_length)))) }
+        let gateway = withUnsafeBytes(of: answer.gateway) {
+            Array($0.prefix(Int(max(0, answer.gateway_length))))
+        }
         return NetworkFindings.Route(interface: answer.interface, gateway: gateway)
     }
 }

@@ -3,52 +3,63 @@ internal import Model
 
 /// What the kernel says of the network at one moment.
 struct NetworkFindings: Sendable, Equatable {
-    /// The way out of the machine: over which interface, by which gateway.
+    /// Way out of the machine: interface and gateway.
     struct Route: Sendable, Equatable {
         var interface: UInt32
+        /// Address of the gateway; empty for a directly connected network.
         var gateway: [UInt8]
     }
 
-    /// The way to any address of the Internet, by protocol version; nil where there is none.
+    /// Route to any address of the Internet, for IPv4 and IPv6; nil if there is no such route.
     var defaultRoutes: [Route?] = [nil, nil]
     /// Whether an interface other than loopback is up and has an address that is not link-local.
     var hasAddress = false
-    /// Whether a route leads to an address.
+    /// Whether a route leads to each asked address.
     var reached: [[UInt8]: Bool] = [:]
 }
 
 /// Decides what is news: findings in, news out.
 ///
-/// A change of the default route is told at most once in 30 s, and one that was held back is told when that time is
-/// over: containers that come and go on the host are no network change (ac15). That no route leads to a destination is
-/// told at once.
+/// A change of the default route is reported at most once in 30 s, and a change that was held back when that
+/// time is over. Otherwise containers that come and go on the host would end the waits of all destinations
+/// each time. A destination without a route is reported at once.
 struct NetworkState: Sendable {
+    /// Shortest time between two told changes of the default route.
     private static let quiet = Duration.seconds(30)
 
+    /// The servers of each destination.
     var targets: [DestinationName: [NetworkTarget]]
-    /// The default routes that delivery knows of.
+    /// Default routes that delivery knows; nil before the first look.
     private var told: [NetworkFindings.Route?]?
+    /// When a change was last told.
     private var toldAt: BootInstant?
-    /// Whether a route led there at the last look.
+    /// Whether a route led to each destination at the last look.
     private(set) var routes: [DestinationName: Bool] = [:]
 
     init(targets: [DestinationName: [NetworkTarget]]) { self.targets = targets }
 
-    /// What is to be told after a look at the network, and when to look again for a change that is held back.
-    mutating func update(_ findings: NetworkFindings, at now: BootInstant) -> (news: NetworkNews?, again: BootInstant?)
-    {
+    /// What to tell after a look, and when to look again for a change that is held back.
+    mutating func update(_ findings: NetworkFindings, at now: BootInstant) -> (
+        news: NetworkNews?, again: BootInstant?
+    ) {
         var again: BootInstant?
         var hasChanged = false
-        // One that vanished is no news, nothing gets better by it; that it comes back, or becomes another one, is.
+        // One that vanished is no news, nothing gets better by it; that it comes back, or becomes another
+        // one, is.
         let current = findings.defaultRoutes
+        // A route that vanished is not told, because nothing improves by it. Forgetting it here makes its
+        // return, or another one, news.
         told = told.map { told in zip(told, current).map { old, new in new == nil ? nil : old } }
-        if told.map({ told in zip(told, current).contains { old, new in new != nil && new != old } }) ?? true {
+        if told.map({ told in zip(told, current).contains { old, new in new != nil && new != old } }) ?? true
+        {
             if let toldAt, now < toldAt + NetworkState.quiet {
                 again = toldAt + NetworkState.quiet
             } else {
-                // The first look only learns how things are.
+                // The first look only learns the present state.
                 hasChanged = told != nil
-                if hasChanged { toldAt = now }
+                if hasChanged {
+                    toldAt = now
+                }
                 told = current
             }
         }
@@ -58,11 +69,13 @@ struct NetworkState: Sendable {
         return (NetworkNews(hasChanged: hasChanged, routes: new), again)
     }
 
+    /// Whether a route leads to a server.
     private func reaches(_ target: NetworkTarget, _ findings: NetworkFindings) -> Bool {
         switch target {
         case .local: true
         case .address(let bytes): findings.reached[bytes] ?? true
-        // A name may mean an address of the own network, so only a machine without any address is cut off for sure.
+        // A name may stand for an address of the local network, so only a machine without any address is
+        // certainly cut off.
         case .name: findings.hasAddress || findings.defaultRoutes.contains { $0 != nil }
         }
     }

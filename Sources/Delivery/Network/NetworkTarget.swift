@@ -1,19 +1,21 @@
 internal import Glibc
 public import Model
 
-/// A destination's location, for routing.
+/// Location of a destination's server, for routing.
 public enum NetworkTarget: Sendable, Hashable {
-    /// An address, as its 4 or 16 bytes.
+    /// An address in network order, 4 or 16 bytes.
     case address([UInt8])
-    /// A host's name, which may mean any address.
+    /// A host name, which may stand for any address.
     case name
-    /// On this machine, or nothing that needs a route: always reached.
+    /// On this machine, or without need of a route: always reached.
     case local
 
-    /// What the host of a URL (or of a proxy) means: a name or an address, IPv6 with or without brackets.
+    /// The location of a URL's or proxy's host: a name or an address, IPv6 with or without brackets.
     public init(host: String) {
         var text = host.lowercased()
-        if text.hasPrefix("["), text.hasSuffix("]") { text = String(text.dropFirst().dropLast()) }
+        if text.hasPrefix("["), text.hasSuffix("]") {
+            text = String(text.dropFirst().dropLast())
+        }
         var four = in_addr()
         var six = in6_addr()
         if inet_pton(AF_INET, text, &four) == 1 {
@@ -30,10 +32,10 @@ public enum NetworkTarget: Sendable, Hashable {
     }
 }
 
-/// The meaning of the network's state for delivery.
+/// What the state of the network means for delivery.
 public struct NetworkNews: Sendable, Equatable {
-    /// The default route has appeared or changed (ac15).
+    /// Whether the default route has appeared or changed.
     public var hasChanged: Bool
-    /// Which destinations a route leads to.
+    /// Whether a route leads to each destination.
     public var routes: [DestinationName: Bool]
 }

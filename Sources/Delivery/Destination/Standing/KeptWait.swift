@@ -1,14 +1,16 @@
 internal import EventLoops
 
-/// A wait that survives a restart: its length and the time of day when it ends, in milliseconds.
+/// A wait that survives a restart: its length, and the time of day when it ends, both in milliseconds.
 ///
-/// A clock that was set back never makes it longer than it was; one that was set forward ends it.
+/// The length bounds what is left: a clock set back during the restart never prolongs the wait. A clock set
+/// forward ends it.
 enum KeptWait {
+    /// Text of a wait that begins now.
     static func value(of wait: Duration, at now: Moment) -> String {
         "\(wait.nanosecondsClamped / 1_000_000) \((now.wall + wait).milliseconds)"
     }
 
-    /// How much of it is left; nil for a text that is none.
+    /// What is left of a wait; nil for a malformed text.
     static func left(of value: String, at now: Moment) -> Duration? {
         let numbers = value.split(separator: " ").compactMap { Int64($0) }
         guard numbers.count == 2 else { return nil }

@@ -20,7 +20,7 @@ extension PerPriority {
 extension PerPriority: Sendable where Value: Sendable {}
 extension PerPriority: Equatable where Value: Equatable {}
 
-/// What waits in the two lanes of a destination.
+/// The two lanes of a destination, as the queue summarises them.
 public typealias Lanes = PerPriority<LaneSummary>
 
 extension Lanes {
@@ -34,6 +34,6 @@ extension Lanes {
 }
 
 extension Priority {
-    /// Both, the one that goes first first.
+    /// Both priorities, in the order in which they are sent.
     static let inOrder: [Priority] = [.critical, .normal]
 }

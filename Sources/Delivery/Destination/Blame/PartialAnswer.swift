@@ -2,13 +2,18 @@ internal import Model
 
 /// The fate of each event of a batch whose destination answered event by event.
 ///
-/// The answer is not trusted: places outside the batch are ignored; of an event named twice the rejection counts.
+/// The answer is not trusted: positions outside the batch are ignored, and for an event named more than once
+/// a rejection counts.
 struct PartialAnswer: Sendable {
-    /// What becomes of each event, in the batch's order.
+    /// Fate of each event, in the batch's order.
     private(set) var fates: [Settlement.Disposition]
-    /// What the destination rejected, in the batch's order.
+    /// Events that the destination rejected, in the batch's order.
     let rejected: [RejectedEvent]
 
+    /// - Parameters:
+    ///   - events: number of events in the batch.
+    ///   - rejected: what the answer rejects, in any order.
+    ///   - retry: positions of the events that the answer asks for again.
     init(events: Int, rejected: [RejectedEvent], retry: [Int]) {
         let named = Dictionary(rejected.map { ($0.index, $0) }) { $1 }
         let again = Set(retry)
@@ -19,17 +24,17 @@ struct PartialAnswer: Sendable {
         }
     }
 
-    /// The places of the events that the destination has.
+    /// Positions of the events that the destination has.
     var acknowledged: [Int] { fates.indices.filter { fates[$0] == .acknowledged } }
 
-    /// Keeps rejected events: they go again, in a batch of the group.
+    /// Keeps rejected events: they are sent again in the batch of a group.
     mutating func keep(_ events: [RejectedEvent], group: Int) {
         for event in events { fates[event.index] = .again(group: group) }
     }
 }
 
 extension Settlement {
-    /// Gives each event of a batch its fate.
+    /// A settlement that gives each event its fate; neighbours with the same fate become one part.
     init(_ batch: TrackedBatch, _ fates: [Disposition]) {
         var parts: [Part] = []
         for (place, fate) in fates.enumerated() {

@@ -1,13 +1,18 @@
 internal import EventLoops
 
-/// Holds a rate of requests: filled by time, emptied by what is sent, at most one second's worth.
+/// Limits the rate of requests (token bucket): filled by time, emptied by requests, holds at most one
+/// second's worth.
 ///
-/// A batch that took several requests is charged for them once that is known, so the level may sink below nothing: the
-/// next waits until the debt is paid. Over any stretch of time the rate is held, with one second's worth and one batch
-/// beyond it at most. An attempt that waits for it holds no place in flight, and a critical batch that comes meanwhile goes first.
+/// A batch of several requests is charged when their number is known, so the level may become negative; the
+/// next batch then waits until the debt is paid. Over any time the rate is exceeded by at most one second's
+/// worth and one batch. A batch that waits for the rate holds no place, so that a critical batch that comes
+/// meanwhile goes first.
 struct TokenBucket: Sendable {
+    /// Requests per second; at least one in 10^6 s, so that waits stay finite.
     private let perSecond: Double
+    /// Requests that may begin now; negative while a debt is paid.
     private var level: Double
+    /// When `level` was last computed.
     private var filledAt: BootInstant
 
     /// - Parameter perSecond: may be a fraction.
@@ -17,19 +22,21 @@ struct TokenBucket: Sendable {
         filledAt = now
     }
 
-    /// How long the next request must wait; zero when it may go.
+    /// How long the next request must wait; zero if it may begin.
     mutating func wait(at now: BootInstant) -> Duration {
         fill(at: now)
         guard level < 1 else { return .zero }
-        // A nanosecond more, so that rounding never asks twice for the same instant.
+        // Plus one nanosecond, so that rounding never yields the same instant twice.
         return .nanoseconds(Int64(min(1e18, (1 - level) / perSecond * 1e9)) + 1)
     }
 
+    /// Takes requests out, also more than there are.
     mutating func charge(_ requests: Int, at now: BootInstant) {
         fill(at: now)
         level -= Double(requests)
     }
 
+    /// Adds what came in since the last call.
     private mutating func fill(at now: BootInstant) {
         let seconds = Double((now - filledAt).nanosecondsClamped) / 1e9
         level = min(max(1, perSecond), level + seconds * perSecond)

@@ -1,0 +1,250 @@
+internal import EventLoops
+internal import Model
+
+/// The batches of a destination between attempts, each id once. Their events are in the queue.
+///
+/// Up to two thousand of them are searched many times per request to find the next one. What decides that is
+/// copied to a card of plain bytes beside each batch, and totals are kept. Searching the batches themselves,
+/// with their strings and reference counts, took 2 ms per request.
+struct Kept: Sendable {
+    /// What decides when a batch is sent; a copy of some fields of `TrackedBatch`, without references.
+    struct Card: Sendable {
+        let id: BatchID
+        let priority: Priority
+        let events: Int
+        let acceptedAt: Timestamp
+        let place: PiecePlace
+        let notBefore: BootInstant
+        let attemptedAt: BootInstant?
+        let rejectedAt: BootInstant?
+        let aside: TrackedBatch.Aside?
+        let waitsForRetry: Bool
+        let waitsForDestination: Bool
+        let isTriedAgain: Bool
+        let mayBeTaken: Bool
+        /// Number of the app of all events; nil if there are several or it is unknown.
+        let app: Int?
+
+        fileprivate init(_ batch: TrackedBatch, app: Int?) {
+            id = batch.header.id
+            priority = batch.header.priority
+            events = batch.header.events
+            acceptedAt = batch.header.acceptedAt
+            place = batch.place
+            notBefore = batch.notBefore
+            attemptedAt = batch.attemptedAt
+            rejectedAt = batch.rejectedAt
+            aside = batch.aside
+            waitsForRetry = batch.waitsForRetry
+            waitsForDestination = batch.waitsForDestination
+            isTriedAgain = batch.isTriedAgain
+            mayBeTaken = batch.mayBeTaken
+            self.app = app
+        }
+
+        var isSetAside: Bool { aside != nil }
+
+        /// Whether the batch was rejected and waits among the others, not set aside.
+        var isOpenlyRejected: Bool { rejectedAt != nil && aside == nil }
+
+        /// Whether the left batch comes first in its lane: by acceptance, then by its place among the pieces
+        /// of one batch, then by id.
+        static func isOlder(_ left: Card, _ right: Card) -> Bool {
+            if left.acceptedAt != right.acceptedAt { return left.acceptedAt < right.acceptedAt }
+            if left.place != right.place { return left.place < right.place }
+            return left.id < right.id
+        }
+
+        /// Whether the left batch was attempted longer ago, or never. Ties: critical first, then the smaller
+        /// id.
+        static func isRested(_ left: Card, _ right: Card) -> Bool {
+            let first = left.attemptedAt?.nanoseconds ?? .min
+            let second = right.attemptedAt?.nanoseconds ?? .min
+            if first != second { return first < second }
+            if left.priority != right.priority { return left.priority > right.priority }
+            return left.id < right.id
+        }
+    }
+
+    /// Running totals, so that checking a bound does not scan all batches.
+    struct Counts: Sendable, Equatable {
+        var batches = PerPriority(both: 0)
+        /// Batches that wait for a retry.
+        var retries = PerPriority(both: 0)
+        var events = 0
+        /// Batches neither rejected nor set aside.
+        var unrejected = PerPriority(both: 0)
+        /// Batches rejected and not set aside.
+        var rejected = 0
+        /// Batches set aside because they fail while others succeed.
+        var failing = 0
+        /// Batches set aside because too many events of their app were rejected.
+        var refused = 0
+
+        /// Adds a batch (1) or takes it out (-1).
+        fileprivate mutating func add(_ card: Card, _ sign: Int) {
+            batches[card.priority] += sign
+            events += sign * card.events
+            if card.waitsForRetry {
+                retries[card.priority] += sign
+            }
+            switch card.aside {
+            case .fails: failing += sign
+            case .rejected: refused += sign
+            case nil where card.rejectedAt != nil: rejected += sign
+            case nil: unrejected[card.priority] += sign
+            }
+        }
+    }
+
+    /// Number of apps beyond which the numbers of gone apps are forgotten.
+    private static let mostApps = 4096
+
+    /// Running totals; always the sum over `cards`.
+    private(set) var counts = Counts()
+    /// Events set aside, by app; the empty name counts batches of several or unknown apps.
+    private(set) var eventsAside: [String: Int] = [:]
+    /// Index of each batch in `cards` and `batches`.
+    private var places: [BatchID: Int] = [:]
+    /// What decides, one card per batch.
+    private var cards: [Card] = []
+    /// The batches, in the order of `cards`.
+    private var batches: [TrackedBatch] = []
+    /// Numbers of apps, so that a card holds no string. All are forgotten when no batch is kept.
+    private var appNumbers: [String: Int] = [:]
+
+    var isEmpty: Bool { cards.isEmpty }
+    var count: Int { cards.count }
+
+    /// All batches in no particular order. Copying many of them is expensive.
+    var all: [TrackedBatch] { batches }
+
+    subscript(id: BatchID) -> TrackedBatch? { places[id].map { batches[$0] } }
+
+    // MARK: Changes
+
+    /// Keeps a batch; one with the same id is replaced.
+    mutating func keep(_ batch: TrackedBatch) {
+        let card = Card(batch, app: batch.app.map { number(adding: $0) })
+        if let place = places[batch.header.id] {
+            count(place, -1)
+            cards[place] = card
+            batches[place] = batch
+        } else {
+            places[batch.header.id] = cards.count
+            cards.append(card)
+            batches.append(batch)
+        }
+        count(places[batch.header.id] ?? 0, 1)
+        assert(places.count == cards.count && cards.count == batches.count, "each id is kept once")
+    }
+
+    /// Takes a batch out and returns it; nil if it is unknown.
+    @discardableResult
+    mutating func remove(_ id: BatchID) -> TrackedBatch? {
+        guard let place = places.removeValue(forKey: id) else { return nil }
+        count(place, -1)
+        let removed = batches[place]
+        // Moving the last batch into the gap keeps removal independent of their number.
+        let card = cards.removeLast()
+        let batch = batches.removeLast()
+        if place < cards.count {
+            cards[place] = card
+            batches[place] = batch
+            places[card.id] = place
+        }
+        if cards.isEmpty {
+            appNumbers = [:]
+        }
+        return removed
+    }
+
+    /// Takes out the batches that meet a condition.
+    mutating func removeAll(where isMeant: (Card) -> Bool = { _ in true }) {
+        for id in cards.filter(isMeant).map(\.id) { remove(id) }
+    }
+
+    /// Changes one batch, and its card and the totals with it.
+    mutating func update(_ id: BatchID, _ change: (inout TrackedBatch) -> Void) {
+        guard let place = places[id] else { return }
+        var batch = batches[place]
+        change(&batch)
+        keep(batch)
+    }
+
+    /// Changes the batches that meet a condition.
+    mutating func updateAll(
+        where isMeant: (Card) -> Bool = { _ in true }, _ change: (inout TrackedBatch) -> Void
+    ) {
+        for place in cards.indices where isMeant(cards[place]) {
+            var batch = batches[place]
+            change(&batch)
+            keep(batch)
+        }
+    }
+
+    // MARK: Questions
+
+    /// The number of an app; nil if no batch of it was kept.
+    func number(of app: String) -> Int? { appNumbers[app] }
+
+    /// The ids of the batches that meet a condition.
+    func ids(where isMeant: (Card) -> Bool = { _ in true }) -> Set<BatchID> {
+        Set(cards.lazy.filter(isMeant).map(\.id))
+    }
+
+    func contains(where isMeant: (Card) -> Bool) -> Bool { cards.contains(where: isMeant) }
+
+    func count(where isMeant: (Card) -> Bool) -> Int { cards.count(where: isMeant) }
+
+    /// The first card by an order, among those that meet a condition.
+    func first(
+        by comesBefore: (Card, Card) -> Bool, where isMeant: (Card) -> Bool = { _ in true }
+    ) -> Card? {
+        var first: Card?
+        for card in cards where isMeant(card) {
+            if let known = first, !comesBefore(card, known) { continue }
+            first = card
+        }
+        return first
+    }
+
+    /// The batch that was attempted last.
+    var latest: Card? { first { Card.isRested($1, $0) } }
+
+    /// When the next batch may be sent that may not be sent now; never before the barrier.
+    func nextNotBefore(after now: BootInstant, atLeast barrier: BootInstant) -> BootInstant? {
+        var next = NextPoint(after: now)
+        for card in cards { next.take(max(card.notBefore, barrier)) }
+        return next.point
+    }
+
+    /// Number of batches set aside for a reason.
+    func count(of aside: TrackedBatch.Aside) -> Int { aside == .fails ? counts.failing : counts.refused }
+
+    /// Adds the batch at an index to the totals (1) or takes it out (-1).
+    private mutating func count(_ place: Int, _ sign: Int) {
+        counts.add(cards[place], sign)
+        guard cards[place].isSetAside else { return }
+        let app = batches[place].app ?? ""
+        let events = eventsAside[app, default: 0] + sign * cards[place].events
+        eventsAside[app] = events == 0 ? nil : events
+    }
+
+    /// The number of an app, given out if it has none.
+    private mutating func number(adding app: String) -> Int {
+        if let number = appNumbers[app] { return number }
+        if appNumbers.count >= Kept.mostApps {
+            forgetGoneApps()
+        }
+        let number = (appNumbers.values.max() ?? -1) + 1
+        appNumbers[app] = number
+        return number
+    }
+
+    /// Forgets the numbers of apps without a kept batch. Senders can invent any number of app names.
+    private mutating func forgetGoneApps() {
+        let present = Set(cards.compactMap(\.app))
+        appNumbers = appNumbers.filter { present.contains($0.value) }
+    }
+}

@@ -1,0 +1,65 @@
+import EventLoops
+import Model
+import TestKit
+import Testing
+
+@testable import Delivery
+
+@Suite("What commands make a destination do")
+struct PushingTests {
+    private func push(everything: Bool = false, events: Int = 0, free: Int = 0, _ batches: Set<BatchID> = [])
+        -> Push
+    {
+        Push(
+            everything: everything, events: PerPriority(critical: 0, normal: events),
+            free: PerPriority(critical: 0, normal: free), batches: batches)
+    }
+
+    @Test("a dispatch is for what waited at its beginning, once")
+    func dispatch() {
+        var random = SplitMix64(seed: 1)
+        var ids = UUIDv7Generator()
+        let batch = ids.next(at: Timestamp(milliseconds: 1), using: &random)
+        let other = ids.next(at: Timestamp(milliseconds: 2), using: &random)
+        var pushing = Pushing()
+        #expect(!pushing.isActive && !pushing.concerns(batch) && !pushing.wants(more: 0, .normal))
+        pushing.begin(push(events: 60, free: 1, [batch]))
+        #expect(pushing.concerns(batch) && !pushing.concerns(other) && !pushing.wants(more: 0, .critical))
+        pushing.begun(batch)
+        #expect(!pushing.concerns(batch))
+        #expect(pushing.wants(more: 59, .normal) && !pushing.wants(more: 60, .normal))
+        pushing.got(100, .normal)
+        #expect(!pushing.wants(more: 0, .normal) && pushing.wantsFree(.normal))
+        pushing.begunFree(.normal)
+        #expect(!pushing.wantsFree(.normal))
+        pushing.add(other)
+        #expect(pushing.concerns(other), "the pieces of its batches belong to it")
+    }
+
+    @Test("a drain is for all that waits and comes; one attempt passes an open breaker")
+    func drain() {
+        var pushing = Pushing()
+        pushing.begin(push(everything: true))
+        pushing.got(100, .normal)
+        pushing.foundNothing(.normal)
+        #expect(pushing.isEverything && pushing.wants(more: 1_000, .critical) && pushing.wantsFree(.normal))
+        #expect(pushing.hasProbe)
+        pushing.usedProbe()
+        #expect(!pushing.hasProbe)
+    }
+
+    @Test("it ends with a reason unless all went, and a new one begins without the last one's")
+    func ends() {
+        var pushing = Pushing()
+        pushing.begin(push(events: 1))
+        pushing.note(.unavailable)
+        pushing.stop(.waitingForRetry)
+        #expect(!pushing.isActive && pushing.reason == .waitingForRetry && pushing.ends == [.unavailable])
+        pushing.clearEnds()
+        pushing.begin(push(events: 1))
+        #expect(pushing.reason == nil && pushing.ends.isEmpty)
+        pushing.note(nil)
+        pushing.stop(nil)
+        #expect(pushing.reason == nil && pushing.ends == [nil])
+    }
+}

@@ -1,0 +1,69 @@
+import EventLoops
+import Model
+import Testing
+
+@testable import Delivery
+
+/// `resume` says what it ended, and what another command has to end.
+@Suite("What resume ends")
+struct ResumptionTests {
+    private func resumption(
+        _ world: World, token: String? = nil, destination: DestinationName? = nil
+    ) -> Resumption {
+        Resumption(of: world.machine.snapshot(at: world.now), token: token, destination: destination)
+    }
+
+    @Test("nothing waits: nothing ended, nothing remains")
+    func nothing() {
+        let world = World(options())
+        #expect(resumption(world).ended.isEmpty)
+        #expect(resumption(world).remaining.isEmpty)
+    }
+
+    @Test("pauses: of all destinations and of one, and only the token that is named")
+    func pauses() {
+        var world = World(options())
+        world.input(.pause(token: "deploy", nil, ttl: nil, untilRestart: false))
+        world.input(.pause(token: "manual", "main", ttl: nil, untilRestart: false))
+        #expect(resumption(world).ended == ["pause deploy of all destinations", "pause manual of main"])
+        #expect(resumption(world).remaining.isEmpty)
+        let one = resumption(world, token: "manual")
+        #expect(one.ended == ["pause manual of main"])
+        #expect(one.remaining == ["main: paused by deploy (spoolship resume --token deploy)"])
+        let alone = resumption(world, destination: "main")
+        #expect(alone.ended == ["pause manual of main"])
+        #expect(alone.remaining == ["main: paused by deploy (spoolship resume --token deploy)"])
+        #expect(resumption(world, token: "unknown").ended.isEmpty)
+    }
+
+    @Test(
+        "waits after failures, each by its name",
+        arguments: [
+            (Outcome.held(.unauthorised), "hold of main"),
+            (.retryAfter(.seconds(3600), .unavailable), "wait of main that its receiver asked for"),
+            (.retry(.unavailable), "wait of main for its next retry"),
+        ])
+    func waits(outcome: Outcome, words: String) {
+        var world = World(options())
+        world.answer = { _, _ in (.milliseconds(10), outcome) }
+        world.accept(50)
+        world.run(.seconds(11))
+        #expect(resumption(world).ended == [words])
+        // A token alone ends no wait.
+        #expect(resumption(world, token: "deploy").ended.isEmpty)
+        world.answer = { _, _ in (.milliseconds(10), .acknowledged) }
+        world.input(.resume(token: nil, nil))
+        world.run(.seconds(1))
+        #expect(world.store.queued == 0)
+    }
+
+    @Test("what only another command ends is named with the command")
+    func remaining() {
+        var world = World(options())
+        world.input(.network(on: false))
+        #expect(
+            resumption(world).remaining == ["main: the network is switched off (spoolship network on)"])
+        world.input(.enabled(false))
+        #expect(resumption(world).remaining == ["main: collection is disabled (spoolship enable)"])
+    }
+}

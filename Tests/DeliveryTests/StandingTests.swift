@@ -1,0 +1,167 @@
+import EventLoops
+import Model
+import TestKit
+import Testing
+
+@testable import Delivery
+
+/// Whether anything may be sent, without a destination, a queue or a clock.
+@Suite("Whether and until when a destination is left alone")
+struct StandingTests {
+    private let start = Moment(
+        boot: BootInstant(nanoseconds: 1_000_000_000), wall: Timestamp(milliseconds: 1_000))
+
+    private func hold(doubt: Doubt? = nil, patience: Patience? = nil) -> Standing.Hold {
+        Standing.Hold(
+            failure: .unauthorised, since: start.wall, nextProbe: start.boot, doubt: doubt, patience: patience
+        )
+    }
+
+    @Test("reasons rank: a hold, Retry-After, no route, an open breaker")
+    func precedence() {
+        var standing = Standing()
+        #expect(standing.obstacle == nil && !standing.isForProbesOnly)
+        standing.openBreaker(nextProbe: nil, at: start.wall)
+        #expect(standing.obstacle == .breakerOpen && standing.isForProbesOnly)
+        standing.noteNoRoute(until: start.boot + .seconds(30))
+        #expect(standing.obstacle == .offline)
+        #expect(did(standing.waitAsTold(until: start.boot + .seconds(60), at: start)))
+        #expect(standing.obstacle == .retryAfter)
+        standing.hold(hold(patience: Patience(at: start.boot)))
+        #expect(standing.obstacle == .waitingForRetry)
+        standing.hold(hold())
+        #expect(standing.obstacle == .held)
+        #expect(did(standing.liftHold())?.isAnnounced == true && did(standing.liftHold()) == nil)
+        #expect(standing.obstacle == .retryAfter)
+        #expect(did(standing.passTime(at: start.boot + .seconds(60))), "the wait that was asked for is over")
+        #expect(standing.obstacle == .breakerOpen)
+        #expect(did(standing.closeBreaker()) && !did(standing.closeBreaker()))
+        #expect(standing.obstacle == nil)
+    }
+
+    @Test("a hold's probe comes before the breaker's; a breaker without probes gets none")
+    func probes() {
+        var standing = Standing()
+        standing.openBreaker(nextProbe: start.boot + .seconds(9), at: start.wall)
+        #expect(standing.nextProbe == start.boot + .seconds(9))
+        standing.hold(hold())
+        #expect(standing.nextProbe == start.boot)
+        standing.setProbes(to: start.boot + .seconds(5))
+        _ = standing.liftHold()
+        #expect(standing.nextProbe == start.boot + .seconds(5), "both were put off")
+        standing.openBreaker(nextProbe: nil, at: start.wall)
+        standing.setProbes(to: start.boot + .seconds(5))
+        #expect(standing.nextProbe == nil)
+    }
+
+    @Test("after failures nothing begins for a moment, until something is acknowledged or a person says so")
+    func trouble() {
+        var standing = Standing(firstStart: start.boot + .seconds(2))
+        #expect(did(standing.countFailure()) == 1 && did(standing.countFailure()) == 2)
+        standing.pause(until: start.boot + .seconds(1), at: start)
+        #expect(standing.startNotBefore == start.boot + .seconds(2), "never earlier than before")
+        let later = Moment(boot: start.boot + .seconds(3), wall: start.wall + .seconds(3))
+        #expect(!did(standing.passTime(at: later.boot)))
+        #expect(standing.startNotBefore == nil && standing.trouble?.since == start.wall)
+        standing.pause(until: later.boot + .seconds(4), at: later)
+        #expect(standing.trouble?.since == start.wall, "since the first failure")
+        #expect(did(standing.recover()) == 2 && did(standing.recover()) == 0)
+        #expect(standing.startNotBefore == nil && standing.trouble == nil)
+        standing.pause(until: later.boot + .seconds(4), at: later)
+        standing.endTrouble()
+        #expect(standing.startNotBefore == nil && standing.trouble == nil)
+    }
+
+    @Test("a wait that the destination asks for is never shortened by a later answer, and ends once")
+    func retryAfter() {
+        var standing = Standing(retryAfterUntil: start.boot + .seconds(10))
+        #expect(!did(standing.waitAsTold(until: start.boot + .seconds(5), at: start)))
+        #expect(did(standing.waitAsTold(until: start.boot + .seconds(20), at: start)))
+        #expect(!did(standing.passTime(at: start.boot + .seconds(10))))
+        #expect(did(standing.endRetryAfter()) && !did(standing.endRetryAfter()))
+    }
+
+    @Test("a route that is gone is news once, and outlasts what a sender found out")
+    func route() {
+        var standing = Standing()
+        #expect(
+            !did(standing.setRoute(true)) && did(standing.setRoute(false)) && !did(standing.setRoute(false)))
+        standing.noteNoRoute(until: start.boot)
+        standing.forgetNoRoute()
+        #expect(!did(standing.passTime(at: start.boot + .seconds(99))) && standing.offline == .noRoute)
+        #expect(did(standing.setRoute(true)) && standing.offline == nil)
+        standing.noteNoRoute(until: start.boot + .seconds(1))
+        #expect(!did(standing.setRoute(true)), "no news: the network never said that it was gone")
+        standing.forgetNoRoute()
+        #expect(standing.offline == nil)
+    }
+
+    @Test("a queue that fails is left alone for longer each time; calls that fail together are one failure")
+    func store() {
+        var standing = Standing()
+        var now = start.boot
+        for seconds in [1, 2, 4, 8, 16, 30, 30] {
+            let wait = Duration.seconds(seconds)
+            #expect(did(standing.noteStoreFailure(at: now)) == (now + wait, wait))
+            #expect(did(standing.noteStoreFailure(at: now)) == (now + wait, nil))
+            now = now + wait
+            #expect(
+                standing.storeRetryAt == now && !did(standing.passTime(at: now))
+                    && standing.storeRetryAt == nil)
+        }
+        standing.noteStoreAnswer()
+        #expect(did(standing.noteStoreFailure(at: now)).wait == .seconds(1))
+    }
+
+    @Test("a hold in doubt is announced once its doubt says so")
+    func announcement() {
+        var standing = Standing()
+        standing.hold(hold(doubt: Doubt(began: start.boot, isAnnounced: false)))
+        #expect(did(standing.liftHold())?.isAnnounced == false)
+        standing.hold(hold(doubt: Doubt(began: start.boot, isAnnounced: false)))
+        standing.updateDoubt { $0.announce() }
+        #expect(did(standing.liftHold())?.isAnnounced == true)
+        standing.updateDoubt { $0.announce() }
+        #expect(standing.hold == nil)
+    }
+}
+
+@Suite("Which new event is tried in a doubt")
+struct DoubtRoomTests {
+    private let start = BootInstant(nanoseconds: 1)
+
+    @Test("every other new event is another app's, in one lane after the other, once until it is announced")
+    func elsewhere() {
+        var doubt = Doubt(began: start, isAnnounced: false)
+        let lanes = Priority.inOrder
+        #expect(did(doubt.laneOfOtherApp(lanes)) == .critical)
+        doubt.foundNoOther(lanes)
+        #expect(did(doubt.laneOfOtherApp(lanes)) == .normal)
+        doubt.foundNoOther(lanes)
+        for _ in 0..<4 { #expect(did(doubt.laneOfOtherApp(lanes)) == nil) }
+        doubt.noteNew()
+        #expect([0, 1].map { _ in doubt.laneOfOtherApp(lanes) }.compactMap { $0 }.count == 1)
+        doubt.announce()
+        let next = (0..<4).map { _ in doubt.laneOfOtherApp(lanes) }
+        #expect(next.count { $0 == nil } == 2 && Set(next.compactMap { $0 }).count == 2)
+        #expect(did(doubt.laneOfOtherApp([])) == nil)
+    }
+
+    @Test(
+        "every other probe is the newest event, once until it is announced; never where the order is promised"
+    )
+    func newest() {
+        var doubt = Doubt(began: start, isAnnounced: false)
+        #expect(
+            [0, 1, 2, 3].map { _ in doubt.looksAtNewest(.free, at: start) } == [false, true, false, false])
+        doubt.noteNew()
+        #expect([0, 1].map { _ in doubt.looksAtNewest(.free, at: start) } == [true, false])
+        doubt.announce()
+        #expect(
+            [0, 1, 2, 3].map { _ in doubt.looksAtNewest(.free, at: start) } == [true, false, true, false])
+        var kept = Doubt(began: start, isAnnounced: true)
+        #expect(!did(kept.looksAtNewest(.promised, at: start + .seconds(99))))
+        #expect([0, 1].map { _ in kept.looksAtNewest(.kept, at: start + .seconds(9)) } == [false, false])
+        #expect([0, 1].map { _ in kept.looksAtNewest(.kept, at: start + .seconds(10)) } == [false, true])
+    }
+}
