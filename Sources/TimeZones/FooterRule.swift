@@ -1,25 +1,28 @@
 internal import EventLoops
 
-/// The rule for the time after a file's last transition: a POSIX `TZ` text.
+/// The rule for the time after a file's last transition: a POSIX `TZ` string.
 ///
-/// Source: RFC 9636, section 3.3.1; POSIX.1-2017, section 8.3; the extensions of version 3 (hours from -167 to 167).
+/// Source: RFC 9636, section 3.3.1; POSIX.1-2017, section 8.3; with the extension of version 3 (hours
+/// from -167 to 167).
 struct FooterRule: Sendable, Equatable {
-    /// When a change takes place in a year.
+    /// When a change takes place each year.
     struct Change: Sendable, Equatable {
+        /// The day of a change, in one of the three notations of POSIX.
         enum Day: Sendable, Equatable {
-            /// `Jn`: 1…365, 29 February never counted.
+            /// `Jn`: day 1…365; 29 February is never counted.
             case julian(Int)
-            /// `n`: 0…365, 29 February counted.
+            /// `n`: day 0…365; 29 February is counted.
             case ordinal(Int)
             /// `Mm.w.d`: the w-th (5: the last) day d (0: Sunday) of month m.
             case weekday(month: Int, week: Int, day: Int)
         }
 
         var day: Day
-        /// Seconds after midnight of local time before the change; may be beyond the day.
+        /// Seconds after midnight in the local time before the change; may be negative or beyond the
+        /// day. Default 02:00.
         var time = 2 * 3600
 
-        /// The change's local time in a year, as if it were UTC, in seconds since 1970.
+        /// The change's local time in a year, in seconds since 1970 as if it were UTC.
         func seconds(in year: Int) -> Int64 {
             let date: LocalDate
             switch day {
@@ -40,8 +43,9 @@ struct FooterRule: Sendable, Equatable {
         }
     }
 
-    /// What is in force for a part of the year.
+    /// Daylight saving time: its offset, and when it starts and ends.
     struct Daylight: Sendable, Equatable {
+        /// Seconds east of UTC.
         var offset: Int
         var start: Change
         var end: Change
@@ -49,11 +53,13 @@ struct FooterRule: Sendable, Equatable {
 
     /// Seconds east of UTC in standard time.
     var standard: Int
+    /// Daylight saving time; nil if the zone has none.
     var daylight: Daylight?
 
-    /// The rule of a text; nil when it is none.
+    /// Parses a rule; nil if the text is not one.
     init?(_ text: some Collection<UInt8>) {
         var parser = Parser(text: Array(text))
+        // POSIX counts offsets west of Greenwich as positive.
         guard parser.name(), let west = parser.offset(maxHours: 24) else { return nil }
         standard = -west
         guard !parser.isAtEnd else { return }
@@ -63,14 +69,16 @@ struct FooterRule: Sendable, Equatable {
             guard let west = parser.offset(maxHours: 24) else { return nil }
             offset = -west
         }
-        // Without dates POSIX leaves them open; zone files always write them.
+        // POSIX leaves open when daylight saving time is in force if no dates are given; zone files
+        // always state them.
         guard parser.take(","), let start = parser.change(), parser.take(","), let end = parser.change(),
             parser.isAtEnd
         else { return nil }
         daylight = Daylight(offset: offset, start: start, end: end)
     }
 
-    /// The changes of a year, in the order of time: when (UTC), and the offset from then on.
+    /// The two changes of a year in order of time: the instant in seconds since 1970, and the offset
+    /// from then on.
     func changes(in year: Int) -> [(at: Int64, offset: Int)] {
         guard let daylight else { return [] }
         let start = (at: daylight.start.seconds(in: year) - Int64(standard), offset: daylight.offset)
@@ -78,19 +86,23 @@ struct FooterRule: Sendable, Equatable {
         return start.at < end.at ? [start, end] : [end, start]
     }
 
+    /// A parser of `TZ` strings.
     private struct Parser {
         let text: [UInt8]
         var index = 0
 
         var isAtEnd: Bool { index >= text.count }
+        /// The next byte; 0 at the end.
         var peek: UInt8 { index < text.count ? text[index] : 0 }
 
+        /// Consumes a character; false if another one is there.
         mutating func take(_ character: Unicode.Scalar) -> Bool {
             guard peek == UInt8(ascii: character), !isAtEnd else { return false }
             index += 1
             return true
         }
 
+        /// Consumes an abbreviation: at least three letters, or anything in angle brackets.
         mutating func name() -> Bool {
             let start = index
             if take("<") {
@@ -101,6 +113,7 @@ struct FooterRule: Sendable, Equatable {
             return index - start >= 3
         }
 
+        /// A decimal number up to `most`; nil without a digit, or if it is larger.
         mutating func number(_ most: Int) -> Int? {
             let start = index
             var value = 0
@@ -114,7 +127,11 @@ struct FooterRule: Sendable, Equatable {
         /// `[+-]hh[:mm[:ss]]` in seconds.
         mutating func offset(maxHours: Int) -> Int? {
             var sign = 1
-            if take("-") { sign = -1 } else { _ = take("+") }
+            if take("-") {
+                sign = -1
+            } else {
+                _ = take("+")
+            }
             guard var seconds = number(maxHours).map({ $0 * 3600 }) else { return nil }
             for unit in [60, 1] where take(":") {
                 guard let part = number(59) else { return nil }
@@ -123,10 +140,12 @@ struct FooterRule: Sendable, Equatable {
             return sign * seconds
         }
 
+        /// A date with an optional time behind a slash.
         mutating func change() -> Change? {
             var change: Change
             if take("M") {
-                guard let month = number(12), month >= 1, take("."), let week = number(5), week >= 1, take("."),
+                guard let month = number(12), month >= 1, take("."), let week = number(5), week >= 1,
+                    take("."),
                     let day = number(6)
                 else { return nil }
                 change = Change(day: .weekday(month: month, week: week, day: day))

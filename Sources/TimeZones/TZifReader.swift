@@ -1,25 +1,32 @@
-/// Takes a TZif file apart. Any bytes may come: every count is checked against what is there.
+/// Parses a TZif file (RFC 9636, section 3). The bytes may be anything: each count is checked against
+/// the length of the file.
 struct TZifReader {
+    /// The content of a file, as far as the agent uses it.
     struct File: Sendable, Equatable {
-        /// When the offset changes, in seconds since 1970 in UTC, in order; and the offset from each on.
+        /// When the offset changes, in seconds since 1970 (UTC), in order.
         var transitions: [Int64] = []
+        /// The offset from each transition on, in seconds east of UTC.
         var offsets: [Int32] = []
         /// The offset before the first transition.
         var first: Int32 = 0
-        /// The rule for the time after the last transition; nil: the last offset stays.
+        /// The rule for the time after the last transition; if it is nil, the last offset stays.
         var footer: FooterRule?
     }
 
     private let bytes: [UInt8]
+    /// Offset of the next byte.
     private var index = 0
 
     init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// - Returns: nil when the file is damaged.
+    /// Reads the file.
+    ///
+    /// - Returns: nil if the file is damaged.
     mutating func read() -> File? {
         guard let header = header() else { return nil }
         guard header.version >= 2 else { return block(header, timeSize: 4) }
-        // The first block is for readers that know 32 bits only.
+        // From version 2 on the first block is for readers that know 32-bit times only; a second block
+        // with 64-bit times follows.
         // bounded: each of its counts is.
         index += header.size(timeSize: 4)
         guard let second = self.header(), var file = block(second, timeSize: 8) else { return nil }
@@ -31,22 +38,28 @@ struct TZifReader {
         return file
     }
 
+    /// A header: version and the six counts of a data block.
     private struct Header {
         let version: Int
-        /// How many marks for UTC, marks for standard time, leap seconds, transitions, types and letters there are.
+        /// Numbers of UT/local indicators, standard/wall indicators, leap seconds, transitions, local
+        /// time types, and bytes of abbreviations, in the order of the file.
         let counts: [Int]
 
         var times: Int { counts[3] }
         var types: Int { counts[4] }
 
+        /// Size in bytes of the data block.
         func size(timeSize: Int) -> Int { times * (timeSize + 1) + types * 6 + rest(timeSize: timeSize) }
 
-        /// The size of what comes behind the types.
+        /// Size in bytes of the part behind the types, which is skipped.
         func rest(timeSize: Int) -> Int { counts[5] + counts[2] * (timeSize + 4) + counts[1] + counts[0] }
     }
 
+    /// A header; nil if it is damaged. Counts beyond 65,536 are refused, so that sizes cannot overflow.
     private mutating func header() -> Header? {
-        guard bytes.count - index >= 44, bytes[index..<index + 4].elementsEqual("TZif".utf8) else { return nil }
+        guard bytes.count - index >= 44, bytes[index..<index + 4].elementsEqual("TZif".utf8) else {
+            return nil
+        }
         let versionByte = bytes[index + 4]
         let version = versionByte == 0 ? 1 : Int(versionByte) - Int(UInt8(ascii: "0"))
         guard version >= 1 else { return nil }
@@ -56,6 +69,8 @@ struct TZifReader {
         return header
     }
 
+    /// A data block; nil if it is damaged. Transitions must be in order, because they are searched by
+    /// bisection.
     private mutating func block(_ header: Header, timeSize: Int) -> File? {
         guard bytes.count - index >= header.size(timeSize: timeSize) else { return nil }
         var file = File()
@@ -86,6 +101,7 @@ struct TZifReader {
         return bytes[index - 1]
     }
 
+    /// A big-endian number of `size` bytes.
     private mutating func number(_ size: Int) -> Int64 {
         Int64(bitPattern: (0..<size).reduce(UInt64(0)) { value, _ in value << 8 | UInt64(take()) })
     }

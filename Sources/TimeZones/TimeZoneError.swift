@@ -11,6 +11,6 @@ public enum TimeZoneErrorCode: String, Sendable, CaseIterable {
     case unknown
     /// The file cannot be read.
     case unreadable
-    /// The file is no TZif file, or is damaged.
+    /// The file is not a TZif file, or is damaged.
     case malformed
 }

@@ -36,7 +36,8 @@ struct TimeZoneTests {
     func ga08_gapsAndOverlaps() throws {
         let rome = try TimeZoneLoader().load("Europe/Rome")
         func instant(_ year: Int, _ month: Int, _ day: Int, _ hour: Int, _ minute: Int = 0) -> Timestamp {
-            rome.instant(of: LocalDate(year: year, month: month, day: day), secondOfDay: hour * 3600 + minute * 60)
+            rome.instant(
+                of: LocalDate(year: year, month: month, day: day), secondOfDay: hour * 3600 + minute * 60)
         }
         #expect(instant(2026, 11, 21, 4) == utc(2026, 11, 21, 3))
         #expect(instant(2026, 3, 29, 2, 30) == utc(2026, 3, 29, 1))
@@ -48,7 +49,8 @@ struct TimeZoneTests {
         // Samoa left out 30 December 2011.
         let samoa = try TimeZoneLoader().load("Pacific/Apia")
         #expect(
-            samoa.instant(of: LocalDate(year: 2011, month: 12, day: 30), secondOfDay: 4 * 3600) == utc(2011, 12, 30, 10)
+            samoa.instant(of: LocalDate(year: 2011, month: 12, day: 30), secondOfDay: 4 * 3600)
+                == utc(2011, 12, 30, 10)
         )
         // Negative daylight saving, a change by half an hour, rules of the southern half.
         let dublin = try TimeZoneLoader().load("Europe/Dublin")
@@ -69,7 +71,8 @@ struct TimeZoneTests {
         var random = SplitMix64(seed: Seeds.one(4))
         let zone = try TimeZoneLoader().load(name)
         let directory = try TemporaryDirectory()
-        let instants = (0..<2000).map { _ in Int64.random(in: -2_000_000_000...4_000_000_000, using: &random) }
+        let instants = (0..<2000).map { _ in Int64.random(in: -2_000_000_000...4_000_000_000, using: &random)
+        }
         let input = try #require(fopen("\(directory.path)/instants", "w"))
         fputs(instants.map { "@\($0)\n" }.joined(), input)
         fclose(input)
@@ -80,15 +83,19 @@ struct TimeZoneTests {
         var line = [CChar](repeating: 0, count: 128)
         for seconds in instants {
             _ = try #require(fgets(&line, 128, pipe))
-            var expected = String(decoding: line.prefix { $0 > 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            var expected = String(
+                decoding: line.prefix { $0 > 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             // How date writes an offset that nobody knows: before the station was built.
             if expected.hasPrefix("-00:00:00") { expected = "+" + expected.dropFirst() }
             let offset = zone.offset(at: Timestamp(milliseconds: seconds * 1000))
             let date = zone.date(at: Timestamp(milliseconds: seconds * 1000))
             let second = Int(seconds) + offset - date.dayNumber * 86_400
             func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
-            func clock(_ value: Int) -> String { "\(two(value / 3600)):\(two(value / 60 % 60)):\(two(value % 60))" }
-            let ours = "\(offset < 0 ? "-" : "+")\(clock(abs(offset))) \(date) \(date.weekday) \(clock(second))"
+            func clock(_ value: Int) -> String {
+                "\(two(value / 3600)):\(two(value / 60 % 60)):\(two(value % 60))"
+            }
+            let ours =
+                "\(offset < 0 ? "-" : "+")\(clock(abs(offset))) \(date) \(date.weekday) \(clock(second))"
             guard ours == expected else {
                 Issue.record("\(name) at \(seconds): \(ours), not \(expected)")
                 return
@@ -110,7 +117,9 @@ struct TimeZoneTests {
                 return nil
             } catch { return error.code }
         }
-        for name in ["", "../../etc/passwd", "/etc/localtime", "Europe//Rome", "Europe/Rome\n", ".", "Europe/.."] {
+        for name in [
+            "", "../../etc/passwd", "/etc/localtime", "Europe//Rome", "Europe/Rome\n", ".", "Europe/..",
+        ] {
             #expect(code(name) == .badName, "\(name)")
         }
         #expect(code("Europe/Atlantis") == .unknown)
@@ -120,7 +129,9 @@ struct TimeZoneTests {
         #expect(code("zone1970_tab") == .unknown)
     }
 
-    @Test("TZ stands above the machine's zone: a name, a path, a rule, or nothing for UTC; another value is refused")
+    @Test(
+        "TZ stands above the machine's zone: a name, a path, a rule, or nothing for UTC; another value is refused"
+    )
     func zoneOfTheEnvironment() throws {
         let directory = try TemporaryDirectory()
         #expect(symlink("/usr/share/zoneinfo/Asia/Tokyo", "\(directory.path)/local") == 0)
@@ -129,13 +140,15 @@ struct TimeZoneTests {
         let july = Timestamp(milliseconds: 1_783_000_000_000)
         let january = Timestamp(milliseconds: 1_799_000_000_000)
         for (variable, summer, winter) in [
-            (nil, 9, 9), ("", 0, 0), ("Europe/Rome", 2, 1), (":Europe/Rome", 2, 1), ("UTC", 0, 0), ("<-03>3", -3, -3),
+            (nil, 9, 9), ("", 0, 0), ("Europe/Rome", 2, 1), (":Europe/Rome", 2, 1), ("UTC", 0, 0),
+            ("<-03>3", -3, -3),
             ("/usr/share/zoneinfo/Europe/Rome", 2, 1), ("CET-1CEST,M3.5.0,M10.5.0/3", 2, 1), ("EST5", -5, -5),
             ("\(directory.path)/local", 9, 9),
         ] as [(String?, Int, Int)] {
             let zone = try loader.loadLocal(variable)
             #expect(
-                zone.offset(at: july) == summer * 3_600 && zone.offset(at: january) == winter * 3_600, "\(zone.name)")
+                zone.offset(at: july) == summer * 3_600 && zone.offset(at: january) == winter * 3_600,
+                "\(zone.name)")
         }
         for none in ["Europe/Nowhere", "../../etc/passwd", "/etc/passwd", "CET-1CEST,", "\u{1b}[31m"] {
             #expect(throws: TimeZoneError.self) { try loader.loadLocal(none) }
@@ -160,7 +173,8 @@ struct TimeZoneTests {
         for _ in 0..<20_000 {
             var bytes = good
             for _ in 0..<Int.random(in: 1...4, using: &random) {
-                bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8(truncatingIfNeeded: random.next())
+                bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8(
+                    truncatingIfNeeded: random.next())
             }
             guard let zone = try? TimeZoneRules(name: "x", tzif: bytes) else { continue }
             for time in [Int64.min, -1, 0, 1_795_168_800_000_000_000, .max] {
@@ -173,14 +187,17 @@ struct TimeZoneTests {
     @Test("the rules of footers")
     func footers() throws {
         for text in [
-            "EST5EDT,M3.2.0,M11.1.0", "<+0330>-3:30", "IST-1GMT0,M10.5.0,M3.5.0/1", "X12Y,J1/-167,365/167:59:59",
+            "EST5EDT,M3.2.0,M11.1.0", "<+0330>-3:30", "IST-1GMT0,M10.5.0,M3.5.0/1",
+            "X12Y,J1/-167,365/167:59:59",
         ] {
             #expect(
-                text == "X12Y,J1/-167,365/167:59:59" ? FooterRule(text.utf8) == nil : FooterRule(text.utf8) != nil,
+                text == "X12Y,J1/-167,365/167:59:59"
+                    ? FooterRule(text.utf8) == nil : FooterRule(text.utf8) != nil,
                 "\(text)")
         }
         for text in [
-            "", "E", "EST", "EST5EDT", "EST5EDT,M13.1.0,M1.1.0", "EST5EDT,M3.2.0", "<+>", "EST5EDT,M3.2.0,M11.1.0x",
+            "", "E", "EST", "EST5EDT", "EST5EDT,M13.1.0,M1.1.0", "EST5EDT,M3.2.0", "<+>",
+            "EST5EDT,M3.2.0,M11.1.0x",
         ] {
             #expect(FooterRule(text.utf8) == nil, "\(text)")
         }

@@ -1,0 +1,265 @@
+internal import Glibc
+
+/// A slice of a line: a pointer and a length, without the bounds checks of `UnsafeBufferPointer`, which each
+/// byte of each line would pay for. Debug builds assert the bounds.
+///
+/// It owns nothing: it is valid only while the block that the line is in stays in memory.
+struct Bytes {
+    /// The first byte; never to be dereferenced if `count` is 0.
+    let start: UnsafePointer<UInt8>
+    /// Length in bytes.
+    let count: Int
+
+    /// An empty slice. Its pointer is not nil and refers to nothing.
+    static var none: Bytes { Bytes(UnsafePointer(bitPattern: 8).unsafelyUnwrapped, 0) }
+
+    /// A slice of `count` bytes.
+    @inline(__always)
+    init(_ start: UnsafePointer<UInt8>, _ count: Int) {
+        assert(count >= 0)
+        self.start = start
+        self.count = count
+    }
+
+    /// The bytes of a buffer; an empty slice if the buffer has no address.
+    @inline(__always)
+    init(_ raw: UnsafeRawBufferPointer) {
+        if let base = raw.baseAddress {
+            self.init(base.assumingMemoryBound(to: UInt8.self), raw.count)
+        } else {
+            self = Bytes.none
+        }
+    }
+
+    /// The address after the last byte.
+    @inline(__always) var end: UnsafePointer<UInt8> { start + count }
+    @inline(__always) var isEmpty: Bool { count == 0 }
+    /// The bytes as a collection.
+    var buffer: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: start, count: count) }
+    /// The first byte; nil if the text is empty.
+    var first: UInt8? { count > 0 ? start[0] : nil }
+    /// The last byte; nil if the text is empty.
+    var last: UInt8? { count > 0 ? start[count - 1] : nil }
+
+    /// The byte at an offset, which must be inside.
+    @inline(__always)
+    subscript(_ place: Int) -> UInt8 {
+        assert(place >= 0 && place < count)
+        return start[place]
+    }
+
+    /// The slice without its first `length` bytes; empty if it has fewer.
+    @inline(__always)
+    func dropping(_ length: Int) -> Bytes { Bytes(start + min(length, count), max(count - length, 0)) }
+
+    /// The first `length` bytes, or all if there are fewer.
+    @inline(__always)
+    func prefix(_ length: Int) -> Bytes { Bytes(start, min(length, count)) }
+
+    /// Offset of the first such byte, or nil. `memchr` compares many bytes at a time.
+    @inline(__always)
+    func firstIndex(of byte: UInt8) -> Int? {
+        memchr(start, Int32(byte), count).map { UnsafeRawPointer($0) - UnsafeRawPointer(start) }
+    }
+
+    /// Offset of the last such byte, or nil.
+    func lastIndex(of byte: UInt8) -> Int? {
+        var place = count - 1
+        while place >= 0 {
+            if start[place] == byte { return place }
+            place -= 1
+        }
+        return nil
+    }
+
+    /// Whether the slice begins with a text.
+    @inline(__always)
+    func hasPrefix(_ text: StaticString) -> Bool {
+        count >= text.utf8CodeUnitCount && memcmp(start, text.utf8Start, text.utf8CodeUnitCount) == 0
+    }
+
+    /// Whether the slice is exactly a text.
+    @inline(__always)
+    func equals(_ text: StaticString) -> Bool { count == text.utf8CodeUnitCount && hasPrefix(text) }
+
+    /// Offset of a text, searched from the left; nil if it is not there.
+    func firstIndex(of text: StaticString) -> Int? {
+        var from = 0
+        while let place = dropping(from).firstIndex(of: text.utf8Start[0]) {
+            if dropping(from + place).hasPrefix(text) { return from + place }
+            from += place + 1
+        }
+        return nil
+    }
+
+    /// Offset of a text, searched from the right; nil if it is not there.
+    // Search only where the whole text would fit; after a first byte that does not match, go on left of that
+    // byte.
+    func lastIndex(of text: StaticString) -> Int? {
+        let length = text.utf8CodeUnitCount
+        var left = count
+        while left >= length {
+            guard let place = Bytes(start, left - length + 1).lastIndex(of: text.utf8Start[0]) else {
+                return nil
+            }
+            if dropping(place).hasPrefix(text) { return place }
+            left = place + length - 1
+        }
+        return nil
+    }
+
+    /// The slice without blanks at both ends. Tabs stay.
+    var trimmed: Bytes {
+        var from = 0
+        var to = count
+        while from < to, start[from] == UInt8(ascii: " ") { from += 1 }
+        while to > from, start[to - 1] == UInt8(ascii: " ") { to -= 1 }
+        return Bytes(start + from, to - from)
+    }
+
+    /// Whether all bytes are digits, and there is at least one.
+    var isDigits: Bool { count > 0 && buffer.allSatisfy { $0 &- 0x30 < 10 } }
+
+    /// Whether the slice is a number by JSON's grammar (RFC 8259, section 6): no leading zero, no plus sign,
+    /// digits on both sides of the point. Otherwise the object would not be JSON.
+    var isNumber: Bool {
+        var place = 0
+        if place < count, start[place] == UInt8(ascii: "-") {
+            place += 1
+        }
+        let whole = digits(from: place)
+        guard whole > 0, whole == 1 || start[place] != UInt8(ascii: "0") else { return false }
+        place += whole
+        if place < count, start[place] == UInt8(ascii: ".") {
+            let fraction = digits(from: place + 1)
+            guard fraction > 0 else { return false }
+            place += 1 + fraction
+        }
+        if place < count, start[place] | 0x20 == UInt8(ascii: "e") {
+            place += 1
+            if place < count, start[place] == UInt8(ascii: "+") || start[place] == UInt8(ascii: "-") {
+                place += 1
+            }
+            let exponent = digits(from: place)
+            guard exponent > 0 else { return false }
+            place += exponent
+        }
+        return place == count
+    }
+
+    /// Number of digits from an offset on.
+    @inline(__always)
+    private func digits(from place: Int) -> Int {
+        var end = place
+        while end < count, start[end] &- 0x30 < 10 { end += 1 }
+        return end - place
+    }
+}
+
+/// The position of reading in a record. Methods either step forward, or note at which column what was
+/// expected and return false or nil.
+struct LineReader {
+    /// The whole record.
+    let record: Bytes
+    /// The position: the next byte to read.
+    var p: UnsafePointer<UInt8>
+    /// Position at which the field that is being read began. A template needs it for a record that ends
+    /// early.
+    var fieldFrom: UnsafePointer<UInt8>
+    /// The address after the record's last byte.
+    private let end: UnsafePointer<UInt8>
+    /// Offset of the last failure, from the record's beginning.
+    private var failedAt = 0
+    /// What was expected there. Only the last failure is kept, because trying one layout after the other
+    /// leaves earlier ones behind.
+    private var expected = ""
+
+    /// A reader at the beginning of a record.
+    init(_ record: Bytes) {
+        self.record = record
+        p = record.start
+        fieldFrom = record.start
+        end = record.end
+    }
+
+    /// The part of the record that was not read yet.
+    @inline(__always) var rest: Bytes { Bytes(p, end - p) }
+    @inline(__always) var isAtEnd: Bool { p >= end }
+    /// The next byte, or a line feed at the end of the record: no field is read from a line feed, so a caller
+    /// needs no check of its own.
+    @inline(__always) var next: UInt8 { p < end ? p.pointee : 0x0A }
+
+    /// The record from the beginning of the current field on.
+    var fieldStart: Bytes { Bytes(fieldFrom, end - fieldFrom) }
+
+    /// The last failure, for the caller of the format.
+    var failure: TextFailure { TextFailure(column: failedAt + 1, expected: expected) }
+
+    /// Notes what was expected at the position, and returns false, so that a parser can end with `return
+    /// fail(…)`.
+    @inline(never)
+    mutating func fail(_ expected: String) -> Bool {
+        failedAt = p - record.start
+        self.expected = expected
+        return false
+    }
+
+    /// Steps over a text if it is here; returns whether it is.
+    @inline(__always)
+    mutating func skip(_ text: StaticString) -> Bool {
+        guard rest.hasPrefix(text) else { return false }
+        p += text.utf8CodeUnitCount
+        return true
+    }
+
+    /// Steps over a text that must be here; otherwise notes it as expected.
+    @inline(__always)
+    mutating func expect(_ text: StaticString) -> Bool { skip(text) ? true : fail("\(text)") }
+
+    /// Returns the bytes before the next such byte, and steps over both; nil, with a note, if there is no
+    /// such byte.
+    @inline(__always)
+    mutating func until(_ byte: UInt8) -> Bytes? {
+        guard let place = rest.firstIndex(of: byte) else {
+            _ = fail(String(Unicode.Scalar(byte)))
+            return nil
+        }
+        let found = Bytes(p, place)
+        p += place + 1
+        return found
+    }
+
+    /// Returns the bytes before a text, and steps over both; nil, with a note, if the text is not there.
+    mutating func until(_ text: StaticString) -> Bytes? {
+        guard let place = rest.firstIndex(of: text) else {
+            _ = fail("\(text)")
+            return nil
+        }
+        let found = Bytes(p, place)
+        p += place + text.utf8CodeUnitCount
+        return found
+    }
+
+    /// Reads a word, which ends before a blank, a control character or the end. It may be empty.
+    mutating func word() -> Bytes {
+        let start = p
+        while p < end, p.pointee > 0x20 { p += 1 }
+        return Bytes(start, p - start)
+    }
+
+    /// Steps over blanks, not over tabs.
+    mutating func skipBlanks() {
+        while p < end, p.pointee == UInt8(ascii: " ") { p += 1 }
+    }
+
+    /// Reads at least one digit; otherwise returns nil, with a note.
+    mutating func digits() -> Bytes? {
+        let start = p
+        while p < end, p.pointee &- 0x30 < 10 { p += 1 }
+        guard p > start else {
+            _ = fail("a number")
+            return nil
+        }
+        return Bytes(start, p - start)
+    }
+}

@@ -1,0 +1,267 @@
+/// Syslog in files: RFC 3164, RFC 5424, and RFC 3164 with the times of RFC 3339, as rsyslog writes in Debian
+/// 12.
+enum SyslogFormat {
+    /// Reads a record.
+    static func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        guard header(&reader, into: &writer) else { return false }
+        if !reader.isAtEnd {
+            writer.text("message", reader.rest)
+        }
+        return true
+    }
+
+    /// Reads everything before the message. HAProxy's format uses it too.
+    ///
+    /// - Parameter writesTime: false leaves out the header's time, because the message has one of its own.
+    static func header(
+        _ reader: inout LineReader, into writer: inout RecordWriter, writesTime: Bool = true
+    ) -> Bool {
+        if reader.next == UInt8(ascii: "<") {
+            guard priority(&reader, into: &writer) else { return false }
+        }
+        // RFC 5424 has its version, 1, before the time; the number alone could be a host of RFC 3164.
+        if reader.rest.hasPrefix("1 "), reader.rest.count > 2,
+            isNil(reader.rest[2]) || reader.rest[2] &- 0x30 < 10
+        {
+            reader.p += 2
+            return modern(&reader, into: &writer)
+        }
+        return old(&reader, into: &writer, writesTime: writesTime)
+    }
+
+    /// Whether a byte is RFC 5424's mark for a missing value.
+    private static func isNil(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "-") }
+
+    /// Reads `<165>` and writes facility and severity: 8 × facility + severity, at most 191 (RFC 5424,
+    /// section 6.2.1). The names are journald's: `PRIORITY` is a severity there, 0 the worst.
+    private static func priority(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        reader.p += 1
+        guard let digits = reader.digits() else { return false }
+        guard digits.count <= 3, reader.expect(">") else { return reader.fail("a priority below 192") }
+        let value = digits.buffer.reduce(0) { $0 * 10 + Int($1 &- 0x30) }
+        guard value < 192 else { return reader.fail("a priority below 192") }
+        writer.whole("facility", value / 8)
+        writer.whole("PRIORITY", value % 8)
+        return true
+    }
+
+    // MARK: RFC 3164
+
+    /// Reads the header of RFC 3164: a time, perhaps a host, and a tag.
+    private static func old(
+        _ reader: inout LineReader, into writer: inout RecordWriter, writesTime: Bool
+    ) -> Bool {
+        let start = reader.p
+        let words = reader.next &- 0x30 < 10 ? 1 : 3
+        let mark = writer.mark
+        guard reader.time(words: words, into: &writer) else {
+            // Cisco writes the year before the time.
+            reader.p = start
+            guard words == 3, reader.time(words: 4, into: &writer) else {
+                reader.p = start
+                return reader.fail("a time")
+            }
+            return hostAndTag(&reader, into: &writer)
+        }
+        if !writesTime {
+            writer.goBack(to: mark)
+        }
+        return hostAndTag(&reader, into: &writer)
+    }
+
+    /// Reads `web-1 sshd[573]: `. A line from the local socket has no host: then the first word ends with the
+    /// colon of the tag.
+    private static func hostAndTag(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        let start = reader.p
+        let host = reader.word()
+        guard !host.isEmpty else { return reader.fail("a host") }
+        if host.last == UInt8(ascii: ":") {
+            reader.p = start
+        } else {
+            writer.text("host", host)
+            _ = reader.skip(" ")
+        }
+        tag(&reader, into: &writer)
+        return true
+    }
+
+    /// Reads the tag, `sshd[573]: `, with one blank after it; further blanks belong to the message. Without a
+    /// tag all is message.
+    private static func tag(_ reader: inout LineReader, into writer: inout RecordWriter) {
+        let start = reader.p
+        let word = reader.word()
+        var program = word
+        var pid = Bytes.none
+        var end = word.count
+        // The process id need not be in the same word: some programs write blanks in brackets, and such a
+        // text is a message.
+        if let open = word.firstIndex(of: UInt8(ascii: "[")), open > 0,
+            let close = reader.record.endingAt(of: word).dropping(open).firstIndex(of: UInt8(ascii: "]"))
+        {
+            program = word.prefix(open)
+            pid = Bytes(word.start + open + 1, close - 1)
+            end = open + close + 1
+            let next = Bytes(word.start + end, reader.rest.end - word.start - end).first
+            guard pid.firstIndex(of: UInt8(ascii: " ")) == nil,
+                next == UInt8(ascii: ":") || next == UInt8(ascii: " ")
+            else {
+                reader.p = start
+                return
+            }
+            if next == UInt8(ascii: ":") {
+                end += 1
+            }
+        } else if word.count > 1, word.last == UInt8(ascii: ":") {
+            program = word.prefix(word.count - 1)
+        } else {
+            reader.p = start
+            return
+        }
+        writer.text("program", program)
+        writer.number("pid", pid)
+        reader.p = word.start + end
+        _ = reader.skip(" ")
+    }
+
+    // MARK: RFC 5424
+
+    /// Reads the header of RFC 5424 after its version (section 6). `-` stands for a missing value.
+    private static func modern(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        if reader.skip("- ") {
+            // No time.
+        } else {
+            guard reader.time(words: 1, into: &writer) else { return false }
+        }
+        for name in ["host", "program", "pid", "msgid"] as [StaticString] {
+            guard let value = reader.until(UInt8(ascii: " ")) else { return false }
+            // `pid` alone has three letters; it is a number if it is one.
+            if name.utf8CodeUnitCount == 3 {
+                writer.number(name, value)
+            } else {
+                writer.present(name, value)
+            }
+        }
+        if reader.skip("-") {
+            // No structured data.
+        } else {
+            guard structuredData(&reader, into: &writer) else { return false }
+        }
+        guard reader.isAtEnd || reader.expect(" ") else { return false }
+        // A byte order mark says that the message is UTF-8 (section 6.4); the message is read so anyway.
+        _ = reader.skip("\u{FEFF}")
+        return true
+    }
+
+    /// Reads structured data, `[id name="value" …][…]`, as an object of objects (RFC 5424, section 6.3).
+    private static func structuredData(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        guard reader.next == UInt8(ascii: "[") else { return reader.fail("[") }
+        writer.openObject(Bytes(structuredName.utf8Start, structuredName.utf8CodeUnitCount))
+        while reader.skip("[") {
+            let id = name(&reader, until: UInt8(ascii: "]"))
+            guard !id.isEmpty else { return reader.fail("an SD-ID") }
+            writer.openObject(id)
+            while reader.skip(" ") {
+                let name = name(&reader, until: UInt8(ascii: "="))
+                guard !name.isEmpty, reader.expect("=\"") else { return false }
+                guard let value = quoted(&reader) else { return false }
+                writer.openMember(name)
+                unescape(value, into: &writer)
+                writer.closeString()
+            }
+            guard reader.expect("]") else { return false }
+            writer.closeInnerObject()
+        }
+        writer.closeInnerObject()
+        return true
+    }
+
+    /// Name of the member for structured data.
+    private static let structuredName: StaticString = "structured_data"
+
+    /// Reads an SD-ID or a parameter's name: all before `mark`, a quote or a blank. May be empty.
+    private static func name(_ reader: inout LineReader, until mark: UInt8) -> Bytes {
+        let start = reader.p
+        while !reader.isAtEnd, reader.next > 0x20, reader.next != mark, reader.next != UInt8(ascii: "\"") {
+            reader.p += 1
+        }
+        return Bytes(start, reader.p - start)
+    }
+
+    /// Returns a value up to its closing quote, and steps over both. A byte after a backslash does not close
+    /// it.
+    private static func quoted(_ reader: inout LineReader) -> Bytes? {
+        let start = reader.p
+        while !reader.isAtEnd {
+            if reader.next == UInt8(ascii: "\"") {
+                let value = Bytes(start, reader.p - start)
+                reader.p += 1
+                return value
+            }
+            reader.p += reader.next == UInt8(ascii: "\\") && reader.rest.count > 1 ? 2 : 1
+        }
+        _ = reader.fail("\"")
+        return nil
+    }
+
+    /// Writes a value without its escapes: a backslash counts only before `"`, `\` and `]` (RFC 5424, section
+    /// 6.3.3).
+    private static func unescape(_ text: Bytes, into writer: inout RecordWriter) {
+        var left = text
+        while let place = left.firstIndex(of: UInt8(ascii: "\\")), place + 1 < left.count {
+            let isEscape = "\"\\]".utf8.contains(left[place + 1])
+            writer.content(left.prefix(isEscape ? place : place + 1))
+            if isEscape {
+                writer.content(Bytes(left.start + place + 1, 1))
+            }
+            left = left.dropping(place + (isEscape ? 2 : 1))
+        }
+        writer.content(left)
+    }
+}
+
+extension Bytes {
+    /// The slice from the beginning of a piece of it to its own end.
+    func endingAt(of piece: Bytes) -> Bytes { Bytes(piece.start, end - piece.start) }
+}
+
+/// klog and glog, of Kubernetes: `W1129 10:00:00.600000    9079 controller.go:77] message`. Source:
+/// https://github.com/kubernetes/klog/blob/main/klog.go (formatHeader).
+enum KlogFormat {
+    /// Whether a line begins a record, by a letter, four digits and a time.
+    static func begins(_ line: Bytes) -> Bool {
+        line.count > 16 && severity(line[0]) != nil && line[1] &- 0x30 < 10 && line[4] &- 0x30 < 10
+            && line[5] == UInt8(ascii: " ") && line[8] == UInt8(ascii: ":")
+    }
+
+    /// The severity of a letter; nil for another letter.
+    private static func severity(_ letter: UInt8) -> StaticString? {
+        switch letter {
+        case UInt8(ascii: "D"): "debug"
+        case UInt8(ascii: "I"): "info"
+        case UInt8(ascii: "W"): "warn"
+        case UInt8(ascii: "E"): "error"
+        case UInt8(ascii: "F"): "fatal"
+        default: nil
+        }
+    }
+
+    /// Reads a record.
+    static func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        guard let severity = severity(reader.next) else { return reader.fail("I, W, E or F") }
+        reader.p += 1
+        writer.word("severity", severity)
+        guard reader.time(words: 2, into: &writer) else { return false }
+        reader.skipBlanks()
+        guard let thread = reader.digits(), reader.expect(" ") else { return false }
+        writer.number("thread", thread)
+        guard let place = reader.until(UInt8(ascii: "]")), let colon = place.lastIndex(of: UInt8(ascii: ":"))
+        else {
+            return reader.fail("file:line]")
+        }
+        writer.text("file", place.prefix(colon))
+        writer.number("line", place.dropping(colon + 1))
+        _ = reader.skip(" ")
+        writer.text("message", reader.rest)
+        return true
+    }
+}

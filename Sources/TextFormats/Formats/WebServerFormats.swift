@@ -1,0 +1,297 @@
+/// The error logs of nginx and Apache httpd. Their access logs are templates of `FormatTable`.
+enum WebServerFormats {
+    // MARK: nginx
+
+    /// Reads a record of nginx's error log: `2026/11/29 10:00:00 [error] 71#72: *5 message, client: …,
+    /// server: …, request: "…", host: "…"`.
+    static func nginxError(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        guard reader.time(words: 2, into: &writer) else { return false }
+        guard reader.expect("["), let level = reader.until(UInt8(ascii: "]")), reader.expect(" ") else {
+            return false
+        }
+        guard let pid = reader.digits(), reader.expect("#"), let tid = reader.digits(), reader.expect(":")
+        else {
+            return false
+        }
+        // Written only now: the checks before tell this format from other lines that begin with a time.
+        writer.text("level", level)
+        writer.number("pid", pid)
+        writer.number("tid", tid)
+        _ = reader.skip(" ")
+        // A message without a connection can begin with `*`.
+        if reader.next == UInt8(ascii: "*"), let cid = connection(reader.rest) {
+            writer.number("cid", cid)
+            reader.p = cid.end + 1
+        }
+        // The facts of the request follow the message. Source: ngx_http_log_error_handler in
+        // https://github.com/nginx/nginx/blob/master/src/http/ngx_http_request.c.
+        var message = reader.rest
+        if let place = message.firstIndex(of: ", client: ") {
+            let facts = message.dropping(place)
+            message = message.prefix(place)
+            // The message comes before the facts in the object, as in the line.
+            writer.text("message", message)
+            nginxFacts(facts, into: &writer)
+        } else {
+            writer.text("message", message)
+        }
+        return true
+    }
+
+    /// The number of a connection in `*5 `; nil if the text is not one.
+    // The number begins after `*`.
+    private static func connection(_ text: Bytes) -> Bytes? {
+        var place = 1
+        while place < text.count, text[place] &- 0x30 < 10 { place += 1 }
+        guard place > 1, place < text.count, text[place] == UInt8(ascii: " ") else { return nil }
+        return Bytes(text.start + 1, place - 1)
+    }
+
+    /// Names of the facts, in no particular order.
+    private static let factNames: [StaticString] = [
+        "client", "server", "request", "subrequest", "upstream", "host", "referrer", "login",
+    ]
+
+    /// Writes the facts `, name: value`, until something else follows. A value may be quoted.
+    private static func nginxFacts(_ text: Bytes, into writer: inout RecordWriter) {
+        var rest = text
+        while rest.hasPrefix(", "), let (name, start) = factName(rest.dropping(2)) {
+            var value = rest.dropping(2 + start)
+            let isQuoted = value.first == UInt8(ascii: "\"")
+            if isQuoted {
+                value = value.dropping(1)
+            }
+            let end = factEnd(value, isQuoted: isQuoted)
+            rest = value.dropping(end + (isQuoted ? 1 : 0))
+            // An empty value is left out.
+            if end > 0 {
+                writer.text(name, value.prefix(end))
+            }
+        }
+    }
+
+    /// The name of the fact at the beginning of a text, and its length with colon and blank; nil if it is
+    /// unknown.
+    private static func factName(_ text: Bytes) -> (name: StaticString, length: Int)? {
+        for name in factNames {
+            let length = name.utf8CodeUnitCount
+            if text.hasPrefix(name), text.dropping(length).first == UInt8(ascii: ":") {
+                return (name, length + (text.dropping(length + 1).first == UInt8(ascii: " ") ? 2 : 1))
+            }
+        }
+        return nil
+    }
+
+    /// Where a value ends: before the next fact, or at the end. nginx does not escape quotes in a request, so
+    /// a quote alone ends nothing: a known fact or the end of the line must follow it.
+    private static func factEnd(_ value: Bytes, isQuoted: Bool) -> Int {
+        var from = 0
+        while from < value.count {
+            guard
+                let place = value.dropping(from).firstIndex(
+                    of: isQuoted ? UInt8(ascii: "\"") : UInt8(ascii: ","))
+            else { break }
+            let next = value.dropping(from + place + (isQuoted ? 1 : 0))
+            if isQuoted, next.isEmpty { return from + place }
+            if next.hasPrefix(", "), factName(next.dropping(2)) != nil { return from + place }
+            from += place + 1
+        }
+        return isQuoted && value.last == UInt8(ascii: "\"") ? value.count - 1 : value.count
+    }
+
+    // MARK: Apache
+
+    /// Reads a record of Apache's error log: `[Sun Nov 29 10:00:00.123456 2026] [core:error] [pid 71:tid 140]
+    /// [client 192.0.2.8:4849] message`. Source: the default ErrorLogFormat,
+    /// https://httpd.apache.org/docs/2.4/mod/core.html#errorlogformat.
+    static func apacheError(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        guard reader.expect("[") else { return false }
+        let start = reader.p
+        // The time can have blanks, but no bracket.
+        guard let text = reader.until(UInt8(ascii: "]")) else { return false }
+        guard let time = writer.time(of: text, TextTime.parse) else {
+            reader.p = start
+            return reader.fail("a time")
+        }
+        writer.time(time)
+        guard reader.expect(" ["), let level = reader.until(UInt8(ascii: "]")), reader.expect(" ") else {
+            return false
+        }
+        // Apache 2.2 writes the level without a module.
+        if let colon = level.firstIndex(of: UInt8(ascii: ":")) {
+            writer.present("module", level.prefix(colon))
+            writer.text("level", level.dropping(colon + 1))
+        } else {
+            writer.text("level", level)
+        }
+        if reader.skip("[pid ") {
+            guard let process = reader.until(UInt8(ascii: "]")) else { return false }
+            _ = reader.skip(" ")
+            // `tid` is there for threaded MPMs only.
+            let colon = process.firstIndex(of: ":tid ")
+            writer.number("pid", process.prefix(colon ?? process.count))
+            if let colon {
+                writer.number("tid", process.dropping(colon + 5))
+            }
+        }
+        // A system error comes before the client: `(13)Permission denied: [client …] `. It becomes the
+        // beginning of the message.
+        var cause = Bytes.none
+        if reader.next == UInt8(ascii: "("), let place = reader.rest.firstIndex(of: ": [client ") {
+            cause = reader.rest.prefix(place + 2)
+            reader.p += place + 2
+        }
+        if reader.skip("[client ") || reader.skip("[remote ") {
+            guard let client = reader.until(UInt8(ascii: "]")) else { return false }
+            _ = reader.skip(" ")
+            writeClient(client, into: &writer)
+        }
+        // Apache adds the referer after the message; the last one counts, because the message may quote
+        // another.
+        var message = reader.rest
+        if let place = message.lastIndex(of: ", referer: ") {
+            writer.present("referer", message.dropping(place + 11))
+            message = message.prefix(place)
+        }
+        writer.text("message", cause, message)
+        return true
+    }
+
+    /// Writes an address, and its port if there is one. The last colon counts, because an IPv6 address has
+    /// others.
+    static func writeClient(_ client: Bytes, into writer: inout RecordWriter) {
+        if let colon = client.lastIndex(of: UInt8(ascii: ":")), client.dropping(colon + 1).isDigits {
+            writer.text("client", client.prefix(colon))
+            writer.number("port", client.dropping(colon + 1))
+        } else {
+            writer.present("client", client)
+        }
+    }
+}
+
+/// HAProxy's `httplog` and `tcplog`, behind a syslog header or without one. Source: chapter 8.2 of
+/// https://docs.haproxy.org/3.0/configuration.html.
+enum HAProxyFormat {
+    /// Reads a record: first as a bare log line, then behind a syslog header, finally as a syslog message.
+    /// What an attempt wrote is dropped before the next one.
+    static func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        let mark = writer.mark
+        // First without a header: a header is never followed by a time in brackets.
+        if body(&reader, into: &writer) { return true }
+        var other = LineReader(reader.record)
+        writer.goBack(to: mark)
+        guard SyslogFormat.header(&other, into: &writer, writesTime: false) else { return false }
+        // The body of the message begins where the header ends.
+        let isLine = body(&other, into: &writer)
+        if isLine { return true }
+        // HAProxy's messages about itself, as `Server static/web1 is DOWN`.
+        writer.goBack(to: mark)
+        reader = LineReader(reader.record)
+        return SyslogFormat.parse(&reader, into: &writer)
+    }
+
+    /// Reads a log line without a header. An HTTP line has five times, a TCP line three, which decides the
+    /// rest.
+    private static func body(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        let start = reader.p
+        guard let client = reader.until(UInt8(ascii: " ")) else { return false }
+        // An address without a port is not of HAProxy, so the record is tried in another form.
+        guard client.firstIndex(of: UInt8(ascii: ":")) != nil else {
+            reader.p = start
+            return reader.fail("an address and a port")
+        }
+        guard reader.expect("[") else { return false }
+        let timeStart = reader.p
+        guard let text = reader.until(UInt8(ascii: "]")) else { return false }
+        guard let time = writer.time(of: text, TextTime.parse) else {
+            reader.p = timeStart
+            return reader.fail("a time")
+        }
+        // Client and time are written in the order of the line once both are valid.
+        WebServerFormats.writeClient(client, into: &writer)
+        writer.time(time)
+        guard reader.expect(" "), let frontend = reader.until(UInt8(ascii: " ")) else { return false }
+        writer.text("frontend", frontend)
+        guard let backend = reader.until(UInt8(ascii: "/")), let server = reader.until(UInt8(ascii: " "))
+        else {
+            return false
+        }
+        writer.text("backend", backend)
+        writer.text("server", server)
+        guard let times = reader.until(UInt8(ascii: " ")) else { return false }
+        // Four slashes are five times.
+        let isHTTP = times.buffer.filter { $0 == UInt8(ascii: "/") }.count == 4
+        write(times, as: isHTTP ? httpTimes : tcpTimes, into: &writer)
+        if isHTTP {
+            guard let status = reader.until(UInt8(ascii: " ")) else { return false }
+            writer.number("status", status)
+        }
+        guard let size = reader.until(UInt8(ascii: " ")) else { return false }
+        number("size", size, into: &writer)
+        // Two captured cookies, or `-`. They are not kept.
+        if isHTTP {
+            guard reader.until(UInt8(ascii: " ")) != nil, reader.until(UInt8(ascii: " ")) != nil else {
+                return false
+            }
+        }
+        guard let state = reader.until(UInt8(ascii: " ")), let connections = reader.until(UInt8(ascii: " "))
+        else {
+            return false
+        }
+        writer.text("termination_state", state)
+        write(connections, as: connectionNames, into: &writer)
+        // The last field of a TCP line.
+        write(reader.word(), as: queueNames, into: &writer)
+        guard isHTTP else { return reader.isAtEnd ? true : reader.fail("the end of the line") }
+        captured("request_headers", &reader, into: &writer)
+        captured("response_headers", &reader, into: &writer)
+        guard reader.expect(" \"") else { return false }
+        // The quote can be missing if HAProxy cut a long line.
+        var line = reader.rest
+        if line.last == UInt8(ascii: "\"") {
+            line = line.prefix(line.count - 1)
+        }
+        RequestLine.write(line, isEscaped: false, into: &writer)
+        return true
+    }
+
+    /// Members of the times, in milliseconds, of an HTTP line; -1 means that the phase was not reached.
+    private static let httpTimes: [StaticString] = [
+        "time_request", "time_queue", "time_connect", "time_response", "time_total",
+    ]
+    /// Members of the times of a TCP line.
+    private static let tcpTimes: [StaticString] = ["time_queue", "time_connect", "time_total"]
+    /// Members of the counts of connections, and of retries.
+    private static let connectionNames: [StaticString] = [
+        "connections_process", "connections_frontend", "connections_backend", "connections_server", "retries",
+    ]
+    /// Members of the places in queues.
+    private static let queueNames: [StaticString] = ["queue_server", "queue_backend"]
+
+    /// Writes numbers between slashes under names, in order; fewer numbers than names leave members out.
+    private static func write(_ text: Bytes, as names: [StaticString], into writer: inout RecordWriter) {
+        var rest = text
+        for name in names {
+            let end = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.count
+            number(name, rest.prefix(end), into: &writer)
+            rest = rest.dropping(end + 1)
+        }
+    }
+
+    /// Writes a number without the plus that may precede it: of a time or a size it says that the line was
+    /// written before the end of the transfer, of retries that the request went to another server.
+    private static func number(_ name: StaticString, _ text: Bytes, into writer: inout RecordWriter) {
+        writer.number(name, text.first == UInt8(ascii: "+") ? text.dropping(1) : text)
+    }
+
+    /// Writes captured headers, `{a|b}`, if there are any.
+    private static func captured(
+        _ name: StaticString, _ reader: inout LineReader, into writer: inout RecordWriter
+    ) {
+        guard reader.rest.hasPrefix(" {"), let end = reader.rest.firstIndex(of: UInt8(ascii: "}")) else {
+            return
+        }
+        writer.present(name, Bytes(reader.p + 2, end - 2))
+        reader.p += end + 1
+    }
+}

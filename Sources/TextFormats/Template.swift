@@ -1,0 +1,485 @@
+internal import EventLoops
+internal import Glibc
+
+/// Fields between fixed text, which is the fastest way to read a line.
+///
+/// A field ends where the literal after it begins. A field between quotes ends at the first quote that has no
+/// backslash before it, because access logs escape quotes inside values. Reading is linear: a field searches
+/// for its literal once, and a time at most six times.
+struct Template: Sendable {
+    /// The kinds of fields: what the text of a field must be and what is written.
+    enum Kind: Sendable {
+        /// Any text.
+        case text
+        /// A number if JSON's grammar agrees, otherwise a text.
+        case number
+        /// The time of the record; a text that is not a time makes the record fail. If the field has a name,
+        /// its text is written beside `timestamp`.
+        case time
+        /// The time of the record if the text is a time; otherwise a text under the field's name.
+        case maybeTime
+        /// The first line of an HTTP request: `GET /path HTTP/1.1` becomes `method`, `path` and `protocol`,
+        /// other text becomes `request`.
+        case request
+        /// A name and a port, `shop.example:443`: `vhost` and `port`.
+        case hostPort
+        /// The remainder of the record. Only the last field can be one.
+        case rest
+        /// PostgreSQL's `LEVEL:  message`, to the end of the record: `level` and `message`.
+        case severityAndMessage
+        /// PostgreSQL's `%q`, which takes no text: only sessions write what follows. In the other processes'
+        /// lines the severity follows at once.
+        case sessionsOnly
+        /// Read, but not written.
+        case skipped
+    }
+
+    /// A field as the compiler makes it.
+    struct Field: Sendable {
+        /// What the field holds.
+        var kind: Kind
+        /// Name as it is written, in quotes and with a colon; empty if the kind has fixed names.
+        var name: [UInt8] = []
+        /// The text after the field; empty for the last one.
+        var literal: [UInt8] = []
+        /// Whether the field is between quotes, in which a backslash precedes a quote.
+        var isQuoted = false
+        /// Whether the record may end with this field, because only some logs have the fields after it.
+        var mayEnd = false
+    }
+
+    /// A field without arrays: their references would be counted for each field of each line.
+    struct Step {
+        /// See `Field.kind`.
+        let kind: Kind
+        /// See `Field.name`; a slice of the program's memory.
+        let name: Bytes
+        /// See `Field.literal`; a slice of the program's memory.
+        let literal: Bytes
+        /// See `Field.isQuoted`.
+        let isQuoted: Bool
+        /// See `Field.mayEnd`.
+        let mayEnd: Bool
+    }
+
+    /// The compiled fields, and the memory of their names and literals. A class, because it must be freed
+    /// once.
+    ///
+    /// Unchecked because of its pointers; immutable after `init`.
+    private final class Program: @unchecked Sendable {
+        // Immutable after `init`.
+        /// The fields in order.
+        let steps: UnsafeMutableBufferPointer<Step>
+        /// The text before the first field.
+        let prefix: Bytes
+        /// All memory that the slices refer to.
+        private var memory: [UnsafeMutablePointer<UInt8>] = []
+
+        /// Copies names and literals into memory of its own.
+        init(_ fields: [Field], prefix text: [UInt8]) {
+            steps = .allocate(capacity: fields.count)
+            let prefix = Program.copy(text)
+            self.prefix = Bytes(UnsafePointer(prefix), text.count)
+            memory.append(prefix)
+            for (index, field) in fields.enumerated() {
+                let (name, literal) = (Program.copy(field.name), Program.copy(field.literal))
+                memory += [name, literal]
+                steps.initializeElement(
+                    at: index,
+                    to: Step(
+                        kind: field.kind, name: Bytes(UnsafePointer(name), field.name.count),
+                        literal: Bytes(UnsafePointer(literal), field.literal.count), isQuoted: field.isQuoted,
+                        mayEnd: field.mayEnd))
+            }
+        }
+
+        deinit {
+            for piece in memory { piece.deallocate() }
+            steps.deallocate()
+        }
+
+        /// Copies bytes, with room after them.
+        private static func copy(_ bytes: [UInt8]) -> UnsafeMutablePointer<UInt8> {
+            // Names are copied by a fixed length, beyond their ends.
+            let capacity = bytes.count + RecordWriter.shortCopy
+            let copy = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
+            copy.initialize(repeating: 0, count: capacity)
+            bytes.withUnsafeBufferPointer {
+                if let start = $0.baseAddress {
+                    copy.update(from: start, count: $0.count)
+                }
+            }
+            return copy
+        }
+    }
+
+    /// The compiled fields; kept alive by `withExtendedLifetime` while their pointers are used.
+    private let program: Program
+    /// The fields in order.
+    private var fields: UnsafeMutableBufferPointer<Step> { program.steps }
+
+    /// A template of a text and the fields after it.
+    init(prefix: [UInt8], fields: [Field]) {
+        program = Program(fields, prefix: prefix)
+    }
+
+    /// Names of the members that a record may have beside `timestamp`; nil if they depend on the record. With
+    /// two times the second `timestamp` is a member like others, and a name with escapes cannot be compared.
+    var memberNames: [[UInt8]]? {
+        var names: [[UInt8]] = []
+        var times = 0
+        for field in fields {
+            switch field.kind {
+            case .time, .maybeTime: times += 1
+            case .request: names += ["method", "path", "protocol", "request"].map { Array($0.utf8) }
+            case .hostPort: names += ["vhost", "port"].map { Array($0.utf8) }
+            case .severityAndMessage: names += ["level", "message"].map { Array($0.utf8) }
+            case .text, .number, .rest, .sessionsOnly, .skipped: break
+            }
+            if !field.name.isEmpty {
+                names.append(RecordWriter.name(quoted: Array(field.name.buffer)))
+            }
+        }
+        return times > 1 || names.contains { $0.contains(UInt8(ascii: "\\")) } ? nil : names
+    }
+
+    /// Whether the beginning of a line tells that a record begins, because it has a time there.
+    var beginsWithTime: Bool {
+        guard let first = fields.first else { return false }
+        if case .time = first.kind { return true }
+        return false
+    }
+
+    /// Whether a line begins a record: it begins with the prefix and, if the first field is a time, with a
+    /// time.
+    func begins(_ line: Bytes) -> Bool {
+        var reader = LineReader(line)
+        guard reader.skip(program.prefix) else { return false }
+        guard beginsWithTime, let field = fields.first else { return true }
+        // The literal after the time, often a blank, may occur in the time: try up to six texts, each longer
+        // than the last.
+        let start = reader.p
+        for _ in 0..<6 {
+            guard let more = Template.value(of: field, &reader) else { return false }
+            if TextTime.isTime(Bytes(start, more.end - start)) { return true }
+        }
+        return false
+    }
+
+    /// Reads a record and writes its members; returns false, with a note, at the first place that does not
+    /// fit.
+    func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
+        withExtendedLifetime(program) {
+            let prefix = program.prefix
+            guard reader.skip(prefix) else {
+                return reader.fail(String(decoding: prefix.buffer, as: UTF8.self))
+            }
+            let fields = fields
+            var index = 0
+            while index < fields.count {
+                switch fields[index].kind {
+                case .rest, .severityAndMessage:
+                    return Template.parseLast(fields[index], &reader, into: &writer)
+                case .sessionsOnly:
+                    // A process without a session: what follows `%q` is missing, so go on with the last
+                    // field, the message.
+                    if SeverityPrefix(reader.rest) != nil {
+                        index = fields.count - 1
+                        continue
+                    }
+                    guard reader.skip(fields[index].literal) else { return reader.fail("LEVEL:  ") }
+                case .time, .maybeTime:
+                    guard Template.parseTime(fields[index], &reader, into: &writer) else { return false }
+                default:
+                    if let value = Template.value(of: fields[index], &reader) {
+                        Template.write(value, of: fields[index], into: &writer)
+                        if fields[index].mayEnd, reader.isAtEnd { return true }
+                    } else {
+                        guard fields[index].mayEnd else { return false }
+                        return Template.parseShort(fields[index], &reader, into: &writer)
+                    }
+                }
+                index += 1
+            }
+            return reader.isAtEnd ? true : reader.fail("the end of the line")
+        }
+    }
+
+    /// Reads a field at which the record ends before the format does. The field must not hold the mark that
+    /// would have ended it, or the record is another one.
+    @inline(never)
+    private static func parseShort(
+        _ field: Step, _ reader: inout LineReader, into writer: inout RecordWriter
+    ) -> Bool {
+        var value = reader.fieldStart
+        if field.isQuoted {
+            guard value.last == UInt8(ascii: "\"") else { return false }
+            value = value.prefix(value.count - 1)
+        }
+        let mark: UInt8 = field.isQuoted ? UInt8(ascii: "\"") : UInt8(ascii: " ")
+        guard value.firstIndex(of: mark) == nil || field.isQuoted && value.last != UInt8(ascii: "\\") else {
+            return false
+        }
+        write(value, of: field, into: &writer)
+        reader.p = reader.rest.end
+        return true
+    }
+
+    // MARK: Times
+
+    /// Reads a time. The literal after it may occur in it, so it ends at the first such literal before which
+    /// there is a time. Returns nil, with a note and at the old position, if there is no time.
+    @inline(__always)
+    private static func time(
+        _ field: Step, _ reader: inout LineReader, _ writer: inout RecordWriter
+    ) -> (time: Timestamp, text: Bytes)? {
+        let start = reader.p
+        guard let value = value(of: field, &reader) else { return nil }
+        // `10:00` is a time as `10:00:00` is: if a colon follows, the longest text counts.
+        let isLongest = field.literal.first == UInt8(ascii: ":")
+        var found = writer.time(of: value, TextTime.parse).map { ($0, value) }
+        if found != nil, !isLongest { return found }
+        var end = reader.p
+        for _ in 0..<5 {
+            guard let more = Template.value(of: field, &reader) else { break }
+            let longer = Bytes(start, more.end - start)
+            guard let time = TextTime.parse(longer, writer) else { continue }
+            found = (time, longer)
+            end = reader.p
+            if !isLongest { break }
+        }
+        if let found {
+            reader.p = end
+            return found
+        }
+        reader.p = start
+        _ = reader.fail("a time")
+        return nil
+    }
+
+    /// Reads a field that is or may be a time.
+    @inline(__always)
+    private static func parseTime(
+        _ field: Step, _ reader: inout LineReader, into writer: inout RecordWriter
+    ) -> Bool {
+        if let (time, text) = time(field, &reader, &writer) {
+            writer.time(time)
+            if !field.name.isEmpty {
+                writer.member(quoted: field.name, text)
+            }
+            return true
+        }
+        guard case .maybeTime = field.kind, let value = value(of: field, &reader) else { return false }
+        if !value.isEmpty, !value.equals("-"), !field.name.isEmpty {
+            writer.member(quoted: field.name, value)
+        }
+        return true
+    }
+
+    // MARK: Values
+
+    /// Reads a field up to the literal after it, over which it steps; nil, with a note, if the literal is
+    /// missing.
+    @inline(__always)
+    private static func value(of field: Step, _ reader: inout LineReader) -> Bytes? {
+        reader.fieldFrom = reader.p
+        if field.isQuoted { return quoted(field, &reader) }
+        if field.literal.count == 1 { return reader.until(field.literal[0]) }
+        if field.literal.isEmpty {
+            let value = reader.rest
+            reader.p = value.end
+            return value
+        }
+        return reader.until(field.literal)
+    }
+
+    /// Reads a field up to the quote that ends it, and steps over the literal, which begins with that quote.
+    @inline(__always)
+    private static func quoted(_ field: Step, _ reader: inout LineReader) -> Bytes? {
+        let start = reader.p
+        var from = start
+        while let place = Bytes(from, reader.rest.end - from).firstIndex(of: UInt8(ascii: "\"")) {
+            let quote = from + place
+            // A quote ends the field after an even number of backslashes: `\\"` is an escaped backslash and a
+            // quote.
+            var slashes = 0
+            while quote - slashes > start, quote[-1 - slashes] == UInt8(ascii: "\\") { slashes += 1 }
+            if slashes % 2 == 0 {
+                reader.p = quote
+                guard reader.skip(field.literal) else {
+                    // Only the quote is left of the record: the field may end it.
+                    if field.mayEnd, reader.rest.count == 1 {
+                        reader.p = quote + 1
+                        return Bytes(start, quote - start)
+                    }
+                    _ = reader.fail(String(decoding: field.literal.buffer, as: UTF8.self))
+                    return nil
+                }
+                return Bytes(start, quote - start)
+            }
+            from = quote + 1
+        }
+        reader.p = reader.rest.end
+        _ = reader.fail("\"")
+        return nil
+    }
+
+    /// Writes a value by its kind. A missing value (empty or `-`) is left out.
+    @inline(__always)
+    private static func write(_ value: Bytes, of field: Step, into writer: inout RecordWriter) {
+        let isMissing = value.isEmpty || value.count == 1 && value[0] == UInt8(ascii: "-")
+        guard !isMissing else { return }
+        switch field.kind {
+        case .text:
+            if field.isQuoted, value.firstIndex(of: UInt8(ascii: "\\")) != nil {
+                writer.unescaped(quoted: field.name, value)
+            } else {
+                writer.member(quoted: field.name, value)
+            }
+        case .number: writer.number(quoted: field.name, value)
+        case .request: RequestLine.write(value, isEscaped: field.isQuoted, into: &writer)
+        case .hostPort: hostPort(value, into: &writer)
+        case .time, .maybeTime, .rest, .severityAndMessage, .sessionsOnly, .skipped: break
+        }
+    }
+
+    /// Writes `vhost` and `port`. The last colon counts, because an IPv6 address has others.
+    private static func hostPort(_ value: Bytes, into writer: inout RecordWriter) {
+        guard let colon = value.lastIndex(of: UInt8(ascii: ":")) else {
+            writer.present("vhost", value)
+            return
+        }
+        writer.present("vhost", value.prefix(colon))
+        writer.number("port", value.dropping(colon + 1))
+    }
+
+    /// Reads a field that ends with the record.
+    private static func parseLast(
+        _ field: Step, _ reader: inout LineReader, into writer: inout RecordWriter
+    ) -> Bool {
+        guard case .severityAndMessage = field.kind else {
+            if !reader.isAtEnd, !reader.rest.equals("-") {
+                writer.member(quoted: field.name, reader.rest)
+            }
+            return true
+        }
+        guard let severity = SeverityPrefix(reader.rest) else { return reader.fail("LEVEL:  ") }
+        writer.text("level", severity.word)
+        writer.text("message", severity.message)
+        return true
+    }
+}
+
+extension Template.Kind {
+    /// Whether the field takes all that is left, so that none can follow.
+    var isLast: Bool {
+        switch self {
+        case .rest, .severityAndMessage: true
+        default: false
+        }
+    }
+}
+
+/// PostgreSQL's `LOG:  message`. Its levels are translated in some languages, so any word counts; the two
+/// blanks after the colon are the same everywhere.
+struct SeverityPrefix {
+    /// The level, in the server's language.
+    let word: Bytes
+    /// The text after it.
+    let message: Bytes
+
+    /// Reads the prefix; nil if the text does not begin with one. A level of 40 bytes or more is not one.
+    init?(_ text: Bytes) {
+        var place = 0
+        while place < min(text.count, 40), text[place] > 0x20, text[place] != UInt8(ascii: ":") { place += 1 }
+        guard place > 0, text.dropping(place).hasPrefix(":  ") else { return nil }
+        word = text.prefix(place)
+        message = text.dropping(place + 3)
+    }
+}
+
+/// The first line of an HTTP request (RFC 9112, section 3).
+enum RequestLine {
+    /// Writes `method`, `path` and `protocol`; or `request` if the line is not a request, as a TLS handshake
+    /// on a plain port is not. The last blank counts: clients send paths with blanks.
+    ///
+    /// - Parameter isEscaped: whether the line was between quotes, so that a backslash precedes a quote in
+    ///   it.
+    static func write(_ line: Bytes, isEscaped: Bool, into writer: inout RecordWriter) {
+        guard let method = line.firstIndex(of: UInt8(ascii: " ")), method > 0,
+            let last = line.lastIndex(of: UInt8(ascii: " ")), last > method,
+            line.dropping(last + 1).hasPrefix("HTTP/"),
+            line.prefix(method).buffer.allSatisfy({ $0 >= 0x41 && $0 <= 0x5A || $0 == 0x2D || $0 == 0x5F })
+        else {
+            writer.unescaped(quoted: requestName, line)
+            return
+        }
+        writer.text("method", line.prefix(method))
+        let path = Bytes(line.start + method + 1, last - method - 1)
+        if isEscaped, path.firstIndex(of: UInt8(ascii: "\\")) != nil {
+            writer.unescaped(quoted: pathName, path)
+        } else {
+            writer.text("path", path)
+        }
+        writer.text("protocol", line.dropping(last + 1))
+    }
+
+    /// Names as they are written, made once.
+    private static let requestName = RecordWriter.quotedName("request")
+    private static let pathName = RecordWriter.quotedName("path")
+}
+
+extension LineReader {
+    /// Steps over a text if it is here; returns whether it is.
+    @inline(__always)
+    mutating func skip(_ text: [UInt8]) -> Bool {
+        let left = rest
+        guard left.count >= text.count else { return false }
+        guard
+            text.withUnsafeBufferPointer({ memcmp(left.start, $0.baseAddress ?? left.start, text.count) == 0 }
+            )
+        else { return false }
+        p += text.count
+        return true
+    }
+
+    /// Steps over a text if it is here; returns whether it is.
+    @inline(__always)
+    mutating func skip(_ text: Bytes) -> Bool {
+        guard rest.count >= text.count, begins(with: text) else { return false }
+        p += text.count
+        return true
+    }
+
+    /// Whether a text is here, which must not be longer than what is left. Most literals have one to three
+    /// bytes, for which a call of memcmp costs more than it saves.
+    @inline(__always)
+    private func begins(with text: Bytes) -> Bool {
+        switch text.count {
+        case 0: true
+        case 1: p[0] == text[0]
+        case 2: p[0] == text[0] && p[1] == text[1]
+        case 3: p[0] == text[0] && p[1] == text[1] && p[2] == text[2]
+        default: memcmp(p, text.start, text.count) == 0
+        }
+    }
+
+    /// Returns the bytes before a text of at least two bytes, and steps over both; nil, with a note, if it is
+    /// not there.
+    @inline(__always)
+    mutating func until(_ text: Bytes) -> Bytes? {
+        let left = rest
+        var from = 0
+        while let place = left.dropping(from).firstIndex(of: text[0]) {
+            let start = from + place
+            guard left.count - start >= text.count else { break }
+            if memcmp(left.start + start, text.start, text.count) == 0 {
+                p += start + text.count
+                return Bytes(left.start, start)
+            }
+            from = start + 1
+        }
+        _ = fail(String(decoding: text.buffer, as: UTF8.self))
+        return nil
+    }
+}

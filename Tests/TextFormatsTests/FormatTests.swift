@@ -1,0 +1,370 @@
+import EventLoops
+import Model
+import TestKit
+import Testing
+
+@testable import TextFormats
+@testable import TimeZones
+
+@Suite("Text formats")
+struct FormatTests {
+    /// The files of the corpus, each with its format.
+    static let files: [(file: String, format: String)] = [
+        ("nginx-combined", "nginx"), ("nginx-error", "nginx_error"), ("apache-combined", "apache"),
+        ("apache-vhost-combined", "apache_vhost"), ("apache-error", "apache_error"), ("auth", "syslog"),
+        ("kern", "syslog"), ("syslog-rfc3164", "syslog"), ("syslog-rfc5424", "syslog"),
+        ("syslog-debian12-iso", "syslog"), ("klog", "klog"), ("logfmt", "logfmt"), ("csv", "csv"),
+        ("postgresql-stderr", "postgresql"), ("mysql-slow", "mysql_slow"), ("redis", "redis"),
+        ("java-log4j-stack", "java"), ("python-traceback", "python"), ("go-panic", "go"),
+    ]
+
+    @Test("each record of the corpus becomes the JSON beside it", arguments: files)
+    func corpus(file: String, name: String) throws {
+        let format = try format(name, columns: name == "csv" ? ["time", "id", "note", "code"] : [])
+        let found = records(try Fixture.bytes("\(file).log"), format)
+        let wanted = try Fixture.bytes("\(file).jsonl").split(separator: 0x0A).map {
+            members(try JSONValue(parsing: Array($0)))
+        }
+        try #require(found.count == wanted.count)
+        for (record, wanted) in zip(found, wanted) {
+            #expect(
+                wanted["lines"] == [.integer(record.lines.lowerBound), .integer(record.lines.upperBound)],
+                "\(file)")
+            var members = members(try parsed(format, record.bytes).get())
+            var expected = TextFormatsTests.members(wanted["record"])
+            // The pass over the object finds time and severity in members; here they are only where the format says them.
+            for name in ["timestamp", "severity"] where members[name] == nil { expected[name] = nil }
+            members["lines"] = nil
+            #expect(members == expected, "\(file) \(record.lines)")
+        }
+    }
+
+    @Test(
+        "each sample of the table becomes the JSON beside it, and begins a record",
+        arguments: FormatTable.rows.indices)
+    func samples(row: Int) throws {
+        let row = FormatTable.rows[row]
+        let format = try format(row.name)
+        #expect(!row.samples.isEmpty)
+        for sample in row.samples {
+            let object = try parsed(format, Array(sample.text.utf8)).get()
+            #expect(object == (try JSONValue(parsing: sample.json)), "\(row.name): \(sample.text)")
+            #expect(records(Array("\(sample.text)\n\(sample.text)\n".utf8), format).count == 2)
+        }
+    }
+
+    @Test("docs/text-formats.md is made of the table")
+    func documentation() throws {
+        let difference = try GoldenFile("docs/text-formats.md").difference(from: FormatTable.documentation)
+        #expect(difference == nil, "run scripts/generate")
+    }
+
+    @Test("the format of each file of the corpus is guessed", arguments: files.filter { $0.format != "csv" })
+    func guesses(file: String, name: String) throws {
+        let guess = try Fixture.bytes("\(file).log").withUnsafeBytes { FormatGuess.of($0) }
+        // What nginx and Apache write is the same where the latter knows no ident.
+        #expect(guess?.name == (name == "apache" ? "nginx" : name))
+        #expect(guess?.matched == guess?.records)
+    }
+
+    @Test("a line that is none of a format says where it stops being one")
+    func failures() throws {
+        let nginx = try format("nginx")
+        #expect(try failure(nginx, "hello") == TextFailure(column: 1, expected: " - "))
+        let cut = try failure(nginx, #"192.0.2.7 - - [29/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1 200 5"#)
+        #expect(cut == TextFailure(column: 65, expected: "\""))
+        let time = try failure(nginx, #"192.0.2.7 - - [yesterday] "GET / HTTP/1.1" 200 5 "-" "-""#)
+        #expect(time == TextFailure(column: 16, expected: "a time"))
+        #expect(
+            try failure(try format("logfmt"), "plain words") == TextFailure(column: 12, expected: "key=value")
+        )
+        #expect(try failure(try format("klog"), "nothing")?.column == 1)
+    }
+
+    @Test(
+        "no prefix of a sample and no single changed byte makes a format fail otherwise than with a failure")
+    func hostile() throws {
+        var random = RepeatableRandom(seed: 54)
+        for row in FormatTable.rows {
+            let format = try format(row.name)
+            for sample in row.samples {
+                let bytes = Array(sample.text.utf8)
+                for length in 0...bytes.count { _ = try parsed(format, bytes[..<length]) }
+                for _ in 0..<200 {
+                    var changed = bytes
+                    changed[Int.random(in: 0..<changed.count, using: &random)] = UInt8.random(
+                        in: 0...255, using: &random)
+                    _ = try parsed(format, changed)
+                    _ = records(changed + [0x0A], format)
+                }
+            }
+        }
+    }
+
+    @Test("bytes that are not UTF-8 become U+FFFD, and control characters escapes")
+    func bytes() throws {
+        let go = try format("go")
+        let line =
+            Array("2026/11/29 10:00:00 a".utf8) + [0xFF, 0xC3, 0x28, 0x01, 0x09, 0xE2, 0x82] + Array("é".utf8)
+        let object = members(try parsed(go, line).get())
+        #expect(object["message"] == "a\u{FFFD}\u{FFFD}(\u{1}\t\u{FFFD}é")
+    }
+
+    @Test("a record of 1 MB is read in linear time")
+    func long() throws {
+        let text = String(repeating: "\"\\", count: 500_000)
+        #expect(try object(try format("go"), "2026/11/29 10:00:00 \(text)")["message"] == .string(text))
+        #expect(try failure(try format("logfmt"), "a=\"\(String(repeating: "\\\"", count: 500_000))") != nil)
+        #expect(try failure(try format("nginx"), "1 - - [\(String(repeating: " [", count: 500_000))") != nil)
+    }
+}
+
+@Suite("Templates")
+struct TemplateTests {
+    @Test("nginx's log_format works as pasted, under its own names")
+    func nginx() throws {
+        let format = try format(#"$remote_addr [$time_local] "$request" $status $request_time"#)
+        let object = try object(format, #"1.2.3.4 [29/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 0.123"#)
+        #expect(
+            object == [
+                "remote_addr": "1.2.3.4", "timestamp": "2026-11-29T10:00:00.000Z",
+                "time_local": "29/Nov/2026:10:00:00 +0000", "request": "GET / HTTP/1.1", "status": 200,
+                "request_time": .double(0.123),
+            ])
+    }
+
+    @Test(
+        "Apache's LogFormat works as pasted, with the configuration's backslashes or without",
+        arguments: [#"%h %l %u %t \"%r\" %>s %b"#, #"%h %l %u %t "%r" %>s %b"#])
+    func apache(template: String) throws {
+        let object = try object(
+            try format(template), #"1.2.3.4 - - [29/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 12"#)
+        #expect(
+            object == [
+                "client": "1.2.3.4", "timestamp": "2026-11-29T10:00:00.000Z", "method": "GET", "path": "/",
+                "protocol": "HTTP/1.1", "status": 200, "size": 12,
+            ])
+    }
+
+    @Test("PostgreSQL's log_line_prefix works as pasted, also where a colon follows the time")
+    func postgreSQL() throws {
+        let object = try object(
+            try format("%t:%r:%u@%d:[%p]:"),
+            "2026-11-29 10:00:00 UTC:10.0.0.1(5433):alice@shop:[123]:LOG:  hi")
+        #expect(
+            object == [
+                "timestamp": "2026-11-29T10:00:00.000Z", "client": "10.0.0.1(5433)", "user": "alice",
+                "database": "shop", "pid": 123, "level": "LOG", "message": "hi",
+            ])
+    }
+
+    @Test(
+        "a number is one where JSON's grammar agrees, a dash is no member, the line is kept where that is asked for"
+    )
+    func fields() throws {
+        let format = try format("$a,${n:number},$b", numbers: ["b"], keepLine: "raw")
+        #expect(try object(format, "x,007,1") == ["a": "x", "n": "007", "b": 1, "raw": "x,007,1"])
+        #expect(try object(format, "-,-12.5e3,-") == ["n": .double(-12500), "raw": "-,-12.5e3,-"])
+    }
+
+    @Test(
+        "a record of PostgreSQL begins with its time whatever its zone's letters are, also on a machine in UTC"
+    )
+    func zoneLetters() throws {
+        let format = try format("postgresql")
+        let lines = ["CET", "CEST", "EST", "ABC", "UTC"].map {
+            "2026-11-29 10:00:00.123 \($0) [7] a@b LOG:  \($0)"
+        }
+        #expect(records(Array(lines.map { $0 + "\n" }.joined().utf8), format).count == lines.count)
+        #expect(try object(format, lines[0])["timestamp"] == "2026-11-29T09:00:00.123Z")
+        #expect(try object(format, lines[2])["timestamp"] == "2026-11-29T15:00:00.123Z")
+        #expect(try failure(format, lines[3]) == TextFailure(column: 1, expected: "a time"))
+        var writer = RecordWriter()
+        writer.zone = try #require(TimeZoneRules(rule: "ABC-3"))
+        let line = Array(lines[3].utf8)
+        let found = line.withUnsafeBytes { format.parse($0, readable: $0.count, into: &writer) }
+        #expect(found == nil)
+        #expect(String(decoding: writer.bytes, as: UTF8.self).contains("2026-11-29T07:00:00.123Z"))
+    }
+
+    @Test(
+        "layouts of well-known programs",
+        arguments: [
+            (
+                "java", "[2026-11-29 10:00:00,123] INFO [Consumer a=b] Resetting (o.a.Fetcher)",
+                #"{"level":"INFO","logger":"o.a.Fetcher","message":"[Consumer a=b] Resetting"}"#
+            ),
+            (
+                "java", "[2026-11-29 10:00:00,123] WARN x (y z)\n\tat a (b)",
+                #"{"level":"WARN","message":"x (y z)\n\tat a (b)"}"#
+            ),
+            (
+                "java", "[2026-11-29T10:00:00,123][INFO ][o.e.n.Node     ] [node-1] started",
+                #"{"level":"INFO","logger":"o.e.n.Node","node":"node-1","message":"started"}"#
+            ),
+            (
+                "python", "[2026-11-29 10:00:00 +0000] [12] [INFO] Starting gunicorn",
+                #"{"pid":12,"level":"INFO","message":"Starting gunicorn"}"#
+            ),
+            (
+                "python", "[2026-11-29 10:00:00,123: WARNING/MainProcess] ready: a",
+                #"{"level":"WARNING","process":"MainProcess","message":"ready: a"}"#
+            ),
+            (
+                "python", #"INFO:     127.0.0.1:5000 - "GET / HTTP/1.1" 200"#,
+                #"{"level":"INFO","message":"127.0.0.1:5000 - \"GET / HTTP/1.1\" 200"}"#
+            ),
+            (
+                "python", "2026-11-29 10:00:00.123 | INFO     | shop.cart:pay:12 - a | b",
+                #"{"level":"INFO","logger":"shop.cart:pay:12","message":"a | b"}"#
+            ),
+            (
+                "python", "2026-11-29 10:00:00,123 shop.cart WARNING no: stock",
+                #"{"logger":"shop.cart","level":"WARNING","message":"no: stock"}"#
+            ),
+            (
+                "haproxy", "Nov 29 10:00:00 lb haproxy[7]: Server static/srv1 is DOWN",
+                #"{"host":"lb","program":"haproxy","pid":7,"message":"Server static/srv1 is DOWN"}"#
+            ),
+            (
+                "mysql_error", "261129 10:00:00 mysqld_safe Starting mariadbd daemon",
+                #"{"message":"mysqld_safe Starting mariadbd daemon"}"#
+            ),
+        ])
+    func layouts(name: String, line: String, json: String) throws {
+        let format = try format(name)
+        var found = try object(format, line)
+        let time = found.removeValue(forKey: "timestamp")
+        #expect(time != nil || line.hasPrefix("INFO:"))
+        #expect(found == members(try JSONValue(parsing: json)), "\(line)")
+        #expect(records(Array("\(line)\n\(line)\n".utf8), format).count == 2)
+    }
+
+    @Test("a time may have the text in it that ends it")
+    func times() throws {
+        let format = try format("${when:time} ${level} ${message:rest}")
+        #expect(format.joinsLines)
+        #expect(
+            try object(format, "2026-11-29 10:00:00.123 INFO hello world") == [
+                "timestamp": "2026-11-29T10:00:00.123Z", "when": "2026-11-29 10:00:00.123", "level": "INFO",
+                "message": "hello world",
+            ])
+        #expect(
+            records(
+                Array("2026-11-29 10:00:00.123 INFO a\n  at b\n2026-11-29 10:00:01.000 INFO c\n".utf8), format
+            )
+            .count == 2)
+    }
+
+    @Test(
+        "a template that cannot be read back is refused",
+        arguments: ["$a$b", "$", "${a", "${a:colour} x", "%h %Y", "ngnix", "${a:rest} $b"])
+    func refused(template: String) {
+        #expect(throws: TextFormatError.self) { try format(template) }
+    }
+
+    @Test("a record that a template has written is read back")
+    func property() throws {
+        var random = RepeatableRandom(seed: 5)
+        let letters = Array("abc\u{e9}\t=[]{}:,".unicodeScalars)
+        let format = try format(#"$one | "$two" <${three:number}> $four"#)
+        for _ in 0..<2000 {
+            func word() -> String {
+                String(
+                    String.UnicodeScalarView(
+                        (0..<Int.random(in: 1...40, using: &random)).map { _ in
+                            letters.randomElement(using: &random) ?? "a"
+                        }))
+            }
+            let (one, two, four) = (word(), word(), word())
+            let three = Int.random(in: -1000...1000, using: &random)
+            let object = try object(format, "\(one) | \"\(two)\" <\(three)> \(four)")
+            #expect(
+                object == [
+                    "one": .string(one), "two": .string(two), "three": .integer(three), "four": .string(four),
+                ])
+        }
+    }
+}
+
+@Suite("Patterns and columns")
+struct PatternTests {
+    @Test("named groups are members, groups that took no part are none, and a dot matches line feeds")
+    func groups() throws {
+        let format = try format(
+            pattern: #"^(?P<level>\w+) (?:\[(?P<thread>\d+)\] )?(?P<message>.*)"#, numbers: ["thread"])
+        #expect(try object(format, "INFO [7] a\nb") == ["level": "INFO", "thread": 7, "message": "a\nb"])
+        #expect(try object(format, "INFO a") == ["level": "INFO", "message": "a"])
+        #expect(try failure(format, "") == TextFailure(column: 1, expected: "the pattern"))
+    }
+
+    @Test("an expression that is none, or without named groups, is refused", arguments: ["(", "(a)", "a"])
+    func refused(pattern: String) {
+        #expect(throws: TextFormatError.self) { try format(pattern: pattern) }
+    }
+
+    @Test("csv has quotes, two of them for one; another number of fields is none of it")
+    func csv() throws {
+        let csv = try format("csv", columns: ["a", "b", "c"], numbers: ["c"])
+        #expect(try object(csv, #"x,"y ""z"", w",1.5"#) == ["a": "x", "b": #"y "z", w"#, "c": .double(1.5)])
+        #expect(try object(csv, ",,") == ["a": "", "b": ""])
+        #expect(try failure(csv, "x,y") == TextFailure(column: 4, expected: ","))
+        #expect(try failure(csv, "x,y,z,w") != nil)
+        let tsv = try format("tsv", columns: ["a", "b"])
+        #expect(try object(tsv, "x\t\"y") == ["a": "x", "b": "\"y"])
+        #expect(throws: TextFormatError.self) { try format("csv") }
+    }
+
+    @Test("a record begins where first_line says")
+    func firstLine() throws {
+        let format = try format(firstLine: #"^\d{4}-"#)
+        #expect(records(Array("2026-11 a\n b\n{\n2026-12 c\n".utf8), format).map(\.lines) == [1...3, 4...4])
+    }
+
+    @Test(
+        "json_in has a member's name, in one of three ways",
+        arguments: ["json_in:log", "json_in(log)", "json_in"])
+    func jsonIn(parse: String) throws {
+        #expect(try format(parse, columns: parse == "json_in" ? ["log"] : []).jsonMember == Array("log".utf8))
+        #expect(throws: TextFormatError.self) { try format("json_in") }
+    }
+}
+
+@Suite("Times of text logs")
+struct TextTimeTests {
+    @Test(
+        "each form is read",
+        arguments: [
+            ("2026-11-29 10:00:00.123 Z", "2026-11-29T10:00:00.123Z"),
+            ("20261129T100000Z", "2026-11-29T10:00:00.000Z"),
+            ("Sun, 29 Nov 2026 10:00:00 GMT", "2026-11-29T10:00:00.000Z"),
+            ("Sun Nov 29 10:00:00 2026", "2026-11-29T10:00:00.000Z"),
+            ("Sun Nov 29 10:00:00 UTC 2026", "2026-11-29T10:00:00.000Z"),
+            ("29/Nov/2026:10:00:00 +0130", "2026-11-29T08:30:00.000Z"),
+            ("Nov  9 10:00:00", "2026-11-09T10:00:00.000Z"),
+            ("Jan  1 00:00:00", "2027-01-01T00:00:00.000Z"), ("1129 10:00:00.5", "2026-11-29T10:00:00.500Z"),
+            ("29 Nov 2026 10:00:00.123", "2026-11-29T10:00:00.123Z"),
+            ("261129 10:00:00", "2026-11-29T10:00:00.000Z"),
+            ("2026-11-29  9:00:00", "2026-11-29T09:00:00.000Z"),
+            ("2026/11/29 10:00:00", "2026-11-29T10:00:00.000Z"),
+            ("23:59:59.5", "2026-11-28T23:59:59.500Z"),
+        ])
+    func forms(text: String, wanted: String) {
+        #expect(time(text) == wanted)
+    }
+
+    @Test(
+        "what is no time is none",
+        arguments: [
+            "", "yesterday", "2026-02-30 10:00:00", "2026-11-29", "29/Now/2026:10:00:00", "24:00:00.000",
+        ])
+    func none(text: String) {
+        #expect(time(text) == nil)
+    }
+
+    private func time(_ text: String) -> String? {
+        Array(text.utf8).withUnsafeBufferPointer { TextTime.parse($0, zone: .utc, now: testNow) }.map {
+            "\($0)"
+        }
+    }
+}
