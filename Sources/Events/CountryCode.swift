@@ -1,17 +1,19 @@
-/// A country by its two letters, in capitals.
+/// A country by its two capital letters.
 ///
 /// Source: ISO 3166-1 alpha-2, the 249 officially assigned codes.
 public struct CountryCode: Sendable, Hashable, CustomStringConvertible {
     let first: UInt8
     let second: UInt8
 
-    /// The country of these letters, either case; nil if no country has them.
+    /// The country of two letters in upper or lower case; nil if no country has this code.
     public init?(_ text: some StringProtocol) {
         let letters = Array(text.utf8)
         guard letters.count == 2 else { return nil }
         self.init(letters[0], letters[1])
     }
 
+    /// The country of two letters. Clearing bit 5 makes small ASCII letters capitals; any other byte then
+    /// fails the check of the row or of the bit.
     @inline(__always)
     init?(_ first: UInt8, _ second: UInt8) {
         let row = (first & 0xDF) &- UInt8(ascii: "A")
@@ -21,10 +23,11 @@ public struct CountryCode: Sendable, Hashable, CustomStringConvertible {
         self.second = second & 0xDF
     }
 
-    /// The two capitals.
+    /// The two letters, in capitals.
     public var description: String { String(decoding: [first, second], as: UTF8.self) }
 
-    /// For each first letter the second ones that are assigned after it: bit 0 is A.
+    /// For each first letter, a bit for each second letter with which a code is assigned; bit 0 is A. A
+    /// table, because each event's own country is looked up.
     private static let assigned: [UInt32] = {
         let codes = """
             AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW

@@ -1,14 +1,15 @@
 internal import EventLoops
 public import TimeZones
 
-/// The machine's properties, ready to be added to events: the `device` member.
+/// Properties of the machine as the member `device` of events.
 public struct DeviceText: Sendable, Equatable {
-    /// The members with their values, in their order; none for a `device` of the time zone's offset alone.
+    /// Members and their values, in order; empty if `device` has the time zone's offset only.
     public var members: [Member]
-    /// The zone whose offset at the event's time is added as `time_zone_offset`, in minutes east of UTC; nil for none.
+    /// Zone whose offset at the event's time is added as `time_zone_offset`, in minutes east of UTC; nil adds
+    /// none.
     public var zone: TimeZoneRules?
 
-    /// The machine's name as events say it; nil when they do not.
+    /// The machine's name as events have it; nil if they do not have it.
     public var hostName: String? { members.first { $0.name == "host_name" }?.value }
 
     /// A member and its text.
@@ -27,11 +28,15 @@ public struct DeviceText: Sendable, Equatable {
         self.zone = zone
     }
 
-    /// The object as JSON text for events of a time, and how long it stays right.
+    /// The object as JSON text for events of a time, and the span of times (`until` excluded) in which it
+    /// stays the same: up to the zone's next change of offset. The text is empty if the object has no
+    /// members.
     func rendered(at time: Timestamp) -> (text: [UInt8], from: Timestamp, until: Timestamp) {
         var text: [UInt8] = [.openBrace]
         func add(_ name: String, _ value: [UInt8]) {
-            if text.count > 1 { text.append(.comma) }
+            if text.count > 1 {
+                text.append(.comma)
+            }
             text += JSONText.quoted(name) + [.colon] + value
         }
         for member in members { add(member.name, JSONText.quoted(member.value)) }

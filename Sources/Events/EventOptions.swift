@@ -1,75 +1,101 @@
 public import Model
+public import TextFormats
 public import TimeZones
 
-/// How events are read: plain values, mapped from the configuration.
+/// How events are read. Plain values that `Agent` makes of the configuration.
 public struct EventOptions: Sendable, Equatable {
-    /// What holds for apps that have no settings of their own.
+    /// Settings of apps that have no entry in `apps`.
     public var defaults = AppSettings()
+    /// Settings by app. An entry is complete: `defaults` adds nothing to it.
     package var apps: [String: AppSettings] = [:]
-    /// Rules that give events a priority; the first that fits counts.
+    /// Rules that give events a priority. The first that fits counts.
     public var priorityRules: [PriorityRule] = []
-    /// Older events expire; exactly this old is kept. Default 25 days; nil keeps them all.
+    /// Age beyond which events expire; an event of exactly this age is kept. Default: 25 days. Nil: no event
+    /// expires.
     public var maxAge: Duration? = .seconds(25 * 86_400)
     package var session = SessionSettings()
-    /// The country that a person has set; it counts more than any rule.
+    /// Country that an operator has set by command. It counts more than the apps' settings; nil without one.
     public var countryOverride: CountryCode?
-    /// The member that holds an address, at the top or in the properties; empty for none.
+    /// Name of the member that holds an address, in the event or in its properties; empty for none.
     public var addressMember = ""
-    /// Whether that member is taken out of each event, after the look-up.
+    /// Whether that member is taken out of each event after the look-up.
     public var removesAddress = false
-    /// What is known of the machine; nil adds no `device`.
+    /// Properties of the machine; nil adds no `device`.
     public var device: DeviceText?
-    /// The machine's name, which records carry; nil adds none.
+    /// The machine's name, which records get; nil adds none.
     public var hostName: String?
-    /// The zone of times that say none.
+    /// Zone of times that do not name one, unless the app's settings have another.
     public var zone = TimeZoneRules.utc
 
-    /// The usual ones.
+    /// Options with the defaults above.
     public init() {}
 }
 
-/// How one app's lines are read.
+/// How the lines of one app are read.
 public struct AppSettings: Sendable, Equatable {
+    /// Whether lines are events, or records of other loggers.
     package var kind = LineKind.event
-    /// Whether they are entries of a journal, whose message may be text.
+    /// Whether the lines are entries of the systemd journal, whose message may be text.
     public var isJournal = false
-    /// What they are wrapped in; nil for nothing.
+    /// Format in which a container's runtime wraps the lines; nil if they are not wrapped.
     public var format: LineFormat?
+    /// Format of lines of text; nil if the lines are JSON, or are not parsed.
+    public var textFormat: TextFormat?
+    /// Whether a line that does not match the format goes to the quarantine. If false, it becomes the message
+    /// of a record.
+    public var quarantinesUnmatched = false
     package var defaultEventName = "log"
-    /// Where a record's name is; empty: its `name`. Like the next two members or paths with dots, the first usable one.
+    /// Members of a record that may hold its name; empty: its `name`. Here and in the next two lists paths
+    /// with dots lead into objects, and the first usable value counts.
     public var nameMembers: [String] = []
-    /// Where the time of a record is, and of an event without `timestamp`.
+    /// Members that may hold the time of a record, or of an event without `timestamp`.
     public var timeMembers = AppSettings.usualTimes
+    /// Members that may hold the severity.
     package var levelMembers = Severity.usualMembers
+    /// Meaning of a severity that is a number; `auto` goes by the member's name.
     package var levelScale = SeverityScale.auto
-    /// The zone of times that say none; nil for the machine's.
+    /// Zone of times that do not name one; nil: the zone of the options.
     public var zone: TimeZoneRules?
-    /// What happens to lines that are not JSON objects: a record is `{"message": …}`.
+    /// What happens to lines that are not JSON objects: they are quarantined, or become records `{"message":
+    /// …}`.
     public var text = TextHandling.quarantine
-    /// Whether bytes that are not UTF-8 become U+FFFD; nil does so in records alone. False quarantines the line.
+    /// Whether bytes that are not UTF-8 become U+FFFD. Nil: in records only. False: the line is quarantined.
     public var repairsUTF8: Bool?
-    /// The priority of events that neither name one nor fit a rule.
+    /// Priority of events that do not name one and fit no rule.
     public var priority = Priority.normal
-    /// Whether the app's own `"priority": "critical"` (and `"type": "crash"`) counts. Nil means: yes, but not for what comes
-    /// through the drop box that everybody may write to.
+    /// Whether the app's own `"priority": "critical"` and `"type": "crash"` count. Nil: yes, except for
+    /// events from the drop box that everybody may write to.
     public var mayBeCritical: Bool?
-    /// The country of events that name none; nil leaves it to the look-up of an address, if there is one.
+    /// Country of events that do not name one; nil leaves it to the look-up of an address.
     public var country: CountryCode?
-    /// Events further ahead than this are quarantined. Default 3 days.
+    /// Events that are further ahead of the clock are quarantined. Default: 3 days.
     public var maxAhead: Duration = .seconds(3 * 86_400)
     package var limits = EventLimits()
-    /// Its version, where its events do not say one.
+    /// The app's version, as `app_version` in the device; nil adds none.
     public var version: String?
-    /// Its build, where its events do not say one.
+    /// The app's build, as `app_build` in the device; nil adds none.
     public var build: String?
+    /// Whether records get the path of the file that they were read from.
+    public var addsFilePath = false
 
-    /// The members in which loggers write the time.
+    /// Name of the member with that path: OpenTelemetry's semantic convention.
+    static let filePath = Array("log.file.path".utf8)
+
+    /// Members in which common loggers write the time.
     public static let usualTimes = [
-        "timestamp", "time", "ts", "@timestamp", "t", "@t", "datetime", "date", "asctime", "record.time.timestamp",
-        "__REALTIME_TIMESTAMP", "__TIMESTAMP",
+        "timestamp", "time", "ts", "@timestamp", "t", "@t", "datetime", "date", "asctime",
+        "record.time.timestamp",
+        "__REALTIME_TIMESTAMP", "__TIMESTAMP", "instant", "Timestamp", "eventTime", "stageTimestamp",
+        "start_time",
+        "started_at", "time_iso8601", "timeMillis", "unixTime", "msec", "date_time", "published", "created",
     ]
 
-    var paths: [String] { ["severity"] + nameMembers + timeMembers + levelMembers }
+    /// All paths that the scanner must look for with these settings. `severity` and `version` are looked for
+    /// to know whether a record has a severity, and whether it is GELF.
+    var paths: [String] {
+        ["severity", "version"] + (addsFilePath ? ["log.file.path"] : []) + nameMembers + timeMembers
+            + levelMembers
+    }
 
     package init() {}
 }

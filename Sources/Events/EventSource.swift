@@ -1,48 +1,60 @@
 internal import EventLoops
 internal import Model
+internal import TextFormats
 internal import TimeZones
 
-/// Where lines come from: the app whose they are, and the producer within it. Made by `EventPass.source`.
+/// A source of lines: the app, and how far its writers are trusted. Made by `EventPass.source`.
 ///
 /// Not Sendable: it belongs to the pass that made it.
 public struct EventSource {
     let state: AppState
+    /// Whether others than the app may write: the lines come through the drop box.
     let isShared: Bool
+    /// Whether the lines are of old files, of which nothing expires.
     let isBackfill: Bool
 }
 
-/// Which members of an app tags hide, by the names that lead to them, and a number that changes with them.
+/// The members of an app that tags hide, as a function of the names that lead to them. The number changes
+/// with the answers, so that what was derived from them can be renewed.
 public typealias HiddenPaths = (number: Int, hides: ([[UInt8]]) -> Bool)
 
-/// What the pass keeps of an app: its settings, ready for use, and the names it has used today.
+/// What the pass keeps of an app: its settings, prepared for use, and the names that it has used today.
 final class AppState {
     let name: String
+    /// The app's name as JSON text.
     let quotedName: [UInt8]
     private(set) var settings = AppSettings()
-    /// The default name as the member `name`.
+    /// `"name":"…"` with the default name of records.
     private(set) var defaultNameMember: [UInt8] = []
-    /// Where a record's name, time and severity are looked for.
+    /// Members that may hold a record's name, time and severity.
     private(set) var nameCandidates = Candidates.none
     private(set) var timeCandidates = Candidates.none
     private(set) var levelCandidates = Candidates.none
-    /// Whether the severity is where nobody else would look for it: then it is added to the record.
+    /// Whether records get a member `severity`. Receivers know the usual members themselves; they cannot know
+    /// configured members and scales, or what a format has parsed.
     private(set) var addsSeverity = false
-    /// The scanner's bit of the member in which it is added.
+    /// Scanner bit of `severity`: a record that has it keeps it.
     private(set) var severityBit: UInt64 = 0
-    /// The zone of times that say none.
+    /// Slot of `version`, by which GELF is recognised; nil if tags hide it.
+    private(set) var versionSlot: Int?
+    /// Slot of the member with the file's path; nil if records do not get it.
+    private(set) var filePathSlot: Int?
+    /// Zone of times that do not name one.
     private(set) var zone = TimeZoneRules.utc
-    /// What is known of the machine, and of the app.
+    /// Properties of the machine and of the app.
     private var device: DeviceText?
+    /// Last result of `device(at:)`; used again for times within its span.
     private var renderedDevice: (text: [UInt8], from: Timestamp, until: Timestamp)?
-    /// The rules that can fit, in their order.
+    /// Priority rules that can fit events of the app, in order.
     private(set) var rules: [NameRule] = []
-    /// The number of the hidden members that the candidates leave out.
+    /// Number of the `HiddenPaths` that the candidates were built from.
     private(set) var hiding: Int?
-    /// Whether the queue may have the names of its events.
+    /// Whether the queue may store the names of its events; false while tags hide them.
     var storesNames = true
-    /// How many sources had been begun when one of it was.
+    /// Value of the pass's counter when a source of the app was last begun.
     var lastUse = 0
-    /// Behind a pointer, so that the pass reaches it without counting references; it lives as long as this.
+    /// Names of the day. Behind a pointer, so that the pass reaches them without counting references; valid
+    /// as long as this object.
     let names: UnsafeMutablePointer<DistinctNames>
 
     init(_ name: String, seed: UInt64, _ options: EventOptions, _ watched: WatchedNames) {
@@ -53,9 +65,11 @@ final class AppState {
         configure(options, watched)
     }
 
+    /// The device as JSON text for events of a time, with the span of times in which it stays the same.
     func device(at time: Timestamp) -> (text: [UInt8], from: Timestamp, until: Timestamp) {
         if let known = renderedDevice, time >= known.from, time < known.until { return known }
-        let rendered = device?.rendered(at: time) ?? ([], Timestamp(nanoseconds: .min), Timestamp(nanoseconds: .max))
+        let rendered =
+            device?.rendered(at: time) ?? ([], Timestamp(nanoseconds: .min), Timestamp(nanoseconds: .max))
         renderedDevice = rendered
         return rendered
     }
@@ -65,6 +79,7 @@ final class AppState {
         names.deallocate()
     }
 
+    /// Prepares settings for use; what tags hide is left out of the candidates.
     func configure(_ options: EventOptions, _ watched: WatchedNames, _ hiding: HiddenPaths? = nil) {
         self.hiding = hiding?.number
         settings = options.apps[name] ?? options.defaults
@@ -72,23 +87,35 @@ final class AppState {
         nameCandidates = Candidates(settings.nameMembers, watched, hiding: hiding)
         timeCandidates = Candidates(settings.timeMembers, watched, hiding: hiding)
         levelCandidates = Candidates(settings.levelMembers, watched, hiding: hiding)
-        addsSeverity = settings.levelMembers != Severity.usualMembers || settings.levelScale != .auto
+        addsSeverity =
+            settings.levelMembers != Severity.usualMembers || settings.levelScale != .auto
+            || settings.textFormat?.parses == true
         severityBit = Candidates(["severity"], watched).mask
+        filePathSlot = settings.addsFilePath ? watched.slot(of: AppSettings.filePath) : nil
+        versionSlot = Candidates(["version"], watched, hiding: hiding).paths.first?.slot
         zone = settings.zone ?? options.zone
         device = options.device
         renderedDevice = nil
-        if let version = settings.version { device?.members.append(DeviceText.Member("app_version", version)) }
-        if let build = settings.build { device?.members.append(DeviceText.Member("app_build", build)) }
+        if let version = settings.version {
+            device?.members.append(DeviceText.Member("app_version", version))
+        }
+        if let build = settings.build {
+            device?.members.append(DeviceText.Member("app_build", build))
+        }
         rules = options.priorityRules.filter { $0.app == nil || $0.app == name }.map { NameRule($0) }
     }
 }
 
-/// A priority rule for a known app, ready to be compared with a name.
+/// A priority rule for a known app, prepared for comparison with names.
 struct NameRule {
+    /// The name, or how it begins.
     let name: [UInt8]
+    /// Whether the rule's name ended with `*`.
     let isPrefix: Bool
+    /// Least severity of records that the rule fits; nil for all.
     let level: Severity?
     let priority: Priority
+    /// Whether the rule counts more than the event's own priority.
     let force: Bool
 
     init(_ rule: PriorityRule) {
@@ -100,6 +127,7 @@ struct NameRule {
         force = rule.force
     }
 
+    /// Whether the rule fits an event of that name.
     func fits(_ event: UnsafeBufferPointer<UInt8>) -> Bool {
         guard isPrefix ? event.count >= name.count : event.count == name.count else { return false }
         return event.prefix(name.count).elementsEqual(name)

@@ -1,18 +1,20 @@
-/// Checks whether a text is one JSON object, with the same scanner as the pass over an event, and which members it has.
+/// Checks whether a text is one JSON object, with the scanner that reads events, and which members it has.
 package struct ObjectCheck: ~Copyable {
     private var scanner = JSONScanner()
+    /// Scanner slot of each name that was given to `init`.
     private let slots: [Int?]
 
-    /// - Parameter names: the members that are found on the way. Beyond some forty the scanner has no room.
+    /// - Parameter names: members that the scanner finds on its way; `has` answers for them without another
+    ///   walk.
     package init(_ names: [String]) {
         let watched = WatchedNames(names)
         scanner.watch(watched)
         slots = names.map { watched.slot(of: Array($0.utf8)) }
     }
 
-    /// Where the object's closing bracket is; nil when the text is anything else than one object with white space around it.
+    /// Offset of the object's closing brace; nil unless the text is one object with white space around it.
     ///
-    /// - Parameter text: ends with a line feed. Line breaks count as white space.
+    /// - Parameter text: must end with a line feed. Line breaks count as white space.
     package mutating func end(of text: UnsafeRawBufferPointer) -> (place: Int, hasLineBreaks: Bool)? {
         guard let base = text.baseAddress?.assumingMemoryBound(to: UInt8.self), text.last == .lineFeed,
             let end = scanner.scanObject(base, from: 0, to: text.count)
@@ -22,13 +24,14 @@ package struct ObjectCheck: ~Copyable {
         return isAlone ? (end - 1, scanner.hasLineBreaks) : nil
     }
 
-    /// Whether the object that was checked, and is still there, has a member: the one at this place of `names`, or any other.
+    /// Whether the object that was checked has a member: the one at index `place` of the names, or any other.
+    /// Its text must still be in memory.
     package func has(_ place: Int?, _ name: @autoclosure () -> [UInt8]) -> Bool {
-        if let place, let slot = slots[place] { return scanner.present & 1 << UInt64(slot) != 0 }
+        if let place, let slot = slots[place] { return scanner.has(slot: slot) }
         return RawWalk.find(name(), in: scanner.base, from: scanner.open, to: scanner.close + 1) != nil
     }
 
-    /// Whether all its members of that name have this value, written in the same way.
+    /// Whether all members of that name have this value, written in the same way.
     package func hasOnly(_ value: ArraySlice<UInt8>, _ name: [UInt8]) -> Bool {
         var walk = RawWalk(scanner.base, from: scanner.open, to: scanner.close + 1)
         while let member = walk.next() {

@@ -1,18 +1,22 @@
 internal import EventLoops
 
-/// Reads the times of events, most of which fall on the same day as the one before.
+/// Reads times of events, most of which are on the same day as the one before.
 ///
-/// A text such as `2026-11-20T10:00:00.123Z`, which nearly all events have, or with six or nine digits behind the point, is read eight
-/// bytes at a time, and its date only where that is another than the last. Any other text goes to `TimestampText.parse`. Both say the same.
+/// A text such as `2026-11-20T10:00:00.123Z`, as nearly all events have, or one with six or nine digits after
+/// the point, is read eight bytes at a time. Its date is read only if it differs from the last one. Any other
+/// text goes to `TimestampText.parse`; both give the same result.
 struct TimestampReader {
+    /// Nanoseconds of a day.
     static let day: Int64 = 86_400_000_000_000
 
-    /// The text of the last date, up to the `T`; zero, which no JSON string can hold, for none.
+    /// Text of the last date, up to the `T`, as two overlapping words; zero, which no JSON string can hold,
+    /// before the first.
     private var dateStart: UInt64 = 0
     private var dateEnd: UInt64 = 0
+    /// Beginning of that day, in nanoseconds since 1970.
     private var midnight: Int64 = 0
 
-    /// As `TimestampText.parse`.
+    /// The time of an RFC 3339 text, as `TimestampText.parse` reads it.
     @inline(__always)
     mutating func parse(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {
         let length = text.count
@@ -26,15 +30,17 @@ struct TimestampReader {
         return Timestamp(nanoseconds: midnight &+ nanoseconds)
     }
 
-    /// Reads another date, or a text of another form, and keeps the day.
+    /// Reads a text with another date or of another form; remembers the date if the form is the fast one.
     @inline(never)
     private mutating func another(_ text: UnsafeBufferPointer<UInt8>) -> Timestamp? {
         guard let time = TimestampText.parse(text) else { return nil }
-        guard let p = UnsafeRawPointer(text.baseAddress), let ofDay = TimestampReader.timeOfDay(p, text.count) else {
+        guard let p = UnsafeRawPointer(text.baseAddress), let ofDay = TimestampReader.timeOfDay(p, text.count)
+        else {
             return time
         }
         let midnight = time.nanoseconds.subtractingReportingOverflow(ofDay)
-        // Where the day is not within what a time can say, each of its times is looked at by itself.
+        // A day that `Timestamp` cannot hold completely is not remembered: its times have to saturate one by
+        // one.
         guard !midnight.overflow, midnight.partialValue % TimestampReader.day == 0,
             midnight.partialValue <= .max - TimestampReader.day
         else { return time }
@@ -44,18 +50,23 @@ struct TimestampReader {
         return time
     }
 
-    /// The nanoseconds since midnight that `HH:MM:SS.mmmZ` says, from the twelfth byte on, or the same with more digits before the `Z`;
-    /// nil for another form, and for a leap second.
+    /// Nanoseconds since midnight of `HH:MM:SS.mmmZ`, from the twelfth byte on, or of the same with six or
+    /// nine digits; nil for another form, and for a leap second.
     @inline(__always)
     private static func timeOfDay(_ p: UnsafeRawPointer, _ length: Int) -> Int64? {
-        // Each byte becomes the value of its digit, those between the digits become zero; the lowest byte is the first.
+        // Each byte becomes the value of its digit, and the bytes between digits become zero. The lowest byte
+        // is the first.
         let clock = word(p, 11) ^ 0x3030_3A30_303A_3030  // 00:00:00
         let end = word(p, 16) & 0x00FF_FFFF_FFFF_FFFF ^ 0x0030_3030_2E30_303A  // :00.000
-        let clockExcess = (clock &+ 0x0606_0006_0600_0606) & 0xF0F0_00F0_F000_F0F0 | clock & 0xF0F0_FFF0_F0FF_F0F0
+        // A bit is left in a high half of a byte if the byte is greater than nine, or if a separator is
+        // wrong.
+        let clockExcess =
+            (clock &+ 0x0606_0006_0600_0606) & 0xF0F0_00F0_F000_F0F0 | clock & 0xF0F0_FFF0_F0FF_F0F0
         let endExcess = (end &+ 0x0006_0606_0006_0600) & 0x00F0_F0F0_00F0_F000 | end & 0xFFF0_F0F0_FFF0_F0FF
         guard clockExcess | endExcess == 0,
             p.load(fromByteOffset: length - 1, as: UInt8.self) == UInt8(ascii: "Z")
         else { return nil }
+        // Each byte with a first digit now holds the number of two digits.
         let pairs = clock &* 10 &+ clock &>> 8
         let hour = pairs & 0xFF
         let minute = pairs &>> 24 & 0xFF
@@ -74,6 +85,7 @@ struct TimestampReader {
         return Int64(truncatingIfNeeded: total &* 1_000_000 &+ (length == 27 ? rest &* 1000 : rest))
     }
 
+    /// Eight bytes as a little-endian number.
     @inline(__always)
     private static func word(_ p: UnsafeRawPointer, _ offset: Int) -> UInt64 {
         p.loadUnaligned(fromByteOffset: offset, as: UInt64.self).littleEndian

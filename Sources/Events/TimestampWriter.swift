@@ -1,14 +1,18 @@
 package import EventLoops
 
-/// Writes times as RFC 3339 text in UTC, with as many digits as they have: three, six or nine after the point.
+/// Writes times as RFC 3339 text in UTC, with three, six or nine digits after the point: as many as the time
+/// has.
 ///
-/// Most are of the same second as the one before, whose text is kept.
+/// Most times are in the same second as the one before, whose text is kept.
 package struct TimestampWriter {
+    /// The second, since 1970, of the text.
     private var second = Int64.min
+    /// Text of the last time, with room for nine digits and the `Z`.
     private var bytes: [UInt8] = []
 
     package init() {}
 
+    /// The text of a time.
     package mutating func text(of time: Timestamp) -> ArraySlice<UInt8> {
         let (second, rest) = time.nanoseconds.floored(by: 1_000_000_000)
         if second != self.second {
@@ -18,7 +22,7 @@ package struct TimestampWriter {
         let digits = rest % 1_000_000 == 0 ? 3 : rest % 1000 == 0 ? 6 : 9
         var left = digits == 3 ? rest / 1_000_000 : digits == 6 ? rest / 1000 : rest
         for place in (20..<20 + digits).reversed() {
-            // bounded: the rest of a division by ten.
+            // bounded: the remainder of a division by ten.
             bytes[place] = UInt8(ascii: "0") + UInt8(left % 10)
             left /= 10
         }

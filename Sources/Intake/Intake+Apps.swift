@@ -4,8 +4,11 @@ internal import Model
 package import Spool
 
 extension Intake {
+    /// Takes whole lines, and counts for the app what became of them; see `takeLines`.
     package func take(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
-        let before = (lines: pending.read, quarantined: pending.quarantined.count, records: pass.counts.records)
+        let before = (
+            lines: pending.read, quarantined: pending.quarantined.count, records: pass.counts.records
+        )
         let taken = takeLines(lines, from: source, at: offset)
         var counts = AppCounts()
         counts.quarantined = pending.quarantined.count - before.quarantined

@@ -1,7 +1,41 @@
-//  Intake: what happens to a line between the spool and the queue: the event's pass, the containers' rules, the route, the
-//  open chunk, the commit; old files and quarantined lines that are read again go the same way, each with its own intake.
-//  Promise: a commit holds just what its checkpoints cover, in order; a line is taken, or offered again, never both.
-//  It knows nothing of SQL, of sending, or of who asks: the queue is a `CommitStore`, whoever watches is an `EventAudience`.
+// Intake: what happens to a line between the spool and the queue.
+//
+// A line becomes an event, passes the containers' rules, gets a route, is put into an open chunk, and is
+// stored by a commit. What the module promises:
+//
+// - A commit holds exactly the events that its checkpoints cover, and commits become durable in order. After
+//   a crash no event is lost or stored twice.
+// - A line is either taken or offered again by the caller, never both.
+// - Old files and quarantined lines that are read again pass the same rules as new lines. Each of these
+//   sources has an intake of its own, because its commits hold other checkpoints.
+//
+// The module knows nothing of SQL, HTTP and callers: the queue is a `CommitStore`, and what watches events is
+// an `EventAudience`.
+//
+// Its parts:
+//
+// - `Intake` (this file): takes lines. `+Rules`: events that rules may concern. `+Commits`: how lines become
+//   durable. `+Problems`: lines for the quarantine, and the log's reports. `+Apps`: counts by app.
+// - `OpenChunk`, `Route`, `RouteTable` (Chunks): events on their way into a chunk, by destinations and
+//   priority.
+// - `IntakeRules`, `TagCalls` (Rules): the rule engine with the questions to functions that events wait for;
+//   calls of functions that tags ask for.
+// - `RepeatWindow`, `AcceptedIDs` (Repeats): ids of accepted events, so that an event counts once.
+// - `SchemaChecks`: events that must match a schema.
+// - `Backfill`, `Rereader` (Aside): old files and quarantined lines.
+// - `ClockTrust`: whether the time of day may decide about events.
+//
+// Rules:
+//
+// - All of it lives on the reader's loop; `IntakeFigures` alone is read from other threads.
+// - Memory is bounded: `takeLines` ends when a commit's worth of bytes is pending, and the spool offers the
+//   rest after the commit has begun. Waiting for room in the queue stops the spool, not the apps.
+// - The text of lines is hostile, and so are names, ids and sets of destinations in it: whatever is
+//   remembered by them has a bound. Events never go to the log.
+// - A function or a document may be missing for an event. Then `obstacle` says what it waits for, and its
+//   file waits in `park`; other files go on.
+//
+// Begin with `takeLines` below, then `commit` in `Intake+Commits.swift`. Decisions are in DESIGN.md.
 
 internal import Containers
 package import EventLoops
@@ -11,127 +45,185 @@ package import Logs
 package import Model
 internal import Spool
 
-/// Takes lines from the spool, turns them into events, and hands them to the queue: the hot path between the two.
+/// Takes lines from the spool, turns them into events, and hands them to the queue: the hot path between the
+/// two.
 ///
-/// It lives on the reader's loop. What it holds in memory is bounded by what the spool takes between two commits.
+/// It lives on the reader's loop. Its memory is bounded by what the spool hands over between two commits.
 package final class Intake: SpoolSink {
+    /// The queue.
     let store: any CommitStore
     let loop: EventLoop
     let time: any TimeSource
     let log: Log
     let figures: IntakeFigures
+    /// Whether the time of day can be trusted.
     private let clock: ClockTrust
+    /// Sees events as they are queued (`spoolship tap`); nil without one.
     let tap: (any EventAudience)?
     let kind: Kind
 
+    /// The pass over each line. Exclusive access is not checked at run time: the loop is one thread, and the
+    /// check costs on each line.
     @exclusivity(unchecked) var pass: EventPass
     private var random = KernelRandom()
-    var compressors = Compressors()
+    /// Compressors of all intakes on the loop; nil: this intake makes its own.
+    private let sharedCompressors: LoopBound<Compressors>?
+    private(set) lazy var compressors = sharedCompressors?.assumeOnLoop { $0 } ?? Compressors()
     private(set) var settings: IntakeSettings
-    /// The ways that events go: those of the configuration, then those that tags named.
+    /// Routes of events: those of the configuration, then those that tags have named.
     var routes: [Route]
+    /// Index in `routes` of each set of destinations that a tag has named; -1 for a set without a configured
+    /// destination.
     var shipped: [ShippedWay: Int] = [:]
-    /// Open chunks by route, normal before critical.
+    /// Open chunks by route: the normal one, then the critical one.
     var open: [[OpenChunk]] = []
-    /// What containers ask for; nil where there can be none.
+    /// Containers' rules; nil if there cannot be any.
     let rules: IntakeRules?
+    /// Calls of functions that tags ask for.
     let calls: TagCalls
-    /// What the rules wait for, after a `take` that took less than all.
+    let schemas: SchemaChecks
+    /// Ids of accepted events; nil if repeats are not looked for: in old files, and in quarantined lines that
+    /// are read again.
+    let accepted: AcceptedIDs?
+    /// What the first line that was not taken waits for, after a `take` that took less than all; nil: a
+    /// commit.
     var obstacle: Obstacle?
-    /// An event on its way through the rules.
+    /// The event that is passing the rules.
     var scratch = LineBuffer(capacity: 1024)
+    /// Counts by app, for status and metrics.
     var apps: [String: AppCounts] = [:]
 
+    /// What the next commit will hold, except the open chunks.
     var pending = Commit()
-    /// The bytes that `pending` holds, packed as they are.
+    /// Size of the next commit in bytes: frames of closed chunks as they are stored, and quarantined lines.
     var pendingBytes = 0
 
+    /// Trust in the clock that the log has last reported.
     private var wasTrusted: Bool?
+    /// Lines that went to the quarantine since the log last reported them, and the earliest time of the next
+    /// report.
     var unreported: [QuarantineRecord.Reason: Int] = [:]
     var nextReport = BootInstant(nanoseconds: .min)
+    /// Events that tags made too large since the last report, and the earliest time of the next one.
     var madeTooLarge: MadeTooLarge?
     var nextTooLargeReport = BootInstant(nanoseconds: .min)
 
-    /// How many cuts the log has told of, and when it may tell of more.
+    /// Number of cuts that the log has reported, and the earliest time of the next report.
     var cutsTold = (count: 0, next: BootInstant(nanoseconds: .min))
+    /// Lines of text that the log has reported, by app, and the earliest time of the next report.
+    var textsTold = (counts: [String: TextCounts](), next: BootInstant(nanoseconds: .min))
 
+    /// Keeps commits in the order in which they were begun.
     let turn = Turnstile()
-    /// The commit that waits for room: one at a time, because they take turns.
+    /// The commit that waits for room in the queue. There is at most one, because commits take turns.
     var waitingForRoom: CheckedContinuation<Void, any Error>?
-    /// Whether waiting for room has ended for good.
+    /// Whether the agent stops: then no commit waits for room any more.
     var isStopping = false
-    /// Set when a commit was given up: what follows it must not become durable either.
+    /// Whether a commit was given up. Commits after it must fail as well: a later checkpoint that became
+    /// durable would skip its events.
     var hasGivenUp = false
-    /// A commit was given up because the agent stops.
+    /// Thrown by commits that were given up because the agent stops.
     struct GivenUp: Error {}
 
-    /// Whose lines an intake takes. But for the spool's it remembers nothing of its events for later ones.
+    /// Source of the lines. Only the spool's intake remembers names, sessions and the engine's memory for the
+    /// next start.
     enum Kind {
         case spool
-        /// Those of files that are read in place, and of journals.
+        /// Files that are read in place, and journals.
         case place
-        /// Old files: they go in the normal lane, and their age counts from now (ac12).
+        /// Old files. Their events go in the normal lane, and their age counts from now, so that they do not
+        /// expire on arrival.
         case backfill
-        /// Those that were quarantined.
+        /// Lines from the quarantine.
         case reread
 
-        /// Whether its events are those of another time, which change nothing for others.
+        /// Whether the events are of another time: they change no data layer.
         var isOld: Bool { self == .backfill || self == .reread }
     }
 
     var isBackfill: Bool { kind == .backfill }
 
-    /// The intake of a spool, or of files that are read in place. That keeps sessions and names for this life of the process
-    /// only.
+    /// The intake of the spool, or of files that are read in place. An intake of a place keeps sessions and
+    /// names for the life of the process only.
     ///
     /// - Parameters:
-    ///   - place: tells what the intake of a place remembers from that of others; nil for the spool's.
-    ///   - memory: what the queue has kept; entries of others are left alone.
-    ///   - rules: what containers ask for; nil where there can be none.
-    ///   - loop: the reader's.
+    ///   - place: name of the place, which keeps its rows in the queue's memory apart from others; nil for
+    ///     the spool.
+    ///   - memory: the queue's memory; entries of other owners are ignored.
+    ///   - rules: containers' rules; nil if there cannot be any.
+    ///   - compressors: those of other intakes on the loop.
+    ///   - loop: the reader's loop.
     package convenience init(
-        _ settings: IntakeSettings, ofPlace place: String? = nil, store: any CommitStore, memory: [String: [UInt8]],
+        _ settings: IntakeSettings, ofPlace place: String? = nil, store: any CommitStore,
+        memory: [String: [UInt8]],
         figures: IntakeFigures, clock: ClockTrust, tap: (any EventAudience)? = nil, rules: IntakeRules? = nil,
-        on loop: EventLoop, time: any TimeSource, log: Log
+        repeats: RepeatWindow? = nil, sharing compressors: LoopBound<Compressors>? = nil, on loop: EventLoop,
+        time: any TimeSource, log: Log
     ) {
         let functions = rules?.functions
         self.init(
             settings, place == nil ? .spool : .place, store: store, figures: figures, clock: clock, tap: tap,
-            rules: rules, calls: TagCalls(functions, aside: place.map { "read/\($0)" }), on: loop, time: time, log: log)
+            rules: rules, calls: TagCalls(functions, aside: place.map { "read/\($0)" }), repeats: repeats,
+            sharing: compressors, on: loop, time: time, log: log)
         if place == nil {
             pass.restore(memory, using: &random)
             rules?.engine.restore(memory)
+            accepted?.restore(memory)
         }
         calls.start(calls.restore(memory), on: loop)
     }
 
     init(
-        _ settings: IntakeSettings, _ kind: Kind, store: any CommitStore, figures: IntakeFigures, clock: ClockTrust,
-        tap: (any EventAudience)? = nil, rules: IntakeRules?, calls: TagCalls, on loop: EventLoop,
-        time: any TimeSource, log: Log
+        _ settings: IntakeSettings, _ kind: Kind, store: any CommitStore, figures: IntakeFigures,
+        clock: ClockTrust,
+        tap: (any EventAudience)? = nil, rules: IntakeRules?, calls: TagCalls, repeats: RepeatWindow? = nil,
+        sharing compressors: LoopBound<Compressors>? = nil, on loop: EventLoop, time: any TimeSource, log: Log
     ) {
-        (self.settings, self.kind, self.tap, self.store) = (settings, kind, tap, store)
-        (self.clock, self.loop, self.time, self.log) = (clock, loop, time, log)
-        (self.figures, self.rules, self.calls) = (figures, rules, calls)
-        pass = EventPass(options: settings.events)
+        sharedCompressors = compressors
+        self.settings = settings
+        self.kind = kind
+        self.tap = tap
+        self.store = store
+        self.clock = clock
+        self.loop = loop
+        self.time = time
+        self.log = log
+        self.figures = figures
+        self.rules = rules
+        self.calls = calls
+        schemas = SchemaChecks(settings.schemas)
+        accepted = repeats.map { AcceptedIDs($0) }
+        accepted?.configure(settings.repeats)
+        pass = EventPass(options: settings.events, isOfOneApp: kind == .place)
         routes = settings.routes
-        open = settings.routes.map { _ in [OpenChunk(priority: .normal), OpenChunk(priority: .critical)] }
+        open = settings.routes.map { _ in openChunks() }
         openCountries()
     }
 
-    /// Takes up changed settings: what was taken before is closed under the old ones, or discarded if they end collection.
+    /// Takes over changed settings. What was taken before is closed under the old ones, or discarded if the
+    /// new ones end collection.
     package func configure(_ settings: IntakeSettings) {
         closeAll()
-        if !settings.isCollecting { discardPending() }
+        if !settings.isCollecting {
+            discardPending()
+        }
         self.settings = settings
         routes = settings.routes
         shipped = [:]
-        open = routes.map { _ in [OpenChunk(priority: .normal), OpenChunk(priority: .critical)] }
+        open = routes.map { _ in openChunks() }
         pass.configure(settings.events)
+        schemas.configure(settings.schemas)
+        accepted?.configure(settings.repeats)
         openCountries()
     }
 
-    /// Opens the country database, which may be a newer one; one that cannot be opened leaves the last good one in use.
+    /// The empty chunks of a route.
+    func openChunks() -> [OpenChunk] {
+        [.normal, .critical].map { OpenChunk(priority: $0, isOfOneApp: kind == .place) }
+    }
+
+    /// Opens the country database, of which a newer version may be on disk. If it cannot be opened, the last
+    /// good one stays in use.
     private func openCountries() {
         guard let path = settings.countryDatabase else { return pass.useCountries(nil) }
         do throws(HostError) {
@@ -141,9 +233,11 @@ package final class Intake: SpoolSink {
         }
     }
 
+    /// Discards and counts what was taken and not committed: collection was disabled.
     private func discardPending() {
         for chunk in pending.chunks {
-            countNotStored(.discarded(reason: "disabled"), chunk.priority, to: chunk.destinations, events: chunk.events)
+            countNotStored(
+                .discarded(reason: "disabled"), chunk.priority, to: chunk.destinations, events: chunk.events)
         }
         pending.chunks = []
         pendingBytes = 0
@@ -152,22 +246,31 @@ package final class Intake: SpoolSink {
     /// Calls `body` when all commits that had begun are durable or given up.
     package func whenSettled(_ body: @escaping @Sendable () -> Void) { turn.whenFree(body) }
 
-    /// Starts a session of an app; its `start_session` goes with the next commit. False unless sessions are manual.
+    /// Starts a session of an app by command; its `start_session` event goes with the next commit. Returns
+    /// false, without a change, unless sessions are manual and the app's events may be read now.
     package func startSession(of app: String) -> Bool {
         let now = time.wallTime
         let source = SpoolSource(app: app, path: "", producer: nil)
         rules?.refresh()
         guard settings.isCollecting, rules?.awaited(for: app) == nil,
-            pass.startSession(eventSource(source), at: now, isSynchronised: clock.isTrusted(at: time), using: &random)
+            pass.startSession(
+                eventSource(source), at: now, isSynchronised: clock.isTrusted(at: time), using: &random)
         else { return false }
         writeSessionStart(settings.routeIndex(of: app), source, 0, at: now)
         return true
     }
 
-    /// Takes whole lines; what is not taken is offered again.
+    /// Takes whole lines of a source.
+    ///
+    /// - Parameters:
+    ///   - lines: one line or many, each with its line feed.
+    ///   - offset: offset in the file of the first byte.
+    /// - Returns: the number of bytes that were taken, up to the end of a line. The rest is offered again:
+    ///   after a commit, or when `obstacle` is gone.
     func takeLines(_ lines: UnsafeRawBufferPointer, from source: SpoolSource, at offset: Int64) -> Int {
         obstacle = nil
-        // Lines may come one by one, each taken before the bound was passed.
+        // The spool may call several times before it commits. Without this check each call could take one
+        // more line.
         guard pendingBytes < settings.commitBytes,
             let base = lines.baseAddress?.assumingMemoryBound(to: UInt8.self)
         else { return 0 }
@@ -179,13 +282,22 @@ package final class Intake: SpoolSink {
         let limits = route.chunks
         let commitBytes = settings.commitBytes
         rules?.refresh()
+        // Without a container in force the loop below asks no rules.
         let rules = rules.flatMap { $0.isIdle ? nil : $0 }
-        (pass.withheld, pass.isSearched, pass.hiding) = rules?.engine.hiding(of: source.app) ?? (.none, false, nil)
+        (pass.withheld, pass.isSearched, pass.hiding) =
+            rules?.engine.hiding(of: source.app) ?? (.none, false, nil)
+        let isTrusted = isClockTrusted()
         pass.begin(
-            eventSource(source), producer: source.producer, path: source.path, wasClosed: source.wasClosed, at: now,
-            isSynchronised: isClockTrusted(), using: &random)
+            eventSource(source), producer: source.producer, path: source.path, wasClosed: source.wasClosed,
+            at: now,
+            isSynchronised: isTrusted, using: &random)
+        let schemas = schemas.ready(for: source.app)
+        let accepted = accepted?.ready(at: now, isSynchronised: isTrusted)
         normal.turn(to: source)
         critical.turn(to: source)
+        // Pieces that are read before their turn become durable together with the record that they belong to.
+        // So no event between them may have to wait for a function, and they must fit into the same commit.
+        pass.mostBytesAhead = rules?.asksFunctions == true ? 0 : commitBytes / 8
         let addition = pass.maxAddition
         let isStored = settings.isCollecting && !route.destinations.isEmpty
         let isWatched = tap?.isWatched == true
@@ -193,15 +305,16 @@ package final class Intake: SpoolSink {
             obstacle = .document
             return 0
         }
-        // A tag may name destinations where the configuration names none.
+        // A tag may name destinations although the configuration names none for the app.
         let isTaken = isStored || (settings.isCollecting && rules != nil)
 
         var position = 0
-        // Set while the line is read whose first bytes were zeros, and are kept by now.
+        // True while the rest of a line is read whose first bytes were zeros, which have gone to the
+        // quarantine already. Such a line cannot be offered again from its beginning.
         var isWithinLine = false
         while position < lines.count {
             defer { if position > 0, base[position - 1] == 0x0A { isWithinLine = false } }
-            // Archives unpack to hundreds of megabytes of empty lines.
+            // Skipped here and not by the pass: archives unpack to hundreds of megabytes of empty lines.
             if base[position] == 0x0A {
                 position += 1
                 continue
@@ -215,34 +328,61 @@ package final class Intake: SpoolSink {
                 if size > commitBytes {
                     guard size <= settings.largestEvent else {
                         keepTooLarge(
-                            UnsafeRawBufferPointer(rebasing: lines[start..<position]), source, offset + Int64(start))
+                            UnsafeRawBufferPointer(rebasing: lines[start..<position]), source,
+                            offset + Int64(start))
                         continue
                     }
-                    // Huge for this queue: it gets its own commit, so that the commit fits.
-                    guard !holdsEvents || isWithinLine else { return start }
+                    // The event is huge for this queue: it gets a commit of its own, so that the commit fits.
+                    guard !holdsEvents || isWithinLine || pass.holdsLines else { return start }
                 }
-                if verdict.startsSession { writeSessionStart(routeIndex, source, offset + Int64(start), at: now) }
+                if let schemas, let failure = schemas.failure(in: pass.object, named: pass.name) {
+                    keepUnfit(
+                        UnsafeRawBufferPointer(rebasing: lines[start..<position]), source,
+                        offset + Int64(start),
+                        failure)
+                    if pendingBytes >= commitBytes, !pass.holdsLines { return position }
+                    continue
+                }
+                if let accepted, accepted.isRepeat(pass.ownID, of: source.app) {
+                    pending.read += 1
+                    countNotStored(.discarded(reason: "repeat"), verdict.priority, to: route.destinations)
+                    continue
+                }
+                if verdict.startsSession {
+                    writeSessionStart(routeIndex, source, offset + Int64(start), at: now)
+                }
                 if let rules, !isStored || rules.engine.mayConcern(name: pass.name) {
                     guard take(verdict, by: rules, routeIndex, source, offset + Int64(start), at: now) else {
                         return start
                     }
-                    if pendingBytes >= commitBytes { return position }
+                    accepted?.insert(at: now)
+                    schemas?.countAccepted()
+                    if pendingBytes >= commitBytes, !pass.holdsLines { return position }
                     continue
                 }
+                accepted?.insert(at: now)
+                schemas?.countAccepted()
                 pending.read += 1
                 let isUrgent = verdict.priority == .critical && !isBackfill
                 let chunk = isUrgent ? critical : normal
-                if chunk.lines.count + size > limits.bytes, !chunk.isEmpty { close(chunk, route, isFull: true) }
+                if chunk.lines.count + size > limits.bytes, !chunk.isEmpty {
+                    close(chunk, route, isFull: true)
+                }
                 let begin = chunk.lines.count
                 pass.write(into: &chunk.lines)
-                if isWatched { show(chunk, from: begin, of: source.app, verdict.priority) }
-                chunk.count(eventTime: isBackfill ? now : verdict.eventTime, acceptedAt: now, at: offset + Int64(start))
-                // Full, or another like this one would not fit.
+                if isWatched {
+                    show(chunk, from: begin, of: source.app, verdict.priority)
+                }
+                chunk.count(
+                    eventTime: isBackfill ? now : verdict.eventTime, acceptedAt: now,
+                    at: offset + Int64(start))
+                // Full, or without room for another event of this size.
                 if chunk.events == limits.events || chunk.lines.count + size > limits.bytes {
                     close(chunk, route, isFull: true)
                 }
-                // Grows with full chunks only: right after one, a commit closes the fewest chunks early.
-                if pendingBytes >= commitBytes { return position }
+                // `pendingBytes` has grown only if a chunk was closed as full just now. So the commit closes
+                // the fewest chunks before they are full.
+                if pendingBytes >= commitBytes, !pass.holdsLines { return position }
             case .accepted:
                 pending.read += 1
                 let reason = settings.isCollecting ? "no_destination" : "disabled"
@@ -260,11 +400,13 @@ package final class Intake: SpoolSink {
                     continue
                 }
                 keepProblem(
-                    UnsafeRawBufferPointer(rebasing: lines[start..<position]), source, at: offset + Int64(start),
+                    UnsafeRawBufferPointer(rebasing: lines[start..<position]), source,
+                    at: offset + Int64(start),
                     length: position - start, isRefused: verdict.kind == .refused)
-                if pendingBytes >= commitBytes { return position }
+                if pendingBytes >= commitBytes, !pass.holdsLines { return position }
             case .dataLayer:
-                // No event, nothing to count; without containers nothing reads it either.
+                // A push to the data layer is not an event and is not counted. Without containers nothing
+                // reads it.
                 guard let rules = self.rules else { continue }
                 let line = UnsafeRawBufferPointer(rebasing: lines[start..<position])
                 guard push(line, by: rules, app: source.app, at: now) else { return start }
@@ -274,18 +416,20 @@ package final class Intake: SpoolSink {
         return position
     }
 
-    /// Shows the last line of a chunk to whoever watches.
+    /// Shows the last line of a chunk to the audience.
     func show(_ chunk: OpenChunk, from begin: Int, of app: String, _ priority: Priority) {
-        tap?.offer(app: app, priority: priority, line: UnsafeRawBufferPointer(rebasing: chunk.lines.bytes[begin...]))
+        tap?.offer(
+            app: app, priority: priority, line: UnsafeRawBufferPointer(rebasing: chunk.lines.bytes[begin...]))
     }
 
-    /// Writes the event of a session's begin: one more, read and accepted. It passes the rules, and is offered once.
+    /// Writes the event of a session's start: one more event, read and accepted. It passes the rules, but
+    /// cannot be offered again, so functions that were not asked before give null.
     private func writeSessionStart(_ place: Int, _ source: SpoolSource, _ offset: Int64, at now: Timestamp) {
         scratch.removeAll()
         pass.writeSessionStart(into: &scratch)
         if let rules, !rules.isIdle {
             let fate = rules.apply(
-                to: scratch.bytes, app: source.app, priority: .normal, at: now,
+                to: scratch.bytes, app: source.app, file: source.path, priority: .normal, at: now,
                 largest: min(settings.largestEvent, settings.commitBytes), isNow: true)
             return put(fate, rules, now, place, source, offset, at: now)
         }
@@ -293,22 +437,26 @@ package final class Intake: SpoolSink {
         put(scratch.bytes, place, .normal, source, offset, now, at: now)
     }
 
-    /// Whether the time of day can be trusted. The queue asks for itself: its events expire whether lines are read or not.
+    /// Whether the time of day can be trusted; the log reports changes. The queue asks separately: its events
+    /// expire whether lines are read or not.
     package func isClockTrusted() -> Bool {
         let isTrusted = clock.isTrusted(at: time)
         if isTrusted != wasTrusted {
             wasTrusted = isTrusted
             log.info(
                 isTrusted
-                    ? "the clock is trusted" : "the clock is not trusted yet: nothing expires, no time counts as ahead")
+                    ? "the clock is trusted"
+                    : "the clock is not trusted yet: nothing expires, no time counts as ahead")
         }
         return isTrusted
     }
 
+    /// Whether the next commit would hold any event.
     private var holdsEvents: Bool {
         !pending.chunks.isEmpty || open.contains { chunks in chunks.contains { !$0.isEmpty } }
     }
 
+    /// The pass's source for a file.
     private func eventSource(_ source: SpoolSource) -> EventSource {
         pass.source(app: source.app, isShared: !source.mayBeCritical, isBackfill: isBackfill, using: &random)
     }

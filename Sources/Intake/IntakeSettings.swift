@@ -1,33 +1,46 @@
 package import Events
 
+/// How lines become commits. Plain values that `Agent` makes of the configuration, and replaces by
+/// `configure`.
 package struct IntakeSettings: Sendable, Equatable {
     package var events: EventOptions
-    /// The routes: the first is for apps without their own.
+    /// Routes of events. The first is for apps without an entry in `routeOfApp`.
     package var routes: [Route]
-    /// Apps with their own route, by place in `routes`.
+    /// Index in `routes` for apps with a route of their own.
     package var routeOfApp: [String: Int] = [:]
-    /// All destinations, for tags that name some.
+    /// All destinations, for tags that name some of them.
     package var table: RouteTable
-    /// Whether events are collected at all (`disable`).
+    /// Whether events are collected at all; false after `spoolship disable`.
     package var isCollecting = true
-    /// The storage cap in bytes.
+    /// Storage cap of the queue in bytes.
     package var cap: Int
-    /// The database to look addresses up in; nil looks up none.
+    /// Path of the database of countries by address; nil: no look-up.
     package var countryDatabase: String?
+    /// Schemas of events; nil: no check.
+    package var schemas: SchemaRules?
+    /// Window in which repeated ids are discarded.
+    package var repeats = RepeatSettings()
 
     package init(
         events: EventOptions, routes: [Route], routeOfApp: [String: Int] = [:], table: RouteTable,
         isCollecting: Bool = true, cap: Int, countryDatabase: String? = nil
     ) {
-        (self.events, self.routes, self.routeOfApp, self.table) = (events, routes, routeOfApp, table)
-        (self.isCollecting, self.cap, self.countryDatabase) = (isCollecting, cap, countryDatabase)
+        self.events = events
+        self.routes = routes
+        self.routeOfApp = routeOfApp
+        self.table = table
+        self.isCollecting = isCollecting
+        self.cap = cap
+        self.countryDatabase = countryDatabase
     }
 
-    /// So many packed bytes make a commit due: 2 MiB costs least for each byte; an eighth of a small cap always fits.
+    /// Stored bytes at which a commit is due. At 2 MiB a byte costs least; an eighth of a small cap always
+    /// fits.
     var commitBytes: Int { min(2 << 20, cap / 8) }
 
-    /// A larger event would never fit, its row's figures included.
+    /// Largest event that fits the queue, in bytes; 4 KiB are for its row.
     var largestEvent: Int { cap - 4096 }
 
+    /// Index in `routes` of an app's route.
     func routeIndex(of app: String) -> Int { routeOfApp[app] ?? 0 }
 }

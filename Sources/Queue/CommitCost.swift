@@ -1,46 +1,43 @@
+// What rows cost, in bytes, before they are written. Three callers depend on it: a transaction takes
+// only as many waiting calls as `FileBounds.transaction` allows (`QueueStore.takeWaiting`), the bounds
+// of dead letters and the quarantine are kept in these units, and rows without a configured bound get
+// extra room in the file (`QueueFile.payForPlaces`).
+
 internal import Model
 
-// What rows cost before they are written, in bytes. It bounds transactions, trims kept lines and pays for places.
+// What rows cost before they are written, in bytes. It bounds transactions, trims kept lines and pays
+// for places.
 
 extension QuarantineRecord {
-    /// What it counts for in the bound of the quarantine.
+    /// Bytes of this record that count toward `spool.quarantine_max_size`.
     var cost: Int {
         keptCost(content.count + detail.utf8.count + app.utf8.count + path.utf8.count)
     }
 }
 
 extension SpoolProgress {
-    /// Bytes of a checkpoint's path that are kept, which is for people.
-    static let longestPath = 512
-
-    /// What its rows add to tables that no bound of the configuration holds.
+    /// Bytes that the checkpoints and done records add to tables without a configured bound.
     var cost: Int {
         let places = checkpoints.reduce(0) {
-            $0 + placeCost($1.key.count + min($1.path.utf8.count, SpoolProgress.longestPath) + $1.state.count)
+            $0
+                + placeCost(
+                    $1.key.count + min($1.path.utf8.count, Checkpoint.longestShownPath) + $1.state.count)
         }
         return done.reduce(places) { $0 + placeCost($1.claim.count + $1.handle.count) }
     }
 }
 
-extension Checkpoint {
-    /// The path as it is kept: both ends of one that is very long.
-    var shownPath: String {
-        let bytes = Array(path.utf8)
-        guard bytes.count > SpoolProgress.longestPath else { return path }
-        // Cut within a character it would be longer than allowed: each broken one is replaced by three bytes.
-        let end = SpoolProgress.longestPath / 2 - 16
-        return String(decoding: bytes.prefix(end), as: UTF8.self) + "…"
-            + String(decoding: bytes.suffix(end), as: UTF8.self)
-    }
-}
-
 extension Commit {
-    /// What its rows add to tables that no bound of the configuration holds.
+    /// Bytes that the commit adds to tables without a configured bound: checkpoints, done records,
+    /// memory.
     var placesCost: Int {
         memory.reduce(progress.cost) { $0 + placeCost($1.key.utf8.count + ($1.value?.count ?? 0)) }
     }
 
-    /// What one transaction writes for it: of bad lines no more than the bound of the quarantine, whatever it brings.
+    /// Estimate of what one transaction writes for this commit, in bytes.
+    ///
+    /// Bad lines count up to the bound of the quarantine only: `keep` stores no more than that,
+    /// whatever the commit brings. Each deleted row counts as one row, because its page is rewritten.
     func cost(quarantine: Int) -> Int {
         let frames = chunks.reduce(0) { $0 + $1.cost }
         var kept = 0
@@ -51,15 +48,18 @@ extension Commit {
 }
 
 extension NewChunk {
-    /// What it counts for in the storage cap.
+    /// Bytes of this chunk that count toward `queue.max_size`.
     var cost: Int { chunkCost(frame: frame.count, destinations: destinations.count) }
 }
 
-/// What a dead letter or a quarantined line counts for in its bound.
+/// Bytes that a dead letter or a quarantined line counts toward its bound.
 func keptCost(_ content: Int) -> Int { content + rowCost }
 
-/// What a row of a table with its own keys costs: a large one leaves most of a page to itself.
+/// Bytes of a row in a table without a configured bound. A large row gets a page of 4,096 bytes on top,
+/// because it leaves most of that page unused.
 func placeCost(_ content: Int) -> Int { content + rowCost + (content > largePlace ? 4_096 : 0) }
 
-/// From this size on a row of such a table has its own page, at the least page size.
+/// Size in bytes above which a row is assumed to need a page of its own, with the smallest page size
+/// that the queue uses (4,096). SQLite moves index cells of more than 1,002 bytes to overflow pages
+/// there: https://www.sqlite.org/fileformat2.html#b_tree_pages
 let largePlace = 900

@@ -1,48 +1,63 @@
 internal import Model
 
-/// Whose the events of a chunk are: runs of neighbours of one holder, in their order.
+/// Who the events of a chunk belong to, as runs of neighbouring events of one holder.
 ///
-/// A holder is an app, in `incoming/` an owner. What an older version stored is nobody's: no runs, and the empty name.
+/// A holder is an app, or the owner for files in `incoming/`. Chunks that older versions stored have no
+/// runs; their events belong to the empty name. Eviction uses this to take events from the holder that
+/// fills the queue (`Transaction+Evicting`).
 struct ChunkHolders: Equatable {
+    /// Neighbouring events of one holder.
     struct Run: Equatable {
+        /// App or owner; empty if unknown.
         let holder: String
         var events: Int
-        /// Of their lines.
+        /// Uncompressed size of their lines, in bytes.
         var bytes: Int
     }
 
+    /// In the order of the events; two neighbouring runs never have the same holder.
     private(set) var runs: [Run] = []
 
     init() {}
 
+    /// The holders of a new chunk, from where its events were read.
     init(_ origins: [EventOrigin]) {
-        for origin in origins { add(Run(holder: origin.app, events: origin.offsets.count, bytes: origin.bytes)) }
+        for origin in origins {
+            add(Run(holder: origin.app, events: origin.offsets.count, bytes: origin.bytes))
+        }
     }
 
+    /// Appends a run, and joins it with the last one if both have the same holder.
     mutating func add(_ run: Run) {
         guard let last = runs.last, last.holder == run.holder else { return runs.append(run) }
         runs[runs.count - 1].events += run.events
         runs[runs.count - 1].bytes += run.bytes
     }
 
+    /// Number of events in all runs.
     var events: Int { runs.reduce(0) { $0 + $1.events } }
 
+    /// Uncompressed size of all runs, in bytes.
     var bytes: Int { runs.reduce(0) { $0 + $1.bytes } }
 
-    /// Whose each of the events at some places is; the empty name where nobody knows.
+    /// The holder of each event in a range; the empty name for all of them if the runs do not cover the
+    /// range.
     func names(of places: Range<Int>) -> [String] {
         let names = runs.flatMap { repeatElement($0.holder, count: $0.events) }
-        return names.count < places.upperBound ? Array(repeating: "", count: places.count) : Array(names[places])
+        return names.count < places.upperBound
+            ? Array(repeating: "", count: places.count) : Array(names[places])
     }
 
-    /// What each holder's part of the chunk's cost is; a holder with several runs comes several times.
+    /// Splits the cost of the chunk among its holders in proportion to their bytes. A holder with
+    /// several runs occurs several times.
     func shares(of cost: Int) -> [(holder: String, cost: Int)] {
         let all = bytes
         guard all > 0 else { return [("", cost)] }
         return runs.map { ($0.holder, Int(Double(cost) * (Double($0.bytes) / Double(all)))) }
     }
 
-    /// The places of the events that others than these holders have, and whose those are.
+    /// The events that remain once these holders' events are removed: their ranges in the chunk, and
+    /// who they belong to.
     func without(_ holders: Set<String>) -> (places: [Range<Int>], left: ChunkHolders) {
         var places: [Range<Int>] = []
         var left = ChunkHolders()
@@ -58,11 +73,14 @@ struct ChunkHolders: Equatable {
     }
 }
 
-// As text in the queue's file: no name of a directory or of a user has a slash.
+// The runs as text for column `holding.holders`, such as `12 3400 shop/3 900 web`. A slash separates
+// the runs because neither directory names nor user names can contain one.
 extension ChunkHolders {
+    /// Number of events, bytes and holder of each run.
     var text: String { runs.map { "\($0.events) \($0.bytes) \($0.holder)" }.joined(separator: "/") }
 
-    /// Reads a stored text; what none of ours says is nobody's.
+    /// Reads a stored text. A text that this version would not write gives no runs, so that a damaged
+    /// row costs fairness of eviction and no events.
     init(text: String) {
         for part in text.split(separator: "/") {
             let words = part.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
@@ -81,11 +99,13 @@ extension ChunkHolders {
 struct Holding {
     let chunk: Int64
     let priority: Priority
+    /// Bytes of the chunk that count toward `queue.max_size`.
     var cost: Int
     var holders: ChunkHolders
 }
 
 extension Holding {
+    /// Reads the columns chunk, priority, cost, holders.
     init(_ row: Statement) {
         chunk = Int64(row.integer(0))
         priority = Priority(rawValue: UInt8(truncatingIfNeeded: row.integer(1))) ?? .normal
@@ -95,33 +115,41 @@ extension Holding {
 }
 
 extension QueueFile {
-    /// Whose a chunk's events are; nil where an older version stored it.
+    /// The holders of a chunk; nil if an older version stored it.
     func holding(of chunk: Int64) throws(QueueError) -> Holding? {
         try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk = ?").take(chunk)
             .first { Holding($0) }
     }
 
-    /// Whose each of a row's events is; the empty name where nobody knows.
+    /// The holder of each event of a delivery row; the empty name if unknown.
     func holders(of row: DeliveryRow) throws(QueueError) -> [String] {
         let holders = try holding(of: row.chunk)?.holders ?? ChunkHolders()
         return holders.names(of: row.first..<row.first + row.events)
     }
 
-    /// Whose the events of chunks are, from one chunk on, the oldest first.
+    /// The rows of `holding` from a chunk on, oldest first. The caller steps and resets the statement.
     func holdings(from chunk: Int64) throws(QueueError) -> Statement {
-        try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk >= ? ORDER BY chunk").take(chunk)
+        try statement("SELECT chunk, priority, cost, holders FROM holding WHERE chunk >= ? ORDER BY chunk")
+            .take(chunk)
     }
 }
 
-/// What each holder has in the queue, by priority: counted when room is first missing, forgotten when half of it is free.
+/// Bytes that each holder has in the queue, by priority.
+///
+/// Counted when room is missing for the first time and dropped when half of the queue is free again
+/// (`reconsiderRefusal`): an agent whose queue never fills pays nothing for it.
 struct Holdings {
-    /// So many holders are told apart, at each priority. Who comes beyond them counts as nobody: names may be many, memory is not.
+    /// Number of holders that are told apart at each priority; the others share the empty name. App
+    /// names come from users of the spool, who could otherwise fill the memory with them.
     private static let most = 10_000
 
+    /// Bytes by priority and holder.
     private var held: [Priority: [String: Int]] = [:]
-    /// No chunk before this one has enough of these holders that may go.
+    /// Chunk before which the search for these holders' events found nothing that may be evicted, so
+    /// that the next search does not start at the oldest chunk again.
     private var passed: [Priority: (holders: Set<String>, before: Int64)] = [:]
 
+    /// Counts a stored chunk.
     mutating func add(_ holding: Holding) {
         for share in holding.holders.shares(of: holding.cost) {
             let isKnown = held[holding.priority]?[share.holder] != nil
@@ -130,6 +158,7 @@ struct Holdings {
         }
     }
 
+    /// Subtracts a chunk that has left the queue or is being replaced by a smaller one.
     mutating func remove(_ holding: Holding) {
         for share in holding.holders.shares(of: holding.cost) {
             let holder = held[holding.priority]?[share.holder] == nil ? "" : share.holder
@@ -138,9 +167,11 @@ struct Holdings {
         }
     }
 
-    /// Who gives up first at a priority: who holds most, and who holds nearly as much; nobody who holds less than an equal part.
+    /// The holders that give up events first at a priority: the largest one, and those with at least
+    /// seven eighths of its bytes. A holder below an equal share never gives up anything.
     ///
-    /// Those beside the first save work: of level holders each would be first in turn, and shared chunks written as often.
+    /// Without the second group, holders of nearly equal size would become the largest in turn, and a
+    /// chunk that they share would be rewritten once for each of them.
     func givers(_ priority: Priority) -> Set<String> {
         let bytes = held[priority] ?? [:]
         guard let most = bytes.values.max() else { return [] }
@@ -149,12 +180,13 @@ struct Holdings {
         return Set(bytes.lazy.filter { $0.value >= least }.map(\.key))
     }
 
-    /// From which chunk on some of these holders may have enough.
+    /// First chunk that may hold enough events of these holders; 0 if no search has passed any.
     func start(for holders: Set<String>, _ priority: Priority) -> Int64 {
         guard let passed = passed[priority], holders.isSubset(of: passed.holders) else { return 0 }
         return passed.before
     }
 
+    /// Records that no chunk before this one has enough events of these holders that may be evicted.
     mutating func pass(_ chunk: Int64, for holders: Set<String>, _ priority: Priority) {
         passed[priority] = (holders, chunk)
     }

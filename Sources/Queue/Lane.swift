@@ -1,80 +1,107 @@
 internal import EventLoops
 internal import Model
 
-/// Whose deliveries, and of which priority: what tells a lane's rows from those of others.
+/// The key of a lane: destination and priority, the first two columns of table `delivery`.
 struct LaneKey: Hashable {
-    /// The destination's row.
+    /// Id of the destination's row.
     let destination: Int64
     let priority: Priority
 }
 
 extension LaneKey {
-    /// Reads both columns; nil for a priority that there is none of.
+    /// Reads two columns; nil if the priority is not a known one.
     init?(_ row: Statement, at column: Int32 = 0) {
-        guard let priority = Priority(rawValue: UInt8(truncatingIfNeeded: row.integer(column + 1))) else { return nil }
+        guard let priority = Priority(rawValue: UInt8(truncatingIfNeeded: row.integer(column + 1))) else {
+            return nil
+        }
         self.init(destination: Int64(row.integer(column)), priority: priority)
     }
 }
 
-/// What waits for one destination at one priority, and its ledger: the figures that a transaction changes.
+/// The events of one priority on their way to one destination: counts and ledger, as changed by
+/// transactions.
+///
+/// The counts are kept here because a query over a backlog of a million rows would take too long for
+/// each batch. Invariants 1 to 4 (`QueueState+Invariants`) check them.
 struct Lane {
+    /// Identifies the lane's rows in the tables.
     let key: LaneKey
     let name: DestinationName
 
     var destination: Int64 { key.destination }
     var priority: Priority { key.priority }
 
-    /// The largest limits under which a full chunk of the destination was ever leased.
+    /// Largest limits under which a full chunk was ever leased for the destination. A full chunk within
+    /// them may have been sent under its id by an earlier process and must not be cut.
     var leaseEvents = 0
     var leaseBytes = 0
 
+    /// What happened to all events that were accepted for the lane.
     var ledger = Ledger()
-    /// The uncompressed bytes of the queued events.
+    /// Uncompressed bytes of the queued events.
     var queuedBytes = 0
+    /// Rows of `dead_letter` that belong to the lane.
     var deadLetters = 0
-    /// Whether `ledger`, `queuedBytes` and `deadLetters` differ from the database.
+    /// Whether `ledger`, `queuedBytes` or `deadLetters` differ from the database, so that the COMMIT
+    /// writes the row of `ledger`.
     var isDirty = false
 
-    /// Events and bytes in batches: formed ones, and full chunks that are or were leased.
+    /// Events and bytes in batches: formed batches, and full chunks that are or were leased.
     var batchedEvents = 0
     var batchedBytes = 0
+    /// Batches that can be leased by id: given back, made by a settlement, or formed before this start.
     var freeBatches = 0
-    /// Events of all leases since the queue was opened.
+    /// Events of all leases since the queue was opened. Delivery compares it with its own count to see
+    /// which of its leases a published summary already includes.
     var handedOut = 0
-    /// Events that commands took out since the queue was opened.
+    /// Events that commands removed since the queue was opened. A change tells delivery that batches it
+    /// gave back may be gone.
     var withdrawn = 0
 
-    /// Every row of a lower chunk is held by this process, in a batch known to it.
+    /// Chunk to start a search from: every row of a lower chunk is in a batch that this process knows.
+    /// Without it, each lease would walk over all batches in flight.
     var cursor: Int64 = 0
-    /// When the oldest waiting event was accepted; read again when it is stale.
+    /// When the oldest waiting event was accepted; read again if `oldestIsStale`.
     var oldestAcceptedAt: Timestamp?
-    /// The least event time among the oldest waiting ones and all that came since.
+    /// Least event time among the oldest waiting events and all that arrived since.
     var earliestEventTime: Timestamp?
-    /// The same by the deadlines that concern events because of their app; empty where no deadline names apps.
+    /// The same, by the deadlines that concern events because of their app; empty if no deadline names
+    /// apps.
     var earliestByDeadlines: [DeadlineNames: Timestamp] = [:]
+    /// Whether the three times above must be read again, because the oldest waiting events have
+    /// changed.
     var oldestIsStale = true
 
+    /// Events that are in no batch yet.
     var waitingEvents: Int { ledger.queued - batchedEvents }
+    /// Uncompressed bytes that are in no batch yet.
     var waitingBytes: Int { queuedBytes - batchedBytes }
 
+    /// What delivery needs to know about the lane.
     var summary: LaneSummary {
         var summary = LaneSummary()
-        (summary.waitingEvents, summary.waitingBytes) = (waitingEvents, waitingBytes)
+        summary.waitingEvents = waitingEvents
+        summary.waitingBytes = waitingBytes
         if waitingEvents > 0 {
             summary.oldestAcceptedAt = oldestAcceptedAt
             summary.earliestEventTime = earliestEventTime
             summary.earliestByDeadlines = earliestByDeadlines
         }
-        (summary.freeBatches, summary.batchedEvents) = (freeBatches, batchedEvents)
-        (summary.handedOut, summary.withdrawn) = (handedOut, withdrawn)
+        summary.freeBatches = freeBatches
+        summary.batchedEvents = batchedEvents
+        summary.handedOut = handedOut
+        summary.withdrawn = withdrawn
         return summary
     }
 
-    /// Whether a full chunk of that size may be leased without noting it first.
+    /// Whether a full chunk of this size can be leased without a write; otherwise `allow` must first
+    /// raise the stored limits.
     func allows(_ row: DeliveryRow) -> Bool { row.events <= leaseEvents && row.bytes <= leaseBytes }
 
-    /// Takes events into the lane.
-    mutating func add(events: Int, bytes: Int, acceptedAt: Timestamp, firstTime: Timestamp, deadlines: DeadlineNames?) {
+    /// Counts events that were stored for the lane.
+    mutating func add(
+        events: Int, bytes: Int, acceptedAt: Timestamp, firstTime: Timestamp, deadlines: DeadlineNames?
+    ) {
         if waitingEvents == 0 {
             oldestAcceptedAt = acceptedAt
             earliestEventTime = firstTime
@@ -91,10 +118,10 @@ struct Lane {
         isDirty = true
     }
 
-    /// There are no batches any more.
+    /// Resets the counts of batches when all batches of the lane are gone.
     mutating func forgetBatches() { (batchedEvents, batchedBytes, freeBatches) = (0, 0, 0) }
 
-    /// Takes events out of the lane, whatever became of them.
+    /// Subtracts events that leave the queue and adds them to the ledger's column `fate`.
     mutating func remove(_ fate: WritableKeyPath<Ledger, Int>, events: Int, bytes: Int) {
         ledger.queued -= events
         ledger[keyPath: fate] += events
@@ -103,38 +130,47 @@ struct Lane {
     }
 }
 
-/// All figures that a transaction changes: saved when it begins, put back when it fails.
+/// All counts that a transaction changes. A transaction works on a copy, which takes effect with the
+/// COMMIT.
 struct Figures {
+    /// Two lanes for each destination, in the order of the rows of `destination`. Held batches refer to
+    /// them by index, so lanes are only appended, except by a salvage.
     var lanes: [Lane] = []
     var totals = Totals()
-    /// What table `total` holds.
+    /// Last state of `totals` in the database: `TableWriter.write` skips the row if nothing differs.
     var writtenTotals = Totals()
     /// Discarded events by destination, priority and reason, since the database was made.
     var discards: [DiscardKey: Int] = [:]
+    /// Keys of `discards` that the COMMIT must write.
     var dirtyDiscards: Set<DiscardKey> = []
-    /// Files that have to stay, because the quarantine could not hold all of their bad lines: their paths by what names them.
+    /// Files that must stay in the spool, because the quarantine could not hold all of their bad lines:
+    /// path by file handle in hexadecimal.
     var unkept: [String: String] = [:]
-    /// How often nobody knows what was lost, since the first database was made.
+    /// Number of salvages after which the number of lost events was unknown, since the first database
+    /// was made.
     var unknownLosses = 0
-    /// What each app holds in the quarantine, in bytes; nil while nobody needed to know.
+    /// Bytes of each app in the quarantine; nil until an app has to give up records.
     var quarantineHeld: [String: Int]?
-    /// What each app has of dead letters, in bytes; nil while nobody needed to know.
+    /// Bytes of each app's dead letters; nil until an app has to give up records.
     var deadLettersHeld: [String: Int]?
-    /// What each app holds in the queue; nil while nobody needed to know.
+    /// Bytes of each holder in the queue; nil until the queue is full.
     var holdings: Holdings?
 
-    /// Distinct reasons, each destination's and priority's counted; those beyond are `other`.
+    /// Number of distinct reasons that are counted separately; further reasons count as `other`.
     static let mostReasons = 2000
 
+    /// A lane and a reason: the key of table `discard`.
     struct DiscardKey: Hashable {
-        /// Of destination 0 for events that no destination wanted.
+        /// Destination 0 for events that no destination wanted.
         let lane: LaneKey
         let reason: String
     }
 
+    /// Counts discarded events under their reason.
     mutating func countDiscarded(_ events: Int, of lane: LaneKey, reason: String) {
         var key = DiscardKey(lane: lane, reason: reason)
-        // Names of rules come from documents, version after version: without a bound the table would only grow.
+        // Reasons include names of rules, which come from documents, version after version: without a
+        // bound the table would only grow.
         if discards[key] == nil, discards.count >= Figures.mostReasons {
             key = DiscardKey(lane: lane, reason: "other")
         }
@@ -143,24 +179,33 @@ struct Figures {
     }
 }
 
+/// Counts that belong to no lane: the row of table `total`.
 struct Totals: Equatable {
+    /// Highest chunk id that was ever given. Ids must not repeat after their chunks are gone: they are
+    /// the order of acceptance.
     var lastChunk = 0
+    /// Bytes that count toward `queue.max_size`.
     var stored = 0
+    /// The cap in force, in bytes. It may differ from the configured one, which cannot be below what is
+    /// stored.
     var maxSize = 0
     var intake = IntakeLedger()
     var deadLetters = QueueSnapshot.Kept()
     var quarantine = QueueSnapshot.Kept()
 
-    /// In the order of the columns, behind the id.
+    /// The counts in the order of the columns behind `id`.
     static var figures: [WritableKeyPath<Totals, Int>] {
         [
-            \.lastChunk, \.stored, \.maxSize, \.intake.read, \.intake.accepted, \.intake.refused, \.intake.quarantined,
-            \.deadLetters.count, \.deadLetters.bytes, \.deadLetters.purged, \.quarantine.count, \.quarantine.bytes,
+            \.lastChunk, \.stored, \.maxSize, \.intake.read, \.intake.accepted, \.intake.refused,
+            \.intake.quarantined,
+            \.deadLetters.count, \.deadLetters.bytes, \.deadLetters.purged, \.quarantine.count,
+            \.quarantine.bytes,
             \.quarantine.purged,
         ]
     }
 
-    /// Those that cannot be counted again, in the order in which their second copy has them.
+    /// The counts that a salvage cannot recompute from rows, in the order in which their second copy
+    /// stores them (`LedgerCopy`).
     static var copied: [WritableKeyPath<Totals, Int>] {
         [
             \.lastChunk, \.maxSize, \.intake.read, \.intake.accepted, \.intake.refused, \.intake.quarantined,
@@ -170,22 +215,27 @@ struct Totals: Equatable {
 }
 
 extension QueueSnapshot.Kept {
+    /// Counts one more record.
     mutating func add(_ cost: Int) {
         count += 1
         bytes += cost
     }
 
+    /// Subtracts one record.
     mutating func remove(_ cost: Int) {
         count -= 1
         bytes -= cost
     }
 }
 
-/// What a row counts for beside its content, in bytes: its own columns and its share of keys, in round figures.
+/// Bytes that a row counts for in addition to its content: other columns and its part of index pages,
+/// rounded.
 let rowCost = 64
 
-/// What a chunk counts for in `max_size`: its frame, its row and a row for each destination, until all have it.
+/// Bytes that a chunk counts toward `max_size`: its frame, its row, and a row for each destination. The
+/// number of destinations does not fall while some of them already have the events, so that a chunk
+/// costs the same from its storing to its deletion.
 func chunkCost(frame: Int, destinations: Int) -> Int { frame + rowCost * (1 + destinations) }
 
-/// The same, of a row of table `chunk`.
+/// `chunkCost` as SQL, for a row of table `chunk`.
 let chunkCostColumn = "length(frame) + \(rowCost) * (1 + destinations)"

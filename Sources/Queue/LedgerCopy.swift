@@ -1,17 +1,22 @@
 internal import Model
 
-/// The second copy of what was counted: destinations and their ledgers in the row of `total`, the totals in a row of
-/// `ledger` that belongs to no destination. Each of the two pages can be lost without the other.
+/// The second copy of the counts: destinations and their ledgers in the row of `total`, and the totals
+/// in a row of `ledger` that belongs to no destination.
+///
+/// The two tables are on different pages. If either page is damaged, a salvage still knows how many
+/// events were queued, and so how many are lost.
 struct LedgerCopy {
+    /// The ledger of one lane, with the destination's name.
     struct Entry {
         let lane: LaneKey
         let name: String
         let ledger: Ledger
     }
 
+    /// The lanes in the order in which they were written.
     private(set) var entries: [Entry] = []
 
-    /// A line for each lane: numbers, then the destination's name.
+    /// A line for each lane: the numbers, then the destination's name.
     static func text(of lanes: [Lane]) -> String {
         var text = ""
         for lane in lanes {
@@ -22,7 +27,7 @@ struct LedgerCopy {
         return text
     }
 
-    /// Reads what `text(of:)` wrote; nil if it is anything else.
+    /// Reads what `text(of:)` wrote; nil for any other text, which means damage.
     init?(_ text: String) {
         guard !text.isEmpty else { return nil }
         for line in text.split(separator: "\n") {

@@ -1,43 +1,39 @@
-//  Queue: the SQLite file: enqueue and checkpoint in one transaction, lease, acknowledge, evict, expire, dead letters,
-//  the ledger, migrations, salvage.
-//  Promise: what a call has returned from survives a crash; the ledger balances at every instant.
-//  It knows nothing of HTTP, of the files of the spool, or of what is inside an event.
-
 public import Model
 
-/// What can go wrong with the queue.
+/// A failure of the queue.
 public struct QueueError: Error, Sendable, Equatable {
-    /// Closed, because each code is a metric label.
+    /// The kind of failure. Closed, because each code is a metric label.
     public enum Code: String, Sendable, CaseIterable {
-        /// There is no queue where a command looks for one.
+        /// A command was started on a state directory without a queue.
         case missing
         /// Another process owns the state directory.
         case locked
-        /// A newer version of the program has written the database.
+        /// The database was written by a newer version of the program.
         case newerSchema = "newer_schema"
-        /// The file is a database, but not ours.
+        /// The file is a database of another program.
         case foreign
         /// SQLite finds the database damaged.
         case corrupt
         /// The file system has no room.
         case diskFull = "disk_full"
-        /// The queue has no room for what is to be sent or read again.
+        /// The queue has no room for dead letters that are to be sent again.
         case full
-        /// The database has reached its maximum size.
+        /// The database has reached its maximum size (`max_page_count`).
         case fileFull = "file_full"
         /// The file system cannot be written.
         case readOnly = "read_only"
-        /// The database was removed or replaced while it was open, or its path cannot be looked at.
+        /// The database or its WAL was removed or replaced while open, or its path can no longer be
+        /// looked at.
         case moved
-        /// The state directory or the database may not be opened.
+        /// The process may not open the state directory or the database.
         case noPermission = "no_permission"
         /// The storage cap is below what is stored.
         case capBelowStored = "cap_below_stored"
-        /// An option, or the use of a batch, that makes no sense.
+        /// An option or argument that makes no sense, such as a batch of zero events.
         case misuse
         /// The store was closed.
         case closed
-        /// Anything else that reading or writing failed with.
+        /// Any other failure to read or write.
         case io
     }
 
@@ -45,9 +41,11 @@ public struct QueueError: Error, Sendable, Equatable {
     public let code: Code
     /// One line for a person: what is wrong and what to do. Never event content.
     public let message: String
-    /// Whether the system had nothing to do with it: what is in the file does not fit together.
+    /// Whether the content of the file is inconsistent, rather than the system having reported an
+    /// error. Only damage starts a salvage; a salvage after EIO or ENOSPC would replace a good file.
     let isDamage: Bool
 
+    /// - Parameter isDamage: by default true for `corrupt` only.
     package init(_ code: Code, _ message: String, isDamage: Bool? = nil) {
         self.code = code
         self.message = message
@@ -56,7 +54,7 @@ public struct QueueError: Error, Sendable, Equatable {
 }
 
 extension QueueError: StoreFailure {
-    /// The code, as in metrics.
+    /// The code as metrics show it.
     public var word: String { code.rawValue }
     /// Whether the store was closed.
     public var isClosed: Bool { code == .closed }

@@ -1,9 +1,14 @@
+// Reads and writes the counts: tables `destination`, `ledger`, `discard` and `total`.
+
 internal import Model
 
 // The figures: tables `destination`, `ledger`, `discard`, `total`.
 
 extension QueueFile {
-    /// All figures. Reads a row for each lane and each formed batch's part, not the backlog.
+    /// Reads all counts. It reads a row for each lane and each formed batch, not the backlog, so a
+    /// start with a million queued events is fast.
+    ///
+    /// - Throws: `corrupt` if the counts cannot have been written by us; the caller then salvages.
     func load() throws(QueueError) -> Figures {
         var figures = Figures()
         figures.totals = try loadTotals()
@@ -19,22 +24,26 @@ extension QueueFile {
         }
         figures.unkept = try filesToStay()
         figures.unknownLosses =
-            try database.integer("SELECT CAST(value AS INTEGER) FROM switch WHERE name = '\(Salvage.unknownLosses)'")
+            try database.integer(
+                "SELECT CAST(value AS INTEGER) FROM switch WHERE name = '\(Salvage.unknownLosses)'")
             ?? 0
         return figures
     }
 
+    /// Reads the only row of `total`.
     private func loadTotals() throws(QueueError) -> Totals {
         let row = try database.prepare("SELECT * FROM total")
         guard try row.step() else { throw database.damage("table total is empty") }
         var totals = Totals()
         for (column, figure) in Totals.figures.enumerated() {
             totals[keyPath: figure] = row.integer(Int32(column + 1))
+            // Larger counts cannot occur, and sums of counts in this range cannot overflow.
             guard (0...1 << 53).contains(totals[keyPath: figure]) else { throw database.damage("the totals") }
         }
         return totals
     }
 
+    /// Reads destinations and ledgers, and makes lanes for both priorities of each destination.
     private func loadLanes() throws(QueueError) -> [Lane] {
         let row = try database.prepare(
             """
@@ -54,7 +63,9 @@ extension QueueFile {
                     lanes.append(lane)
                 }
             }
-            guard let key = LaneKey(row), let index = lanes.lastIndex(where: { $0.key == key }) else { continue }
+            guard let key = LaneKey(row), let index = lanes.lastIndex(where: { $0.key == key }) else {
+                continue
+            }
             var ledger = Ledger()
             for (column, figure) in Ledger.figures.enumerated() {
                 ledger[keyPath: figure.path] = row.integer(Int32(column + 3))
@@ -63,7 +74,9 @@ extension QueueFile {
                 throw database.damage("the ledger")
             }
             if !ledger.balances {
-                // Where the second copy says the same, no page was damaged: we have counted wrongly, and say so while it is so.
+                // If the second copy has the same imbalance, no page was damaged: an earlier version
+                // counted wrongly. A salvage would not repair that, so the start continues and reports
+                // the imbalance.
                 let copied = try ledgerCopy()?.entries.contains { $0.lane == key && $0.ledger == ledger }
                 guard copied ?? false else { throw database.damage("the ledger") }
             }
@@ -74,16 +87,18 @@ extension QueueFile {
         return lanes
     }
 
-    /// The second copy of what was counted; nil where there is none.
+    /// The second copy of the ledger; nil if it is missing or unreadable.
     func ledgerCopy() throws(QueueError) -> LedgerCopy? {
         try statement("SELECT copy FROM total").first { $0.text(0) }.flatMap { LedgerCopy($0) }
     }
 
-    /// The sum of an expression over the rows of a table, or of those that a condition behind its name leaves.
+    /// Sum of an SQL expression over a table; `table` may end with a WHERE clause.
     func sum(_ expression: String, _ table: String) throws(QueueError) -> Int {
         try database.integer("SELECT coalesce(sum(\(expression)), 0) FROM \(table)") ?? 0
     }
 
+    /// Counts the formed batches of a lane. At a start all of them are free, because leases are only in
+    /// memory.
     private func countFormed(_ lane: inout Lane) throws(QueueError) {
         let row = try statement(
             """
@@ -93,24 +108,29 @@ extension QueueFile {
         ).take(lane.destination, lane.priority)
         defer { row.reset() }
         guard try row.step() else { return }
-        (lane.freeBatches, lane.batchedEvents, lane.batchedBytes) = (row.integer(0), row.integer(1), row.integer(2))
+        (lane.freeBatches, lane.batchedEvents, lane.batchedBytes) = (
+            row.integer(0), row.integer(1), row.integer(2)
+        )
     }
 }
 
 extension TableWriter {
+    /// Writes the counts that changed, and the second copy of each, in the running transaction.
     func write(_ figures: inout Figures) throws(QueueError) {
         var isCopyOld = false
         for index in figures.lanes.indices where figures.lanes[index].isDirty {
             let lane = figures.lanes[index]
             let ledger = Ledger.figures.map { lane.ledger[keyPath: $0.path] }
             try write(
-                ledger: lane.destination, Int(lane.priority.rawValue), ledger + [lane.queuedBytes, lane.deadLetters])
+                ledger: lane.destination, Int(lane.priority.rawValue),
+                ledger + [lane.queuedBytes, lane.deadLetters])
             figures.lanes[index].isDirty = false
             isCopyOld = true
         }
         for key in figures.dirtyDiscards {
             try run(
-                "REPLACE INTO discard VALUES (?, ?, ?, ?)", key.lane.destination, key.lane.priority, key.reason,
+                "REPLACE INTO discard VALUES (?, ?, ?, ?)", key.lane.destination, key.lane.priority,
+                key.reason,
                 figures.discards[key] ?? 0)
         }
         figures.dirtyDiscards.removeAll()
@@ -120,11 +140,12 @@ extension TableWriter {
         total.take(Totals.figures.map { totals[keyPath: $0] })
         total.bind(Int32(Totals.figures.count + 1), LedgerCopy.text(of: figures.lanes))
         try total.run()
-        // The second copy of the totals, in the row of the ledger that is no destination's.
+        // The second copy of the totals goes in the row of `ledger` that belongs to no destination.
         try write(ledger: 0, 0, Totals.copied.map { totals[keyPath: $0] } + [0, 0, 0])
         figures.writtenTotals = totals
     }
 
+    /// Replaces one row of `ledger`.
     private func write(ledger destination: Int64, _ priority: Int, _ figures: [Int]) throws(QueueError) {
         let row = try statement("REPLACE INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         row.take([Int(destination), priority] + figures)

@@ -1,47 +1,52 @@
 public import Model
 
-/// How a queue runs.
+/// The settings of a queue.
 public struct QueueOptions: Sendable, Equatable {
     /// The program that opens the queue.
     public enum Opener: Sendable, Equatable {
-        /// The agent: makes what is missing, repairs what is damaged.
+        /// The agent: it creates missing files, repairs damage and adds new destinations.
         case agent
-        /// A command, while no agent runs: what is missing or damaged stays so and is an error, the cap in force stays
-        /// that of the database, nothing but what is asked for is written.
+        /// A command, while no agent runs. Missing or damaged files are an error and stay as they are,
+        /// the cap in force stays that of the database, and only what the command asks for is written.
         case command
     }
 
-    /// Where the database is; made if it is missing (its parent is not).
+    /// Directory of the database. It is created if missing, its parent is not.
     public var stateDirectory: String
-    /// The destinations, in the order of the configuration. Others in the database are orphans.
+    /// Destinations in the order of the configuration. Others in the database are orphans: their events
+    /// stay until a command moves or purges them.
     public var destinations: [DestinationName]
-    /// The storage cap in bytes, for frames and metadata. Default 10 MiB; at least 24 KiB.
+    /// The storage cap in bytes, for frames and rows. Default 10 MiB; at least 24 KiB.
     public var maxSize = 10 << 20
-    /// What happens when it is reached. Default `wait`: a spool on disk is there already.
+    /// What happens when the cap is reached. Default `wait`: the spool on disk holds the backlog
+    /// anyway.
     public var whenFull = WhenFull.wait
-    /// Events older than that expire. Default 25 days.
+    /// Age after which events expire. Default 25 days.
     public var maxAge = Duration.seconds(25 * 86_400)
-    /// The same, for destinations that have their own maximum.
+    /// Maximum age of destinations with a setting of their own.
     public var maxAges: [DestinationName: Duration] = [:]
-    /// Destinations that give up their oldest events where storing would wait for them: while they hold more than an equal part of
-    /// what is queued. Default none.
+    /// Destinations that give up their oldest events if storing would otherwise wait, as long as they
+    /// hold more than an equal share of the queued bytes. Default none.
     public var skipping: Set<DestinationName> = []
-    /// What a commit survives. Default a power cut.
+    /// Whether a commit survives a power cut, or only a crash of the process. Default a power cut.
     public var durability = Durability.powerLoss
-    /// The bound of dead letters in bytes; the oldest of the app that has most are purged first. Default 1 MiB.
+    /// Bound of the dead letters in bytes. The oldest ones of the app with the most bytes are purged
+    /// first. Default 1 MiB.
     public var deadLettersMaxSize = 1 << 20
-    /// The bound of the quarantine in bytes; the oldest of the app that has most are purged first. Default 1 MiB.
+    /// Bound of the quarantine in bytes. The oldest lines of the app with the most bytes are purged
+    /// first. Default 1 MiB.
     public var quarantineMaxSize = 1 << 20
-    /// The most events in a chunk; decides the page size of a new database. Default 50.
+    /// Most events in a chunk. Determines the page size of a new database (`FileBounds`). Default 50.
     public var batchEvents = 50
-    /// The most uncompressed bytes in a chunk; decides the page size of a new database. Default 1 MiB.
+    /// Most uncompressed bytes in a chunk. Determines the page size of a new database. Default 1 MiB.
     public var batchBytes = 1 << 20
-    /// How many of the oldest waiting chunks are looked at for a lane's earliest event time. Default 1: events come
-    /// about in the order of their times. More where deadlines go by it: each chunk costs 0.1 us a batch.
+    /// Number of the oldest waiting chunks that are read for a lane's earliest event time. Default 1,
+    /// because events arrive roughly in the order of their times. Deadlines by event time need more;
+    /// each chunk costs 0.1 µs a batch.
     public var eventTimeLookahead = 1
-    /// The program that opens it. Default the agent.
+    /// The program that opens the queue. Default the agent.
     public var opener = Opener.agent
-    /// The SQLite VFS; nil means the system's. Tests pass one that cuts power.
+    /// Name of the SQLite VFS; nil means the system's. Tests pass one that cuts power.
     public var vfs: String?
 
     package init(stateDirectory: String, destinations: [DestinationName]) {

@@ -1,112 +1,128 @@
 public import EventLoops
 public import Model
 
-/// What the queue holds, at one moment: published after each change, and read without waiting for the store.
+/// What the queue holds at one moment. Published after each change, so that metrics, health and
+/// delivery never wait for the store's loop, which may be in an fsync.
 public struct QueueSnapshot: Sendable, Equatable {
-    /// One destination at one priority.
+    /// The state of one destination at one priority.
     public struct LaneState: Sendable, Equatable {
         package var destination: DestinationName
         package var priority: Priority
-        /// Whether the configuration still names the destination.
+        /// Whether the destination is in the configuration; false for an orphan.
         public var isConfigured: Bool
+        /// What delivery needs to decide when to lease.
         package var summary: LaneSummary
-        /// What happened to all that was accepted.
+        /// What happened to all events that were accepted.
         public var ledger: Ledger
-        /// When the oldest queued event was accepted; nil if none is queued, or only batches of an earlier process are left.
+        /// When the oldest queued event was accepted; nil if no event is queued, or only batches of an
+        /// earlier process are left.
         public var oldestQueuedAt: Timestamp?
-        /// Dead letters of it that are kept: neither purged nor sent again.
+        /// Kept dead letters of the lane: neither purged nor sent again.
         public var deadLetters = 0
     }
 
     /// What would happen to a new event.
     public enum Accepting: Sendable, Equatable {
-        /// Everything is stored.
+        /// It would be stored.
         case all
-        /// The cap is reached by critical events: only such are stored, and evict older ones.
+        /// The queue is full of critical events: only critical events are stored, and evict older ones.
         case critical
-        /// Nothing is stored until there is room again, or until what is wrong is fixed.
+        /// Nothing is stored until there is room again or the stated problem is solved.
         case nothing(WaitReason)
     }
 
-    /// The lanes: destinations in the order of the configuration, orphans after them; normal before critical.
+    /// Lanes: configured destinations in the order of the configuration, then orphans; normal before
+    /// critical.
     public var lanes: [LaneState] = []
+    /// What became of the events that were read.
     package var intake = IntakeLedger()
-    /// Discarded events by destination (nil: no destination wanted them), priority and reason.
+    /// Discarded events by destination (nil if no destination wanted them), priority and reason.
     public var discarded: [Discarded] = []
-    /// What the queued rows hold, in bytes; never above `maxSize`.
+    /// Bytes that count toward the cap; at most `maxSize`.
     public var storedBytes = 0
     /// The cap in force, in bytes.
     public var maxSize = 0
-    /// The cap that the configuration asks for, while it is below what is stored and not in force; nil otherwise.
+    /// The configured cap while it is below what is stored and therefore not in force; nil otherwise.
     public var refusedMaxSize: Int?
-    /// The pages of the database file, in bytes, free ones included.
+    /// Size of the database file in bytes, free pages included.
     public var fileBytes = 0
+    /// Bytes in the WAL that are not in the database file yet.
     package var walBytes = 0
-    /// Dead letters that are kept, and their bytes.
+    /// Count and bytes of the kept dead letters.
     public var deadLetters = Kept()
-    /// Quarantined lines that are kept, and their bytes.
+    /// Count and bytes of the kept quarantined lines.
     public var quarantine = Kept()
-    /// Files that have to stay, because the quarantine could not hold all of their bad lines: their paths, by what names them.
+    /// Files that must stay in the spool, because the quarantine could not hold all of their bad lines:
+    /// path by file handle in hexadecimal.
     public var unkept: [String: String] = [:]
+    /// What would happen to a new event.
     package var accepting = Accepting.all
-    /// Another process that reads the database and keeps its WAL from being written back, as `sqlite3 (pid 4711)`, while storing
-    /// waits for that; nil otherwise, or if it cannot be told.
+    /// The process that reads the database and keeps its WAL from being written back, such as `sqlite3
+    /// (pid 4711)`, while storing waits for it; nil otherwise, or if it cannot be determined.
     public var walReader: String?
-    /// The last failure to persist that still stands; nil when writing works. The agent is not ready while it stands.
+    /// The last failure to write, while it persists; nil when writing works. The agent is not ready
+    /// while it is set.
     public var failure: QueueError?
-    /// Why the last commit failed by itself, for another reason than want of room, until one succeeds; nil when none has.
-    /// The agent is not ready while it stands.
+    /// Why the last commit failed for a reason that concerns this commit only, until another commit
+    /// succeeds; nil otherwise. The agent is not ready while it is set.
     public var commitFailure: QueueError?
+    /// Commits stored since the start.
     package var commits = 0
-    /// Failures to persist since the start, by code.
+    /// Failures to write since the start, by code.
     public var failures: [QueueError.Code: Int] = [:]
-    /// Databases moved aside since the start because they were damaged.
+    /// Databases that were damaged and moved aside, since the start.
     public var recoveries = 0
-    /// Databases moved aside, ever, of which nobody knows how many events were lost.
+    /// Databases that were damaged and moved aside without the number of lost events being known, since
+    /// the first database was made.
     public var unknownLosses = 0
+    /// Transactions since the start.
     package var transactions = 0
 
-    /// Rows with their own bound.
+    /// Count and size of a table with a bound of its own.
     public struct Kept: Sendable, Equatable {
         package var count = 0
         package var bytes = 0
-        /// How many the bound or a person has purged, since the database was made.
+        /// Records purged by the bound or by a command, since the database was made.
         public var purged = 0
     }
 
-    /// Events that a rule, disabled collection or a person removed.
+    /// Events removed by a rule, disabled collection or a command, as one row of table `discard`.
     public struct Discarded: Sendable, Equatable {
-        /// The destination that would have got them; nil if none wanted them.
+        /// The destination that would have received the events; nil if no destination wanted them.
         public var destination: DestinationName?
         package var priority: Priority
-        /// Why: a metric label.
+        /// Reason, a metric label.
         public var reason: String
-        /// How many, since the database was made.
+        /// Number of events since the database was made.
         public var events: Int
     }
 
     package init() {}
 
+    /// Counts a failure by its code.
     mutating func count(_ error: QueueError) { failures[error.code, default: 0] += 1 }
 
-    /// Takes into account that a batch of these events is not settled.
-    mutating func note(_ batch: BatchHeader) {
+    /// Lowers a lane's `oldestQueuedAt` to that of a batch in flight or waiting for a retry.
+    mutating func note(queuedAt: Timestamp, to destination: DestinationName, _ priority: Priority) {
         for index in lanes.indices
-        where lanes[index].destination == batch.destination && lanes[index].priority == batch.priority {
-            lanes[index].oldestQueuedAt = min(lanes[index].oldestQueuedAt ?? batch.acceptedAt, batch.acceptedAt)
+        where lanes[index].destination == destination && lanes[index].priority == priority {
+            lanes[index].oldestQueuedAt = min(lanes[index].oldestQueuedAt ?? queuedAt, queuedAt)
         }
     }
 
-    /// One lane's state; nil for an unknown destination.
+    /// The state of one lane; nil if the destination is unknown.
     public func lane(_ destination: DestinationName, _ priority: Priority) -> LaneState? {
         lanes.first { $0.destination == destination && $0.priority == priority }
     }
 }
 
-/// The state from which the agent continues after a start.
+/// State from which the agent continues after a start.
 public struct RestoredState: Sendable {
+    /// How far each file of the spool was read.
     package var checkpoints: [Checkpoint] = []
-    /// Drop files whose unlink may not be durable.
+    /// Drop files whose events are stored and whose unlink may not be durable. The spool unlinks them
+    /// instead of reading them again.
     public var done: [DoneRecord] = []
+    /// What passes over the spool remember, by name: sessions, data layers, counters of limits.
     package var memory: [String: [UInt8]] = [:]
 }

@@ -1,10 +1,10 @@
 public import Model
 
-/// A page of records.
+/// A page of a listing.
 public struct RecordPage: Sendable, Equatable {
-    /// The records, readable, without their content. Times are members that end in `_ms`.
+    /// The records as JSON objects without their content. Members with times end in `_ms`.
     public var records: [JSONValue] = []
-    /// What to give as `after` for the next page; nil at the end.
+    /// Value of `after` for the next page; nil on the last page.
     public var next: String?
 }
 
@@ -12,13 +12,13 @@ public struct RecordPage: Sendable, Equatable {
 public struct RecordLines: Sendable, Equatable {
     /// Lines, each with its line feed.
     public var lines: [UInt8] = []
-    /// What to give as `after` for the next page; nil at the end.
+    /// Value of `after` for the next page; nil on the last page.
     public var next: String?
 }
 
-/// A quarantined line, for reading it again.
+/// A quarantined line as it is stored, to be shown or read again.
 public struct StoredQuarantineRecord: Sendable, Equatable {
-    /// Its number; to be named in `Commit.requeued` when it has been read.
+    /// Row number. A commit that has read the line again names it in `Commit.requeued`.
     public var id: Int64
     package var record: QuarantineRecord
 }

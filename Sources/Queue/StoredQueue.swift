@@ -2,19 +2,21 @@ internal import EventLoops
 internal import Glibc
 package import Model
 
-/// The content of a state directory's queue, read without an agent and without changing it.
+/// The content of a queue, read without an agent and without changing any file. `check` uses it to say
+/// what a start would find.
 public struct StoredQueue: Sendable, Equatable {
-    /// What the queue holds, as `queue.max_size` counts it, in bytes; nil when it cannot be told.
+    /// Bytes that count toward `queue.max_size`; nil if they cannot be determined.
     public var storedBytes: Int?
-    /// The deliveries that wait, by destination, in the order in which the destinations came.
+    /// Queued deliveries by destination, in the order in which the destinations were first configured.
     public var waiting: [Waiting] = []
-    /// Why a start would refuse the file for good: a newer version's, or not ours.
+    /// Why a start would refuse the file: it belongs to a newer version or another program. Nil if it
+    /// would not.
     public var refusal: String?
 
-    /// Whether an older version wrote it, which the start then brings up to date.
+    /// Whether an older version wrote the file; a start would upgrade it.
     public var isOlder = false
 
-    /// What waits for a destination.
+    /// Queued deliveries of one destination.
     public struct Waiting: Sendable, Equatable {
         package let destination: DestinationName
         package let deliveries: Int
@@ -22,17 +24,20 @@ public struct StoredQueue: Sendable, Equatable {
 
     /// Looks into the queue of a state directory.
     ///
-    /// Where the agent runs, or ended in the middle of something, changes are in the WAL: it is read too, which needs
-    /// the file's owner. Takes no lock that an agent would meet.
-    /// - Returns: nil when there is no queue, or others own it and may read it.
-    /// - Throws: why it cannot be read; `corrupt` where a start would save what can be.
+    /// Recent changes may be in the WAL only. To read it SQLite needs the WAL's index, which it creates
+    /// if it is missing, so only the file's owner may look. No lock is taken that an agent would run
+    /// into.
+    ///
+    /// - Returns: nil if there is no queue that this user can read, or if another user owns a queue
+    ///   whose WAL is not empty.
+    /// - Throws: why the file cannot be read; `corrupt` if a start would salvage it.
     public static func look(in stateDirectory: String) throws(QueueError) -> StoredQueue? {
         let path = "\(stateDirectory)/queue.sqlite"
         guard let status = FileStatus(path), access(path, R_OK) == 0 else { return nil }
         let hasWAL = FileStatus(path + "-wal")?.size ?? 0 > 0
-        // Anybody else's look would leave files beside it that the agent may not write.
+        // Another user, such as root, would create a `-shm` file that the agent may not write.
         guard !hasWAL || status.owner == geteuid() else { return nil }
-        // Immutable: no lock is taken, and no file is made beside it.
+        // `immutable` takes no lock and creates no file: https://www.sqlite.org/uri.html#uriimmutable
         let name = "file:\(escaped(path))?\(hasWAL ? "mode=ro" : "immutable=1")"
         return try look(into: Database(path: name, vfs: nil, readOnly: true), path)
     }
@@ -44,7 +49,7 @@ public struct StoredQueue: Sendable, Equatable {
         let tables = try database.integer("SELECT count(*) FROM sqlite_schema")
         guard version != 0 || application != 0 || tables != 0 else { return found }
         found.refusal = Schema.refusal(version: version, application: application, path: path)
-        // An older version's number above the newest tables is damaged, too.
+        // A version number below the newest one, with the newest tables, also means a damaged header.
         if found.refusal != nil || version < Schema.version {
             let columns = try Schema.columns(of: database)
             let isDamaged = try Schema.isDamaged(version: version, application: application, columns)
@@ -59,6 +64,7 @@ public struct StoredQueue: Sendable, Equatable {
         return found
     }
 
+    /// A path as part of a `file:` URI: https://www.sqlite.org/uri.html
     private static func escaped(_ path: String) -> String {
         let special: [Unicode.Scalar: String] = ["%": "%25", "?": "%3f", "#": "%23"]
         return path.unicodeScalars.reduce(into: "") { $0 += special[$1] ?? String($1) }

@@ -39,11 +39,13 @@ struct AdditionTests {
             ("2026-10-25T00:59:59.9Z", 120), ("2026-10-25T01:00:00Z", 60), ("2026-10-24T10:00:00Z", 120),
             ("2026-10-25T01:00:00Z", 60),
         ] {
-            let output = try #require(reading.read(#"{"name":"a","timestamp":"\#(time)"}"#, at: summer).output)
+            let output = try #require(
+                reading.read(#"{"name":"a","timestamp":"\#(time)"}"#, at: summer).output)
             #expect(output.contains(#""time_zone_offset":\#(offset)}"#), "\(time): \(output)")
         }
         #expect(
-            try #require(reading.read(#"{"name":"a","device":{}}"#).output).hasPrefix(#"{"name":"a","device":{},"app""#)
+            try #require(reading.read(#"{"name":"a","device":{}}"#).output).hasPrefix(
+                #"{"name":"a","device":{},"app""#)
         )
         options.device = DeviceText(members: [], zone: nil)
         options.apps = [:]
@@ -51,7 +53,9 @@ struct AdditionTests {
         #expect(!(try #require(reading.read(#"{"name":"a"}"#).output).contains("device")))
     }
 
-    @Test("ac23: the event's own country, the one set, the app's, the one of its address; and the address taken out")
+    @Test(
+        "ac23: the event's own country, the one set, the app's, the one of its address; and the address taken out"
+    )
     func ac23_order() throws {
         var options = EventOptions()
         options.session.mode = .off
@@ -79,11 +83,13 @@ struct AdditionTests {
         #expect(try start(#"{"name":"a"}"#) == #"{"name":"a","app":"shop""#)
         // What is no property of that name is no address, nor is that of the line before.
         for properties in [
-            #"{"ip_address":"2001:db8::1","other":"192.0.2.1"}"#, #"{"other":"192.0.2.1","ip_address":"2001:db8::1"}"#,
+            #"{"ip_address":"2001:db8::1","other":"192.0.2.1"}"#,
+            #"{"other":"192.0.2.1","ip_address":"2001:db8::1"}"#,
         ] {
             #expect(try start(#"{"name":"a","properties":\#(properties)}"#).contains(#""country":"JP""#))
             for other in [
-                #""x":"abcdefghijklmnopqrstuvwxyz abcdefghijkl""#, #""properties":["ip_address","192.0.2.1"]"#,
+                #""x":"abcdefghijklmnopqrstuvwxyz abcdefghijkl""#,
+                #""properties":["ip_address","192.0.2.1"]"#,
             ] {
                 #expect(!(try start(#"{"name":"a",\#(other)}"#).contains("country")))
             }
@@ -92,7 +98,9 @@ struct AdditionTests {
 
         options.removesAddress = true
         reading.pass.configure(options)
-        #expect(try start(#"{"ip_address":"192.0.2.1","name":"a"}"#) == #"{"name":"a","country":"IT","app":"shop""#)
+        #expect(
+            try start(#"{"ip_address":"192.0.2.1","name":"a"}"#)
+                == #"{"name":"a","country":"IT","app":"shop""#)
         #expect(try start(#"{"name":"a","ip_\u0061ddress":"127.0.0.1" }"#) == #"{"name":"a","app":"shop""#)
         #expect(
             try start(#"{"name":"a","properties":{"x":1, "ip_\u0061ddress" : "2001:db8::1","y":2}}"#)
@@ -103,10 +111,14 @@ struct AdditionTests {
 
         options.defaults.country = CountryCode("FR")
         reading.pass.configure(options)
-        #expect(try start(#"{"name":"a","ip_address":"192.0.2.1"}"#) == #"{"name":"a","app":"shop","country":"FR""#)
+        #expect(
+            try start(#"{"name":"a","ip_address":"192.0.2.1"}"#)
+                == #"{"name":"a","app":"shop","country":"FR""#)
         options.countryOverride = CountryCode("ES")
         reading.pass.configure(options)
-        #expect(try start(#"{"name":"a","ip_address":"192.0.2.1"}"#) == #"{"name":"a","app":"shop","country":"ES""#)
+        #expect(
+            try start(#"{"name":"a","ip_address":"192.0.2.1"}"#)
+                == #"{"name":"a","app":"shop","country":"ES""#)
         #expect(try start(#"{"name":"a","country":"it"}"#) == #"{"name":"a","country":"IT","app":"shop""#)
     }
 }

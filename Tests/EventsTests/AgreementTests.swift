@@ -7,7 +7,8 @@ import Testing
 @Suite("Agreement with another reader")
 struct AgreementTests {
     /// How many documents: 40,000, or what `SPOOLSHIP_DOCUMENTS` says.
-    static let documents = ProcessInfo.processInfo.environment["SPOOLSHIP_DOCUMENTS"].flatMap { Int($0) } ?? 40_000
+    static let documents =
+        ProcessInfo.processInfo.environment["SPOOLSHIP_DOCUMENTS"].flatMap { Int($0) } ?? 40_000
 
     private func foundation(_ document: [UInt8]) -> Bool {
         (try? JSONSerialization.jsonObject(with: Data(document))) is [String: Any]
@@ -19,7 +20,9 @@ struct AgreementTests {
             && document[..<byte].last { !" \t\r".utf8.contains($0) } == UInt8(ascii: ",")
     }
 
-    @Test("random documents are accepted and refused as by Foundation's JSONSerialization, differences explained")
+    @Test(
+        "random documents are accepted and refused as by Foundation's JSONSerialization, differences explained"
+    )
     func foundationAgrees() {
         var documents = JSONDocuments(seed: UInt64(AgreementTests.documents))
         var accepted = 0
@@ -45,7 +48,9 @@ struct AgreementTests {
             }
         }
         #expect(accepted > AgreementTests.documents / 2 && accepted < AgreementTests.documents)
-        print("agreement with Foundation: \(AgreementTests.documents) documents, \(accepted) accepted, \(explained)")
+        print(
+            "agreement with Foundation: \(AgreementTests.documents) documents, \(accepted) accepted, \(explained)"
+        )
     }
 
     @Test("what is not changed travels byte for byte: output without additions is the input")
@@ -74,7 +79,8 @@ struct AgreementTests {
                 while expected.last == 0x20 || expected.last == 0x09 { expected.removeLast() }
             }
             guard output.starts(with: expected) else {
-                Issue.record("document \(index): \(String(decoding: document, as: UTF8.self).debugDescription)")
+                Issue.record(
+                    "document \(index): \(String(decoding: document, as: UTF8.self).debugDescription)")
                 return
             }
             let added = String(decoding: output[expected.count...], as: UTF8.self)

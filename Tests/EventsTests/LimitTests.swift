@@ -29,7 +29,8 @@ struct LimitTests {
     }
 
     private func check(
-        _ kind: LimitKind, _ consequence: LimitConsequence, _ reading: inout Reading, within: String, beyond: String,
+        _ kind: LimitKind, _ consequence: LimitConsequence, _ reading: inout Reading, within: String,
+        beyond: String,
         cut: String
     ) throws {
         let before = reading.pass.counts
@@ -63,7 +64,8 @@ struct LimitTests {
         for text in LimitTests.texts(256) {
             func line(_ name: String) -> String { #"{"name":"\#(name)"}"# }
             try check(
-                .nameLength, consequence, &reading, within: line(text), beyond: line(text + "y"), cut: line(text))
+                .nameLength, consequence, &reading, within: line(text), beyond: line(text + "y"),
+                cut: line(text))
         }
     }
 
@@ -75,10 +77,15 @@ struct LimitTests {
                 $0.propertyValueLength.consequence = consequence
             })
         for text in LimitTests.texts(125) {
-            func key(_ key: String) -> String { #"{"name":"a","properties":{"n":1.0,"\#(key)":[ 1 ],"z":{}}}"# }
-            func value(_ value: String) -> String { #"{"name":"a","properties":{"n":1.0,"v":"\#(value)","z":{}}}"# }
+            func key(_ key: String) -> String {
+                #"{"name":"a","properties":{"n":1.0,"\#(key)":[ 1 ],"z":{}}}"#
+            }
+            func value(_ value: String) -> String {
+                #"{"name":"a","properties":{"n":1.0,"v":"\#(value)","z":{}}}"#
+            }
             try check(
-                .propertyKeyLength, consequence, &reading, within: key(text), beyond: key(text + "y"), cut: key(text))
+                .propertyKeyLength, consequence, &reading, within: key(text), beyond: key(text + "y"),
+                cut: key(text))
             try check(
                 .propertyValueLength, consequence, &reading, within: value(text), beyond: value(text + "y"),
                 cut: value(text))
@@ -90,7 +97,8 @@ struct LimitTests {
         var reading = Reading(options { _ in })
         for pair in ["😀", "\\ud83d\\ude00"] {
             for (length, limit, line) in [
-                (255, 256, { #"{"name":"\#($0)"}"# }), (124, 125, { #"{"name":"a","properties":{"\#($0)":1}}"# }),
+                (255, 256, { #"{"name":"\#($0)"}"# }),
+                (124, 125, { #"{"name":"a","properties":{"\#($0)":1}}"# }),
                 (124, 125, { #"{"name":"a","properties":{"k":"\#($0)"}}"# }),
             ] as [(Int, Int, (String) -> String)] {
                 let text = String(repeating: "x", count: length)
@@ -105,7 +113,8 @@ struct LimitTests {
     func ac19_properties(consequence: LimitConsequence) throws {
         var reading = Reading(options { $0.properties.consequence = consequence })
         func line(_ count: Int) -> String {
-            #"{"name":"a","properties":{"# + (0..<count).map { #""k\#(20 - $0)":\#($0).50"# }.joined(separator: ",")
+            #"{"name":"a","properties":{"#
+                + (0..<count).map { #""k\#(20 - $0)":\#($0).50"# }.joined(separator: ",")
                 + "}}"
         }
         try check(.properties, consequence, &reading, within: line(20), beyond: line(21), cut: line(20))
@@ -132,7 +141,9 @@ struct LimitTests {
                 == #"{"name":"a","properties":{"abcdefgh1":3,"abcdefgh2":2}}"#)
     }
 
-    @Test("ac19: what is at a limit is not counted, what is allowed is counted once an event, and a list is no object")
+    @Test(
+        "ac19: what is at a limit is not counted, what is allowed is counted once an event, and a list is no object"
+    )
     func ac19_exactly() throws {
         var reading = Reading(
             options {
@@ -140,7 +151,8 @@ struct LimitTests {
                 $0.propertyValueLength = Limit(3, .allow)
             })
         for (properties, expected) in [
-            (#"{"x":1,"y":2,"x":3}"#, #"{"x":3,"y":2}"#), (#"{"x":"abcd","y":"efgh"}"#, #"{"x":"abcd","y":"efgh"}"#),
+            (#"{"x":1,"y":2,"x":3}"#, #"{"x":3,"y":2}"#),
+            (#"{"x":"abcd","y":"efgh"}"#, #"{"x":"abcd","y":"efgh"}"#),
         ] {
             let output = try kept(reading.read(#"{"name":"a","properties":\#(properties)}"#).output)
             #expect(output == #"{"name":"a","properties":\#(expected)}"#)
@@ -148,7 +160,9 @@ struct LimitTests {
         #expect(reading.pass.counts[.allow, .properties] == 0)
         #expect(reading.pass.counts[.allow, .propertyValueLength] == 1)
         var unlimited = Reading(options { $0.properties = Limit(0, .allow) })
-        #expect(try kept(unlimited.read(#"{"name":"a","properties":{"x":1,"x":2}}"#).output).contains(#"{"x":2}"#))
+        #expect(
+            try kept(unlimited.read(#"{"name":"a","properties":{"x":1,"x":2}}"#).output).contains(#"{"x":2}"#)
+        )
         #expect(unlimited.pass.counts[.allow, .properties] == 0)
         // The object before was long; what counts is a list.
         let list = #"{"name":"a","properties":{"k":"abcd"},"properties":["abcd","abcd"]}"#
@@ -166,8 +180,10 @@ struct LimitTests {
             var reading = Reading(options { $0 = limits })
             let pieces = ["a", "b", "é", "😀", "\u{301}"]
             func text() -> String {
-                (0..<Int.random(in: 0...4, using: &random)).map { _ in pieces.randomElement(using: &random) ?? "" }
-                    .joined()
+                (0..<Int.random(in: 0...4, using: &random)).map { _ in
+                    pieces.randomElement(using: &random) ?? ""
+                }
+                .joined()
             }
             let members = (0..<Int.random(in: 0...40, using: &random) / 4).map { _ in (text(), text()) }
             func object(_ members: [(String, String)]) -> String {
@@ -194,7 +210,8 @@ struct LimitTests {
                 }
             }
             if limits.properties.value > 0 { model = Array(model.prefix(limits.properties.value)) }
-            let expected = object(model.map { ($0.members.0, cut($0.members.1, limits.propertyValueLength.value)) })
+            let expected = object(
+                model.map { ($0.members.0, cut($0.members.1, limits.propertyValueLength.value)) })
             let output = try #require(reading.read(#"{"name":"n","properties":\#(object(members))}"#).output)
             let result = try kept(output)
             guard Array(result.utf8) == Array(#"{"name":"n","properties":\#(expected)}"#.utf8) else {
@@ -242,7 +259,9 @@ struct LimitTests {
         #expect(second.read(#"{"name":"c"}"#, at: Reading.now + .seconds(86_400)).verdict.kind == .accepted)
     }
 
-    @Test("33: limits cut no text that patterns search; the note of a cut names no property that may be content")
+    @Test(
+        "33: limits cut no text that patterns search; the note of a cut names no property that may be content"
+    )
     func hidden() {
         var reading = Reading(options { $0 = .appCenter })
         let long = String(repeating: "x", count: 300)
@@ -252,7 +271,9 @@ struct LimitTests {
         }
         #expect(reading.pass.counts.lastCut == nil)
         reading.pass.isSearched = false
-        for (second, (name, told)) in [("ann@example.com", "(a property)"), ("user.name", "user.name")].enumerated() {
+        for (second, (name, told)) in [("ann@example.com", "(a property)"), ("user.name", "user.name")]
+            .enumerated()
+        {
             _ = reading.read(
                 #"{"name":"a","properties":{"\#(name)":"\#(long)"}}"#, at: Reading.now + .seconds(second))
             #expect(reading.pass.counts.lastCut?.member == "properties.\(told)")
@@ -269,7 +290,9 @@ struct LimitTests {
             let source = reading.pass.source(app: "uid-\(number)", isShared: true, using: &random)
             reading.pass.begin(source, at: Reading.now, isSynchronised: true, using: &random)
             let line = Array("{\"name\":\"a\"}\n".utf8)
-            let verdict = line.withUnsafeBufferPointer { reading.pass.read($0.baseAddress!, from: 0, to: $0.count) }
+            let verdict = line.withUnsafeBufferPointer {
+                reading.pass.read($0.baseAddress!, from: 0, to: $0.count)
+            }
             #expect(verdict.kind == .accepted)
             #expect(reading.read(#"{"name":"b"}"#).verdict.kind == .accepted)
             for (key, bytes) in reading.pass.takeMemory() {

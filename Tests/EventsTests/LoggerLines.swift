@@ -32,7 +32,8 @@ struct LoggerLine: Sendable {
                 + #""time":"2026-11-20T10:00:00.123Z","v":0}"#,
             time: "2026-11-20T10:00:00.123Z", level: .error, settings: { $0.kind = .log }),
         LoggerLine(
-            logger: "winston", line: #"{"level":"warn","message":"slow query","timestamp":"2026-11-20T10:00:00.123Z"}"#,
+            logger: "winston",
+            line: #"{"level":"warn","message":"slow query","timestamp":"2026-11-20T10:00:00.123Z"}"#,
             time: "2026-11-20T10:00:00.123Z", level: .warn),
         LoggerLine(
             logger: "zap",
@@ -43,22 +44,27 @@ struct LoggerLine: Sendable {
             time: "2026-11-20T10:00:00Z", level: .debug),
         LoggerLine(
             logger: "slog",
-            line: #"{"time":"2026-11-20T11:00:00.123456789+01:00","level":"INFO","msg":"listening","port":8080}"#,
+            line:
+                #"{"time":"2026-11-20T11:00:00.123456789+01:00","level":"INFO","msg":"listening","port":8080}"#,
             time: "2026-11-20T10:00:00.123456789Z", level: .info),
         LoggerLine(
-            logger: "logrus", line: #"{"level":"fatal","msg":"no config","time":"2026-11-20T11:00:00+01:00"}"#,
+            logger: "logrus",
+            line: #"{"level":"fatal","msg":"no config","time":"2026-11-20T11:00:00+01:00"}"#,
             time: "2026-11-20T10:00:00Z", level: .fatal),
         LoggerLine(
             logger: "structlog",
-            line: #"{"event":"order paid","order":17,"level":"info","timestamp":"2026-11-20T10:00:00.123456Z"}"#,
+            line:
+                #"{"event":"order paid","order":17,"level":"info","timestamp":"2026-11-20T10:00:00.123456Z"}"#,
             time: "2026-11-20T10:00:00.123456Z", level: .info),
         LoggerLine(
             logger: "python-json-logger",
-            line: #"{"asctime":"2026-11-20 11:00:00,123","levelname":"WARNING","name":"shop.cart","message":"empty"}"#,
+            line:
+                #"{"asctime":"2026-11-20 11:00:00,123","levelname":"WARNING","name":"shop.cart","message":"empty"}"#,
             time: "2026-11-20T10:00:00.123Z", level: .warn, settings: { $0.kind = .log }),
         LoggerLine(
             logger: "loguru",
-            line: #"{"text":"paid\n","record":{"level":{"icon":"i","name":"SUCCESS","no":25},"message":"paid","#
+            line:
+                #"{"text":"paid\n","record":{"level":{"icon":"i","name":"SUCCESS","no":25},"message":"paid","#
                 + #""time":{"repr":"2026-11-20 11:00:00.123456+01:00","timestamp":1795168800.123456}}}"#,
             time: "2026-11-20T10:00:00.123456Z", level: .info),
         LoggerLine(
@@ -76,7 +82,8 @@ struct LoggerLine: Sendable {
             time: "2026-11-20T10:00:00.123Z", level: .error),
         LoggerLine(
             logger: "Elastic Common Schema",
-            line: #"{"@timestamp":"2026-11-20T10:00:00.123Z","log":{"level":"warn","logger":"x"},"message":"retry"}"#,
+            line:
+                #"{"@timestamp":"2026-11-20T10:00:00.123Z","log":{"level":"warn","logger":"x"},"message":"retry"}"#,
             time: "2026-11-20T10:00:00.123Z", level: .warn),
         LoggerLine(
             logger: "Serilog, compact",
@@ -87,11 +94,7 @@ struct LoggerLine: Sendable {
             line:
                 #"{"Timestamp":"2026-11-20T10:00:00.123Z","EventId":7,"LogLevel":"Critical","Category":"A","#
                 + #""Message":"down"}"#,
-            time: "2026-11-20T10:00:00.123Z", level: .error,
-            settings: {
-                $0.timeMembers = ["Timestamp"]
-                $0.levelMembers = ["LogLevel"]
-            }),
+            time: "2026-11-20T10:00:00.123Z", level: .error),
         LoggerLine(
             logger: "monolog",
             line: #"{"message":"paid","context":{},"level":400,"level_name":"ERROR","channel":"app","#
@@ -115,7 +118,8 @@ struct LoggerLine: Sendable {
             time: "2026-11-20T10:00:00Z", level: .info),
         LoggerLine(
             logger: "nginx",
-            line: #"{"time":"2026-11-20T11:00:00+01:00","status":200,"request":"GET / HTTP/1.1","request_time":0.002}"#,
+            line:
+                #"{"time":"2026-11-20T11:00:00+01:00","status":200,"request":"GET / HTTP/1.1","request_time":0.002}"#,
             time: "2026-11-20T10:00:00Z", level: nil),
         LoggerLine(
             logger: "Caddy",
@@ -125,7 +129,8 @@ struct LoggerLine: Sendable {
             time: "2026-11-20T10:00:00.1234567Z", level: .info),
         LoggerLine(
             logger: "HAProxy",
-            line: #"{"date":"2026-11-20T10:00:00.123+00:00","client":"192.0.2.1","status":503,"backend":"web"}"#,
+            line:
+                #"{"date":"2026-11-20T10:00:00.123+00:00","client":"192.0.2.1","status":503,"backend":"web"}"#,
             time: "2026-11-20T10:00:00.123Z", level: nil),
         LoggerLine(
             logger: "Traefik",
@@ -141,7 +146,8 @@ struct LoggerLine: Sendable {
             time: nil, level: .error),
         LoggerLine(
             logger: "PostgreSQL, log_timezone = UTC",
-            line: #"{"timestamp":"2026-11-20 10:00:00.123 UTC","pid":9,"error_severity":"LOG","message":"checkpoint"}"#,
+            line:
+                #"{"timestamp":"2026-11-20 10:00:00.123 UTC","pid":9,"error_severity":"LOG","message":"checkpoint"}"#,
             time: "2026-11-20T10:00:00.123Z", level: .info),
         LoggerLine(
             logger: "MongoDB",
@@ -160,7 +166,8 @@ struct LoggerLine: Sendable {
             line: #"{"level":"warn","ts":"2026-11-20T10:00:00.123456Z","caller":"a.go:1","msg":"slow disk"}"#,
             time: "2026-11-20T10:00:00.123456Z", level: .warn),
         LoggerLine(
-            logger: "Kubernetes components", line: #"{"ts":1795168800123.456,"caller":"a.go:1","msg":"synced","v":0}"#,
+            logger: "Kubernetes components",
+            line: #"{"ts":1795168800123.456,"caller":"a.go:1","msg":"synced","v":0}"#,
             time: "2026-11-20T10:00:00.123456Z", level: nil),
         LoggerLine(
             logger: "Suricata",
@@ -175,11 +182,12 @@ struct LoggerLine: Sendable {
         LoggerLine(
             logger: "hclog",
             line: ##"{"@level":"error","@message":"down","@timestamp":"2026-11-20T10:00:00.123456Z"}"##,
-            time: "2026-11-20T10:00:00.123456Z", level: .error, settings: { $0.levelMembers = ["@level"] }),
+            time: "2026-11-20T10:00:00.123456Z", level: .error),
         LoggerLine(
             logger: "GELF",
-            line: #"{"version":"1.1","host":"w1","short_message":"no route","timestamp":1795168800.123,"level":3}"#,
-            time: "2026-11-20T10:00:00.123Z", level: .error, settings: { $0.levelScale = .syslog }),
+            line:
+                #"{"version":"1.1","host":"w1","short_message":"no route","timestamp":1795168800.123,"level":3}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .error),
         LoggerLine(
             logger: "journalctl -o json",
             line:
@@ -199,7 +207,64 @@ struct LoggerLine: Sendable {
             line: #"{"severity":"ERROR","message":"x","time":"2026-11-20T10:00:00.123456789Z"}"#,
             time: "2026-11-20T10:00:00.123456789Z", level: .error),
         LoggerLine(
-            logger: "Envoy", line: #"{"start_time":"2026-11-20T10:00:00.123Z","method":"GET","response_code":200}"#,
-            time: "2026-11-20T10:00:00.123Z", level: nil, settings: { $0.timeMembers = ["start_time"] }),
+            logger: "Envoy",
+            line: #"{"start_time":"2026-11-20T10:00:00.123Z","method":"GET","response_code":200}"#,
+            time: "2026-11-20T10:00:00.123Z", level: nil),
+        LoggerLine(
+            logger: "slog, levels between",
+            line: #"{"time":"2026-11-20T10:00:00.123456789Z","level":"DEBUG-4","msg":"step"}"#,
+            time: "2026-11-20T10:00:00.123456789Z", level: .trace),
+        LoggerLine(
+            logger: "Falco",
+            line:
+                #"{"output":"a shell","priority":"Critical","rule":"shell","time":"2026-11-20T10:00:00.123456789Z"}"#,
+            time: "2026-11-20T10:00:00.123456789Z", level: .error),
+        LoggerLine(
+            logger: "log4j2, JSON layout",
+            line:
+                #"{"timeMillis":1795168800123,"thread":"main","level":"WARN","loggerName":"a","message":"slow"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .warn),
+        LoggerLine(
+            logger: "Serilog, JSON",
+            line:
+                #"{"Timestamp":"2026-11-20T10:00:00.1234567Z","Level":"Information","MessageTemplate":"Paid"}"#,
+            time: "2026-11-20T10:00:00.1234567Z", level: .info),
+        LoggerLine(
+            logger: "Python, LogRecord",
+            line: #"{"created":1795168800.123,"levelno":40,"name":"shop","msg":"down"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: .error, settings: { $0.kind = .log }),
+        LoggerLine(
+            logger: "Kubernetes, audit",
+            line:
+                #"{"kind":"Event","stage":"ResponseComplete","stageTimestamp":"2026-11-20T10:00:00.123456Z"}"#,
+            time: "2026-11-20T10:00:00.123456Z", level: nil),
+        LoggerLine(
+            logger: "AWS CloudTrail",
+            line: #"{"eventVersion":"1.08","eventTime":"2026-11-20T10:00:00Z","eventName":"GetObject"}"#,
+            time: "2026-11-20T10:00:00Z", level: nil),
+        LoggerLine(
+            logger: "osquery",
+            line: #"{"name":"pack","hostIdentifier":"w1","unixTime":1795168800,"action":"added"}"#,
+            time: "2026-11-20T10:00:00Z", level: nil, settings: { $0.kind = .log }),
+        LoggerLine(
+            logger: "nginx, $msec",
+            line: #"{"msec":"1795168800.123","status":"200","request":"GET / HTTP/1.1"}"#,
+            time: "2026-11-20T10:00:00.123Z", level: nil),
+        LoggerLine(
+            logger: "nginx, $time_iso8601",
+            line: #"{"time_iso8601":"2026-11-20T11:00:00+01:00","status":"200","request":"GET / HTTP/1.1"}"#,
+            time: "2026-11-20T10:00:00Z", level: nil),
+        LoggerLine(
+            logger: "a job, started_at",
+            line: #"{"started_at":"2026-11-20T10:00:00Z","sev":"warning","job":"mail"}"#,
+            time: "2026-11-20T10:00:00Z", level: .warn),
+        LoggerLine(
+            logger: "a job, date_time",
+            line: #"{"date_time":"2026-11-20T10:00:00Z","label":"error","job":"mail"}"#,
+            time: "2026-11-20T10:00:00Z", level: .error),
+        LoggerLine(
+            logger: "a feed, published",
+            line: #"{"published":"2026-11-20T10:00:00Z","actor":"ann","verb":"post"}"#,
+            time: "2026-11-20T10:00:00Z", level: nil),
     ]
 }

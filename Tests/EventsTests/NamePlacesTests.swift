@@ -46,7 +46,8 @@ struct NamePlacesTests {
     private static let names = [
         "", "a", "b", "ab", "aa", "name", "type", "id", "ip", "properties", "timestamp", "Kategorie", "größe",
         "1234567", "12345678",
-        "12345679", "fourteen bytes", "fifteen bytes..", "fifteen bytes.:", "sixteen bytes...", "sixteen bytes..:",
+        "12345679", "fourteen bytes", "fifteen bytes..", "fifteen bytes.:", "sixteen bytes...",
+        "sixteen bytes..:",
         "a name of more than sixteen bytes", "a name of more than sixteen bytez", #"\u0061"#, #"a\"b"#,
     ]
 
@@ -57,7 +58,9 @@ struct NamePlacesTests {
         return ("{" + members.joined(separator: ",") + "}", Set(names).count < names.count)
     }
 
-    @Test("a scanner that has read other lines says of each line what a new one says; repeated properties are found")
+    @Test(
+        "a scanner that has read other lines says of each line what a new one says; repeated properties are found"
+    )
     func remembersNothingWrong() {
         let seed = Seeds.one(8)
         var random = SplitMix64(seed: seed)
@@ -91,7 +94,8 @@ struct NamePlacesTests {
             let isMutated = Int.random(in: 0..<4, using: &random) == 0
             if isMutated {
                 let index = Int.random(in: 0..<line.count, using: &random)
-                line[index] = [UInt8.quote, .backslash, .colon, 0x1F, 0xC3, 0x41].randomElement(using: &random) ?? 0
+                line[index] =
+                    [UInt8.quote, .backslash, .colon, 0x1F, 0xC3, 0x41].randomElement(using: &random) ?? 0
             }
             line.append(.lineFeed)
             var fresh = JSONScanner()
@@ -105,7 +109,8 @@ struct NamePlacesTests {
             }
             guard isWhole, !isMutated, by.isObject else { continue }
             // Names with escapes and those beyond the compared ones are left to the exact way.
-            let isLeft = inner.contains { $0.contains(where: { $0 == "\\" }) } || inner.count > NamePlaces.properties
+            let isLeft =
+                inner.contains { $0.contains(where: { $0 == "\\" }) } || inner.count > NamePlaces.properties
             guard by.mayRepeat == (properties.repeats || isLeft), by.propertyCount == inner.count else {
                 Issue.record("\(text), \(Seeds.again(seed)): mayRepeat \(by.mayRepeat)")
                 return
@@ -114,11 +119,14 @@ struct NamePlacesTests {
         #expect(accepted > 6_000)
     }
 
-    @Test("a name read before means the address as soon as it is configured, and nothing when it no longer is")
+    @Test(
+        "a name read before means the address as soon as it is configured, and nothing when it no longer is")
     func addressIsKnownAtOnce() {
         var scanner = JSONScanner()
         let line = Array(#"{"ip":"192.0.2.1"}                    "#.utf8) + [UInt8.lineFeed]
-        for (address, bit) in [("", 0), ("ip", MemberName.address.bit), ("", 0), ("ip", MemberName.address.bit)] {
+        for (address, bit) in [
+            ("", 0), ("ip", MemberName.address.bit), ("", 0), ("ip", MemberName.address.bit),
+        ] {
             scanner.addressName = Array(address.utf8)
             for _ in 0..<2 { #expect(read(line, &scanner).present == bit) }
         }

@@ -6,7 +6,8 @@ import Testing
 struct NameTests {
     private func present(_ name: [UInt8], after: Int) -> UInt64 {
         let line =
-            Array("{\"".utf8) + name + Array("\":1".utf8) + [UInt8](repeating: .blank, count: after) + Array("}\n".utf8)
+            Array("{\"".utf8) + name + Array("\":1".utf8) + [UInt8](repeating: .blank, count: after)
+            + Array("}\n".utf8)
         var scanner = JSONScanner()
         return line.withUnsafeBufferPointer { line in
             guard let base = line.baseAddress, scanner.scanLine(base, from: 0, to: line.count).isObject else {
@@ -16,7 +17,9 @@ struct NameTests {
         }
     }
 
-    @Test("each name that the agent reads is known, wherever it stands; with one byte changed, less or more it is not")
+    @Test(
+        "each name that the agent reads is known, wherever it stands; with one byte changed, less or more it is not"
+    )
     func knownNames() {
         let names = MemberName.allCases.filter { !$0.spelling.isEmpty }
         let spellings = Set(names.map(\.spelling))
@@ -63,7 +66,9 @@ struct NameTests {
         }
     }
 
-    @Test("the names of a day survive a restart; what is cut short gives back its whole names; no names are nothing")
+    @Test(
+        "the names of a day survive a restart; what is cut short gives back its whole names; no names are nothing"
+    )
     func savedNames() {
         var names = DistinctNames(seed: 7)
         let none = names.saved()
@@ -79,7 +84,9 @@ struct NameTests {
             let (day, count, isChanged) = (restored.day, restored.count, restored.isChanged)
             #expect(day == (length < 8 ? .min : 20_777) && !isChanged)
             var known = 0
-            for text in texts where text.withUnsafeBufferPointer({ restored.admit($0, limit: 0) }) { known += 1 }
+            for text in texts where text.withUnsafeBufferPointer({ restored.admit($0, limit: 0) }) {
+                known += 1
+            }
             #expect(known == count && (length < saved.count || known == 3))
         }
     }
@@ -99,14 +106,17 @@ struct NameTests {
         #expect(found == 249 * 4)
     }
 
-    @Test("properties whose names begin alike, or are of eight bytes and more, are told apart; equal ones are found")
+    @Test(
+        "properties whose names begin alike, or are of eight bytes and more, are told apart; equal ones are found"
+    )
     func repeatedProperties() {
         for length in 0...20 {
             let name = String(repeating: "n", count: length)
             for (other, isEqual) in [(name, true), (name + "n", false), (name + "m", false)] {
                 for after in [0, 40] {
                     let line = Array(
-                        (#"{"properties":{"\#(name)":1,"\#(other)":2}"# + String(repeating: " ", count: after) + "}\n")
+                        (#"{"properties":{"\#(name)":1,"\#(other)":2}"# + String(repeating: " ", count: after)
+                            + "}\n")
                             .utf8)
                     var scanner = JSONScanner()
                     line.withUnsafeBufferPointer { line in

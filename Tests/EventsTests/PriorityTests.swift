@@ -4,20 +4,25 @@ import Testing
 
 @Suite("Priority of an event")
 struct EventPriorityTests {
-    @Test("ac26: a forcing rule, the event's own word, a rule, the default; unknown words are normal, and counted")
+    @Test(
+        "ac26: a forcing rule, the event's own word, a rule, the default; unknown words are normal, and counted"
+    )
     func ac26_order() {
         var options = EventOptions()
         options.defaults.priority = .critical
         options.priorityRules = [
-            PriorityRule(event: "Login*", priority: .normal), PriorityRule(app: "bank", priority: .normal, force: true),
+            PriorityRule(event: "Login*", priority: .normal),
+            PriorityRule(app: "bank", priority: .normal, force: true),
             PriorityRule(app: "shop", event: "Pay", priority: .critical, force: true),
-            PriorityRule(event: "Quiet", priority: .normal, force: true), PriorityRule(event: "Log", priority: .normal),
+            PriorityRule(event: "Quiet", priority: .normal, force: true),
+            PriorityRule(event: "Log", priority: .normal),
         ]
         var reading = Reading(options)
         for (line, expected) in [
             (#"{"name":"x"}"#, .critical), (#"{"name":"x","priority":"normal"}"#, .normal),
             (#"{"name":"x","priority":"critical"}"#, .critical), (#"{"name":"Login"}"#, .normal),
-            (#"{"name":"Login failed"}"#, .normal), (#"{"name":"Logi"}"#, .critical), (#"{"name":"Log"}"#, .normal),
+            (#"{"name":"Login failed"}"#, .normal), (#"{"name":"Logi"}"#, .critical),
+            (#"{"name":"Log"}"#, .normal),
             (#"{"name":"Login","priority":"critical"}"#, .critical),
             (#"{"name":"Pay","priority":"normal"}"#, .critical),
             (#"{"name":"Quiet","priority":"critical"}"#, .normal),
@@ -52,7 +57,10 @@ struct EventPriorityTests {
         for (line, expected) in [
             (#"{"name":"x","priority":"critical","n":1}"#, #"{"name":"x","priority":"normal","n":1"#),
             (#"{"priority": "critical"}"#, #"{"priority": "normal""#),
-            (#"{"name":"x","type":"crash","priority":"critical"}"#, #"{"name":"x","type":"crash","priority":"normal""#),
+            (
+                #"{"name":"x","type":"crash","priority":"critical"}"#,
+                #"{"name":"x","type":"crash","priority":"normal""#
+            ),
             (#"{"name":"x","priority":"Critical"}"#, #"{"name":"x","priority":"Critical""#),
         ] {
             #expect(shared.read(line).output?.hasPrefix(expected) == true, "\(line)")
@@ -65,7 +73,9 @@ struct EventPriorityTests {
         options.priorityRules = [PriorityRule(event: "x", priority: .critical)]
         var ruled = Reading(options)
         let critical = ruled.read(#"{"name":"x","priority":"critical"}"#)
-        #expect(critical.verdict.priority == .critical && critical.output?.contains(#""priority":"critical""#) == true)
+        #expect(
+            critical.verdict.priority == .critical
+                && critical.output?.contains(#""priority":"critical""#) == true)
         #expect(ruled.read(#"{"name":"y","priority":"critical"}"#).verdict.priority == .normal)
     }
 }

@@ -12,9 +12,12 @@ struct Reading: ~Copyable {
     var buffer = LineBuffer()
     /// How serious the line was that was read last.
     var severity: Severity?
+    /// The file that lines come from.
+    var path = ""
 
     init(
-        _ options: EventOptions = EventOptions(), app: String = "shop", isShared: Bool = false, isBackfill: Bool = false
+        _ options: EventOptions = EventOptions(), app: String = "shop", isShared: Bool = false,
+        isBackfill: Bool = false
     ) {
         // Sessions have a suite of their own; elsewhere their ids would be in the way.
         var options = options
@@ -30,14 +33,15 @@ struct Reading: ~Copyable {
     mutating func read(
         _ line: String, at now: Timestamp = Reading.now, isSynchronised: Bool = true
     ) -> (verdict: Verdict, output: String?) {
-        let (verdict, output) = read(bytes: Array(line.utf8) + [0x0A], at: now, isSynchronised: isSynchronised)
+        let (verdict, output) = read(
+            bytes: Array(line.utf8) + [0x0A], at: now, isSynchronised: isSynchronised)
         return (verdict, output.map { String(decoding: $0, as: UTF8.self) })
     }
 
     mutating func read(
         bytes: [UInt8], at now: Timestamp = Reading.now, isSynchronised: Bool = true
     ) -> (verdict: Verdict, output: [UInt8]?) {
-        pass.begin(source, at: now, isSynchronised: isSynchronised, using: &random)
+        pass.begin(source, path: path, at: now, isSynchronised: isSynchronised, using: &random)
         buffer.removeAll()
         // Without room after the text: what reads beyond it is found by the address sanitizer.
         let block = UnsafeMutablePointer<UInt8>.allocate(capacity: bytes.count)

@@ -17,7 +17,9 @@ struct RecordTests {
         return options
     }
 
-    @Test("lines of real loggers arrive whole, with their own times and severities", arguments: LoggerLine.all.indices)
+    @Test(
+        "lines of real loggers arrive whole, with their own times and severities",
+        arguments: LoggerLine.all.indices)
     func loggers(index: Int) throws {
         let known = LoggerLine.all[index]
         var reading = Reading(try options(known.settings))
@@ -25,13 +27,17 @@ struct RecordTests {
         let line = try #require(output, "\(known.logger)")
         let isRecord = reading.pass.isRecord
         #expect(verdict.kind == .accepted && isRecord)
-        let time = known.time.map { text in Array(text.utf8).withUnsafeBufferPointer { TimestampText.parse($0) } }
+        let time = known.time.map { text in
+            Array(text.utf8).withUnsafeBufferPointer { TimestampText.parse($0) }
+        }
         #expect(verdict.eventTime == time ?? Reading.now, "\(known.logger)")
         #expect(reading.pass.counts[.noTime] == (known.time == nil ? 1 : 0))
         #expect(reading.severity?.level == known.level, "\(known.logger)")
         // All that it has is in what leaves; a time that not every receiver reads is the one exception.
         let own = String(known.line.dropLast())
-        if !own.contains(#""timestamp":"2026-11-20 10"#), !own.contains("+0100") {
+        if !own.contains(#""timestamp":"2026-11-20 10"#), !own.contains(#""timestamp":1795168800.123,"#),
+            !own.contains("+0100")
+        {
             #expect(line.hasPrefix(own + ","), "\(line)")
         }
         #expect(failure(String(line.dropLast())) == nil)
@@ -57,10 +63,13 @@ struct RecordTests {
             #expect(before.contains(copy), "\(before)")
         }
         let hidden = [["who"], ["when", "at"], ["when.at"], ["sev"]]
-        reading.pass.hiding = (1, { names in hidden.contains(names.map { String(decoding: $0, as: UTF8.self) }) })
+        reading.pass.hiding = (
+            1, { names in hidden.contains(names.map { String(decoding: $0, as: UTF8.self) }) }
+        )
         let after = try #require(reading.read(line).output)
         #expect(
-            after.contains(#""name":"log""#) && !after.contains("timestamp") && !after.contains("severity"), "\(after)")
+            after.contains(#""name":"log""#) && !after.contains("timestamp") && !after.contains("severity"),
+            "\(after)")
         #expect(reading.pass.counts[.noTime] == 1)
         let other = try #require(
             reading.read(#"{"when":{"at":"2026-11-20T09:00:00Z"},"ts":"2026-11-20T08:00:00Z"}"#).output)
@@ -79,19 +88,101 @@ struct RecordTests {
         for (row, known) in zip(rows, LoggerLine.all) {
             let cells = row.split(separator: "|").map { $0.drop { $0 == " " } }
             #expect(
-                cells[0].hasPrefix(known.logger + " ") && cells[2].hasPrefix("none") == (known.level == nil), "\(row)")
+                cells[0].hasPrefix(known.logger + " ") && cells[2].hasPrefix("none") == (known.level == nil),
+                "\(row)")
+        }
+    }
+
+    @Test("a record that was read in place gets its file's path, unless it has one, or the app leaves it out")
+    func filePath() throws {
+        func output(_ line: String, path: String, adds: Bool = true) throws -> String {
+            var reading = Reading(try options { $0.addsFilePath = adds })
+            reading.path = path
+            return try #require(reading.read(line).output)
+        }
+        let added = #","log.file.path":"/var/log/a \"b\".log","id":""#
+        #expect(try output(#"{"msg":"x"}"#, path: #"/var/log/a "b".log"#).contains(added))
+        #expect(try output("{}", path: "/l").contains(#","log.file.path":"/l","#))
+        // An app's file in the spool has a path of its own, which says nothing to others.
+        #expect(try !output(#"{"msg":"x"}"#, path: "shop/a.log").contains("log.file.path"))
+        #expect(try !output(#"{"msg":"x"}"#, path: "/l", adds: false).contains("log.file.path"))
+        let own = try output(#"{"log.file.path":"mine","msg":"x"}"#, path: "/l")
+        #expect(own.contains(#""log.file.path":"mine""#) && !own.contains(#""/l""#))
+        #expect(try !output(#"{"name":"n","timestamp":1795168800123}"#, path: "/l").contains("log.file.path"))
+    }
+
+    @Test("docs/existing-logs.md names the members in which time and severity are found, in their order")
+    func pageOfMembers() throws {
+        let page = try String(contentsOfFile: "\(GoldenFile.root)/docs/existing-logs.md", encoding: .utf8)
+        for (start, end, members) in [
+            ("**The time** is the first", "RFC 3339", AppSettings.usualTimes),
+            ("**The severity** is the first", ": a word", Severity.usualMembers),
+        ] {
+            let text = try #require(page.range(of: start)).upperBound
+            let rest = page[text...]
+            let list = rest[..<(try #require(rest.range(of: end)).lowerBound)]
+            let named = list.split(separator: "`").enumerated().filter { $0.offset % 2 == 1 }.map {
+                String($0.element)
+            }
+            #expect(named == members)
+        }
+    }
+
+    @Test("a thousand apps with members of their own: each finds its time, and none another's")
+    func manyMembers() throws {
+        var options = EventOptions()
+        for number in 0..<1000 {
+            var app = AppSettings()
+            (app.kind, app.timeMembers) = (.log, ["when\(number)", "at.time\(number)"])
+            options.apps["app\(number)"] = app
+        }
+        let now = Timestamp(milliseconds: 1_795_168_900_000)
+        for number in [0, 1, 20, 21, 22, 23, 500, 999] {
+            var reading = Reading(options, app: "app\(number)")
+            let late =
+                #"{"when5":"2026-11-20T09:00:00Z","when999x":1,"when\#(number)":"2026-11-20T10:00:00Z"}"#
+            #expect(
+                reading.read(late, at: now).verdict.eventTime == Timestamp(milliseconds: 1_795_168_800_000))
+            #expect(
+                reading.read(#"{"at":{"time\#(number)":1795168801}}"#, at: now).verdict.eventTime.milliseconds
+                    % 10_000
+                    == 1000)
+            #expect(
+                reading.read(#"{"when\#(number + 1)":"2026-11-20T10:00:00Z"}"#, at: now).verdict.eventTime
+                    == now)
+        }
+    }
+
+    @Test("words and numbers under the members that mean something of their own")
+    func meanings() throws {
+        for (line, level) in [
+            (#"{"level":"DEBUG-4"}"#, "trace"), (#"{"level":"INFO+2"}"#, "info"),
+            (#"{"level":"ERROR+99"}"#, "fatal"),
+            (#"{"level":"WARN-x"}"#, nil), (#"{"level":"disk-4"}"#, nil), (#"{"levelno":10}"#, "debug"),
+            (#"{"label":"warning"}"#, "warn"), (#"{"label":30}"#, nil), (#"{"priority":"Warning"}"#, "warn"),
+            (#"{"priority":"critical"}"#, nil), (#"{"priority":3}"#, nil), (#"{"level":3}"#, nil),
+            (#"{"version":"1.1","level":3}"#, "error"), (#"{"version":"2.0.1","level":3}"#, nil),
+            (#"{"version":"1.1","level":30}"#, "info"), (#"{"version":1.1,"level":3}"#, nil),
+        ] as [(String, String?)] {
+            var reading = Reading(try options())
+            _ = reading.read(line)
+            #expect(reading.severity?.level.rawValue == level, "\(line)")
         }
     }
 
     @Test("docs/existing-logs.md says what each word and number means, in the order of the six levels")
     func pageOfLevels() throws {
         let page = try String(contentsOfFile: "\(GoldenFile.root)/docs/existing-logs.md", encoding: .utf8)
-        let rows = page.split(separator: "\n").drop { !$0.hasPrefix("| level | words") }.dropFirst(2).prefix(6)
+        let rows = page.split(separator: "\n").drop { !$0.hasPrefix("| level | words") }.dropFirst(2).prefix(
+            6)
         #expect(rows.count == 6)
         for (row, level) in zip(rows, SeverityLevel.allCases) {
-            let cells = row.split(separator: "|").map { $0.split(separator: " ").map { $0.filter { $0 != "`" } } }
+            let cells = row.split(separator: "|").map {
+                $0.split(separator: " ").map { $0.filter { $0 != "`" } }
+            }
             #expect(cells[0] == [level.rawValue] && cells.count == 6)
-            for (cell, scale) in zip(cells.dropFirst(), [SeverityScale.auto, .auto, .auto, .syslog, .python]) {
+            for (cell, scale) in zip(cells.dropFirst(), [SeverityScale.auto, .auto, .auto, .syslog, .python])
+            {
                 for word in cell where word != "–" {
                     #expect(Severity(text: word.uppercased(), in: scale)?.level == level, "\(word)")
                 }
@@ -109,7 +200,9 @@ struct RecordTests {
         let line: String
     }
 
-    @Test("lines that real programs wrote: their own time and severity, by what docs/existing-logs.md says to set")
+    @Test(
+        "lines that real programs wrote: their own time and severity, by what docs/existing-logs.md says to set"
+    )
     func realLines() throws {
         let path = "\(GoldenFile.root)/Tests/EventsTests/Fixtures/logger-lines.jsonl"
         let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
@@ -120,10 +213,13 @@ struct RecordTests {
             var options = try options(known.settings)
             options.zone = .utc
             var reading = Reading(options)
-            let (verdict, output) = reading.read(real.line, at: Timestamp(milliseconds: Int64(real.to + 60) * 1_000))
+            let (verdict, output) = reading.read(
+                real.line, at: Timestamp(milliseconds: Int64(real.to + 60) * 1_000))
             let isRecord = reading.pass.isRecord
             #expect(verdict.kind == .accepted && isRecord, "\(text)")
-            #expect((real.from * 1_000...real.to * 1_000).contains(Int(verdict.eventTime.milliseconds)), "\(text)")
+            #expect(
+                (real.from * 1_000...real.to * 1_000).contains(Int(verdict.eventTime.milliseconds)), "\(text)"
+            )
             #expect((reading.severity?.level.rawValue ?? "-") == real.level, "\(text)")
             #expect(output.map { failure(String($0.dropLast())) == nil } == true)
         }
@@ -152,22 +248,27 @@ struct RecordTests {
         #expect(!output.contains("observed_at\":\"") && !output.contains("\"timestamp\":\"2"))
         let both = try #require(reading.read(#"{"id":1,"record_id":2}"#).output)
         #expect(
-            both.hasPrefix(#"{"id":1,"record_id":2,"name":"log","#) && both.contains(#","spoolship_id":""#), "\(both)")
+            both.hasPrefix(#"{"id":1,"record_id":2,"name":"log","#) && both.contains(#","spoolship_id":""#),
+            "\(both)")
         // A null is as good as nothing.
         let null = try #require(reading.read(#"{"id":null,"host_name":null,"x":1}"#).output)
-        #expect(null.hasPrefix(#"{"x":1,"name":"log","app":"shop","country":"DE","host_name":"web-17","#), "\(null)")
+        #expect(
+            null.hasPrefix(#"{"x":1,"name":"log","app":"shop","country":"DE","host_name":"web-17","#),
+            "\(null)")
         #expect(null.contains(#","id":""#))
         // Nobody writes as another where others write too.
         var shared = Reading(try options(), isShared: true)
         #expect(
-            try #require(shared.read(#"{"app":"other","x":1}"#).output).hasPrefix(#"{"x":1,"name":"log","app":"shop""#))
+            try #require(shared.read(#"{"app":"other","x":1}"#).output).hasPrefix(
+                #"{"x":1,"name":"log","app":"shop""#))
         #expect(shared.pass.counts[.replacedApp] == 1)
     }
 
     @Test("a record keeps what limits would cut from an event")
     func noLimits() throws {
         var reading = Reading(try options { $0.limits = .appCenter })
-        let members = (0..<60).map { #""m\#($0)":"\#(String(repeating: "x", count: 300))""# }.joined(separator: ",")
+        let members = (0..<60).map { #""m\#($0)":"\#(String(repeating: "x", count: 300))""# }.joined(
+            separator: ",")
         let line = #"{"properties":{\#(members)},\#(members)}"#
         #expect(try #require(reading.read(line).output).hasPrefix(line.dropLast()))
         for index in 0..<500 { #expect(reading.read(#"{"message":"\#(index)"}"#).verdict.kind == .accepted) }
@@ -176,7 +277,9 @@ struct RecordTests {
     @Test("kind = \"log\": each object is a record, whatever its name and type are")
     func logKind() throws {
         var reading = Reading(try options { $0.kind = .log })
-        for line in [#"{"name":"child","level":30}"#, #"{"type":"data_layer","a":1}"#, #"{"type":"start_session"}"#] {
+        for line in [
+            #"{"name":"child","level":30}"#, #"{"type":"data_layer","a":1}"#, #"{"type":"start_session"}"#,
+        ] {
             #expect(try #require(reading.read(line).output).hasPrefix(line.dropLast()))
             let isRecord = reading.pass.isRecord
             #expect(isRecord)
@@ -191,7 +294,8 @@ struct RecordTests {
         let isRecord = reading.pass.isRecord
         #expect(verdict.eventTime == Timestamp(milliseconds: 1_795_168_700_000) && !isRecord)
         #expect(
-            try #require(output).hasPrefix(#"{"name":"a","ts":1795168700,"timestamp":"2026-11-20T09:58:20.000Z","app""#)
+            try #require(output).hasPrefix(
+                #"{"name":"a","ts":1795168700,"timestamp":"2026-11-20T09:58:20.000Z","app""#)
         )
         let own = reading.read(#"{"name":"a","timestamp":"2026-11-20T09:00:00Z","ts":1795168700}"#)
         #expect(own.verdict.eventTime == Timestamp(milliseconds: 1_795_165_200_000))
@@ -238,7 +342,8 @@ struct RecordTests {
             (#"{"name":"a","level":"ERROR"}"#, true), (#"{"name":"a","severity":"warn"}"#, false),
             (#"{"PRIORITY":"3"}"#, true),
             (#"{"PRIORITY":"4"}"#, false), (#"{"level":3}"#, false), (#"{"log.level":"CRITICAL"}"#, true),
-            (#"{"log":{"level":"alert"}}"#, true), (#"{"s":"F"}"#, true), (#"{"level":"?","severity":"panic"}"#, true),
+            (#"{"log":{"level":"alert"}}"#, true), (#"{"s":"F"}"#, true),
+            (#"{"level":"?","severity":"panic"}"#, true),
         ] {
             #expect((reading.read(line).verdict.priority == .critical) == isCritical, "\(line)")
         }
@@ -256,11 +361,14 @@ struct RecordTests {
         let output = try #require(reading.read(line).output)
         #expect(
             output.hasPrefix(
-                line.dropLast() + #","name":"pay","timestamp":"2026-11-20T09:58:20.000Z","severity":"warn","app":"#),
+                line.dropLast()
+                    + #","name":"pay","timestamp":"2026-11-20T09:58:20.000Z","severity":"warn","app":"#),
             "\(output)")
     }
 
-    @Test("bytes that are not UTF-8 become U+FFFD in records; events are quarantined, unless they are asked for")
+    @Test(
+        "bytes that are not UTF-8 become U+FFFD in records; events are quarantined, unless they are asked for"
+    )
     func bytes() throws {
         var reading = Reading(try options())
         let path = Array(#"{"request":"GET /%"#.utf8) + [0xFF, 0xC3] + Array(#"","status":200}"#.utf8)
@@ -270,7 +378,9 @@ struct RecordTests {
                 #"{"request":"GET /%"# + "\u{FFFD}\u{FFFD}" + #"","status":200,"#))
         let event = Array(#"{"name":"a"#.utf8) + [0xFF] + Array(#""}"#.utf8) + [0x0A]
         #expect(reading.read(bytes: event).verdict.kind == .quarantined)
-        #expect(reading.pass.problem?.reason == .notUTF8 && reading.pass.problem?.detail == "not UTF-8 at byte 10")
+        #expect(
+            reading.pass.problem?.reason == .notUTF8 && reading.pass.problem?.detail == "not UTF-8 at byte 10"
+        )
         var asked = Reading(try options { $0.repairsUTF8 = true })
         #expect(asked.read(bytes: event).verdict.kind == .accepted)
         var refused = Reading(try options { $0.repairsUTF8 = false })
@@ -299,7 +409,7 @@ struct RecordTests {
     func text() throws {
         var reading = Reading(try options { $0.text = .lines })
         for (line, message) in [
-            ("plain text", #""plain text""#), (#"a "quoted" \ one"# + "\t", #""a \"quoted\" \\ one\u0009""#),
+            ("plain text", #""plain text""#), (#"a "quoted" \ one"# + "\t", #""a \"quoted\" \\ one\t""#),
             (#"{"cut":"#, #""{\"cut\":""#), ("[1,2]", #""[1,2]""#), ("with return\r", #""with return""#),
         ] {
             let output = try #require(reading.read(line).output)
@@ -312,7 +422,9 @@ struct RecordTests {
         #expect(reading.pass.counts[.wrappedText] == 6 && reading.pass.counts[.repairedUTF8] == 1)
     }
 
-    @Test("no line grows by more than maxAddition says, and what leaves is an object: random lines, settings and bytes")
+    @Test(
+        "no line grows by more than maxAddition says, and what leaves is an object: random lines, settings and bytes"
+    )
     func grows() throws {
         var documents = JSONDocuments(seed: 29)
         var random = SplitMix64(seed: Seeds.one(29))
@@ -348,7 +460,8 @@ struct RecordTests {
         for line in [
             #"{"ip":"192.0.2.7","x":1}"#, #"{"ip":"192.0.2.7","ip":"192.0.2.8"}"#,
             #"{"properties":{"ip":"192.0.2.7","a":1}}"#,
-            #"{"name":"a","ip":7,"properties":{"ip":"192.0.2.7"}}"#, #"{"ip":7,"properties":{"\u0069p":"192.0.2.7"}}"#,
+            #"{"name":"a","ip":7,"properties":{"ip":"192.0.2.7"}}"#,
+            #"{"ip":7,"properties":{"\u0069p":"192.0.2.7"}}"#,
         ] {
             let output = try #require(reading.read(line).output)
             #expect(!output.contains("192.0.2") && failure(String(output.dropLast())) == nil, "\(output)")

@@ -42,7 +42,10 @@ private struct SessionReading: ~Copyable {
             var event = LineBuffer()
             pass.write(into: &event)
             let start = String(decoding: starts.bytes, as: UTF8.self)
-            return (SessionReading.session(String(decoding: event.bytes, as: UTF8.self)), start.isEmpty ? nil : start)
+            return (
+                SessionReading.session(String(decoding: event.bytes, as: UTF8.self)),
+                start.isEmpty ? nil : start
+            )
         }
     }
 
@@ -75,7 +78,8 @@ struct SessionTests {
     @Test("a session of year 0 or 9999 and a later change of the mode stop nobody, in all orders")
     func extremeTimes() {
         let years = [
-            "0000-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "1677-09-21T00:12:43Z", "1970-01-01T00:00:00Z",
+            "0000-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "1677-09-21T00:12:43Z",
+            "1970-01-01T00:00:00Z",
             "2262-04-11T23:47:16.854775807Z", "2262-04-12T00:00:00Z", "9999-12-31T23:59:59-23:59",
         ]
         let modes: [SessionMode] = [.manual, .automatic, .off]
@@ -92,7 +96,8 @@ struct SessionTests {
                         _ = new.read(#""timestamp":"\#(second)","process":"p""#, wasClosed: closed)
                         _ = new.read(#""timestamp":"\#(first)""#, file: nil, wasClosed: closed)
                         _ = new.read(#""type":"start_session","timestamp":"\#(first)""#)
-                        #expect(new.read(#""process":"p""#, after: 1, wasClosed: closed).session?.isEmpty != true)
+                        #expect(
+                            new.read(#""process":"p""#, after: 1, wasClosed: closed).session?.isEmpty != true)
                     }
                 }
             }
@@ -177,8 +182,11 @@ struct SessionTests {
         ] {
             let before = reading.pass.counts
             _ = reading.read(#""type":"start_session","session_id":\#(id)"#, after: 1)
-            #expect(reading.pass.counts.sessions["manual"] ?? 0 == (before.sessions["manual"] ?? 0) + (begins ? 1 : 0))
-            #expect(reading.pass.counts[.ignoredSessionStart] == before[.ignoredSessionStart] + (begins ? 0 : 1))
+            #expect(
+                reading.pass.counts.sessions["manual"] ?? 0 == (before.sessions["manual"] ?? 0)
+                    + (begins ? 1 : 0))
+            #expect(
+                reading.pass.counts[.ignoredSessionStart] == before[.ignoredSessionStart] + (begins ? 0 : 1))
         }
         var automatic = SessionReading(.automatic)
         #expect(automatic.read(#""type":"start_session","session_id":"mine""#) == ("mine", nil))
@@ -231,6 +239,21 @@ struct SessionTests {
         #expect(reading.pass.takeMemory().keys.allSatisfy { !$0.hasPrefix("session/") })
     }
 
+    @Test(
+        "ac21: an event whose session is null belongs to none, in every mode; a start's null counts as missing"
+    )
+    func ac21_nullSession() throws {
+        for mode in [SessionMode.automatic, .manual, .off] {
+            var reading = SessionReading(mode)
+            #expect(reading.read(#""session_id":null"#) == (nil, nil))
+            #expect(reading.pass.counts[.unusableID] == 0 && reading.pass.counts.sessions.isEmpty)
+            let started = reading.read(#""type":"start_session","session_id":null"#, after: 1)
+            #expect((started.session != nil) == (mode != .off))
+            #expect(reading.read(after: 1).session == started.session)
+            #expect(reading.read(#""session_id":null"#, after: 1) == (nil, nil))
+        }
+    }
+
     @Test("ac21: late events are given the session of their time, a day back; beyond that none")
     func ac21_lateEvents() {
         var reading = SessionReading(.automatic)
@@ -263,7 +286,9 @@ struct SessionTests {
         let ahead = reading.read()
         reading.now = Reading.now
         let right = reading.read()
-        #expect(ahead.session != nil && right.session != nil && right.session != ahead.session && right.start != nil)
+        #expect(
+            ahead.session != nil && right.session != nil && right.session != ahead.session
+                && right.start != nil)
         #expect(reading.read(after: 1) == (right.session, nil))
     }
 
@@ -288,10 +313,13 @@ struct SessionTests {
     func announcedOnlyWhenWritten() {
         var reading = SessionReading(.automatic)
         var random = SplitMix64(seed: 2)
-        reading.pass.begin(reading.source, producer: [1], at: Reading.now, isSynchronised: true, using: &random)
+        reading.pass.begin(
+            reading.source, producer: [1], at: Reading.now, isSynchronised: true, using: &random)
         let line = Array("{\"name\":\"a\"}\n".utf8)
         line.withUnsafeBufferPointer { block in
-            for _ in 0..<2 { #expect(reading.pass.read(block.baseAddress!, from: 0, to: block.count).startsSession) }
+            for _ in 0..<2 {
+                #expect(reading.pass.read(block.baseAddress!, from: 0, to: block.count).startsSession)
+            }
         }
         // Of an event that belongs to none it is not the session.
         let late = Array("{\"name\":\"a\",\"timestamp\":\"2026-11-18T10:00:00Z\"}\n".utf8)
@@ -345,7 +373,8 @@ struct SessionTests {
         #expect(reading.read(#""type":"start_session""#, after: 1) == (id, nil))
         #expect(reading.pass.counts[.ignoredSessionStart] == 1)
         var random = SplitMix64(seed: 2)
-        #expect(!reading.pass.startSession(reading.source, at: reading.now, isSynchronised: true, using: &random))
+        #expect(
+            !reading.pass.startSession(reading.source, at: reading.now, isSynchronised: true, using: &random))
         let first = reading.read(#""type":"start_session""#, file: [7])
         #expect(first.session != id && first.start == nil)
         #expect(reading.read(file: [7]) == (first.session, nil))
@@ -407,5 +436,24 @@ struct SessionTests {
                 model[file] = (found.session, reading.now)
             }
         }
+    }
+
+    @Test(
+        "a session that is forgotten by its id or its process begins anew, and nothing of it is stored; others go on"
+    )
+    func forgotten() throws {
+        var reading = SessionReading(.automatic)
+        let mine = try #require(reading.read(#""process":"4711""#).session)
+        let other = try #require(reading.read(#""process":"17""#).session)
+        let third = try #require(reading.read().session)
+        _ = reading.pass.takeMemory()
+        reading.pass.forgetSessions { $0 == Array("\"4711\"".utf8) || $0 == Array(third.utf8) }
+        let memory = reading.pass.takeMemory()
+        #expect(memory.keys.sorted() == ["session/shop/file/01", "session/shop/process/\"4711\""])
+        #expect(memory.values.allSatisfy { $0 == nil })
+        #expect(reading.read(#""process":"17""#).session == other)
+        let (again, start) = reading.read(#""process":"4711""#)
+        #expect(again != nil && again != mine && start != nil)
+        #expect(reading.read().session != third)
     }
 }

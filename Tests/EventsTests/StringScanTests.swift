@@ -21,7 +21,8 @@ struct StringScanTests {
     private func compare(
         _ scanner: inout JSONScanner, _ text: [UInt8], after: Int
     ) -> (difference: String?, isString: Bool) {
-        let block = [UInt8.quote] + text + [UInt8.quote] + [UInt8](repeating: 0xFF, count: after) + [UInt8.lineFeed]
+        let block =
+            [UInt8.quote] + text + [UInt8.quote] + [UInt8](repeating: 0xFF, count: after) + [UInt8.lineFeed]
         return block.withUnsafeBufferPointer { block in
             guard let base = block.baseAddress else { return ("no block", false) }
             // Reading the last byte, a blank line, tells the scanner where the block begins and ends.
@@ -32,7 +33,8 @@ struct StringScanTests {
                 let isString = body(&p, &isEscaped, &scanner)
                 return Reading(
                     isString: isString, isEscaped: isString && isEscaped,
-                    place: isString ? p - base : scanner.failureOffset, failure: isString ? nil : scanner.failureCode)
+                    place: isString ? p - base : scanner.failureOffset,
+                    failure: isString ? nil : scanner.failureCode)
             }
             let quick = read { p, isEscaped, scanner in scanner.string(&p, &isEscaped) }
             let careful = read { p, isEscaped, scanner in scanner.carefully(&p, &isEscaped) }
@@ -47,7 +49,8 @@ struct StringScanTests {
     func sequences() {
         var scanner = JSONScanner()
         let edges: [UInt8] = [
-            0x1F, 0x22, 0x41, 0x5C, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4, 0xFF,
+            0x1F, 0x22, 0x41, 0x5C, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xE0, 0xED, 0xF0,
+            0xF4, 0xFF,
         ]
         let thirds: [UInt8] = [0x22, 0x41, 0x7F, 0x80, 0x8F, 0xBF, 0xC2, 0xF4]
         for place in [0, 13, 14, 15] {
@@ -92,7 +95,9 @@ struct StringScanTests {
         func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &random) }
         func run(_ scalars: ClosedRange<UInt32>) -> [UInt8] {
             (0...below(12)).flatMap { _ in
-                Unicode.Scalar(UInt32.random(in: scalars, using: &random)).map { Array(String(Character($0)).utf8) }
+                Unicode.Scalar(UInt32.random(in: scalars, using: &random)).map {
+                    Array(String(Character($0)).utf8)
+                }
                     ?? []
             }
         }

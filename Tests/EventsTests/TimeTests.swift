@@ -17,10 +17,12 @@ struct EventTimeTests {
         let second: Int64 = 1_000_000_000
         for (text, expected) in [
             ("1970-01-01T00:00:00Z", 0), ("1970-01-01T00:00:00.1Z", 100_000_000), ("1970-01-01t00:00:00z", 0),
-            ("1970-01-01 00:00:01+00:00", second), ("1970-01-01T01:00:00+01:00", 0), ("1969-12-31T19:00:00-05:00", 0),
+            ("1970-01-01 00:00:01+00:00", second), ("1970-01-01T01:00:00+01:00", 0),
+            ("1969-12-31T19:00:00-05:00", 0),
             ("1970-01-01T00:00:00.123456789Z", 123_456_789), ("1970-01-01T00:00:00.1234567899Z", 123_456_789),
             ("1972-12-31T23:59:60Z", 94_694_400 * second), ("2000-02-29T00:00:00Z", 951_782_400 * second),
-            ("1969-12-31T23:59:59.999Z", -1_000_000), ("2026-11-20T10:00:00.123-23:59", 1_795_255_140_123_000_000),
+            ("1969-12-31T23:59:59.999Z", -1_000_000),
+            ("2026-11-20T10:00:00.123-23:59", 1_795_255_140_123_000_000),
             ("9999-12-31T23:59:59Z", .max), ("0001-01-01T00:00:00Z", .min),
         ] as [(String, Int64)] {
             #expect(parse(text) == expected, "\(text)")
@@ -74,7 +76,9 @@ struct EventTimeTests {
     @Test("numbers are seconds, milliseconds, microseconds or nanoseconds, by their size")
     func numbers() {
         let expected: Int64 = 1_795_168_800_000_000_000
-        for text in ["1795168800", "1795168800000", "1795168800000000", "1795168800000000000", "1795168800.0"] {
+        for text in [
+            "1795168800", "1795168800000", "1795168800000000", "1795168800000000000", "1795168800.0",
+        ] {
             #expect(number(text) == expected, "\(text)")
         }
         // They wrap around to times that could be right.
@@ -89,7 +93,8 @@ struct EventTimeTests {
     }
 
     @Test(
-        "ac12: exactly 25 days old is kept, a nanosecond older expires; three days ahead is kept, more is quarantined")
+        "ac12: exactly 25 days old is kept, a nanosecond older expires; three days ahead is kept, more is quarantined"
+    )
     func ac12_boundaries() {
         var reading = Reading()
         for (time, kind) in [
@@ -107,7 +112,9 @@ struct EventTimeTests {
         #expect(reading.pass.problem?.reason == .timeAhead)
     }
 
-    @Test("fault 21: while the clock is not synchronised nothing expires or lies ahead; a backfill never expires")
+    @Test(
+        "fault 21: while the clock is not synchronised nothing expires or lies ahead; a backfill never expires"
+    )
     func fault21_clockNotSynchronised() {
         var reading = Reading()
         var backfill = Reading(isBackfill: true)
@@ -116,6 +123,7 @@ struct EventTimeTests {
             #expect(reading.read(line, isSynchronised: false).verdict.kind == .accepted)
         }
         #expect(backfill.read(#"{"name":"a","timestamp":"1999-01-01T00:00:00Z"}"#).verdict.kind == .accepted)
-        #expect(backfill.read(#"{"name":"a","timestamp":"2099-01-01T00:00:00Z"}"#).verdict.kind == .quarantined)
+        #expect(
+            backfill.read(#"{"name":"a","timestamp":"2099-01-01T00:00:00Z"}"#).verdict.kind == .quarantined)
     }
 }

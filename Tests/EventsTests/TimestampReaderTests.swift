@@ -6,7 +6,9 @@ import Testing
 
 @Suite("Times of events: the quick reader and the parser")
 struct TimestampReaderTests {
-    @Test("both say the same of right texts, of mutated ones, and of the ends of what a time can say, in any order")
+    @Test(
+        "both say the same of right texts, of mutated ones, and of the ends of what a time can say, in any order"
+    )
     func agrees() {
         let seed = Seeds.one(7)
         var random = SplitMix64(seed: seed)
@@ -33,9 +35,12 @@ struct TimestampReaderTests {
                 let index = Int.random(in: 0..<text.count, using: &random)
                 text[index] =
                     Bool.random(using: &random)
-                    ? UInt8.random(in: 0x2D...0x3B, using: &random) : UInt8.random(in: 1...0xFF, using: &random)
+                    ? UInt8.random(in: 0x2D...0x3B, using: &random)
+                    : UInt8.random(in: 1...0xFF, using: &random)
             }
-            let (quick, careful) = text.withUnsafeBufferPointer { (reader.parse($0), TimestampText.parse($0)) }
+            let (quick, careful) = text.withUnsafeBufferPointer {
+                (reader.parse($0), TimestampText.parse($0))
+            }
             if careful != nil { taken += 1 }
             guard quick == careful else {
                 let shown = String(decoding: text, as: UTF8.self)

@@ -37,7 +37,10 @@ struct UnusualRecordTests {
                 #"{"timestamp":null,"op":"pay","ts":1795168700}"#,
                 #"{"op":"pay","ts":1795168700,"name":"pay","timestamp":"2026-11-20T09:58:20.000Z","app":"#
             ),
-            (#"{"op":"p","ip":"192.0.2.1"}"#, #"{"op":"p","ip":"192.0.2.1","name":"p","country":"IT","app":"#),
+            (
+                #"{"op":"p","ip":"192.0.2.1"}"#,
+                #"{"op":"p","ip":"192.0.2.1","name":"p","country":"IT","app":"#
+            ),
             (#"{"op":"p","ip":1,"ip":2}"#, #"{"op":"p","ip":1,"ip":2,"name":"p","app":"#),
         ] {
             #expect(try #require(reading.read(line).output).hasPrefix(start), "\(line)")
@@ -77,6 +80,21 @@ struct UnusualRecordTests {
         }
     }
 
+    @Test(
+        "behind a text that ends before a hidden value no object leaves, whatever is before it or within it",
+        arguments: [#"{"a":1}"#, "\u{FEFF}" + #"{"a":1}"#, #"{"a":"?"}"#])
+    func valueOnItsOwnLine(_ line: String) {
+        var reading = reading { $0.defaults.text = .lines }
+        reading.pass.withheld = .members
+        #expect(reading.read(line).verdict.kind == .accepted)
+        _ = reading.read(#""secret":"#)
+        // A byte that is not UTF-8 in place of the question mark.
+        let bytes = Array((line + "\n").utf8).map { $0 == UInt8(ascii: "?") ? 0xFF : $0 }
+        #expect(reading.read(bytes: bytes).verdict.kind == .quarantined)
+        #expect(reading.pass.problem?.reason == .unredactable)
+        #expect(reading.read(line).verdict.kind == .accepted)
+    }
+
     @Test("a wrapped object whose bytes are not UTF-8 is repaired, and stays an object")
     func wrapped() throws {
         var reading = reading {
@@ -92,7 +110,10 @@ struct UnusualRecordTests {
     func eventsBeside() throws {
         var reading = Reading()
         for (line, start) in [
-            (#"{"name":"a","host_name":"x","host_name":"y"}"#, #"{"name":"a","host_name":"x","host_name":"y","app":"#),
+            (
+                #"{"name":"a","host_name":"x","host_name":"y"}"#,
+                #"{"name":"a","host_name":"x","host_name":"y","app":"#
+            ),
             (#"{"type":"crash","name":"","x":1}"#, #"{"type":"crash","x":1,"name":"crash","app":"#),
             (#"{"type":"crash","name":7}"#, #"{"type":"crash","name":"crash","app":"#),
         ] {

@@ -2,6 +2,7 @@ import EventLoops
 import Model
 import TestKit
 import Testing
+import TextFormats
 
 @testable import Events
 
@@ -38,7 +39,8 @@ struct WrappedLineTests {
                 reading.buffer.removeAll()
                 reading.pass.write(into: &reading.buffer)
                 let line = String(decoding: reading.buffer.bytes, as: UTF8.self)
-                let own = line.firstRange(of: ",\"name\":\"log\"").map { String(line[..<$0.lowerBound]) } ?? line
+                let own =
+                    line.firstRange(of: ",\"name\":\"log\"").map { String(line[..<$0.lowerBound]) } ?? line
                 found.append((own, verdict.eventTime))
             }
             return found
@@ -68,8 +70,10 @@ struct WrappedLineTests {
             lines.map(\.line) == [
                 #"{"level":30,"time":1795168800123,"msg":"a \"b\""}"#.dropLast().description,
                 #"{"message":"plain <text>","stream":"stderr""#, #"{"msg":"first second \nthird""#,
-                #"{"message":"of one stream ","stream":"stdout""#, #"{"message":"of the other","stream":"stderr""#,
-                #"{"other":"not docker's""#, #"{"message":"no JSON""#, #"{"message":"cut off","stream":"stdout""#,
+                #"{"message":"of one stream ","stream":"stdout""#,
+                #"{"message":"of the other","stream":"stderr""#,
+                #"{"other":"not docker's""#, #"{"message":"no JSON""#,
+                #"{"message":"cut off","stream":"stdout""#,
             ])
         #expect(lines[0].time == Timestamp(milliseconds: 1_795_168_800_123))
         #expect(lines[1].time == time("2026-11-20T10:00:01.123456789Z"))
@@ -95,7 +99,8 @@ struct WrappedLineTests {
                 #"{"message":"","stream":"stdout""#, #"{"message":"no such line""#,
                 "{\"message\":\"\u{e9}\",\"stream\":\"stdout\"",
             ])
-        #expect(lines[0].time == time("2026-11-20T09:00:00.5Z") && lines[1].time == time("2026-11-20T10:00:01Z"))
+        #expect(
+            lines[0].time == time("2026-11-20T09:00:00.5Z") && lines[1].time == time("2026-11-20T10:00:01Z"))
         var reading = Reading(options(.cri))
         var random = SplitMix64(seed: 2)
         reading.pass.begin(
@@ -122,10 +127,92 @@ struct WrappedLineTests {
         #expect(own.hasPrefix(#"{"timestamp":"soon","kubernetes":{"mine":1},"name":"log","app":"#), "\(own)")
     }
 
+    /// Lines of a program's two streams, in pieces that alternate, and the records that they are, by their first pieces.
+    private func alternating(_ format: LineFormat, seed: UInt64) -> (lines: [String], records: [String]) {
+        var random = SplitMix64(seed: seed)
+        var (lines, records): ([String], [String]) = ([], [])
+        var open: [String: Int] = [:]
+        var left = 40
+        while left > 0 || !open.isEmpty {
+            let mayBegin = left > 0 && open.count < 2
+            let begun = ["stdout", "stderr"].filter { mayBegin || open[$0] != nil }
+            guard let stream = begun.randomElement(using: &random) else { continue }
+            let isLast = Bool.random(using: &random)
+            let text = "\(stream.last ?? " ")\(left)-\(lines.count)\(isLast ? "." : ",")"
+            if format == .cri {
+                lines.append("2026-11-20T10:00:00Z \(stream) \(isLast ? "F" : "P") \(text)")
+            } else {
+                let log = text + (isLast ? "\\n" : "")
+                lines.append(#"{"log":"\#(log)","stream":"\#(stream)","time":"2026-11-20T10:00:00Z"}"#)
+            }
+            if let place = open[stream] {
+                records[place] += text
+            } else {
+                open[stream] = records.count
+                records.append(text)
+                left -= 1
+            }
+            if isLast { open[stream] = nil }
+        }
+        return (lines, records)
+    }
+
+    @Test(
+        "pieces of a line are one record whatever the other stream says between them",
+        arguments: LineFormat.allCases,
+        Seeds.list(0..<50))
+    func streams(format: LineFormat, seed: UInt64) {
+        let (lines, records) = alternating(format, seed: seed)
+        let found = read(lines.joined(separator: "\n"), format).map(\.line).filter { $0 != "blank" }
+        let expected = records.map {
+            "{\"message\":\"\($0)\",\"stream\":\"\($0.first == "t" ? "stdout" : "stderr")\""
+        }
+        #expect(found == expected, "\(Seeds.again(seed))")
+    }
+
+    @Test("a piece whose line does not end in the block, or only far behind it, is a record of its own")
+    func unfinishedStreams() {
+        func line(_ stream: String, _ tag: String, _ text: String) -> String {
+            "2026-11-20T10:00:00Z \(stream) \(tag) \(text)"
+        }
+        func messages(_ lines: [String]) -> [String] {
+            read(lines.joined(separator: "\n"), .cri).map(\.line).filter { $0 != "blank" }.map {
+                String($0.split(separator: "\"")[3])
+            }
+        }
+        #expect(messages([line("stdout", "P", "a"), line("stderr", "F", "b")]) == ["a", "b"])
+        let others = (0..<65).map { line("stderr", "F", "\($0)") }
+        let numbers = (0..<65).map { "\($0)" }
+        #expect(
+            messages([line("stdout", "P", "a")] + others + [line("stdout", "F", "b")]) == ["a"] + numbers + [
+                "b"
+            ])
+        #expect(
+            messages([line("stdout", "P", "a")] + others.dropLast() + [line("stdout", "F", "b")])
+                == ["ab"] + numbers.dropLast())
+    }
+
+    @Test("a line of a container is parsed by the app's format, and json_in finds its object inside of it")
+    func parsedInside() throws {
+        var options = options(.docker)
+        var format = TextFormatSettings()
+        format.parse = "json_in:inner"
+        options.defaults.textFormat = try TextFormat(format)
+        var reading = Reading(options)
+        func output(_ line: String) -> String { reading.read(line).output ?? "" }
+        let inner = #"{\"inner\":\"{\\\"level\\\":\\\"warn\\\",\\\"a\\\":1}\"}"#
+        let nested = output(#"{"log":"\#(inner)\n","stream":"stdout","time":"2026-11-20T09:59:00Z"}"#)
+        #expect(nested.hasPrefix(#"{"level":"warn","a":1,"#), "\(nested)")
+        #expect(nested.contains(#""timestamp":"2026-11-20T09:59:00.000Z""#))
+        let plain = output(#"{"log":"{\"a\":2}\n","stream":"stdout","time":"2026-11-20T09:59:00Z"}"#)
+        #expect(plain.hasPrefix(#"{"a":2,"#), "\(plain)")
+        #expect(reading.pass.counts.parsed == 1 && reading.pass.counts.texts["shop"]?.notParsed == 1)
+    }
+
     @Test("docker: two objects in one entry are a text, so that neither is lost")
     func twoObjects() {
         let line = #"{"log":"{\"a\":1}\n{\"b\":2}\n","stream":"stdout","time":"2026-11-20T10:00:00Z"}"#
-        let expected = #"{"message":"{\"a\":1}\u000a{\"b\":2}","stream":"stdout""#
+        let expected = #"{"message":"{\"a\":1}\n{\"b\":2}","stream":"stdout""#
         #expect(read(line, .docker).map(\.line) == [expected])
     }
 
@@ -145,11 +232,12 @@ struct WrappedLineTests {
         #expect(
             lines.map(\.line) == [
                 #"{"message":"first""#, #"{"a":1"#, #"{"b":2"#,
-                #"{"message":"Traceback (most recent call last):\u000a  File \"a.py\", line 1\u000a\u000a\u0009boom()\u000aKeyError: 'x'""#,
-                #"{"c":3"#, #"{"message":"{broken\u000aafter""#,
+                #"{"message":"Traceback (most recent call last):\n  File \"a.py\", line 1\n\n\tboom()\nKeyError: 'x'""#,
+                #"{"c":3"#, #"{"message":"{broken\nafter""#,
             ])
         let long = read(
-            Array(repeating: String(repeating: "x", count: 999), count: 100).joined(separator: "\n"), nil, as: .blocks)
+            Array(repeating: String(repeating: "x", count: 999), count: 100).joined(separator: "\n"), nil,
+            as: .blocks)
         #expect(long.count == 2 && long.allSatisfy { $0.line.utf8.count < 66_000 })
         #expect(read("a\nb", nil, as: .lines).count == 2)
     }
@@ -160,7 +248,8 @@ struct WrappedLineTests {
     func random(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         let pieces = [
-            "{\"log\":\"", "\\n", "\"", "\\", "stdout", ",\"stream\":\"stdout\"", ",\"time\":\"2026-11-20T10:00:00Z\"}",
+            "{\"log\":\"", "\\n", "\"", "\\", "stdout", ",\"stream\":\"stdout\"",
+            ",\"time\":\"2026-11-20T10:00:00Z\"}",
             "\n",
             "2026-11-20T10:00:00Z ", "stderr ", "P ", "F ", "{\"a\":1}", "x", "\r", " ", "\\u00e9", "\u{e9}",
         ]

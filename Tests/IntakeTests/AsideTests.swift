@@ -54,7 +54,8 @@ private final class FlakyStore: CommitStore {
             for chunk in commit.chunks {
                 let bytes = try decompressor.decompress(chunk.frame, chunk.compression, limit: chunk.bytes)
                 for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
-                    state.events.append(line.firstMatch(of: /"name":"(e\d+)"/).map { String($0.1) } ?? "no name")
+                    state.events.append(
+                        line.firstMatch(of: /"name":"(e\d+)"/).map { String($0.1) } ?? "no name")
                 }
                 state.destinations.formUnion(chunk.destinations)
                 state.offsets += chunk.origins.flatMap(\.offsets)
@@ -127,7 +128,8 @@ struct AsideTests {
     private func settings(to destinations: [DestinationName] = ["main"]) -> IntakeSettings {
         let route = Route(destinations: destinations, compression: .none, chunks: FlakyStore.limits)
         return IntakeSettings(
-            events: .withoutSessions, routes: [route], table: RouteTable(standard: FlakyStore.limits), cap: 10 << 20)
+            events: .withoutSessions, routes: [route], table: RouteTable(standard: FlakyStore.limits),
+            cap: 10 << 20)
     }
 
     private func withLoop(_ body: (EventLoop) async throws -> Void) async throws {
@@ -139,14 +141,17 @@ struct AsideTests {
 
     private func rereader(_ loop: EventLoop, _ store: FlakyStore) -> Rereader {
         let settings = settings()
-        return Rereader(on: loop, store: store, time: ManualTime(), clock: ClockTrust(), log: log) { settings }
+        return Rereader(on: loop, store: store, time: ManualTime(), clock: ClockTrust(), log: log) {
+            settings
+        }
     }
 
     @Test("lines stay in the quarantine while collection is disabled, or no destination wants their events")
     func notWanted() async throws {
         let content = Array(#"{"name":"e1"}"#.utf8)
         let record = QuarantineRecord(
-            reason: .notJSON, detail: "", app: "shop", path: "shop/a.jsonl", offset: 0, length: Int64(content.count),
+            reason: .notJSON, detail: "", app: "shop", path: "shop/a.jsonl", offset: 0,
+            length: Int64(content.count),
             content: content, time: Timestamp(milliseconds: 0))
         for isCollecting in [false, true] {
             let store = FlakyStore(seed: 1)
@@ -154,10 +159,14 @@ struct AsideTests {
             var settings = settings()
             settings.isCollecting = isCollecting
             if isCollecting {
-                settings.routes = [Route(destinations: [], compression: .gzip, chunks: settings.routes[0].chunks)]
+                settings.routes = [
+                    Route(destinations: [], compression: .gzip, chunks: settings.routes[0].chunks)
+                ]
             }
             try await withLoop { [settings] loop in
-                let rereader = Rereader(on: loop, store: store, time: ManualTime(), clock: ClockTrust(), log: log) {
+                let rereader = Rereader(
+                    on: loop, store: store, time: ManualTime(), clock: ClockTrust(), log: log
+                ) {
                     settings
                 }
                 let error = await #expect(throws: IntakeError.self) {
@@ -210,7 +219,8 @@ struct AsideTests {
             let whole = length + (Bool.random(using: &random) ? 1 : 0)
             rows[rows.count - 1].add(
                 QuarantineRecord(
-                    reason: .notJSON, detail: "", app: "shop", path: rows[0].path, offset: offset, length: whole,
+                    reason: .notJSON, detail: "", app: "shop", path: rows[0].path, offset: offset,
+                    length: whole,
                     content: [], time: Timestamp(milliseconds: 0)))
         }
         let memory = rows.filter { !$0.ranges.isEmpty }.map { ($0.name(of: id), $0.encoded) }
@@ -243,7 +253,8 @@ struct AsideTests {
         var lines = UnkeptLines(app: "shop", path: "shop/mixed.jsonl")
         lines.add(
             QuarantineRecord(
-                reason: .notJSON, detail: "", app: "shop", path: lines.path, offset: 0, length: 1, content: [],
+                reason: .notJSON, detail: "", app: "shop", path: lines.path, offset: 0, length: 1,
+                content: [],
                 time: Timestamp(milliseconds: 0)))
         let store = FlakyStore(seed: 1)
         try await withLoop { loop in
@@ -261,7 +272,8 @@ struct AsideTests {
         #expect(store.state.withLock { $0.events.isEmpty && $0.quarantined.isEmpty })
     }
 
-    @Test("kept lines leave the quarantine with what becomes of them, once each; what was not kept whole stays")
+    @Test(
+        "kept lines leave the quarantine with what becomes of them, once each; what was not kept whole stays")
     func keptLines() async throws {
         for seed in UInt64(0)..<20 {
             let records = (0..<40).map { number in
@@ -270,7 +282,8 @@ struct AsideTests {
                 return (
                     id: Int64(number),
                     record: QuarantineRecord(
-                        reason: .notJSON, detail: "", app: "shop", path: "shop/a.jsonl", offset: Int64(number),
+                        reason: .notJSON, detail: "", app: "shop", path: "shop/a.jsonl",
+                        offset: Int64(number),
                         length: Int64(text.utf8.count) + (isCut ? 1 : 0), content: Array(text.utf8),
                         time: Timestamp(milliseconds: 0))
                 )
@@ -286,8 +299,11 @@ struct AsideTests {
             let state = store.state.withLock { $0 }
             let whole = (0..<40).filter { $0 % 5 != 0 }
             #expect(state.requeued.sorted() == whole.map(Int64.init), "seed \(seed)")
-            #expect(state.events.sorted() == whole.filter { $0 % 3 != 0 }.map { "e\($0)" }.sorted(), "seed \(seed)")
-            #expect(state.quarantined.sorted() == whole.filter { $0 % 3 == 0 }.map(Int64.init), "seed \(seed)")
+            #expect(
+                state.events.sorted() == whole.filter { $0 % 3 != 0 }.map { "e\($0)" }.sorted(),
+                "seed \(seed)")
+            #expect(
+                state.quarantined.sorted() == whole.filter { $0 % 3 == 0 }.map(Int64.init), "seed \(seed)")
         }
     }
 

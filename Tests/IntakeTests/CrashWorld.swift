@@ -39,6 +39,8 @@ final class CrashWorld {
     private let cut: CrashDisk.Cut
     private let durability: Durability
     private let afterRead: SpoolOptions.AfterRead
+    /// Whether events have ids, the app repeats some of them, and the agent looks for repeats.
+    private let repeats: Bool
     private var machine: Machine?
 
     private var serial = 0
@@ -62,6 +64,7 @@ final class CrashWorld {
         var events = 0
         var arrived = 0
         var quarantined = 0
+        var discarded = 0
 
         static func += (left: inout Effects, right: Effects) {
             left.undone += right.undone
@@ -70,6 +73,7 @@ final class CrashWorld {
             left.events += right.events
             left.arrived += right.arrived
             left.quarantined += right.quarantined
+            left.discarded += right.discarded
         }
     }
     /// Files that lost their tail in the last cut, and where it begins.
@@ -83,7 +87,8 @@ final class CrashWorld {
     private var spool: String { "\(directory.path)/spool" }
     private var isStrict: Bool { cut == .process || durability == .powerLoss }
 
-    init(seed: UInt64, _ cut: CrashDisk.Cut, _ durability: Durability) throws {
+    init(seed: UInt64, _ cut: CrashDisk.Cut, _ durability: Durability, repeats: Bool = false) throws {
+        self.repeats = repeats
         directory = try TemporaryDirectory(in: "/dev/shm")
         readerLoop = try EventLoop(name: "reader")
         storeLoop = try EventLoop(name: "store")
@@ -132,7 +137,10 @@ final class CrashWorld {
             while try await deliver() {}
             let arrived = Set(batches.values.joined())
             let lanes = machine?.store.snapshot.lanes ?? []
-            if required.isSubset(of: arrived), lanes.allSatisfy({ $0.ledger.queued == 0 }), isEverythingRead() { break }
+            if required.isSubset(of: arrived), lanes.allSatisfy({ $0.ledger.queued == 0 }), isEverythingRead()
+            {
+                break
+            }
             guard clock.bootTime < deadline else {
                 throw Difference(description: "missing \(required.subtracting(arrived).sorted().prefix(8))")
             }
@@ -157,7 +165,8 @@ final class CrashWorld {
 
     private func verify(_ state: QueueSnapshot) throws {
         guard state.intake.balances, state.lanes.allSatisfy({ $0.ledger.balances }) else {
-            throw Difference(description: "the ledger does not balance: \(state.lanes.map(\.ledger)) \(state.intake)")
+            throw Difference(
+                description: "the ledger does not balance: \(state.lanes.map(\.ledger)) \(state.intake)")
         }
         var counts: [String: Int] = [:]
         for keys in batches.values { for key in keys { counts[key, default: 0] += 1 } }
@@ -168,9 +177,11 @@ final class CrashWorld {
         let foreign = counts.keys.filter { !written.contains($0) }
         guard foreign.isEmpty else { throw Difference(description: "never written: \(foreign.prefix(5))") }
         guard isStrict else { return }
-        let repeated = counts.filter { $0.value > 1 && !repeatable.contains($0.key) }.keys.sorted()
+        let repeated = counts.filter { $0.value > 1 && (repeats || !repeatable.contains($0.key)) }.keys
+            .sorted()
         guard repeated.isEmpty else { throw Difference(description: "accepted twice: \(repeated.prefix(8))") }
-        let accepted = state.lanes.reduce(0) { $0 + $1.ledger.accepted }
+        let accepted = state.lanes.reduce(0) { $0 + $1.ledger.accepted - $1.ledger.discarded }
+        effects.discarded = state.lanes.reduce(0) { $0 + $1.ledger.discarded }
         let sent = batches.values.reduce(0) { $0 + $1.count }
         guard accepted == sent else {
             throw Difference(description: "\(accepted) were accepted, \(sent) were sent")
@@ -190,12 +201,14 @@ final class CrashWorld {
         var events = EventOptions()
         events.session.mode = .off
         let limits = ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20)
+        var settings = IntakeSettings(
+            events: events, routes: [Route(destinations: ["main"], compression: .none, chunks: limits)],
+            table: RouteTable(standard: limits), cap: 10 << 20)
+        if repeats { settings.repeats = RepeatSettings(window: .seconds(86_400), most: 100_000) }
         let intake = Intake(
-            IntakeSettings(
-                events: events, routes: [Route(destinations: ["main"], compression: .none, chunks: limits)],
-                table: RouteTable(standard: limits), cap: 10 << 20),
-            store: store, memory: restored.memory, figures: IntakeFigures(), clock: ClockTrust { true }, on: readerLoop,
-            time: SystemTime(), log: Log(log))
+            settings, store: store, memory: restored.memory, figures: IntakeFigures(),
+            clock: ClockTrust { true },
+            repeats: RepeatWindow(), on: readerLoop, time: SystemTime(), log: Log(log))
         var reading = SpoolOptions(directory: spool)
         reading.afterRead = afterRead
         reading.maxOpenFiles = 4
@@ -286,7 +299,8 @@ final class CrashWorld {
     /// skipped, as an earlier power cut leaves them, no mark proves anything.
     private func findRepeatable(_ checkpoints: [Checkpoint]) {
         for checkpoint in checkpoints {
-            guard let trace = FileTrace(checkpoint.state), let place = shortened[trace.inode], checkpoint.offset > place
+            guard let trace = FileTrace(checkpoint.state), let place = shortened[trace.inode],
+                checkpoint.offset > place
             else { continue }
             // Of what is left of less than the beginning that is known, nothing shows that it is the same file's.
             let isKnown = place >= trace.fingerprint.length
@@ -314,24 +328,31 @@ final class CrashWorld {
 
     private func event() -> (key: String, text: String) {
         serial += 1
-        let key = "k\(serial)"
+        // Most repeats come soon, some after a crash or two.
+        let again = repeats && chance(3) == 0 ? max(1, serial - 1 - chance(chance(2) == 0 ? 5 : 100)) : serial
+        let key = "k\(again)"
         written.insert(key)
         let padding = String(repeating: "x", count: chance(60))
-        return (key, #"{"name":"event","properties":{"key":"\#(key)","x":"\#(padding)"}}"#)
+        let id = repeats ? #""id":"\#(key)","# : ""
+        return (key, #"{"name":"event",\#(id)"properties":{"key":"\#(key)","x":"\#(padding)"}}"#)
     }
 
     private func dropText() -> (keys: [String], text: String) {
         let events = (0...chance(4)).map { _ in event() }
-        let text = events.count == 1 ? events[0].text : "[\n" + events.map(\.text).joined(separator: ",\n") + "]"
+        let text =
+            events.count == 1 ? events[0].text : "[\n" + events.map(\.text).joined(separator: ",\n") + "]"
         return (events.map(\.key), text)
     }
 
     /// As the protocol says: once it returns, the file survives.
     private func dropDurably() {
         let (keys, text) = dropText()
-        let folder = ["app", "incoming"][chance(2)]
+        // Ids are an app's.
+        let folder = ["app", "incoming"][repeats ? 0 : chance(2)]
         let bytes = Array(text.utf8)
-        let name = try? bytes.withUnsafeBytes { try DropFileWriter.put($0, in: "\(spool)/\(folder)", using: &random) }
+        let name = try? bytes.withUnsafeBytes {
+            try DropFileWriter.put($0, in: "\(spool)/\(folder)", using: &random)
+        }
         history.append("drop \(keys) in \(folder): \(name ?? "failed")")
         if name != nil { required.formUnion(keys) }
     }
@@ -353,7 +374,9 @@ final class CrashWorld {
         guard file >= 0 else { return nil }
         defer { close(file) }
         var status = stat()
-        guard write(file, text, text.utf8.count) == text.utf8.count, fstat(file, &status) == 0 else { return nil }
+        guard write(file, text, text.utf8.count) == text.utf8.count, fstat(file, &status) == 0 else {
+            return nil
+        }
         return UInt64(status.st_ino)
     }
 
@@ -465,14 +488,17 @@ final class CrashWorld {
                 let name = withUnsafeBytes(of: &entry.pointee.d_name) {
                     String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
                 }
-                if name != ".", name != ".." { found[UInt64(entry.pointee.d_ino)] = "\(spool)/\(folder)/\(name)" }
+                if name != ".", name != ".." {
+                    found[UInt64(entry.pointee.d_ino)] = "\(spool)/\(folder)/\(name)"
+                }
             }
         }
         return found
     }
 
     private func isEverythingRead() -> Bool {
-        guard let figures = machine?.reader.figures, figures.unreadBytes == 0, figures.waitingDropFiles == 0 else {
+        guard let figures = machine?.reader.figures, figures.unreadBytes == 0, figures.waitingDropFiles == 0
+        else {
             return false
         }
         return afterRead == .keep

@@ -50,7 +50,8 @@ private actor Committer {
         let settings = IntakeSettings(
             events: EventOptions(), routes: [route], table: RouteTable(standard: limits), cap: 10 << 20)
         intake = Intake(
-            settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust { true }, tap: nil,
+            settings, store: store, memory: [:], figures: IntakeFigures(), clock: ClockTrust { true },
+            tap: nil,
             on: loop, time: time, log: Log(KeptLog()))
     }
 
@@ -65,7 +66,9 @@ private actor Committer {
 
 @Suite("Commits that were given up")
 struct GivenUpTests {
-    @Test("after a commit that was given up nothing is stored, whatever room there is: its events would be passed over")
+    @Test(
+        "after a commit that was given up nothing is stored, whatever room there is: its events would be passed over"
+    )
     func nothingOvertakes() async throws {
         let loop = try EventLoop(name: "reader")
         try loop.start()

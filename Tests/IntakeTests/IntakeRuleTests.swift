@@ -17,6 +17,8 @@ private final class HeldFunctions: FunctionCaller {
     private(set) var calls: [FunctionCall] = []
     private var waiting: [(JSONValue) -> Void] = []
 
+    var hasFunctions: Bool { true }
+
     func cachedResult(of call: FunctionCall) -> JSONValue? { nil }
 
     func call(_ call: FunctionCall, for app: String, answer: @escaping (JSONValue) -> Void) {
@@ -46,10 +48,12 @@ actor RuleHost {
 
     init(
         in directory: TemporaryDirectory, storeLoop: EventLoop, loop: EventLoop, time: ManualTime,
-        memory: [String: [UInt8]] = [:], byDefault: [String] = ["main"], events: EventOptions = .withoutSessions
+        memory: [String: [UInt8]] = [:], byDefault: [String] = ["main"],
+        events: EventOptions = .withoutSessions
     ) throws {
         self.loop = loop
-        let options = QueueOptions(stateDirectory: "\(directory.path)/state", destinations: ["main", "ga4", "other"])
+        let options = QueueOptions(
+            stateDirectory: "\(directory.path)/state", destinations: ["main", "ga4", "other"])
         store = try QueueStore(options, on: storeLoop, time: time, log: Log(KeptLog())) { _ in }
         let limits = ChunkLimits(batchEvents: 50, batchBytes: 1 << 20, cap: 10 << 20)
         let table = RouteTable(
@@ -60,7 +64,8 @@ actor RuleHost {
             events: events, routes: [table.route(to: byDefault)], table: table, cap: 10 << 20)
         rules = IntakeRules(inForce, functions: functions, figures: figures)
         intake = Intake(
-            settings, store: store, memory: memory, figures: figures, clock: ClockTrust { true }, rules: rules,
+            settings, store: store, memory: memory, figures: figures, clock: ClockTrust { true },
+            rules: rules,
             on: loop, time: time, log: Log(log))
     }
 
@@ -71,7 +76,9 @@ actor RuleHost {
             })
     }
 
-    func await(_ apps: Set<String>) { inForce.publish([], awaiting: [AwaitedContainer(id: "GTM-1", apps: apps)]) }
+    func await(_ apps: Set<String>) {
+        inForce.publish([], awaiting: [AwaitedContainer(id: "GTM-1", apps: apps)])
+    }
     func documentsChanged() { rules.documentsChanged() }
 
     func quarantined() async throws -> [QuarantineRecord] {
@@ -129,7 +136,8 @@ actor RuleHost {
     func lines(of destination: DestinationName, _ priority: Priority) async throws -> [JSONValue] {
         var lines: [JSONValue] = []
         let decompressor = try FrameDecompressor()
-        let request = LeaseRequest(destination: destination, priority: priority, maxEvents: 1000, maxBytes: 1 << 20)
+        let request = LeaseRequest(
+            destination: destination, priority: priority, maxEvents: 1000, maxBytes: 1 << 20)
         while let batch = try await store.leaseNext(request) {
             for part in batch.parts {
                 let bytes = try decompressor.decompress(part.frame, part.compression, limit: part.bytes)
@@ -162,7 +170,8 @@ struct IntakeRuleTests {
     init() throws { directory = try TemporaryDirectory() }
 
     func withHost(
-        memory: [String: [UInt8]] = [:], byDefault: [String] = ["main"], events: EventOptions = .withoutSessions,
+        memory: [String: [UInt8]] = [:], byDefault: [String] = ["main"],
+        events: EventOptions = .withoutSessions,
         _ body: (RuleHost) async throws -> Void
     ) async throws {
         let reader = try EventLoop(name: "reader")
@@ -174,7 +183,8 @@ struct IntakeRuleTests {
             storeLoop.stop()
         }
         let host = try RuleHost(
-            in: directory, storeLoop: storeLoop, loop: reader, time: time, memory: memory, byDefault: byDefault,
+            in: directory, storeLoop: storeLoop, loop: reader, time: time, memory: memory,
+            byDefault: byDefault,
             events: events)
         try await body(host)
         let snapshot = host.store.snapshot
@@ -197,12 +207,15 @@ struct IntakeRuleTests {
                   {"name": "to nobody", "type": "ship", "destinations": ["unknown"], "rules": ["lost"]}]}
         """
 
-    @Test("tm15: tags decide what is queued, for whom, how urgently, and with which members; others pass untouched")
+    @Test(
+        "tm15: tags decide what is queued, for whom, how urgently, and with which members; others pass untouched"
+    )
     func tm15_tagsInTheIntake() async throws {
         try await withHost { host in
             try await host.publish(Self.document)
             try await host.takeAndCommit([
-                #"{"name":"Noise"}"#, #"{"name":"Bought","properties":{"user":"u1","sum":5}}"#, #"{"name":"Seen"}"#,
+                #"{"name":"Noise"}"#, #"{"name":"Bought","properties":{"user":"u1","sum":5}}"#,
+                #"{"name":"Seen"}"#,
                 #"{"name":"Other"}"#, #"{"name":"Noise"}"#, #"{"name":"Lost"}"#,
             ])
             let bought = try #require(try await host.lines(of: "main", .critical).first)
@@ -255,7 +268,8 @@ struct IntakeRuleTests {
             """
         }
         let sample = #"{"name": "a tenth", "type": "sample", "rate": 0.1, "rules": ["video"]}"#
-        let urgent = #"{"name": "buyers first", "type": "prioritise", "priority": "critical", "rules": ["buy"]}"#
+        let urgent =
+            #"{"name": "buyers first", "type": "prioritise", "priority": "critical", "rules": ["buy"]}"#
         try await withHost { host in
             try await host.publish(document(1, ""))
             let names = ["Video clicked", "Bought", "Start"]
@@ -288,14 +302,16 @@ struct IntakeRuleTests {
         """
 
     @Test(
-        "tm15: an event that tags make too large is quarantined redacted, never sent as it came; what is no event, too")
+        "tm15: an event that tags make too large is quarantined redacted, never sent as it came; what is no event, too"
+    )
     func tm15_quarantinedRedacted() async throws {
         try await withHost { host in
             try await host.publish(Self.redacting)
             let text = String(repeating: "t", count: 500_000)
             let large = "{\"name\":\"Large\",\"properties\":{\"email\":\"SECRET\"},\"text\":\"\(text)\"}"
             try await host.takeAndCommit([
-                large, #"{"name":"Small","properties":{"email":"SECRET"}}"#, #"{"properties":{"email":"SECRET"}}"#,
+                large, #"{"name":"Small","properties":{"email":"SECRET"}}"#,
+                #"{"properties":{"email":"SECRET"}}"#,
                 #"{"name":"Torn","properties":{"email":"SECRET"#,
             ])
             await host.quarantine("SECRET")
@@ -306,7 +322,8 @@ struct IntakeRuleTests {
             let kept = try await host.quarantined()
             #expect(kept.map(\.reason) == [.madeTooLarge, .cutShort, .tooLong])
             for record in kept {
-                #expect(!String(decoding: record.content, as: UTF8.self).contains("SECRET"), "\(record.reason)")
+                #expect(
+                    !String(decoding: record.content, as: UTF8.self).contains("SECRET"), "\(record.reason)")
                 #expect(!record.detail.contains("SECRET"))
                 #expect(record.length != record.content.count, "it would be taken for the whole line")
             }
@@ -315,7 +332,9 @@ struct IntakeRuleTests {
             #expect(counts.rules.problems[.tooLarge] == 1)
             #expect(counts.quarantined[.madeTooLarge] == 1)
             // A line of its own in the log, with the tags that did it, whatever else went to the quarantine.
-            let told = host.log.messages.filter { $0.text == "tags made events too large, they are in quarantine" }
+            let told = host.log.messages.filter {
+                $0.text == "tags made events too large, they are in quarantine"
+            }
             #expect(told.count == 1 && told.first?.level == .warning)
             let fields = Dictionary(uniqueKeysWithValues: told.first?.fields.map { ($0.key, $0.value) } ?? [])
             #expect(fields["count"] == "1" && fields["app"] == "shop")
@@ -324,7 +343,9 @@ struct IntakeRuleTests {
         }
     }
 
-    @Test("tm02: while a required container has no document, events of its apps stay in the spool, and go on with it")
+    @Test(
+        "tm02: while a required container has no document, events of its apps stay in the spool, and go on with it"
+    )
     func tm02_required() async throws {
         try await withHost { host in
             await host.await(["shop"])
@@ -353,7 +374,9 @@ struct IntakeRuleTests {
          "tags": [{"name": "only paying", "type": "discard", "rules": ["free"]}]}
         """
 
-    @Test("tm14: an event that needs a function waits for it in the spool; what came before is durable meanwhile")
+    @Test(
+        "tm14: an event that needs a function waits for it in the spool; what came before is durable meanwhile"
+    )
     func tm14_waiting() async throws {
         try await withHost { host in
             try await host.publish(Self.asking, mayCall: ["plan"])
@@ -361,7 +384,9 @@ struct IntakeRuleTests {
             let lines = [first, #"{"name":"Ask"}"#, #"{"name":"Last"}"#]
             #expect(await host.take(lines) == first.utf8.count + 1)
             async let committed: Void = host.commit()
-            #expect(await eventually { await host.calls().count == 1 && host.store.snapshot.intake.accepted == 1 })
+            #expect(
+                await eventually { await host.calls().count == 1 && host.store.snapshot.intake.accepted == 1 }
+            )
             // Offered again too early, nothing is taken and nobody is asked again.
             #expect(await host.take(Array(lines.dropFirst())) == 0)
             #expect(await host.calls().count == 1)
@@ -421,7 +446,9 @@ struct IntakeRuleTests {
          "tags": [{"name": "tell", "type": "function", "function": "tell", "parameters": {"what": {"macro": "event"}}, "rules": ["buy"]}]}
         """
 
-    @Test("tm14: a tag's function is called after the commit, and again after a crash in between: at least once")
+    @Test(
+        "tm14: a tag's function is called after the commit, and again after a crash in between: at least once"
+    )
     func tm14_tagsCallAfterTheCommit() async throws {
         let call = FunctionCall(function: "tell", parameters: ["what": "Bought"])
         try await withHost { host in
@@ -444,7 +471,9 @@ struct IntakeRuleTests {
         }
     }
 
-    @Test("33.11: after a clean stop only calls that were not made are left, and none of events that are read again")
+    @Test(
+        "33.11: after a clean stop only calls that were not made are left, and none of events that are read again"
+    )
     func callsAtAStop() async throws {
         var memory: [String: [UInt8]] = [:]
         try await withHost { host in

@@ -16,7 +16,9 @@ struct SpoolCrashTests {
     /// How often one machine crashes.
     static let each = 8
 
-    @Test("power cuts: nothing accepted is lost, nothing is accepted or acknowledged twice, the ledger balances")
+    @Test(
+        "power cuts: nothing accepted is lost, nothing is accepted or acknowledged twice, the ledger balances"
+    )
     func fault04_powerCuts() async throws { try await run(.power, .powerLoss) }
 
     @Test("the death of the process: the same holds, and every line that was written arrives")
@@ -28,8 +30,14 @@ struct SpoolCrashTests {
     @Test("durability crash, power cuts: nothing that a writer has synced is lost")
     func fault04_powerCutsWithoutSync() async throws { try await run(.power, .crash) }
 
+    @Test("an app that repeats events, death of the process: each id arrives, and arrives once")
+    func repeatsAndProcessDeath() async throws { try await run(.process, .powerLoss, repeats: true) }
+
+    @Test("an app that repeats events, power cuts: each id that a writer has synced arrives, and none twice")
+    func repeatsAndPowerCuts() async throws { try await run(.power, .powerLoss, repeats: true) }
+
     private func run(
-        _ cut: CrashDisk.Cut, _ durability: Durability, test: String = #function
+        _ cut: CrashDisk.Cut, _ durability: Durability, repeats: Bool = false, test: String = #function
     ) async throws {
         let seeds = Seeds.list(1...UInt64(max(1, SpoolCrashTests.crashes / 4 / SpoolCrashTests.each)))
         let worlds = seeds.count
@@ -37,13 +45,14 @@ struct SpoolCrashTests {
         var effects = CrashWorld.Effects()
         try await CrashDisk.exclusively {
             for seed in seeds {
-                let world = try CrashWorld(seed: seed, cut, durability)
+                let world = try CrashWorld(seed: seed, cut, durability, repeats: repeats)
                 do {
                     for _ in 0..<SpoolCrashTests.each { try await world.live() }
                     try await world.finish()
                     effects += world.effects
                 } catch {
-                    let log = world.log.messages.suffix(30).map { "\($0.text) \($0.fields)" }.joined(separator: "\n")
+                    let log = world.log.messages.suffix(30).map { "\($0.text) \($0.fields)" }.joined(
+                        separator: "\n")
                     isWell = false
                     Issue.record(
                         "\(Seeds.again(seed, test: test)): \(error)\n\(world.history.suffix(400).joined(separator: "\n"))\nlog: \(log)"
@@ -57,6 +66,7 @@ struct SpoolCrashTests {
         }
         guard isWell else { return }
         // Else the test would show nothing.
+        #expect(effects.discarded > worlds || !repeats)
         #expect(effects.arrived > worlds * SpoolCrashTests.each * 5)
         if cut == .power { #expect(effects.undone > worlds && effects.shortened > worlds) }
         if SpoolCrashTests.crashes > 1000 { print("\(worlds * SpoolCrashTests.each) crashes: \(effects)") }

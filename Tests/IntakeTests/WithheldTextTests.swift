@@ -69,7 +69,9 @@ extension IntakeRuleTests {
         mutating func output() -> [String] {
             let (one, two) = (record(), record())
             let cut = one.unicodeScalars.count
-            func end(_ count: Int) -> String { String(String.UnicodeScalarView(one.unicodeScalars.suffix(count))) }
+            func end(_ count: Int) -> String {
+                String(String.UnicodeScalarView(one.unicodeScalars.suffix(count)))
+            }
             func beginning(_ count: Int) -> String {
                 String(String.UnicodeScalarView(one.unicodeScalars.prefix(count)))
             }
@@ -84,11 +86,15 @@ extension IntakeRuleTests {
             case 12:
                 // As servers log the body of a request, and browsers put it into an address.
                 let (quote, colon) = [
-                    ("\\x22", ":"), ("\\x22", "\\x3a"), ("\\u0022", "\\u003A"), ("\"", "\\u003a"), ("%22", "%3A"),
+                    ("\\x22", ":"), ("\\x22", "\\x3a"), ("\\u0022", "\\u003A"), ("\"", "\\u003a"),
+                    ("%22", "%3A"),
                     ("%2522", "%253a"),
                     ("&quot;", ":"), ("&quot;", "&colon;"), ("&#34;", "&#58;"), ("&#x22;", "&#x3A;"),
                 ][Int.random(in: 0..<10, using: &random)]
-                return [pick("POST ", "GET /?q=", "\"") + one.replacing("\"", with: quote).replacing(":", with: colon)]
+                return [
+                    pick("POST ", "GET /?q=", "\"")
+                        + one.replacing("\"", with: quote).replacing(":", with: colon)
+                ]
             case 0: return [beginning(place) + two]
             case 1: return [one + pick("", " ", ", ") + two]
             case 2: return ["[\(one),\(two)]"]
@@ -102,7 +108,8 @@ extension IntakeRuleTests {
                 let before = pick("saved (", "x ", "data=", "row|", "} ", "[1] ")
                 return [before + #""email": "# + value + pick(")", "|", "")]
             case 9:
-                let begin = pick("\u{1B}[1;39m", "\u{1B}[?25h", "\u{1B}]8;;http://a/\u{7}", "\u{1B}]8;id=1;a\u{1B}\\")
+                let begin = pick(
+                    "\u{1B}[1;39m", "\u{1B}[?25h", "\u{1B}]8;;http://a/\u{7}", "\u{1B}]8;id=1;a\u{1B}\\")
                 return [object().map { "\(begin)\($0)\u{1B}[0m" }.joined()]
             default:
                 var lines = [""]
@@ -119,7 +126,9 @@ extension IntakeRuleTests {
         /// A line as it comes from the journal.
         func entry(_ text: String) -> String {
             guard let members = (try? JSONValue(parsing: text))?.members else {
-                return (["timestamp": "2026-11-20T10:00:00Z", "message": .string(text), "process.pid": 7] as JSONValue)
+                return
+                    (["timestamp": "2026-11-20T10:00:00Z", "message": .string(text), "process.pid": 7]
+                    as JSONValue)
                     .description
             }
             let own: [JSONValue.Member] = [
@@ -190,20 +199,26 @@ extension IntakeRuleTests {
         }
     }
 
-    @Test("33: text goes on while containers hide members, and in doubt is in the quarantine under a reason of its own")
+    @Test(
+        "33: text goes on while containers hide members, and in doubt is in the quarantine under a reason of its own"
+    )
     func plainText() async throws {
         let plain = [
             #"127.0.0.1 - - [25/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 612 "-" "curl/8.5""#,
             "Saved Order{id=5, email='x'}", #"[INFO] Get "https://example.com": dial tcp: timeout"#,
             #"level=info msg="said \"hello\"" took=5ms"#, #"Running ["nginx", "-g", "daemon off;"]"#,
-            #"  File "a.py", line 1, in <module>"#, #"open "a.txt": no such file"#, "KeyError: {'email': 'x'}", "}",
+            #"  File "a.py", line 1, in <module>"#, #"open "a.txt": no such file"#,
+            "KeyError: {'email': 'x'}", "}",
             "just text", " 1  0  0 123456  10:00", "GET /?q=%22quoted%22&n=1", "- item", "----",
         ]
         let doubtful = [
             #"got {"email":"SECRET"} from x"#, #"[{"email":"SECRET"}]"#, #"x={\"email\":\"SECRET\"}"#,
-            #"saved ("email":"SECRET")"#, #"row|"email": 77|"#, #"  "SECRET", "SECRET","#, #"["SECRET", "b"],"#,
-            #": "SECRET""#, #""SECRET"],"#, #"web[1]:     "SECRET""#, #"web[1]: "SECRET","#, "4900101, 4900102,",
-            #"10.0.0.1 - POST / 200 "{\x22email\x22:\x22SECRET\x22}""#, "GET /?q=%7B%22email%22%3A%22SECRET%22%7D",
+            #"saved ("email":"SECRET")"#, #"row|"email": 77|"#, #"  "SECRET", "SECRET","#,
+            #"["SECRET", "b"],"#,
+            #": "SECRET""#, #""SECRET"],"#, #"web[1]:     "SECRET""#, #"web[1]: "SECRET","#,
+            "4900101, 4900102,",
+            #"10.0.0.1 - POST / 200 "{\x22email\x22:\x22SECRET\x22}""#,
+            "GET /?q=%7B%22email%22%3A%22SECRET%22%7D",
             "{\u{1B}[34;1m\"email\"\u{1B}[0m\u{1B}[1;39m:\"SECRET\"\u{1B}[1;39m}\u{1B}[0m",
         ]
         try await withHost(events: Self.textOptions) { host in
@@ -224,16 +239,21 @@ extension IntakeRuleTests {
         }
     }
 
-    @Test("33: an address that the end of a piece cuts in two does not leave, whether paths or patterns hide it")
+    @Test(
+        "33: an address that the end of a piece cuts in two does not leave, whether paths or patterns hide it"
+    )
     func seams() async throws {
-        let wrapped = ["stdout P mail to ann@exa", "stderr P other", "stdout F mple.com", "stdout F text"].map {
+        let wrapped = ["stdout P mail to ann@exa", "stderr P other", "stdout F mple.com", "stdout F text"].map
+        {
             "2026-11-20T10:00:00Z \($0)"
         }
         for document in [Self.scrubbing, Self.hiding] {
             try await withHost(events: Self.textOptions) { host in
                 try await host.publish(document)
                 try await host.takeAndCommit(wrapped, app: "cri")
-                #expect(try await host.lines(of: "main", .normal).compactMap { $0["message"]?.string } == ["text"])
+                #expect(
+                    try await host.lines(of: "main", .normal).compactMap { $0["message"]?.string } == ["text"]
+                )
             }
         }
     }
@@ -251,7 +271,9 @@ extension IntakeRuleTests {
         }
     }
 
-    @Test("33: a journal's message that is no object is text, and one that journald or the agent cut is a piece")
+    @Test(
+        "33: a journal's message that is no object is text, and one that journald or the agent cut is a piece"
+    )
     func journal() async throws {
         try await withHost(events: Self.textOptions) { host in
             try await host.publish(Self.hiding)
@@ -279,7 +301,8 @@ extension IntakeRuleTests {
         try await withHost(events: events) { host in
             try await host.publish(Self.hiding)
             try await host.takeAndCommit(
-                [#"{"log":"{\"email\":\"SECRET\"\n","stream":"stdout","time":"2026-11-20T10:00:00Z"}"#], app: "docker")
+                [#"{"log":"{\"email\":\"SECRET\"\n","stream":"stdout","time":"2026-11-20T10:00:00Z"}"#],
+                app: "docker")
             let kept = try await host.quarantined()
             #expect(kept.map(\.reason) == [.cutShort])
             #expect(kept.allSatisfy { !String(decoding: $0.content, as: UTF8.self).contains("SECRET") })

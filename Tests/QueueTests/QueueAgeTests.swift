@@ -88,7 +88,8 @@ struct QueueAgeTests {
                 }
             case 12, 13:
                 guard !leased.isEmpty else { continue }
-                await store.release(leased.remove(at: Int.random(in: leased.indices, using: &random)).header.id)
+                await store.release(
+                    leased.remove(at: Int.random(in: leased.indices, using: &random)).header.id)
             case 14:
                 guard !leased.isEmpty else { continue }
                 let batch = leased.remove(at: Int.random(in: leased.indices, using: &random))

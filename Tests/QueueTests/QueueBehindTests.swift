@@ -24,7 +24,9 @@ struct QueueBehindTests {
         }
     }
 
-    @Test("one dead of three that may skip: the others get every event, it keeps the newest, and each ledger balances")
+    @Test(
+        "one dead of three that may skip: the others get every event, it keeps the newest, and each ledger balances"
+    )
     func oneDeadOfThree() async throws {
         for seed in Seeds.list(1...4) {
             let fixture = try QueueFixture(in: "/dev/shm")
@@ -59,7 +61,8 @@ struct QueueBehindTests {
             try await take(QueueBehindTests.names, from: store, into: &taken)
             try await store.flush()
             for name in ["main", "other"] as [DestinationName] {
-                #expect(taken[name]?.count == sent.count && Set(taken[name] ?? []) == sent, "\(seed): \(name)")
+                #expect(
+                    taken[name]?.count == sent.count && Set(taken[name] ?? []) == sent, "\(seed): \(name)")
             }
             let late = taken["dead"] ?? []
             #expect(Set(late).count == late.count && late.contains(maker.next - 1), "\(seed)")
@@ -108,7 +111,9 @@ struct QueueBehindTests {
         _ = try await store.store(maker.commit(50, to: ["dead"], full: true))
         let inFlight = try #require(try await store.leaseNext(request("dead")))
         _ = try await store.store(maker.commit(50, priority: .critical, to: ["dead"], full: true))
-        for _ in 2..<(24 << 10) / cost { _ = try await store.store(maker.commit(50, to: ["dead"], full: true)) }
+        for _ in 2..<(24 << 10) / cost {
+            _ = try await store.store(maker.commit(50, to: ["dead"], full: true))
+        }
         #expect(try await store.store(maker.commit(50, to: ["main"], full: true)) == .stored(refused: 0))
         #expect(store.snapshot.lane("dead", .normal)?.ledger.evicted == 50)
         #expect(store.snapshot.lane("dead", .critical)?.ledger.evicted == 0)
@@ -161,7 +166,8 @@ struct QueueBehindTests {
     }
 
     @Test(
-        "where all are given up, those who hold most go first, then the queue evicts for all, after its bytes it waits")
+        "where all are given up, those who hold most go first, then the queue evicts for all, after its bytes it waits"
+    )
     func allAreGivenUp() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()

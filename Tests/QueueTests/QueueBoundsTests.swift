@@ -35,7 +35,9 @@ struct QueueBoundsTests {
         for _ in 0..<300 {
             let before = maker
             // A full chunk is a batch; small ones are joined.
-            if case .wait(let reason) = try await store.store(maker.commit(events, size: 100, full: events == 50)) {
+            if case .wait(let reason) = try await store.store(
+                maker.commit(events, size: 100, full: events == 50))
+            {
                 #expect(reason == .full)
                 maker = before
                 waits += 1
@@ -73,7 +75,8 @@ struct QueueBoundsTests {
         var commit = Commit()
         commit.chunks = Array(
             repeating: NewChunk(
-                priority: .normal, destinations: ["main"], events: 1, bytes: frame.count, eventTimes: now...now,
+                priority: .normal, destinations: ["main"], events: 1, bytes: frame.count,
+                eventTimes: now...now,
                 acceptedAt: now, compression: .none, frame: frame, isFull: true), count: 40)
         commit.read = 40
         for _ in 0..<12 { #expect(try await store.store(commit) == .stored(refused: 0)) }
@@ -120,7 +123,8 @@ struct QueueBoundsTests {
     }
 
     @Test(
-        "what waits for a destination that is no longer configured is listed, keeps others from nothing, and is purged")
+        "what waits for a destination that is no longer configured is listed, keeps others from nothing, and is purged"
+    )
     func orphans() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -136,7 +140,10 @@ struct QueueBoundsTests {
         var selection = RecordSelection()
         selection.destination = "gone"
         #expect(store.snapshot.lanes.map(\.isConfigured) == [true, true, false, false])
-        #expect(try await store.list(.queue, selection).records.map { $0["id"]?.string } == ["gone/2.0", "gone/3.0"])
+        #expect(
+            try await store.list(.queue, selection).records.map { $0["id"]?.string } == [
+                "gone/2.0", "gone/3.0",
+            ])
         #expect(try await store.list(.deadLetters, selection).records.count == 50)
         #expect(store.snapshot.lanes.map(\.deadLetters) == [0, 0, 50, 0])
         // The payload is there for the one that still waits for it, and goes with the last.
@@ -157,7 +164,8 @@ struct QueueBoundsTests {
         // Its ledger stays: what was accepted for it was accounted for.
         store = try fixture.open()
         let ledger = try #require(store.snapshot.lane("gone", .normal)?.ledger)
-        #expect(ledger.accepted == 150 && ledger.deadLettered == 50 && ledger.discarded == 100 && ledger.balances)
+        #expect(
+            ledger.accepted == 150 && ledger.deadLettered == 50 && ledger.discarded == 100 && ledger.balances)
         #expect(try await store.list(.queue, selection).records.isEmpty)
         await store.close()
     }
@@ -202,7 +210,8 @@ struct QueueBoundsTests {
             if Int.random(in: 0..<4, using: &random) == 0 {
                 commit.quarantined = (0..<150).map { line in
                     QuarantineRecord(
-                        reason: .notJSON, detail: "", app: "shop", path: "a", offset: Int64(round * 1_000 + line),
+                        reason: .notJSON, detail: "", app: "shop", path: "a",
+                        offset: Int64(round * 1_000 + line),
                         length: 1,
                         content: [UInt8](repeating: 65, count: 2_100), time: maker.time)
                 }
@@ -219,7 +228,8 @@ struct QueueBoundsTests {
             }
             if Int.random(in: 0..<8, using: &random) == 0 {
                 try await take(
-                    Int.random(in: 1...4, using: &random), as: .deadLetter(Failure(kind: .status, message: "no")))
+                    Int.random(in: 1...4, using: &random),
+                    as: .deadLetter(Failure(kind: .status, message: "no")))
             }
         }
         try await take(.max, as: .acknowledged)
@@ -229,7 +239,9 @@ struct QueueBoundsTests {
         #expect(ledger.balances && store.snapshot.intake.balances, "\(again)")
         #expect(ledger.accepted == brought - refused, "\(again)")
         #expect(ledger.acknowledged == taken.count && Set(taken).count == taken.count, "\(again)")
-        #expect(whenFull == .wait ? ledger.evicted == 0 : ledger.evicted > 0, "\(again): \(ledger), \(waited) waited")
+        #expect(
+            whenFull == .wait ? ledger.evicted == 0 : ledger.evicted > 0,
+            "\(again): \(ledger), \(waited) waited")
         #expect(fixture.log.messages.contains { $0.text.hasPrefix("queue file is full before") }, "\(again)")
         #expect(store.snapshot.failure == nil, "\(again)")
         #expect(try await store.store(maker.commit(50, full: true)) == .stored(refused: 0), "\(again)")

@@ -10,9 +10,12 @@ import Testing
 /// Input in masses: each transaction is bounded by what it writes, and one that does not fit gives way.
 @Suite("Queue: no commit is tried for ever")
 struct QueueBulkTests {
-    private func record(_ number: Int, path: String, content: Int = 1, _ maker: ChunkMaker) -> QuarantineRecord {
+    private func record(_ number: Int, path: String, content: Int = 1, _ maker: ChunkMaker)
+        -> QuarantineRecord
+    {
         QuarantineRecord(
-            reason: .notJSON, detail: "expected a value at byte 0", app: "shop", path: path, offset: Int64(number),
+            reason: .notJSON, detail: "expected a value at byte 0", app: "shop", path: path,
+            offset: Int64(number),
             length: 1, content: [UInt8](repeating: 65, count: content), time: maker.time)
     }
 
@@ -142,7 +145,8 @@ struct QueueBulkTests {
             var commit = maker.commit(1)
             commit.progress.checkpoints = (start..<start + 5_000).map { number in
                 // A handle, in no order.
-                let key = withUnsafeBytes(of: UInt64(number) &* 0x9E37_79B9_7F4A_7C15) { Array($0) } + [0, 0, 0, 1]
+                let key =
+                    withUnsafeBytes(of: UInt64(number) &* 0x9E37_79B9_7F4A_7C15) { Array($0) } + [0, 0, 0, 1]
                 return Checkpoint(
                     key: key, path: "\(number)/\(long)", offset: Int64(number),
                     state: [UInt8](repeating: 7, count: state))

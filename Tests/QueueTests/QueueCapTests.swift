@@ -31,11 +31,14 @@ struct QueueCapTests {
             $0.whenFull = .evict
         }
         // Ten events of 100 bytes and 128 bytes of metadata: 21 chunks fit.
-        for _ in 0..<3 { _ = try await store.store(maker.commit(10, priority: .critical, size: 100, full: true)) }
+        for _ in 0..<3 {
+            _ = try await store.store(maker.commit(10, priority: .critical, size: 100, full: true))
+        }
         for _ in 0..<18 { _ = try await store.store(maker.commit(10, size: 100, full: true)) }
         #expect(store.snapshot.lanes.allSatisfy { $0.ledger.evicted == 0 })
         #expect(try await store.store(maker.commit(10, size: 100, full: true)) == .stored(refused: 0))
-        #expect(try await store.store(maker.commit(10, priority: .critical, size: 100)) == .stored(refused: 0))
+        #expect(
+            try await store.store(maker.commit(10, priority: .critical, size: 100)) == .stored(refused: 0))
         #expect(store.snapshot.lane("main", .normal)?.ledger.evicted == 20)
         #expect(store.snapshot.lane("main", .critical)?.ledger.evicted == 0)
         #expect(store.snapshot.storedBytes <= 24 << 10)
@@ -49,7 +52,9 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("ac08, ac09: full of critical events, a normal one is refused and kept, a critical one evicts the oldest")
+    @Test(
+        "ac08, ac09: full of critical events, a normal one is refused and kept, a critical one evicts the oldest"
+    )
     func ac08_fullOfCritical() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -57,7 +62,9 @@ struct QueueCapTests {
             $0.maxSize = 24 << 10
             $0.whenFull = .evict
         }
-        for _ in 0..<21 { _ = try await store.store(maker.commit(10, priority: .critical, size: 100, full: true)) }
+        for _ in 0..<21 {
+            _ = try await store.store(maker.commit(10, priority: .critical, size: 100, full: true))
+        }
         #expect(try await store.store(maker.commit(10, size: 100)) == .stored(refused: 10))
         #expect(store.snapshot.accepting == .critical)
         #expect(store.snapshot.intake.refused == 10 && store.snapshot.intake.balances)
@@ -78,7 +85,9 @@ struct QueueCapTests {
             $0.maxSize = 24 << 10
             $0.whenFull = .evict
         }
-        for _ in 0..<18 { _ = try await store.store(maker.commit(10, priority: .critical, size: 100, full: true)) }
+        for _ in 0..<18 {
+            _ = try await store.store(maker.commit(10, priority: .critical, size: 100, full: true))
+        }
         for _ in 0..<3 { _ = try await store.store(maker.commit(10, size: 100, full: true)) }
         // Room for it only where three of the critical ones are.
         #expect(try await store.store(maker.commit(60, size: 100, full: true)) == .stored(refused: 60))
@@ -131,7 +140,8 @@ struct QueueCapTests {
         #expect(again.snapshot.maxSize == 60_000 && again.snapshot.refusedMaxSize == 24 << 10)
         let (bounds, options) = (await again.bounds, await again.options)
         #expect(bounds == FileBounds(options))
-        #expect(fixture.log.messages.contains { $0.text.hasPrefix("queue.max_size is below the size stored") })
+        #expect(
+            fixture.log.messages.contains { $0.text.hasPrefix("queue.max_size is below the size stored") })
         // While it runs the answer is the same.
         #expect(try StoredQueue.look(in: fixture.options.stateDirectory)?.storedBytes == 50_128)
         #expect(try await again.store(maker.commit(5, size: 1_000)) == .stored(refused: 0))
@@ -143,7 +153,9 @@ struct QueueCapTests {
         await reopened.close()
     }
 
-    @Test("ac12: a clock that is set ahead by weeks expires nothing for ten minutes, in which it may be set back")
+    @Test(
+        "ac12: a clock that is set ahead by weeks expires nothing for ten minutes, in which it may be set back"
+    )
     func ac12_clockStep() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -167,7 +179,9 @@ struct QueueCapTests {
         #expect(try await store.expire() == 50)
     }
 
-    @Test("ac12: a restart does not forget that the clock was set, before it or meanwhile; time that passes is no step")
+    @Test(
+        "ac12: a restart does not forget that the clock was set, before it or meanwhile; time that passes is no step"
+    )
     func ac12_clockStepAcrossRestarts() async throws {
         for isSetBefore in [true, false] {
             let fixture = try QueueFixture()
@@ -264,7 +278,8 @@ struct QueueCapTests {
     func quarantineOfWrongClock() async throws {
         let fixture = try QueueFixture()
         let isTrusted = Mutex(false)
-        let store = try fixture.open({ $0.quarantineMaxSize = 1_000 }, clock: { _ in isTrusted.withLock { $0 } })
+        let store = try fixture.open(
+            { $0.quarantineMaxSize = 1_000 }, clock: { _ in isTrusted.withLock { $0 } })
         func keep(_ lines: Int) async throws {
             var commit = Commit()
             commit.quarantined = (0..<lines).map { number in
@@ -286,7 +301,9 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("ac12: the clock is looked at when the queue is opened: a step before anything is asked for its age counts")
+    @Test(
+        "ac12: the clock is looked at when the queue is opened: a step before anything is asked for its age counts"
+    )
     func ac12_clockWatchedFromTheStart() async throws {
         let fixture = try QueueFixture()
         let first = Mutex<Timestamp?>(nil)
@@ -298,7 +315,9 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("ac12: exactly 25 days is kept, more expires before it is sent, unless the clock is not to be trusted")
+    @Test(
+        "ac12: exactly 25 days is kept, more expires before it is sent, unless the clock is not to be trusted"
+    )
     func ac12_expiry() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -325,7 +344,9 @@ struct QueueCapTests {
         #expect(try await store.expire() == 4)
         // Whichever way they were found: the log adds up to the ledger.
         let lines = fixture.log.messages.filter { $0.text == "events expired" }
-        let logged = lines.compactMap { line in line.fields.first { $0.key == "deliveries" }.flatMap { Int($0.value) } }
+        let logged = lines.compactMap { line in
+            line.fields.first { $0.key == "deliveries" }.flatMap { Int($0.value) }
+        }
         #expect(logged.reduce(0, +) == 57 && store.snapshot.lane("main", .normal)?.ledger.expired == 57)
         #expect(lines.last?.fields.contains { $0 == ("total", "57") } == true)
         #expect(store.snapshot.lane("main", .normal)?.ledger.balances == true)
@@ -343,7 +364,8 @@ struct QueueCapTests {
         _ = try await store.store(maker.commit(5, priority: .critical))
         let batch = try #require(try await store.leaseNext(request()))
         #expect(
-            try await store.discardAll(reason: "disabled", atOnce: atOnce) == DiscardedEvents(all: 55, inFlight: 50))
+            try await store.discardAll(reason: "disabled", atOnce: atOnce)
+                == DiscardedEvents(all: 55, inFlight: 50))
         _ = try await store.settle(.acknowledged(batch.header))
         #expect(try await store.leaseNext(request()) == nil)
         #expect(store.snapshot.storedBytes == 0)
@@ -373,14 +395,47 @@ struct QueueCapTests {
             _ = try await store.discard("main", reason: "purged")
         }
         await store.close()
-        for name in try WholeFile.names(in: fixture.options.stateDirectory) where name.hasPrefix("queue.sqlite") {
+        for name in try WholeFile.names(in: fixture.options.stateDirectory)
+        where name.hasPrefix("queue.sqlite") {
             let path = "\(fixture.options.stateDirectory)/\(name)"
             let bytes = try #require(try WholeFile.bytes(of: path, atMost: 64 << 20))
             #expect(!String(decoding: bytes, as: UTF8.self).contains("7654"), "\(name)")
         }
     }
 
-    @Test("several destinations: payload stored once, one that is down holds back only itself, orphans stay and purge")
+    @Test(
+        "disabling and purging leave nothing in the file of what was acknowledged before, with others' events around it",
+        arguments: [(true, RecordStore.queue), (false, .queue), (false, .deadLetters), (false, .quarantine)])
+    func acknowledgedIsGone(isAll: Bool, purged: RecordStore) async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        maker.next = 7_654_000
+        let store = try fixture.open()
+        for _ in 0..<4 { _ = try await store.store(maker.commit(200, size: 64, full: true)) }
+        // Some stay behind those that go, so that pages in use lie behind free ones.
+        #expect(try await drain(store).count == 800)
+        maker.next = 1_000_000
+        for _ in 0..<4 { _ = try await store.store(maker.commit(200, size: 64, full: true)) }
+        if isAll {
+            _ = try await store.discardAll(reason: "disabled")
+        } else {
+            _ = try await store.purge(purged)
+        }
+        #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances })
+        let left = try await drain(store).count
+        #expect(left == (purged == .queue ? 0 : 800))
+        await store.close()
+        for name in try WholeFile.names(in: fixture.options.stateDirectory)
+        where name.hasPrefix("queue.sqlite") {
+            let path = "\(fixture.options.stateDirectory)/\(name)"
+            let bytes = try #require(try WholeFile.bytes(of: path, atMost: 64 << 20))
+            #expect(!String(decoding: bytes, as: UTF8.self).contains("7654"), "\(name)")
+        }
+    }
+
+    @Test(
+        "several destinations: payload stored once, one that is down holds back only itself, orphans stay and purge"
+    )
     func severalDestinations() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -448,7 +503,8 @@ struct QueueCapTests {
         commit.read = 20
         commit.quarantined = (0..<20).map { number in
             QuarantineRecord(
-                reason: .notJSON, detail: "", app: "", path: "", offset: Int64(number), length: 1, content: [65],
+                reason: .notJSON, detail: "", app: "", path: "", offset: Int64(number), length: 1,
+                content: [65],
                 time: maker.time)
         }
         _ = try await store.store(commit)
@@ -468,7 +524,7 @@ struct QueueCapTests {
             commit.read = 1_600
             _ = try await store.store(commit)
         }
-        _ = try await store.discardAll(reason: "disabled")
+        #expect(try await drain(store).count == 25_600)
         await store.close()
         store = try fixture.open { $0.maxSize = 64 << 20 }
         #expect(store.snapshot.fileBytes > 24 << 20)

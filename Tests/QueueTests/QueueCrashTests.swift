@@ -56,7 +56,9 @@ struct QueueCrashTests {
     func processDeath() async throws { try await CrashDisk.exclusively { try await run(.process, .crash) } }
 
     @Test("durability crash, power cuts: what was synced is there, and all of it is consistent")
-    func powerCutsWithoutSync() async throws { try await CrashDisk.exclusively { try await run(.power, .crash) } }
+    func powerCutsWithoutSync() async throws {
+        try await CrashDisk.exclusively { try await run(.power, .crash) }
+    }
 
     @Test(
         "fault05, fault08: while the disk cannot be written nothing is stored or lost, and it goes on by itself",
@@ -123,7 +125,8 @@ struct QueueCrashTests {
                 let (position, events) = try await standing(store)
                 #expect(events == Array(0..<position), "cut after \(place)")
                 #expect(
-                    store.snapshot.intake.accepted == position && store.snapshot.lanes.allSatisfy { $0.ledger.balances }
+                    store.snapshot.intake.accepted == position
+                        && store.snapshot.lanes.allSatisfy { $0.ledger.balances }
                 )
                 seen.insert(position)
                 await store.close()
@@ -194,7 +197,9 @@ struct QueueCrashTests {
                 commit.progress.checkpoints = [
                     Checkpoint(key: [1], path: "a", offset: Int64(maker.next), state: [])
                 ]
-                guard case .stored = try await store.store(commit) else { maker.next -= commit.read; continue }
+                guard case .stored = try await store.store(commit) else {
+                    maker.next -= commit.read; continue
+                }
                 journal.mark(store) { $0.committed = maker.next }
             case 8..<13:
                 let lane = request("main", Bool.random(using: &random) ? .normal : .critical)
@@ -210,7 +215,8 @@ struct QueueCrashTests {
                 _ = try await store.settle(.acknowledged(header))
                 journal.mark(store)
             case 17:
-                guard let header = leased.popLast(), let content = journal.contents[header.id], content.count > 2
+                guard let header = leased.popLast(), let content = journal.contents[header.id],
+                    content.count > 2
                 else { continue }
                 let third = content.count / 3
                 journal.acknowledged += content[..<third].map { ($0, CrashDisk.operations) }
@@ -272,10 +278,12 @@ struct QueueCrashTests {
             }
         }
         guard left.count + dead.count + counted == checkpoint, left.isDisjoint(with: dead) else {
-            throw Difference("\(left.count) queued + \(dead.count) dead + \(counted) acknowledged of \(checkpoint)")
+            throw Difference(
+                "\(left.count) queued + \(dead.count) dead + \(counted) acknowledged of \(checkpoint)")
         }
         let told = Set(journal.acknowledged.filter { $0.operations <= place }.map(\.number))
-        for number in 0..<checkpoint where !left.contains(number) && !dead.contains(number) && !told.contains(number) {
+        for number in 0..<checkpoint
+        where !left.contains(number) && !dead.contains(number) && !told.contains(number) {
             throw Difference("event \(number) is lost")
         }
         if isStrict {

@@ -58,7 +58,9 @@ struct QueueDamageTests {
             var commit = Commit()
             commit.chunks = [maker.chunk(of: [("shop", 50)], to: ["main", "other"], size: 40, full: true)]
             commit.read = 50
-            commit.progress.checkpoints = [Checkpoint(key: [7], path: "a", offset: Int64(maker.next), state: [1])]
+            commit.progress.checkpoints = [
+                Checkpoint(key: [7], path: "a", offset: Int64(maker.next), state: [1])
+            ]
             _ = try await store.store(commit)
         }
         var acknowledged: Set<Int> = []
@@ -77,7 +79,9 @@ struct QueueDamageTests {
         return made
     }
 
-    @Test("each start succeeds, and every event on a sound page survives", arguments: Target.allCases, Damage.allCases)
+    @Test(
+        "each start succeeds, and every event on a sound page survives", arguments: Target.allCases,
+        Damage.allCases)
     func survives(_ target: Target, _ damage: Damage) async throws {
         // Another layout for each kind of damage, and for each first seed.
         let kind = Damage.allCases.firstIndex(of: damage) ?? 0
@@ -88,7 +92,8 @@ struct QueueDamageTests {
             var random = SplitMix64(seed: seed)
             var copy = original
             let bad = apply(damage, to: target, of: &copy, using: &random)
-            try await check(copy, original, target, bad, "\(target), \(damage), padded by \(padding), seed \(seed)")
+            try await check(
+                copy, original, target, bad, "\(target), \(damage), padded by \(padding), seed \(seed)")
         }
     }
 
@@ -108,7 +113,8 @@ struct QueueDamageTests {
             if target == .wal { copy.wal = Array(copy.wal.prefix(length)) }
             let first = target == .database ? length / unit : max(0, length - 32) / unit
             try await check(
-                copy, original, target, Set(first..<size / unit + 1), "\(target) cut to \(length), seed \(seed)")
+                copy, original, target, Set(first..<size / unit + 1),
+                "\(target) cut to \(length), seed \(seed)")
         }
     }
 
@@ -134,7 +140,8 @@ struct QueueDamageTests {
         var pages: [Int] = []
         for table in ["ledger", "total"] {
             pages.append(
-                try #require(try database.integer("SELECT rootpage FROM sqlite_schema WHERE name = '\(table)'")))
+                try #require(
+                    try database.integer("SELECT rootpage FROM sqlite_schema WHERE name = '\(table)'")))
         }
         database.close()
         var copy = original
@@ -164,7 +171,8 @@ struct QueueDamageTests {
         await store.close()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
         let database = try Database(path: path, vfs: nil)
-        try database.execute("DELETE FROM delivery; UPDATE ledger SET queued = queued + 7 WHERE destination > 0")
+        try database.execute(
+            "DELETE FROM delivery; UPDATE ledger SET queued = queued + 7 WHERE destination > 0")
         database.close()
         store = try fixture.open { $0.destinations = ["main", "other"] }
         #expect(store.snapshot.recoveries == 1)
@@ -193,7 +201,9 @@ struct QueueDamageTests {
         try database.execute("PRAGMA \(change)")
         database.close()
         if isDamage {
-            let error = #expect(throws: QueueError.self) { try StoredQueue.look(in: fixture.options.stateDirectory) }
+            let error = #expect(throws: QueueError.self) {
+                try StoredQueue.look(in: fixture.options.stateDirectory)
+            }
             #expect(error?.code == .corrupt)
         } else {
             #expect(try StoredQueue.look(in: fixture.options.stateDirectory)?.refusal != nil)
@@ -219,14 +229,17 @@ struct QueueDamageTests {
             var commit = maker.commit(50, to: ["main", "other"], size: 40, full: true)
             commit.progress.checkpoints = (0..<20).map { file in
                 Checkpoint(
-                    key: Array("file \(index) \(file)".utf8), path: "shop/app-\(index)-\(file).jsonl", offset: 1000,
+                    key: Array("file \(index) \(file)".utf8), path: "shop/app-\(index)-\(file).jsonl",
+                    offset: 1000,
                     state: [UInt8](repeating: 7, count: 90))
             }
             commit.progress.done = [DoneRecord(claim: Array("claim \(index)".utf8), handle: [1, 2, 3])]
             commit.memory["names/app\(index)"] = [UInt8](repeating: 9, count: 200)
             _ = try await store.store(commit)
         }
-        for index in 0..<60 { try await store.setSwitch("switch.\(index)", String(repeating: "v", count: 100)) }
+        for index in 0..<60 {
+            try await store.setSwitch("switch.\(index)", String(repeating: "v", count: 100))
+        }
         await store.close()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
         return Original(database: try bytes(path), wal: [], chunks: chunks, acknowledged: [])
@@ -273,9 +286,12 @@ struct QueueDamageTests {
                 stage = "drain"
                 let main = try await drain(store, "main")
                 let other = try await drain(store, "other")
-                #expect(Set(main).count == main.count && Set(other).count == other.count, "\(name): events come twice")
+                #expect(
+                    Set(main).count == main.count && Set(other).count == other.count,
+                    "\(name): events come twice")
                 for lane in store.snapshot.lanes { #expect(lane.ledger.balances, "\(name)") }
-                let missing = Set(soundChunks(original, .database, bad).flatMap { $0..<$0 + 50 }).subtracting(main)
+                let missing = Set(soundChunks(original, .database, bad).flatMap { $0..<$0 + 50 }).subtracting(
+                    main)
                 #expect(missing.isEmpty, "\(name): \(missing.count) are missing")
                 stage = "commit"
                 var maker = ChunkMaker(next: 100_000)
@@ -370,17 +386,27 @@ struct QueueDamageTests {
         let sound = soundChunks(original, target, bad)
         let main = try await drain(store, "main")
         let other = try await drain(store, "other")
-        #expect(Set(main).count == main.count && Set(other).count == other.count, "\(name): events come twice")
+        #expect(
+            Set(main).count == main.count && Set(other).count == other.count, "\(name): events come twice")
         let expected = Set(sound.flatMap { $0..<$0 + 50 })
         let missing = expected.subtracting(main)
-        #expect(missing.isEmpty, "\(name): \(missing.count) of \(expected.count) are missing, bad \(bad.sorted())")
+        #expect(
+            missing.isEmpty, "\(name): \(missing.count) of \(expected.count) are missing, bad \(bad.sorted())"
+        )
         let missingOther = expected.subtracting(original.acknowledged).subtracting(other)
-        #expect(missingOther.isEmpty, "\(name): \(missingOther.count) are missing at the second, bad \(bad.sorted())")
+        #expect(
+            missingOther.isEmpty,
+            "\(name): \(missingOther.count) are missing at the second, bad \(bad.sorted())")
         for lane in store.snapshot.lanes { #expect(lane.ledger.balances && lane.ledger.lost >= 0, "\(name)") }
         if target == .database, store.snapshot.unknownLosses == 0 {
-            #expect(original.acknowledged.isDisjoint(with: other), "\(name): what was acknowledged comes again")
-            let all = (main: QueueDamageTests.events, other: QueueDamageTests.events - original.acknowledged.count)
-            let lost = try ["main", "other"].map { try #require(store.snapshot.lane($0, .normal)?.ledger).lost }
+            #expect(
+                original.acknowledged.isDisjoint(with: other), "\(name): what was acknowledged comes again")
+            let all = (
+                main: QueueDamageTests.events, other: QueueDamageTests.events - original.acknowledged.count
+            )
+            let lost = try ["main", "other"].map {
+                try #require(store.snapshot.lane($0, .normal)?.ledger).lost
+            }
             #expect(lost == [all.main - main.count, all.other - other.count], "\(name)")
         }
         #expect(store.snapshot.failure == nil, "\(name)")
@@ -400,7 +426,9 @@ struct QueueDamageTests {
         var commits: [Int] = []
         for page in 0..<count {
             let content = bytes[head + page * unit..<head + (page + 1) * unit]
-            if target == .wal, content.prefix(8).suffix(4).contains(where: { $0 != 0 }) { commits.append(page) }
+            if target == .wal, content.prefix(8).suffix(4).contains(where: { $0 != 0 }) {
+                commits.append(page)
+            }
             let text = Array(content)
             for chunk in original.chunks {
                 let line = Array("\n\(chunk + 1) ".utf8)
@@ -435,10 +463,12 @@ struct QueueDamageTests {
     private func makeTables(_ fixture: QueueFixture, _ padding: Int) throws {
         mkdir(fixture.options.stateDirectory, 0o700)
         let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
-        try database.execute("PRAGMA page_size = \(QueueDamageTests.pageSize); PRAGMA auto_vacuum = INCREMENTAL")
+        try database.execute(
+            "PRAGMA page_size = \(QueueDamageTests.pageSize); PRAGMA auto_vacuum = INCREMENTAL")
         try database.execute(
             Schema.sql.replacing(
-                "frame BLOB NOT NULL,", with: "frame BLOB NOT NULL, --\(String(repeating: "x", count: padding))\n"))
+                "frame BLOB NOT NULL,",
+                with: "frame BLOB NOT NULL, --\(String(repeating: "x", count: padding))\n"))
         database.close()
     }
 

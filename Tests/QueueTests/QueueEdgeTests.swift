@@ -18,7 +18,8 @@ struct QueueEdgeTests {
         for first in Int(-2)...6 {
             for events in Int(-2)...7 {
                 let row = DeliveryRow(
-                    chunk: 1, first: first, events: events, bytes: 80, firstTime: time, acceptedAt: time, batch: nil,
+                    chunk: 1, first: first, events: events, bytes: 80, firstTime: time, acceptedAt: time,
+                    batch: nil,
                     isFormed: false, deadlines: nil)
                 let part = chunk.part(row)
                 let isInside = first >= 0 && events > 0 && first + events <= 5
@@ -33,12 +34,15 @@ struct QueueEdgeTests {
         let state = fixture.options.stateDirectory
         for isThere in [false, true] {
             if isThere { mkdir(state, 0o700) }
-            #expect(#expect(throws: QueueError.self) { try fixture.open { $0.opener = .command } }?.code == .missing)
+            #expect(
+                #expect(throws: QueueError.self) { try fixture.open { $0.opener = .command } }?.code
+                    == .missing)
             #expect(access(state, F_OK) == (isThere ? 0 : -1) && access("\(state)/queue.sqlite", F_OK) != 0)
         }
         // A file is where the directory should be made.
         #expect(
-            #expect(throws: QueueError.self) { try fixture.open { $0.stateDirectory = "/dev/null/state" } }?.message
+            #expect(throws: QueueError.self) { try fixture.open { $0.stateDirectory = "/dev/null/state" } }?
+                .message
                 .contains("cannot make") == true)
     }
 
@@ -73,7 +77,9 @@ struct QueueEdgeTests {
         await store.close()
     }
 
-    @Test("dead letters that fit no bound are counted as purged; those that fit no cap stay when they are sent again")
+    @Test(
+        "dead letters that fit no bound are counted as purged; those that fit no cap stay when they are sent again"
+    )
     func deadLettersWithoutRoom() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -86,9 +92,11 @@ struct QueueEdgeTests {
             _ = try await store.store(maker.commit(10, size: 1_000))
             let batch = try #require(try await store.leaseNext(request()))
             let before = store.snapshot.deadLetters
-            _ = try await store.settle(Settlement(batch: batch.header.id, parts: [.init(0..<10, .deadLetter(failure))]))
+            _ = try await store.settle(
+                Settlement(batch: batch.header.id, parts: [.init(0..<10, .deadLetter(failure))]))
             let kept = store.snapshot.deadLetters
-            #expect(kept.count == (bound > 100 ? 10 : 0) && kept.purged - before.purged == (bound > 100 ? 0 : 10))
+            #expect(
+                kept.count == (bound > 100 ? 10 : 0) && kept.purged - before.purged == (bound > 100 ? 0 : 10))
             #expect(kept.bytes <= bound)
             if bound > 100 {
                 _ = try await store.store(maker.commit(20, size: 1_000))
@@ -113,7 +121,8 @@ struct QueueEdgeTests {
         #expect(try await store.settle(Settlement(batch: batch.header.id, parts: parts)).isEmpty)
         try await store.flush()
         let ledger = try #require(store.snapshot.lane("main", .normal)?.ledger)
-        #expect(ledger.acknowledged == 10 && ledger.deadLettered == 0 && ledger.queued == 0 && ledger.balances)
+        #expect(
+            ledger.acknowledged == 10 && ledger.deadLettered == 0 && ledger.queued == 0 && ledger.balances)
         await store.close()
     }
 
@@ -129,7 +138,9 @@ struct QueueEdgeTests {
         for _ in 0..<6 {
             #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))
         }
-        #expect(store.snapshot.storedBytes == 6 * cost && store.snapshot.lane("main", .normal)?.ledger.evicted == 0)
+        #expect(
+            store.snapshot.storedBytes == 6 * cost
+                && store.snapshot.lane("main", .normal)?.ledger.evicted == 0)
         // One more waits or evicts one; what brings no events does neither.
         let more = try await store.store(maker.commit(50, size: 100, full: true))
         #expect(more == (whenFull == .wait ? .wait(.full) : .stored(refused: 0)))
@@ -176,7 +187,9 @@ struct QueueEdgeTests {
         var maker = ChunkMaker()
         let store = try fixture.open()
         func lines() -> [String] {
-            fixture.log.messages.map(\.text).filter { $0.hasPrefix("queue discarded") || $0.hasPrefix("queue purged") }
+            fixture.log.messages.map(\.text).filter {
+                $0.hasPrefix("queue discarded") || $0.hasPrefix("queue purged")
+            }
         }
         _ = try await store.discard("main", reason: "purged")
         _ = try await store.discardAll(reason: "disabled")
@@ -190,7 +203,9 @@ struct QueueEdgeTests {
         await store.close()
     }
 
-    @Test("a file that something else fills: kept lines go, then room for events; each commit ends, and all is counted")
+    @Test(
+        "a file that something else fills: kept lines go, then room for events; each commit ends, and all is counted"
+    )
     func filledByOthers() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
         var maker = ChunkMaker()
@@ -214,7 +229,8 @@ struct QueueEdgeTests {
         let batch = try #require(try await store.leaseNext(request()))
         let failure = Failure(
             kind: .status, status: 400, message: "no", excerpt: String(repeating: "x", count: 1_000))
-        _ = try await store.settle(Settlement(batch: batch.header.id, parts: [.init(0..<50, .deadLetter(failure))]))
+        _ = try await store.settle(
+            Settlement(batch: batch.header.id, parts: [.init(0..<50, .deadLetter(failure))]))
         // A table of another program takes the pages, also those that become free.
         let other = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil)
         try other.execute("CREATE TABLE other (x)")

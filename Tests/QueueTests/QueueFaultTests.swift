@@ -9,7 +9,9 @@ import Testing
 
 @Suite("Queue faults")
 struct QueueFaultTests {
-    private func fill(_ store: QueueStore, _ maker: inout ChunkMaker, _ chunks: Int, size: Int = 80) async throws {
+    private func fill(_ store: QueueStore, _ maker: inout ChunkMaker, _ chunks: Int, size: Int = 80)
+        async throws
+    {
         for _ in 0..<chunks { _ = try await store.store(maker.commit(50, size: size, full: true)) }
     }
 
@@ -63,7 +65,9 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test("fault07: damage to a chunk of a batch that was attempted loses the chunk; the rest goes in another batch")
+    @Test(
+        "fault07: damage to a chunk of a batch that was attempted loses the chunk; the rest goes in another batch"
+    )
     func fault07_damagedBatch() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -105,7 +109,8 @@ struct QueueFaultTests {
     }
 
     @Test(
-        "fault07: damage to whose the events are is found when that is asked, and saved around: then they are nobody's")
+        "fault07: damage to whose the events are is found when that is asked, and saved around: then they are nobody's"
+    )
     func fault07_damagedHolders() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -117,7 +122,8 @@ struct QueueFaultTests {
         await store.close()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
         let database = try Database(path: path, vfs: nil)
-        let page = try #require(try database.integer("SELECT rootpage FROM sqlite_schema WHERE name = 'holding'"))
+        let page = try #require(
+            try database.integer("SELECT rootpage FROM sqlite_schema WHERE name = 'holding'"))
         database.close()
         try damage(path, at: (page - 1) * 4_096, 4_096)
         store = try fixture.open()
@@ -131,7 +137,8 @@ struct QueueFaultTests {
     }
 
     @Test(
-        "fault07: a file with a damaged head is moved aside; the events on its other pages go on in a fresh one")
+        "fault07: a file with a damaged head is moved aside; the events on its other pages go on in a fresh one"
+    )
     func fault07_noDatabase() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -148,7 +155,9 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test("fault07: damage in the middle: readable rows are salvaged, the others counted as lost", arguments: 0..<12)
+    @Test(
+        "fault07: damage in the middle: readable rows are salvaged, the others counted as lost",
+        arguments: 0..<12)
     func fault07_damagedPages(place: Int) async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -225,7 +234,9 @@ struct QueueFaultTests {
         }
         for _ in 0..<400 { _ = try await store.store(maker.commit(50, to: names, size: 400, full: true)) }
         // The first lease writes what a destination takes; from now on its row stays as it is.
-        for name in names { await store.release(try #require(try await store.leaseNext(wish(name))).header.id) }
+        for name in names {
+            await store.release(try #require(try await store.leaseNext(wish(name))).header.id)
+        }
         await store.close()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
         store = try fixture.open { $0.destinations = names }
@@ -274,7 +285,8 @@ struct QueueFaultTests {
     /// Makes the first row of a small table unreadable, and leaves the others.
     private func damageFirstRow(of table: String, _ path: String) throws {
         let database = try Database(path: path, vfs: nil)
-        let page = try #require(try database.integer("SELECT rootpage FROM sqlite_schema WHERE name = '\(table)'"))
+        let page = try #require(
+            try database.integer("SELECT rootpage FROM sqlite_schema WHERE name = '\(table)'"))
         database.close()
         let file = try Descriptor(checking: open(path, O_RDONLY), "open")
         var start: [UInt8] = [0, 0]
@@ -305,7 +317,8 @@ struct QueueFaultTests {
         #expect(mkdir(after.options.stateDirectory, 0o700) == 0)
         for name in ["", "-wal"] {
             let bytes = try WholeFile.bytes(of: path + name, atMost: 64 << 20) ?? []
-            try WholeFile.replace("\(after.options.stateDirectory)/queue.sqlite\(name)", with: bytes, mode: 0o600)
+            try WholeFile.replace(
+                "\(after.options.stateDirectory)/queue.sqlite\(name)", with: bytes, mode: 0o600)
         }
         _ = try await store.settle(.acknowledged(leased.header))
         await store.close()
@@ -361,7 +374,8 @@ struct QueueFaultTests {
     }
 
     @Test(
-        "fault15: the file and its WAL stay below 1.5 times the bounds and 4 MiB, also with a reader that pins the WAL")
+        "fault15: the file and its WAL stay below 1.5 times the bounds and 4 MiB, also with a reader that pins the WAL"
+    )
     func fileStaysBounded() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -406,7 +420,9 @@ struct QueueFaultTests {
 
 @Suite("Queue whose file is taken away")
 struct QueueMovedTests {
-    @Test("a database that is removed or replaced takes nothing more; what it has is sent; put back, all goes on")
+    @Test(
+        "a database that is removed or replaced takes nothing more; what it has is sent; put back, all goes on"
+    )
     func takenAway() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -423,7 +439,10 @@ struct QueueMovedTests {
         // What is queued can still be sent.
         let batch = try #require(try await store.leaseNext(request()))
         _ = try await store.settle(.acknowledged(batch.header))
-        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == batch.header.events })
+        #expect(
+            await eventually {
+                store.snapshot.lane("main", .normal)?.ledger.acknowledged == batch.header.events
+            })
         try #require(rename(path + ".mine", path) == 0)
         #expect(await eventually { store.snapshot.accepting == .all && store.snapshot.failure == nil })
         #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))
@@ -447,10 +466,14 @@ extension QueueMovedTests {
         let message = try #require(store.snapshot.failure?.message)
         #expect(
             message
-                == "\(directory)/queue.sqlite cannot be looked at: Not a directory; `spoolship check` says what to do")
+                == "\(directory)/queue.sqlite cannot be looked at: Not a directory; `spoolship check` says what to do"
+        )
         let batch = try #require(try await store.leaseNext(request()))
         _ = try await store.settle(.acknowledged(batch.header))
-        #expect(await eventually { store.snapshot.lane("main", .normal)?.ledger.acknowledged == batch.header.events })
+        #expect(
+            await eventually {
+                store.snapshot.lane("main", .normal)?.ledger.acknowledged == batch.header.events
+            })
         try #require(unlink(directory) == 0 && rename(directory + ".mine", directory) == 0)
         #expect(await eventually { store.snapshot.accepting == .all && store.snapshot.failure == nil })
         #expect(try await store.store(maker.commit(50, size: 100, full: true)) == .stored(refused: 0))

@@ -53,7 +53,8 @@ struct ChunkMaker {
 
     /// A chunk of `events` lines, each of the text "<number>" padded to `size` bytes, line feed included.
     mutating func chunk(
-        _ events: Int, priority: Priority = .normal, to destinations: [DestinationName] = ["main"], size: Int = 16,
+        _ events: Int, priority: Priority = .normal, to destinations: [DestinationName] = ["main"],
+        size: Int = 16,
         full: Bool = false, deadlines: DeadlineNames? = nil
     ) -> NewChunk {
         var frame: [UInt8] = []
@@ -79,13 +80,15 @@ struct ChunkMaker {
             runs.reduce(0) { $0 + $1.events }, priority: priority, to: destinations, size: size, full: full)
         mixed.origins = runs.map { run in
             EventOrigin(
-                app: run.app, path: "", offsets: Array(repeating: 0, count: run.events), bytes: run.events * size)
+                app: run.app, path: "", offsets: Array(repeating: 0, count: run.events),
+                bytes: run.events * size)
         }
         return mixed
     }
 
     mutating func commit(
-        _ events: Int, priority: Priority = .normal, to destinations: [DestinationName] = ["main"], size: Int = 16,
+        _ events: Int, priority: Priority = .normal, to destinations: [DestinationName] = ["main"],
+        size: Int = 16,
         full: Bool = false
     ) -> Commit {
         var commit = Commit()
@@ -125,7 +128,8 @@ func numbers(_ batch: Batch) -> [Int] {
 }
 
 func request(
-    _ destination: DestinationName = "main", _ priority: Priority = .normal, events: Int = 50, bytes: Int = 1 << 20
+    _ destination: DestinationName = "main", _ priority: Priority = .normal, events: Int = 50,
+    bytes: Int = 1 << 20
 ) -> LeaseRequest {
     LeaseRequest(destination: destination, priority: priority, maxEvents: events, maxBytes: bytes)
 }

@@ -20,7 +20,9 @@ struct QueueHolderTests {
         var left: Set<Int> = []
         for priority in Priority.allCases {
             while let batch = try await store.leaseNext(request("main", priority, events: 1_000)) {
-                for number in numbers(batch) { #expect(left.insert(number).inserted, "\(number) comes twice") }
+                for number in numbers(batch) {
+                    #expect(left.insert(number).inserted, "\(number) comes twice")
+                }
                 _ = try await store.settle(.acknowledged(batch.header))
             }
         }
@@ -40,7 +42,8 @@ struct QueueHolderTests {
         var maker = ChunkMaker()
         let store = try open(fixture)
         let chunks = [
-            maker.chunk(of: [("A", 2), ("B", 1), ("A", 1)], full: true), maker.chunk(of: [("B", 2)]), maker.chunk(1),
+            maker.chunk(of: [("A", 2), ("B", 1), ("A", 1)], full: true), maker.chunk(of: [("B", 2)]),
+            maker.chunk(1),
             maker.chunk(of: [("A", 1)]),
         ]
         #expect(try await store.store(commit(chunks)) == .stored(refused: 0))
@@ -56,7 +59,40 @@ struct QueueHolderTests {
         await store.close()
     }
 
-    @Test("free batches are handed out the oldest or the newest first, or passed, also those from before a restart")
+    @Test("where a chunk is cut and only other apps' events are wanted, it is cut before the first of those")
+    func otherApps() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        let store = try open(fixture)
+        let chunks = [
+            maker.chunk(of: [("A", 3)]),
+            maker.chunk(of: [("A", 2), ("B", 1), ("A", 2), ("B", 1)], full: true),
+        ]
+        #expect(try await store.store(commit(chunks)) == .stored(refused: 0))
+        var others = request("main", events: 1)
+        (others.notOf, others.free) = (["A"], .none)
+        var batches: [Batch] = []
+        for number in [5, 8] {
+            let batch = try #require(try await store.leaseNext(others))
+            #expect(numbers(batch) == [number])
+            #expect(await store.apps(of: batch.header.id) == ["B"])
+            batches.append(batch)
+        }
+        #expect(try await store.leaseNext(others) == nil)
+        var usual = request("main", events: 10)
+        usual.free = .none
+        let left = try #require(try await store.leaseNext(usual))
+        #expect(numbers(left) == [0, 1, 2, 3, 4, 6, 7])
+        for batch in batches + [left] { _ = try await store.settle(.acknowledged(batch.header)) }
+        try await store.flush()
+        let lane = try #require(store.snapshot.lane("main", .normal))
+        #expect(lane.summary.waitingEvents == 0 && lane.ledger.acknowledged == 9)
+        await store.close()
+    }
+
+    @Test(
+        "free batches are handed out the oldest or the newest first, or passed, also those from before a restart"
+    )
     func freeBatches() async throws {
         for restarts in [false, true] {
             let fixture = try QueueFixture()
@@ -86,7 +122,8 @@ struct QueueHolderTests {
         }
     }
 
-    @Test("one app's flood evicts its own events, and none of an app that holds less", arguments: [false, true])
+    @Test(
+        "one app's flood evicts its own events, and none of an app that holds less", arguments: [false, true])
     func floodEvictsItself(isMixed: Bool) async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -107,7 +144,8 @@ struct QueueHolderTests {
             #expect(try await store.store(commit(chunks)) == .stored(refused: 0))
         }
         #expect(store.snapshot.lane("main", .normal)?.ledger.evicted ?? 0 > 10_000)
-        #expect(store.snapshot.storedBytes <= 64 << 10 && store.snapshot.lanes.allSatisfy { $0.ledger.balances })
+        #expect(
+            store.snapshot.storedBytes <= 64 << 10 && store.snapshot.lanes.allSatisfy { $0.ledger.balances })
         let left = try await drain(store)
         #expect(honest.isSubset(of: left), "\(honest.subtracting(left).count) of \(honest.count) are lost")
         #expect(left.contains(maker.next - 1))
@@ -115,7 +153,8 @@ struct QueueHolderTests {
         await store.close()
     }
 
-    @Test("after a restart a chunk that may have been sent as a batch is not cut: it goes whole, under its id")
+    @Test(
+        "after a restart a chunk that may have been sent as a batch is not cut: it goes whole, under its id")
     func batchOfAnEarlierProcess() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -214,13 +253,16 @@ struct QueueHolderTests {
 
     /// What each holder has, by the file.
     private func held(_ fixture: QueueFixture) throws -> [String: Int] {
-        let database = try Database(path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil, readOnly: true)
+        let database = try Database(
+            path: "\(fixture.options.stateDirectory)/queue.sqlite", vfs: nil, readOnly: true)
         defer { database.close() }
         let rows = try database.prepare("SELECT chunk, priority, cost, holders FROM holding")
         var held: [String: Int] = [:]
         while try rows.step() {
             let holding = Holding(rows)
-            for share in holding.holders.shares(of: holding.cost) { held[share.holder, default: 0] += share.cost }
+            for share in holding.holders.shares(of: holding.cost) {
+                held[share.holder, default: 0] += share.cost
+            }
         }
         return held
     }
@@ -263,11 +305,14 @@ struct QueueHolderTests {
             let losers = before.filter { after[$0.key, default: 0] < $0.value - 64 }
             let most = after.values.max() ?? 0
             for (app, bytes) in losers {
-                #expect(bytes >= most - most / 8 - 1_000, "\(Seeds.again(seed)): \(app) gave up, \(before), \(after)")
+                #expect(
+                    bytes >= most - most / 8 - 1_000,
+                    "\(Seeds.again(seed)): \(app) gave up, \(before), \(after)")
                 #expect(greedy.contains(app), "\(Seeds.again(seed)): \(app) is honest, \(before), \(after)")
             }
         }
-        #expect(store.snapshot.storedBytes <= 64 << 10 && store.snapshot.lanes.allSatisfy { $0.ledger.balances })
+        #expect(
+            store.snapshot.storedBytes <= 64 << 10 && store.snapshot.lanes.allSatisfy { $0.ledger.balances })
         let left = try await drain(store)
         let lost = owner.filter { !greedy.contains($0.value) && !left.contains($0.key) }
         #expect(lost.isEmpty, "\(Seeds.again(seed)): \(lost.count) honest events are lost")

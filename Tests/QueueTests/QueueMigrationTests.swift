@@ -36,7 +36,9 @@ struct QueueMigrationTests {
         }
     }
 
-    @Test("a database of an older schema is upgraded, with all that it holds", arguments: [1, 2, 3, 4, 5, 6, 7, 8])
+    @Test(
+        "a database of an older schema is upgraded, with all that it holds",
+        arguments: [1, 2, 3, 4, 5, 6, 7, 8])
     func olderSchema(_ version: Int) async throws {
         let fixture = try QueueFixture()
         #expect(mkdir(fixture.options.stateDirectory, 0o700) == 0)
@@ -70,11 +72,14 @@ struct QueueMigrationTests {
         #expect(store.snapshot.storedBytes == 0)
     }
 
-    @Test("what was rejected before the upgrade stays when it is moved: anybody may have got it", arguments: 4...8)
+    @Test(
+        "what was rejected before the upgrade stays when it is moved: anybody may have got it",
+        arguments: 4...8)
     func movedAfterUpgrade(_ version: Int) async throws {
         let fixture = try QueueFixture()
         #expect(mkdir(fixture.options.stateDirectory, 0o700) == 0)
-        try copyFixture("queue-schema-\(version).sqlite", to: "\(fixture.options.stateDirectory)/queue.sqlite")
+        try copyFixture(
+            "queue-schema-\(version).sqlite", to: "\(fixture.options.stateDirectory)/queue.sqlite")
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
         let old = try Database(path: path, vfs: nil)
         try old.execute("INSERT INTO destination (name) VALUES ('backup')")
@@ -103,7 +108,9 @@ struct QueueMigrationTests {
         #expect(schemas[0] == schemas[1])
     }
 
-    @Test("fault07: a database of an older schema that turns out to be damaged keeps what can be read, ledger included")
+    @Test(
+        "fault07: a database of an older schema that turns out to be damaged keeps what can be read, ledger included"
+    )
     func damagedOlderSchema() async throws {
         let fixture = try QueueFixture()
         #expect(mkdir(fixture.options.stateDirectory, 0o700) == 0)
@@ -121,7 +128,9 @@ struct QueueMigrationTests {
         let store = try fixture.open()
         #expect(store.snapshot.recoveries == 1)
         let ledger = try #require(store.snapshot.lane("main", .normal)?.ledger)
-        #expect(ledger.accepted == 152 && ledger.acknowledged == 100 && ledger.deadLettered == 2 && ledger.queued == 50)
+        #expect(
+            ledger.accepted == 152 && ledger.acknowledged == 100 && ledger.deadLettered == 2
+                && ledger.queued == 50)
         #expect(ledger.lost == 0 && ledger.balances)
         // The rows are gone, and the figures know it.
         #expect(store.snapshot.deadLetters.count == 0 && store.snapshot.deadLetters.bytes == 0)

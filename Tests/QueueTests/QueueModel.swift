@@ -98,7 +98,9 @@ struct QueueModel {
     /// The cost of all chunks.
     var stored = 0
 
-    func isExpired(_ time: Timestamp, _ lane: LaneKey) -> Bool { now - time > maxAges[lane.destination] ?? maxAge }
+    func isExpired(_ time: Timestamp, _ lane: LaneKey) -> Bool {
+        now - time > maxAges[lane.destination] ?? maxAge
+    }
 
     func isExpired(_ chunk: Chunk, _ lane: LaneKey) -> Bool { isExpired(chunk.times.upperBound, lane) }
 
@@ -113,7 +115,9 @@ struct QueueModel {
         .sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
     }
 
-    func waiting(_ lane: LaneKey) -> [Int] { ordered((lanes[lane] ?? [:]).filter { $0.value == nil }.keys, lane) }
+    func waiting(_ lane: LaneKey) -> [Int] {
+        ordered((lanes[lane] ?? [:]).filter { $0.value == nil }.keys, lane)
+    }
 
     func waitingCount(_ lane: LaneKey) -> Int { (lanes[lane] ?? [:]).values.count { $0 == nil } }
 
@@ -135,7 +139,8 @@ struct QueueModel {
         lastChunk += 1
         stored += cost
         chunks[lastChunk] = Chunk(
-            id: lastChunk, priority: new.priority, cost: cost, isFull: new.isFull, otherBatches: new.otherBatches,
+            id: lastChunk, priority: new.priority, cost: cost, isFull: new.isFull,
+            otherBatches: new.otherBatches,
             times: new.eventTimes, numbers: Array(numbers), destinations: new.destinations.count)
         for number in numbers { sizes[number] = new.bytes / new.events }
         for number in numbers { wantedBy[number] = Set(new.destinations) }
@@ -211,14 +216,18 @@ struct QueueModel {
     private func isUntouched(_ chunk: Chunk) -> Bool {
         !lanes.contains { lane, events in
             lane.priority == chunk.priority
-                && chunk.numbers.contains { chunkOf[lane]?[$0] == chunk.id && events[$0].map { $0 != nil } ?? false }
+                && chunk.numbers.contains {
+                    chunkOf[lane]?[$0] == chunk.id && events[$0].map { $0 != nil } ?? false
+                }
         }
     }
 
     /// Takes out of a chunk what some holders have of it.
     private mutating func cut(_ chunk: Chunk, _ givers: Set<String>) {
         for lane in lanes.keys where lane.priority == chunk.priority {
-            let gone = chunk.numbers.filter { chunkOf[lane]?[$0] == chunk.id && givers.contains(holders[$0] ?? "") }
+            let gone = chunk.numbers.filter {
+                chunkOf[lane]?[$0] == chunk.id && givers.contains(holders[$0] ?? "")
+            }
             remove(gone, lane, \.evicted)
         }
         guard var rest = chunks[chunk.id] else { return }
@@ -263,7 +272,8 @@ struct QueueModel {
                 let wanting = lanes.keys.filter { lane in
                     lane.priority == priority && chunk.numbers.contains { chunkOf[lane]?[$0] == chunk.id }
                 }
-                guard chunks[chunk.id] != nil, Set(wanting.map(\.destination)).isSubset(of: behind), !isInFlight(chunk)
+                guard chunks[chunk.id] != nil, Set(wanting.map(\.destination)).isSubset(of: behind),
+                    !isInFlight(chunk)
                 else { continue }
                 evict(chunk)
             }
@@ -308,7 +318,9 @@ struct QueueModel {
         for lane in lanes.keys {
             var head: [Int] = []
             for number in ordered((lanes[lane] ?? [:]).keys, lane) {
-                if let place = lanes[lane]?[number], let id = place, batches[id]?.isLeased == true { continue }
+                if let place = lanes[lane]?[number], let id = place, batches[id]?.isLeased == true {
+                    continue
+                }
                 guard let chunk = chunk(number, lane), isExpired(chunk.times.lowerBound, lane) else { break }
                 head.append(number)
             }
@@ -331,7 +343,9 @@ struct QueueModel {
     }
 
     func isExpired(_ batch: Batch) -> Bool {
-        batch.numbers.allSatisfy { number in chunk(number, batch.lane).map { isExpired($0, batch.lane) } ?? false }
+        batch.numbers.allSatisfy { number in
+            chunk(number, batch.lane).map { isExpired($0, batch.lane) } ?? false
+        }
     }
 
     // MARK: Dead letters
@@ -345,8 +359,10 @@ struct QueueModel {
             let saved = self
             var page = chosen[start..<min(start + 500, chosen.count)]
             while let first = page.first {
-                let run = page.prefix { $0.lane == first.lane && wantedBy[$0.number] == wantedBy[first.number] }
-                    .prefix(events)
+                let run = page.prefix {
+                    $0.lane == first.lane && wantedBy[$0.number] == wantedBy[first.number]
+                }
+                .prefix(events)
                 page.removeFirst(run.count)
                 let cost = run.reduce(0) { $0 + (sizes[$1.number] ?? 0) } + 64 * 2
                 guard stored + cost <= cap else {
@@ -368,7 +384,8 @@ struct QueueModel {
                 ledgers[first.lane]?.retried += run.count
                 ledgers[first.lane]?.queued += run.count
             }
-            let gone = Set(chosen[start..<min(start + 500, chosen.count)].map { [$0.lane.hashValue, $0.number] })
+            let gone = Set(
+                chosen[start..<min(start + 500, chosen.count)].map { [$0.lane.hashValue, $0.number] })
             dead.removeAll { gone.contains([$0.lane.hashValue, $0.number]) }
         }
         return chosen.count

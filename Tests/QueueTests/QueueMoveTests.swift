@@ -147,7 +147,9 @@ struct QueueMoveTests {
         try await expectEmpty(store, fixture)
     }
 
-    @Test("what the other destination was to get anyway stays, whatever became of it there: it gets no event twice")
+    @Test(
+        "what the other destination was to get anyway stays, whatever became of it there: it gets no event twice"
+    )
     func whatItHasHadStays() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

@@ -48,7 +48,8 @@ struct QueueNamedFaultTests {
                 } else {
                     #expect(events == Array(0..<position), "WAL torn at \(cut)")
                 }
-                #expect(store.snapshot.lanes.allSatisfy { $0.ledger.balances } && store.snapshot.failure == nil)
+                #expect(
+                    store.snapshot.lanes.allSatisfy { $0.ledger.balances } && store.snapshot.failure == nil)
                 positions.insert(position)
                 await store.close()
             }
@@ -65,7 +66,9 @@ struct QueueNamedFaultTests {
         }
     }
 
-    @Test("fault16: a backlog is not loaded: opening and working through it takes memory for what is in flight only")
+    @Test(
+        "fault16: a backlog is not loaded: opening and working through it takes memory for what is in flight only"
+    )
     func fault16_memory() async throws {
         let fixture = try QueueFixture()
         var store = try fixture.open { $0.maxSize = 1 << 30 }
@@ -107,7 +110,9 @@ struct QueueNamedFaultTests {
         var commit = Commit()
         for _ in 0..<4 {
             var chunk = maker.chunk(100, size: 100, full: true)
-            chunk.origins = [EventOrigin(app: "shop", path: "shop/a.jsonl", offsets: (0..<100).map { Int64($0 * 100) })]
+            chunk.origins = [
+                EventOrigin(app: "shop", path: "shop/a.jsonl", offsets: (0..<100).map { Int64($0 * 100) })
+            ]
             commit.chunks.append(chunk)
             commit.read += 100
         }
@@ -154,7 +159,9 @@ struct QueueNamedFaultTests {
         await store.close()
     }
 
-    @Test("durability crash: however often a sync is asked for, there is one a second, and everybody gets its answer")
+    @Test(
+        "durability crash: however often a sync is asked for, there is one a second, and everybody gets its answer"
+    )
     func syncsAreFew() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

@@ -23,7 +23,9 @@ struct QueueOwnSettingsTests {
         return taken
     }
 
-    @Test("a full chunk is a batch where batches are as large; larger ones are joined, smaller ones are cut, in order")
+    @Test(
+        "a full chunk is a batch where batches are as large; larger ones are joined, smaller ones are cut, in order"
+    )
     func batchesOfTheirOwnSize() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -136,10 +138,13 @@ struct QueueOwnSettingsTests {
         #expect(try await drain(store, "main", events: 50).events.isEmpty)
         #expect(try await drain(store, "archive", events: 50).events == Array(0..<50))
         #expect(await eventually { store.snapshot.lane("archive", .normal)?.ledger.acknowledged == 50 })
-        for (name, expired) in [("main", 50), ("archive", 0), ("pager", isAsked ? 20 : 50)] as [(DestinationName, Int)]
+        for (name, expired) in [("main", 50), ("archive", 0), ("pager", isAsked ? 20 : 50)]
+            as [(DestinationName, Int)]
         {
             let ledger = try #require(store.snapshot.lane(name, .normal)?.ledger)
-            #expect(ledger.expired == expired && ledger.acknowledged == 50 - expired && ledger.balances, "\(name)")
+            #expect(
+                ledger.expired == expired && ledger.acknowledged == 50 - expired && ledger.balances, "\(name)"
+            )
         }
         #expect(store.snapshot.storedBytes == 0)
         await store.close()

@@ -14,7 +14,8 @@ struct QueuePropertyTests {
     /// Every figure is compared after so many operations; when one seed is asked for, after each one.
     static let isSearching = getenv("SPOOLSHIP_SEED").map { String(cString: $0) != "random" } ?? false
 
-    @Test("thousands of random operations: every event, every figure and the order of eviction as in the model")
+    @Test(
+        "thousands of random operations: every event, every figure and the order of eviction as in the model")
     func everythingAsInTheModel() async throws {
         let cases: [(Bool, Set<DestinationName>)] = [(true, []), (false, []), (false, ["other", "third"])]
         for (evicts, skipping) in cases {
@@ -66,7 +67,8 @@ struct PropertyRun {
         self.skipping = skipping
         fixture = try QueueFixture(in: "/dev/shm")
         model = QueueModel(
-            destinations: destinations, cap: cap, evicts: evicts, maxAge: .seconds(600), now: fixture.time.wallTime)
+            destinations: destinations, cap: cap, evicts: evicts, maxAge: .seconds(600),
+            now: fixture.time.wallTime)
         model.maxAges = PropertyRun.maxAges
         model.skipping = skipping
         lanes = destinations.flatMap { name in
@@ -122,7 +124,8 @@ struct PropertyRun {
             let chosen = Array(destinations.shuffled(using: &random).prefix(count))
             let first = maker.next
             var chunk = maker.chunk(
-                events, priority: Int.random(in: 0..<4, using: &random) == 0 ? .critical : .normal, to: chosen,
+                events, priority: Int.random(in: 0..<4, using: &random) == 0 ? .critical : .normal,
+                to: chosen,
                 size: Int.random(in: 10...60, using: &random), full: isFull)
             // Which destinations have batches of another size changes with the configuration.
             chunk.otherBatches = destinations.filter { _ in Int.random(in: 0..<4, using: &random) == 0 }
@@ -160,7 +163,9 @@ struct PropertyRun {
         where !model.admit(chunk, cost: costs[index], numbers: ranges[index]) {
             refused += chunk.events
         }
-        guard result == .stored(refused: refused) else { throw Difference("\(result), expected \(refused) refused") }
+        guard result == .stored(refused: refused) else {
+            throw Difference("\(result), expected \(refused) refused")
+        }
     }
 
     /// Makes runs of a chunk's events some apps' each, one app's more than the others'. Of some chunks nobody knows whose they are.
@@ -211,14 +216,19 @@ struct PropertyRun {
         }
         let chunk = taken.first.flatMap { model.chunk($0, lane) }
         let isWhole = chunk.map { $0.isBatch(for: lane) && $0.numbers == taken } ?? false
-        guard taken.count <= limit || isWhole else { throw Difference("\(taken.count) events instead of \(limit)") }
+        guard taken.count <= limit || isWhole else {
+            throw Difference("\(taken.count) events instead of \(limit)")
+        }
         if isWhole, let chunk, taken.count <= 20, got.parts.count == 1 {
             let known = model.drawn[lane.destination]?[chunk.id]
-            guard known == nil || known == got.header.id else { throw Difference("a full chunk changed its id") }
+            guard known == nil || known == got.header.id else {
+                throw Difference("a full chunk changed its id")
+            }
             model.drawn[lane.destination, default: [:]][chunk.id] = got.header.id
         }
         for number in taken { model.lanes[lane]?[number] = .some(got.header.id) }
-        model.batches[got.header.id] = .init(lane: lane, numbers: taken, isWholeChunk: isWhole, isLeased: true)
+        model.batches[got.header.id] = .init(
+            lane: lane, numbers: taken, isWholeChunk: isWhole, isLeased: true)
         try expireAmong(lane)
     }
 
@@ -230,7 +240,9 @@ struct PropertyRun {
         let row = model.waiting(lane).first { number in
             model.chunk(number, lane).map { model.isExpired($0, lane) } ?? false
         }
-        guard let row, let chunk = model.chunk(row, lane) else { throw Difference("something expired too soon") }
+        guard let row, let chunk = model.chunk(row, lane) else {
+            throw Difference("something expired too soon")
+        }
         // By where they are now: an event that became a dead letter again, and was sent again, is in another chunk.
         model.remove(model.waiting(lane).filter { model.chunk($0, lane)?.id == chunk.id }, lane, \.expired)
     }
@@ -251,7 +263,8 @@ struct PropertyRun {
         let isPlain = Int.random(in: 0..<3, using: &random) > 0
         var next = 0
         while next < batch.numbers.count {
-            let end = isPlain ? batch.numbers.count : Int.random(in: next + 1...batch.numbers.count, using: &random)
+            let end =
+                isPlain ? batch.numbers.count : Int.random(in: next + 1...batch.numbers.count, using: &random)
             let fate: Settlement.Disposition =
                 switch isPlain ? 0 : Int.random(in: 0..<4, using: &random) {
                 case 0: .acknowledged
@@ -279,7 +292,9 @@ struct PropertyRun {
             }
         }
         let expected = groups.sorted { $0.key < $1.key }.map(\.value)
-        guard children.map(\.events) == expected.map(\.count) else { throw Difference("other children than groups") }
+        guard children.map(\.events) == expected.map(\.count) else {
+            throw Difference("other children than groups")
+        }
         for (header, events) in zip(children, expected) {
             for number in events { model.lanes[batch.lane]?[number] = .some(header.id) }
             model.batches[header.id] = .init(
@@ -333,10 +348,13 @@ struct PropertyRun {
         } else if let destination = destinations.randomElement(using: &random) {
             _ = try await store.discard(destination, reason: "purged")
             for lane in lanes where lane.destination == destination {
-                let kept = Set(model.batches.values.filter { $0.isLeased && $0.lane == lane }.flatMap(\.numbers))
+                let kept = Set(
+                    model.batches.values.filter { $0.isLeased && $0.lane == lane }.flatMap(\.numbers))
                 let gone = (model.lanes[lane] ?? [:]).keys.filter { !kept.contains($0) }
                 model.remove(Array(gone), lane, \.discarded)
-                for (id, batch) in model.batches where batch.lane == lane && !batch.isLeased { model.batches[id] = nil }
+                for (id, batch) in model.batches where batch.lane == lane && !batch.isLeased {
+                    model.batches[id] = nil
+                }
             }
         }
     }
@@ -352,7 +370,9 @@ struct PropertyRun {
             guard error.code == .full, expected == nil else { throw error }
             // They would stay for ever.
             guard model.dead.count > 100 else { return }
-            guard try await store.purge(.deadLetters) == model.dead.count else { throw Difference("purged others") }
+            guard try await store.purge(.deadLetters) == model.dead.count else {
+                throw Difference("purged others")
+            }
             model.dead = []
         }
     }
@@ -378,7 +398,8 @@ struct PropertyRun {
             let state = snapshot.lane(lane.destination, lane.priority)
             guard let state, state.ledger == model.ledgers[lane], state.ledger.balances else {
                 throw Difference(
-                    "ledger \(String(describing: state?.ledger)), not \(String(describing: model.ledgers[lane]))")
+                    "ledger \(String(describing: state?.ledger)), not \(String(describing: model.ledgers[lane]))"
+                )
             }
             let waiting = model.waitingCount(lane)
             let free = model.free(lane).count

@@ -77,7 +77,8 @@ struct QueueRecordsTests {
             commit.memory = ["layer/\(number % 4)": number < 36 ? secret : nil]
             commit.quarantined = [
                 QuarantineRecord(
-                    reason: .notJSON, detail: "x", app: "shop", path: "shop/a.log", offset: Int64(number), length: 1,
+                    reason: .notJSON, detail: "x", app: "shop", path: "shop/a.log", offset: Int64(number),
+                    length: 1,
                     content: secret, time: maker.time)
             ]
             _ = try await store.store(commit)
@@ -111,7 +112,8 @@ struct QueueRecordsTests {
         await store.close()
     }
 
-    @Test("dead letters are listed, shown, exported, sent again and purged; the ledger balances all the while")
+    @Test(
+        "dead letters are listed, shown, exported, sent again and purged; the ledger balances all the while")
     func deadLetters() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -121,7 +123,8 @@ struct QueueRecordsTests {
         let failure = Failure(kind: .status, status: 422, message: "unprocessable", excerpt: "no such field")
         _ = try await store.settle(
             Settlement(
-                batch: batch.header.id, parts: [.init(0..<45, .acknowledged), .init(45..<50, .deadLetter(failure))]))
+                batch: batch.header.id,
+                parts: [.init(0..<45, .acknowledged), .init(45..<50, .deadLetter(failure))]))
         func kept() -> Int? { store.snapshot.lane("main", .normal)?.deadLetters }
         #expect(kept() == 5)
         let listed = try await store.list(.deadLetters).records
@@ -134,7 +137,8 @@ struct QueueRecordsTests {
         var one = RecordSelection()
         one.ids = [id]
         #expect(try await store.purge(.deadLetters, one) == 1)
-        #expect(store.snapshot.deadLetters.count == 4 && store.snapshot.deadLetters.purged == 1 && kept() == 4)
+        #expect(
+            store.snapshot.deadLetters.count == 4 && store.snapshot.deadLetters.purged == 1 && kept() == 4)
         #expect(try await store.retryDeadLetters() == 4)
         #expect(store.snapshot.deadLetters == .init(count: 0, bytes: 0, purged: 1) && kept() == 0)
         let again = try #require(try await store.leaseNext(request()))
@@ -154,7 +158,8 @@ struct QueueRecordsTests {
         commit.read = 3
         commit.quarantined = [[0x7B], [0xFF, 0x00], Array("x".utf8)].map { content in
             QuarantineRecord(
-                reason: .notJSON, detail: "expected a value at byte 1", app: "shop", path: "shop/a.jsonl", offset: 9,
+                reason: .notJSON, detail: "expected a value at byte 1", app: "shop", path: "shop/a.jsonl",
+                offset: 9,
                 length: Int64(content.count), content: content, time: maker.time)
         }
         _ = try await store.store(commit)
@@ -184,7 +189,9 @@ struct QueueRecordsTests {
         await store.close()
     }
 
-    @Test("32.16: a reason of a newer version counts as a quarantined line's, and a retry changes no figure for it")
+    @Test(
+        "32.16: a reason of a newer version counts as a quarantined line's, and a retry changes no figure for it"
+    )
     func reasonOfANewerVersion() async throws {
         let fixture = try QueueFixture()
         let maker = ChunkMaker()
@@ -193,7 +200,8 @@ struct QueueRecordsTests {
         commit.read = 1
         commit.quarantined = [
             QuarantineRecord(
-                reason: .limit, detail: "", app: "shop", path: "shop/a.jsonl", offset: 9, length: 900, content: [0x7B],
+                reason: .limit, detail: "", app: "shop", path: "shop/a.jsonl", offset: 9, length: 900,
+                content: [0x7B],
                 time: maker.time)
         ]
         _ = try await store.store(commit)
@@ -213,7 +221,9 @@ struct QueueRecordsTests {
         await store.close()
     }
 
-    @Test("nobody's bad lines make room for those of an app that holds more", arguments: [1, 2, 3, 4] as [UInt64])
+    @Test(
+        "nobody's bad lines make room for those of an app that holds more",
+        arguments: [1, 2, 3, 4] as [UInt64])
     func quarantineByHolder(seed: UInt64) async throws {
         let fixture = try QueueFixture()
         var random = SplitMix64(seed: seed)
@@ -236,7 +246,8 @@ struct QueueRecordsTests {
             var added: [String: Int] = [:]
             for _ in 0..<Int.random(in: 1...100, using: &random) {
                 // One of them floods.
-                let app = Bool.random(using: &random) ? "flood" : "app-\(Int.random(in: 0..<5, using: &random))"
+                let app =
+                    Bool.random(using: &random) ? "flood" : "app-\(Int.random(in: 0..<5, using: &random))"
                 guard app == "flood" || (before[app] ?? 0) + (added[app] ?? 0) < 12 else { continue }
                 added[app, default: 0] += 1
                 commit.quarantined.append(

@@ -10,7 +10,9 @@ import Testing
 @Suite("Queue rollback", .serialized)
 struct QueueRollbackTests {
     @Test("ac11: settings whose transaction fails change nothing: the cap in force before still holds")
-    func ac11_settingsThatFail() async throws { try await CrashDisk.exclusively { try await settingsThatFail() } }
+    func ac11_settingsThatFail() async throws {
+        try await CrashDisk.exclusively { try await settingsThatFail() }
+    }
 
     private func settingsThatFail() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
@@ -42,7 +44,9 @@ struct QueueRollbackTests {
     }
 
     @Test("ac07: what a failed transaction would have evicted is neither reported nor counted")
-    func ac07_evictionThatFails() async throws { try await CrashDisk.exclusively { try await evictionThatFails() } }
+    func ac07_evictionThatFails() async throws {
+        try await CrashDisk.exclusively { try await evictionThatFails() }
+    }
 
     private func evictionThatFails() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")

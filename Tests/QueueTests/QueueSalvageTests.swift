@@ -25,7 +25,8 @@ struct QueueSalvageTests {
         func damage() throws {
             try change(
                 path, "UPDATE delivery SET bytes = bytes + 1 WHERE chunk IN (30, 45, 60)",
-                "UPDATE chunk SET frame = zeroblob(length(frame)) WHERE id = 30", "DELETE FROM chunk WHERE id = 45")
+                "UPDATE chunk SET frame = zeroblob(length(frame)) WHERE id = 30",
+                "DELETE FROM chunk WHERE id = 45")
         }
         if finding == .atStart { try damage() }
         let store = try fixture.open { $0.destinations = ["main", "other"] }
@@ -48,7 +49,8 @@ struct QueueSalvageTests {
         let fixture = try await queue()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
         switch key {
-        case .destination: try change(path, "UPDATE delivery SET destination = 18 WHERE destination = 2 AND chunk = 31")
+        case .destination:
+            try change(path, "UPDATE delivery SET destination = 18 WHERE destination = 2 AND chunk = 31")
         case .chunk: try change(path, "UPDATE delivery SET chunk = 95 WHERE destination = 2 AND chunk = 31")
         case .order: try swapRows(path, destination: 2, chunk: 31)
         }
@@ -83,7 +85,9 @@ struct QueueSalvageTests {
         await store.close()
     }
 
-    @Test("a bit that is wrong in any byte of the file's head: the agent starts, sends everything once, and writes")
+    @Test(
+        "a bit that is wrong in any byte of the file's head: the agent starts, sends everything once, and writes"
+    )
     func everyByteOfTheHead() async throws {
         let fixture = try await queue()
         let path = "\(fixture.options.stateDirectory)/queue.sqlite"
@@ -106,11 +110,68 @@ struct QueueSalvageTests {
     @Test("a chunk's last time that is before its first is damaged: no event counts as too old for it")
     func lastTimeBeforeFirst() async throws {
         let fixture = try await queue()
-        try change("\(fixture.options.stateDirectory)/queue.sqlite", "UPDATE chunk SET last_time = 5 WHERE id % 2 = 1")
+        try change(
+            "\(fixture.options.stateDirectory)/queue.sqlite",
+            "UPDATE chunk SET last_time = 5 WHERE id % 2 = 1")
         let store = try fixture.open { $0.destinations = ["main", "other"] }
         #expect(try await store.expire() == 0)
         #expect(try await take(.max, store, "main") == Array(0..<4_000))
         await store.close()
+    }
+
+    @Test("events that never expire, and events of the year 2200, are salvaged as all others")
+    func distantTimes() async throws {
+        let fixture = try QueueFixture(in: "/dev/shm")
+        var maker = ChunkMaker()
+        let store = try fixture.open()
+        let never = Timestamp(nanoseconds: .max)
+        let distant = Timestamp(seconds: 7_258_118_400, nanoseconds: 0)
+        for times in [maker.time...never, distant...distant, maker.time...maker.time] {
+            var commit = maker.commit(50, size: 40, full: true)
+            commit.chunks[0].eventTimes = times
+            _ = try await store.store(commit)
+        }
+        await store.close()
+        try damageHead("\(fixture.options.stateDirectory)/queue.sqlite")
+        let again = try fixture.open()
+        #expect(again.snapshot.recoveries == 1)
+        #expect(again.snapshot.lanes.reduce(0) { $0 + $1.ledger.lost } == 0)
+        #expect(try await take(.max, again, "main").sorted() == Array(0..<150))
+        await again.close()
+    }
+
+    @Test("a destination whose row was lost while the agent ran takes events again")
+    func destinationLost() async throws {
+        let fixture = try await queue()
+        let path = "\(fixture.options.stateDirectory)/queue.sqlite"
+        let store = try fixture.open { $0.destinations = ["main", "other"] }
+        try change(
+            path, "DELETE FROM destination WHERE name = 'other'",
+            "DELETE FROM chunk WHERE id = 45")
+        _ = try await take(.max, store, "main")
+        #expect(store.snapshot.recoveries == 1)
+        var maker = ChunkMaker()
+        _ = try await store.store(maker.commit(50, to: ["other"], full: true))
+        #expect(try await take(.max, store, "other").suffix(50) == Array(0..<50)[...])
+        await store.close()
+    }
+
+    @Test("a crash between the two renames of a replacement: the damaged copy stays, and its name is told")
+    func interruptedReplacement() throws {
+        let directory = try TemporaryDirectory()
+        let base = "\(directory.path)/queue.sqlite"
+        // The damaged database was moved aside, its WAL and the replacement not yet.
+        try writeFile("\(base).damaged-1700000000", "damaged")
+        try writeFile("\(base)-wal", "its WAL")
+        try writeFile("\(base).salvaged", "saved")
+        let state = try StateDirectory(directory.path, for: .agent)
+        let aside = try state.finishSalvage(now: Timestamp(seconds: 1_800_000_000, nanoseconds: 0))
+        #expect(aside == "\(base).damaged-1700000000")
+        #expect(
+            try WholeFile.names(in: directory.path).sorted() == [
+                "queue.sqlite", "queue.sqlite.damaged-1700000000", "queue.sqlite.damaged-1700000000-wal",
+            ])
+        #expect(String(decoding: try bytes(base), as: UTF8.self) == "saved")
     }
 
     /// A closed queue of 80 chunks of 50 events for both destinations, of which the second has acknowledged 20.
@@ -130,7 +191,9 @@ struct QueueSalvageTests {
     }
 
     /// The events of some batches, which are acknowledged durably.
-    private func take(_ batches: Int, _ store: QueueStore, _ destination: DestinationName) async throws -> [Int] {
+    private func take(_ batches: Int, _ store: QueueStore, _ destination: DestinationName) async throws
+        -> [Int]
+    {
         var taken: [Int] = []
         var left = batches
         while left > 0, let batch = try await store.leaseNext(request(destination)) {
@@ -154,7 +217,8 @@ struct QueueSalvageTests {
     private func swapRows(_ path: String, destination: Int64, chunk: Int64) throws {
         let image = try #require(PageImage(path))
         for number in 2...image.count {
-            guard let page = image.page(number), let tree = TreePage(page, isFirst: false), tree.kind == .indexLeaf
+            guard let page = image.page(number), let tree = TreePage(page, isFirst: false),
+                tree.kind == .indexLeaf
             else {
                 continue
             }

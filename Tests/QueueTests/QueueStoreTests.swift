@@ -19,7 +19,8 @@ struct QueueStoreTests {
         commit.memory = ["sessions": [5, 6], "gone": nil]
         commit.quarantined = [
             QuarantineRecord(
-                reason: .notJSON, detail: "", app: "a", path: "p", offset: 1, length: 2, content: [], time: maker.time)
+                reason: .notJSON, detail: "", app: "a", path: "p", offset: 1, length: 2, content: [],
+                time: maker.time)
         ]
         commit.read = 14
         commit.refused = 1
@@ -73,7 +74,8 @@ struct QueueStoreTests {
         for round in 0..<2 {
             let summary = try #require(store.snapshot.lane("main", .normal)?.summary)
             #expect(summary.earliestEventTime == start)
-            #expect(summary.earliestByDeadlines == [shop: start + .seconds(7200), both: start + .seconds(3600)])
+            #expect(
+                summary.earliestByDeadlines == [shop: start + .seconds(7200), both: start + .seconds(3600)])
             guard round == 0 else { break }
             await store.close()
             store = try open()
@@ -95,6 +97,38 @@ struct QueueStoreTests {
         let third = try #require(try await store.leaseNext(urgent))
         #expect(numbers(third) == Array(0..<50))
         for batch in [first, second, third] { _ = try await store.settle(.acknowledged(batch.header)) }
+        await store.close()
+    }
+
+    @Test(
+        "the newest waiting events are handed out where they are asked for, and the others in their order afterwards"
+    )
+    func newest() async throws {
+        let fixture = try QueueFixture()
+        var maker = ChunkMaker()
+        var commit = Commit()
+        for full in [true, false, true, false] {
+            commit.chunks.append(maker.chunk(full ? 50 : 5, full: full))
+        }
+        commit.read = 110
+        let store = try fixture.open()
+        #expect(try await store.store(commit) == .stored(refused: 0))
+        var newest = request()
+        (newest.isNewest, newest.maxEvents, newest.free) = (true, 1, .none)
+        var batches: [Batch] = []
+        for first in [105, 106, 107, 108, 109, 55] {
+            let batch = try #require(try await store.leaseNext(newest))
+            #expect(numbers(batch) == [first])
+            batches.append(batch)
+        }
+        var usual = request()
+        usual.free = .none
+        for expected in [Array(0..<50), Array(50..<55) + Array(56..<101)] {
+            let batch = try #require(try await store.leaseNext(usual))
+            #expect(numbers(batch) == expected)
+            batches.append(batch)
+        }
+        for batch in batches { _ = try await store.settle(.acknowledged(batch.header)) }
         await store.close()
     }
 
@@ -188,7 +222,8 @@ struct QueueStoreTests {
             Settlement(
                 batch: batch.header.id,
                 parts: [
-                    .init(0..<3, .acknowledged), .init(3..<4, .deadLetter(failure)), .init(4..<12, .again(group: 1)),
+                    .init(0..<3, .acknowledged), .init(3..<4, .deadLetter(failure)),
+                    .init(4..<12, .again(group: 1)),
                     .init(12..<20, .again(group: 2)),
                 ]))
         #expect(children.map(\.events) == [8, 8] && children.map(\.bytes) == [128, 128])
@@ -242,7 +277,9 @@ struct QueueStoreTests {
         #expect(leased.failure == nil)
         #expect(leased.batches.first?.header.id == second.header.id)
         // The small ones are joined around the full chunk between them.
-        let expected = [Array(50..<100), Array(100..<150), Array(150..<160) + Array(210..<240), Array(160..<210)]
+        let expected = [
+            Array(50..<100), Array(100..<150), Array(150..<160) + Array(210..<240), Array(160..<210),
+        ]
         #expect(leased.batches.map { numbers($0) } == expected)
         #expect(await store.health.transactions == before + 1)
         for batch in [first] + leased.batches { _ = try await store.settle(.acknowledged(batch.header)) }
@@ -257,10 +294,14 @@ struct QueueStoreTests {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
         let store = try fixture.open()
-        for events in [10, 50, 50, 50, 50] { _ = try await store.store(maker.commit(events, full: events == 50)) }
+        for events in [10, 50, 50, 50, 50] {
+            _ = try await store.store(maker.commit(events, full: events == 50))
+        }
         let before = await store.health.transactions
         let taken = try await withThrowingTaskGroup(of: [Int].self) { group in
-            for _ in 0..<6 { group.addTask { try await store.leaseNext(request()).map { numbers($0) } ?? [] } }
+            for _ in 0..<6 {
+                group.addTask { try await store.leaseNext(request()).map { numbers($0) } ?? [] }
+            }
             return try await group.reduce(into: []) { $0.append($1) }
         }
         #expect(taken.count { $0.isEmpty } == 1)

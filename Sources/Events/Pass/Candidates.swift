@@ -1,24 +1,31 @@
 internal import Model
 
-/// Members in which something may be found, in the order in which they are looked at. The scanner finds the first part of each
-/// path; what is below it is looked for only where it is asked for.
+/// Members that may hold a record's name, time or severity, in order of preference.
+///
+/// The scanner finds the first name of each path on its way; `EventPass.value(at:of:)` looks for the rest of
+/// a path in the value, and only if it is asked for.
 struct Candidates {
+    /// One member or path.
     struct Path {
+        /// The path as the settings spell it, for people.
         let name: String
-        /// The scanner's place of the member.
+        /// Slot of its first name in `JSONScanner.members`.
         let slot: Int
+        /// The names below the first one, outermost first; empty for a top-level member.
         let below: [[UInt8]]
-        /// What a number in it means as a severity.
-        let scale: SeverityScale
+        /// How the value is read if the path is one of a severity.
+        let reading: Severity.Reading
     }
 
     private(set) var paths: [Path] = []
-    /// The members that are the beginning of one.
+    /// Scanner bits of all first names. If `JSONScanner.present` has none of them, no path needs a look: this
+    /// check makes candidates cheap for lines without them.
     private(set) var mask: UInt64 = 0
 
     static let none = Candidates([], WatchedNames([]))
 
-    /// Paths with dots, without those that tags hide. A member whose own name has the dots comes first.
+    /// Candidates for paths with dots, without those that tags hide. For each path, a member whose own name
+    /// contains the dots comes before the nested one: loggers write either form.
     init(_ names: [String], _ watched: WatchedNames, hiding: HiddenPaths? = nil) {
         for name in names {
             let parts = name.utf8.split(separator: UInt8(ascii: ".")).map { Array($0) }
@@ -26,35 +33,38 @@ struct Candidates {
                 let path = whole ? [Array(name.utf8)] : parts
                 guard let slot = watched.slot(of: path[0]), hiding?.hides(path) != true else { continue }
                 paths.append(
-                    Path(name: name, slot: slot, below: Array(path.dropFirst()), scale: Severity.scale(of: name)))
-                mask |= 1 << UInt64(slot)
+                    Path(
+                        name: name, slot: slot, below: Array(path.dropFirst()),
+                        reading: Severity.reading(of: name)))
+                mask |= JSONScanner.bit(of: slot)
             }
         }
     }
 }
 
-/// The names of members that are looked for beside those of `MemberName`: each has a place in the scanner.
+/// Names of members that the scanner looks for beside those of `MemberName`. Slots of `MemberName` come
+/// first, then these names in order.
 struct WatchedNames {
-    /// How many there may be: the scanner has a bit for each.
-    static let most = 64 - MemberName.allCases.count
+    /// The names; no name is empty, repeated, or one of `MemberName`.
     private(set) var names: [[UInt8]] = []
 
-    /// The names of all the paths that some app's settings have. What is beyond `most` is not found; the configuration refuses it.
+    /// The names that are needed for paths with dots: each path as one name, and its first part.
     init(_ paths: some Sequence<String>) {
         let known = Set(MemberName.allCases.map(\.spelling))
         var seen: Set<[UInt8]> = []
         for path in paths {
             for name in Set([Array(path.utf8), Array(path.utf8.prefix { $0 != UInt8(ascii: ".") })])
-            where !name.isEmpty && !known.contains(name) && names.count < WatchedNames.most
-                && seen.insert(name).inserted
-            {
+            where !name.isEmpty && !known.contains(name) && seen.insert(name).inserted {
                 self.names.append(name)
             }
         }
     }
 
+    /// The slot of a name; nil if the scanner does not look for it.
     func slot(of name: [UInt8]) -> Int? {
-        if let own = MemberName.allCases.first(where: { $0.spelling == name && !name.isEmpty }) { return own.rawValue }
+        if let own = MemberName.allCases.first(where: { $0.spelling == name && !name.isEmpty }) {
+            return own.rawValue
+        }
         return names.firstIndex(of: name).map { $0 + MemberName.allCases.count }
     }
 }

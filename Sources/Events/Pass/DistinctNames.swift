@@ -1,19 +1,29 @@
 internal import Glibc
 
-/// The distinct event names of one app in one UTC day: exact, and bounded by the limit.
+/// The distinct event names of one app in one UTC day, exact, for the limit `event_names`.
+///
+/// A hash table with open addressing that is at most half full; the names' bytes are in one buffer. It is not
+/// a `Set` because each event asks it, and it must not allocate for a name that is known. Without a limit it
+/// is not asked and stays empty; with one it is bounded by the limit.
 struct DistinctNames: ~Copyable {
-    /// The day, counted from 1970; names of another day are forgotten.
+    /// UTC day of the names, counted from 1970. `turn(to:)` forgets the names of another day.
     private(set) var day: Int64 = .min
-    /// How many names the day has had.
+    /// Number of names of the day.
     private(set) var count = 0
+    /// Whether names were added or forgotten since they were last stored.
     var isChanged = false
 
+    /// Table of hashes with the place of each name in `text`; `start` is -1 in a free slot.
     private var slots: UnsafeMutablePointer<(hash: UInt64, start: Int, length: Int)>
+    /// Number of slots, a power of two: the index is the hash's low bits.
     private var capacity: Int
+    /// Bytes of all names, one after the other.
     private var text = LineBuffer(capacity: 1024)
+    /// Start value of the hash.
     private let seed: UInt64
 
-    /// - Parameter seed: makes collisions unforeseeable for whoever chooses the names.
+    /// - Parameter seed: a random number. With a known seed an app could choose names whose hashes collide,
+    ///   and each event would search the whole table.
     init(seed: UInt64) {
         self.seed = seed
         capacity = 64
@@ -23,7 +33,7 @@ struct DistinctNames: ~Copyable {
 
     deinit { slots.deallocate() }
 
-    /// Whether the name is one of the day's first `limit` ones; a new one is taken in if there is room.
+    /// Whether the name is one of the first `limit` names of the day. A new name is added if there is room.
     @inline(__always)
     mutating func admit(_ name: UnsafeBufferPointer<UInt8>, limit: Int) -> Bool {
         let hash = hash(name)
@@ -35,7 +45,7 @@ struct DistinctNames: ~Copyable {
         return insert(name, hash, limit)
     }
 
-    /// Forgets the names of another day.
+    /// Forgets the names if the day is another one.
     mutating func turn(to day: Int64) {
         guard day != self.day else { return }
         self.day = day
@@ -46,20 +56,25 @@ struct DistinctNames: ~Copyable {
         isChanged = true
     }
 
-    /// The day and its names, for the next start; nil when there are none.
+    /// The day and its names as bytes for the next start; nil if there are no names. Format: the day in eight
+    /// bytes, then for each name its length in four bytes and its text; numbers are little-endian.
     func saved() -> [UInt8]? {
         guard count > 0 else { return nil }
         var bytes: [UInt8] = []
         withUnsafeBytes(of: day.littleEndian) { bytes.append(contentsOf: $0) }
         for index in 0..<capacity where slots[index].start >= 0 {
-            withUnsafeBytes(of: UInt32(clamping: slots[index].length).littleEndian) { bytes.append(contentsOf: $0) }
+            withUnsafeBytes(of: UInt32(clamping: slots[index].length).littleEndian) {
+                bytes.append(contentsOf: $0)
+            }
             bytes.append(
-                contentsOf: UnsafeBufferPointer(start: text.start + slots[index].start, count: slots[index].length))
+                contentsOf: UnsafeBufferPointer(
+                    start: text.start + slots[index].start, count: slots[index].length))
         }
         return bytes
     }
 
-    /// Takes up what was saved; what cannot be read is left out.
+    /// Takes over names that `saved` wrote. Bytes that cannot be read end the list. The limit is not applied:
+    /// it may have been lowered since, and then no new name is admitted.
     mutating func restore(_ bytes: [UInt8]) {
         guard bytes.count >= 8 else { return }
         turn(to: Int64(bitPattern: bytes[0..<8].reversed().reduce(0) { $0 << 8 | UInt64($1) }))
@@ -74,7 +89,8 @@ struct DistinctNames: ~Copyable {
         isChanged = false
     }
 
-    /// Eight bytes at a time, the last ones again with those before them where the length is no multiple of eight.
+    /// Hash of a name, eight bytes at a time. If the length is no multiple of eight, the last eight bytes
+    /// overlap those before, so that no load goes beyond the name.
     @inline(__always)
     private func hash(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
         var hash = seed ^ UInt64(truncatingIfNeeded: name.count)
@@ -90,7 +106,7 @@ struct DistinctNames: ~Copyable {
         return DistinctNames.mix(hash ^ p.loadUnaligned(fromByteOffset: last, as: UInt64.self))
     }
 
-    /// All bytes of a text of less than eight, some of them twice.
+    /// The bytes of a name of less than eight as a number; from four bytes on some of them count twice.
     @inline(__always)
     private static func short(_ p: UnsafeRawPointer, _ count: Int) -> UInt64 {
         if count >= 4 {
@@ -103,12 +119,15 @@ struct DistinctNames: ~Copyable {
         return word
     }
 
+    /// Mixes all bits of a value: multiplies it with 2⁶⁴ divided by the golden ratio and folds the two halves
+    /// of the product.
     @inline(__always)
     private static func mix(_ value: UInt64) -> UInt64 {
         let (high, low) = value.multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
         return high ^ low
     }
 
+    /// Whether the name in a slot has these bytes. Equal hashes alone are no proof.
     @inline(__always)
     private func isEqual(_ index: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
         let length = slots[index].length
@@ -116,7 +135,7 @@ struct DistinctNames: ~Copyable {
         guard let start = name.baseAddress else { return true }
         let known = UnsafeRawPointer(text.start + slots[index].start)
         let name = UnsafeRawPointer(start)
-        // Names of eight to sixteen bytes, as most are: without a call.
+        // Most names have eight to sixteen bytes: two overlapping loads of eight compare them without a call.
         guard length >= 8, length <= 16 else { return memcmp(known, name, length) == 0 }
         let last = length &- 8
         return known.loadUnaligned(as: UInt64.self) == name.loadUnaligned(as: UInt64.self)
@@ -124,10 +143,13 @@ struct DistinctNames: ~Copyable {
                 == name.loadUnaligned(fromByteOffset: last, as: UInt64.self)
     }
 
+    /// Adds a name that is not in the table; false if the day already has `limit` names.
     @inline(never)
     private mutating func insert(_ name: UnsafeBufferPointer<UInt8>, _ hash: UInt64, _ limit: Int) -> Bool {
         guard count < limit else { return false }
-        if (count + 1) * 2 > capacity { grow() }
+        if (count + 1) * 2 > capacity {
+            grow()
+        }
         place((hash, text.count, name.count))
         text.append(UnsafeRawBufferPointer(name))
         count += 1
@@ -135,6 +157,7 @@ struct DistinctNames: ~Copyable {
         return true
     }
 
+    /// Doubles the table, so that it stays at most half full and probes stay short.
     private mutating func grow() {
         let old = slots
         let oldCapacity = capacity
@@ -145,6 +168,7 @@ struct DistinctNames: ~Copyable {
         old.deallocate()
     }
 
+    /// Puts an entry into the first free slot from its hash on.
     private func place(_ slot: (hash: UInt64, start: Int, length: Int)) {
         var index = Int(truncatingIfNeeded: slot.hash) & (capacity - 1)
         while slots[index].start >= 0 { index = (index + 1) & (capacity - 1) }

@@ -2,14 +2,17 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// Makes the ids of events that have none: UUIDv7, each greater than the one before.
+/// Makes ids for events that have none: UUIDv7, each greater than the one before.
 ///
-/// Within a millisecond the 74 random bits count up by one from a random start. So neighbours share most of their text,
-/// which the compression of a chunk is glad of, and the next id costs a changed digit, not sixteen random bytes.
-/// Source: RFC 9562, section 6.2, method 2.
+/// Within a millisecond the 74 random bits count up by one from a random start (RFC 9562, section 6.2, method
+/// 2). So neighbouring ids share most of their text, which lets a chunk compress better, and the next id
+/// costs one changed digit instead of sixteen random bytes.
 struct EventIDs: ~Copyable {
+    /// Length of the text: 32 digits and 4 dashes.
     static let length = 36
+    /// Text of the id that `write` hands out next.
     private let text: UnsafeMutablePointer<UInt8>
+    /// Milliseconds since 1970 of the time part.
     private var millisecond: UInt64 = 0
 
     init() {
@@ -20,21 +23,24 @@ struct EventIDs: ~Copyable {
 
     deinit { text.deallocate() }
 
-    /// Moves on to a time. A clock that was set back changes nothing: the ids count on.
+    /// Moves on to a time. If the clock was set back, nothing changes and the ids count on: a smaller time
+    /// part would break their order.
     mutating func begin(at now: Timestamp, using random: inout some RandomNumberGenerator) {
         let current = UInt64(clamping: now.milliseconds) & 0xFFFF_FFFF_FFFF
         guard current > millisecond else { return }
         millisecond = current
-        // The highest random bit is left zero: room to count.
+        // The highest of the random bits is left zero, so that counting up does not overflow into the time
+        // part.
         let high = current << 16 | 0x7000 | random.next() & 0x7FF
         let low = 0x8000_0000_0000_0000 | random.next() >> 2
-        UUIDv7(high: high, low: low).write(to: UnsafeMutableRawBufferPointer(start: text, count: EventIDs.length))
+        UUIDv7(high: high, low: low).write(
+            to: UnsafeMutableRawBufferPointer(start: text, count: EventIDs.length))
     }
 
-    /// Writes the next id.
+    /// Writes the next id, `length` bytes.
     ///
-    /// The text already is that of the next one, and is counted on after it was copied: a copy of what has just been changed
-    /// would wait until the change has reached the cache.
+    /// The text is incremented after the copy, not before: a copy of bytes that were just stored one at a
+    /// time has to wait until these stores have reached the cache (no store forwarding).
     @inline(__always)
     mutating func write(to cursor: UnsafeMutablePointer<UInt8>) {
         memcpy(cursor, text, EventIDs.length)
@@ -54,7 +60,9 @@ struct EventIDs: ~Copyable {
         }
     }
 
-    /// The digit before, the variant's and the dashes left out; the version's digit is never reached.
+    /// Index of the digit before, skipping dashes and the variant's digit. Before the first random digit (15)
+    /// comes the last one (35), so that the version's digit is never changed; in practice the carry ends
+    /// earlier, because the highest random bit begins as zero.
     @inline(never)
     private static func before(_ index: Int) -> Int {
         switch index {

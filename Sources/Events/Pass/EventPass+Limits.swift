@@ -1,8 +1,14 @@
 internal import Model
 
-/// The limits of ac19. The usual event is known to keep them after the scan; what may pass one comes here.
+/// The limits of an event: names a day, properties, lengths of names and values (App Center's limits, with a
+/// consequence that the settings choose).
+///
+/// The scan already tells for most events that they keep all limits: it counts properties and compares
+/// lengths in bytes, which are never less than those in UTF-16 code units. Only an event that may pass a
+/// limit is walked a second time.
 extension EventPass {
-    /// Whether the event may go on: limits that cut have cut.
+    /// Whether the event goes on; texts and properties that are too long or too many are cut by then. Returns
+    /// false with `problem` and `failure` set.
     @inline(__always)
     mutating func keepsLimits(_ name: UnsafeBufferPointer<UInt8>, _ type: EventType) -> Bool {
         let most = limits.properties.value
@@ -15,16 +21,22 @@ extension EventPass {
         return names.pointee.admit(name, limit: limits.eventNames.value) || nameTooMany(type)
     }
 
+    /// What happens to an event with a new name when the day's names are used up.
     @inline(never)
     private mutating func nameTooMany(_ type: EventType) -> Bool {
-        // A session's start is our own word: it must not be lost to the names that an app makes up.
+        // A session's start is the agent's own name: it must not be lost because the app has used up its
+        // names.
         if type == .startSession { return true }
         var limit = limits.eventNames
-        if limit.consequence == .cut { limit.consequence = .refuse }
+        // A name that is one too many cannot be cut to fit.
+        if limit.consequence == .cut {
+            limit.consequence = .refuse
+        }
         return passes(.eventNames, limit)
     }
 
-    /// What happens to an event beyond a limit: true if it goes on (cut by the caller, or as it is).
+    /// Counts that an event passes a limit, and says whether it goes on. If the consequence is `cut`, nothing
+    /// is counted: the caller cuts, and counts each cut by `noteCut`.
     mutating func passes(_ kind: LimitKind, _ limit: Limit) -> Bool {
         if limit.consequence == .cut { return true }
         counts[limit.consequence, kind] += 1
@@ -37,16 +49,19 @@ extension EventPass {
         return false
     }
 
+    /// A property that is kept.
     private struct Property {
-        /// The text of its name, as far as it is kept.
+        /// Text of its name, as far as the limit leaves it.
         var key: Range<Int>
+        /// Its value, quotes included.
         var value: Range<Int>
-        /// How many bytes of the text of a value are kept; nil for all of it.
+        /// Number of bytes of a string value that are kept; nil for all of it.
         var keptValue: Int?
     }
 
-    /// Looks at each property: equal names become one, what is too long or too many is cut; writes the object again if
-    /// anything of it has changed.
+    /// Walks over the properties and applies their limits exactly: merges equal names, leaves out what is too
+    /// many, cuts what is too long, removes the address. If anything has changed, the whole object is written
+    /// again.
     @inline(never)
     private mutating func exactProperties() -> Bool {
         let member = scanner.member(.properties)
@@ -84,7 +99,8 @@ extension EventPass {
             if most > 0, kept.count >= most, limits.properties.consequence != .allow {
                 guard allows(.properties, limits.properties, &isCounted) else { return false }
                 hasChanged = true
-                // Which names were left out is remembered only as far as the figure needs it.
+                // A name that is left out counts once, however often it is repeated. Beyond 1,024 names the
+                // count is too low, and memory is bounded.
                 if outside.count < 1024, outside.insert(name).inserted {
                     noteCut(.properties, shortKey)
                 }
@@ -93,10 +109,16 @@ extension EventPass {
             places[name] = kept.count
             kept.append(Property(key: shortKey, value: property.value))
         }
-        if most > 0, kept.count > most { _ = passes(.properties, limits.properties) }
+        // Only `allow` keeps more than the limit: this counts it.
+        if most > 0, kept.count > most {
+            _ = passes(.properties, limits.properties)
+        }
         for index in kept.indices where base[kept[index].value.lowerBound] == .quote {
             let value = kept[index].value
-            guard let length = cutLength(value.lowerBound + 1..<value.upperBound - 1, limits.propertyValueLength) else {
+            guard
+                let length = cutLength(
+                    value.lowerBound + 1..<value.upperBound - 1, limits.propertyValueLength)
+            else {
                 continue
             }
             guard allows(.propertyValueLength, limits.propertyValueLength, &isCounted) else { return false }
@@ -105,45 +127,54 @@ extension EventPass {
             kept[index].keptValue = length
             hasChanged = true
         }
-        if hasChanged { replace(member.value..<member.end, with: rendered(kept)) }
+        if hasChanged {
+            replace(member.value..<member.end, with: rendered(kept))
+        }
         return true
     }
 
+    /// Bytes of property names that may go to the log.
     private static let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-".utf8)
 
-    /// Counts a cut; what was cut is noted once a block.
+    /// Counts a cut, and notes what was cut once a block, for the log.
     ///
-    /// - Parameter key: the property's name; of no account for the event's.
+    /// - Parameter key: the property's name; unused if the event's name was cut.
     mutating func noteCut(_ kind: LimitKind, _ key: Range<Int>) {
         counts[.cut, kind] += 1
         guard cutNotedAt != now, let state else { return }
         cutNotedAt = now
-        // A property's name may be content: that of a user in a map of users.
+        // A property's name may be content: an app may use the names of its users as keys. So a name goes to
+        // the log only if it looks like an identifier, and no tag hides texts.
         let isPlain = withheld == .none && text(key).allSatisfy { EventPass.plain.contains($0) }
         let name = isPlain ? String(decoding: text(key).prefix(64), as: UTF8.self) : "(a property)"
         counts.lastCut = LimitCut(
             app: state.name, member: kind == .nameLength ? "name" : "properties.\(name)", limit: kind)
     }
 
+    /// Bytes of the line at these offsets.
     private mutating func text(_ range: Range<Int>) -> UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(start: base + range.lowerBound, count: range.count)
     }
 
-    /// How many bytes of a text a limit leaves; nil for all of them.
+    /// Number of bytes that a limit leaves of a text; nil for all of them.
     private mutating func cutLength(_ range: Range<Int>, _ limit: Limit) -> Int? {
         limit.value > 0 ? JSONText.cut(text(range), toUnits: limit.value) : nil
     }
 
-    /// As `passes`, but `allow` is counted once an event.
-    private mutating func allows(_ kind: LimitKind, _ limit: Limit, _ isCounted: inout Set<LimitKind>) -> Bool {
+    /// As `passes`, but `allow` is counted once for each event, not for each property.
+    private mutating func allows(_ kind: LimitKind, _ limit: Limit, _ isCounted: inout Set<LimitKind>) -> Bool
+    {
         if limit.consequence == .allow, !isCounted.insert(kind).inserted { return true }
         return passes(kind, limit)
     }
 
+    /// The properties as an object.
     private mutating func rendered(_ properties: [Property]) -> [UInt8] {
         var result: [UInt8] = [.openBrace]
         for property in properties {
-            if result.count > 1 { result.append(.comma) }
+            if result.count > 1 {
+                result.append(.comma)
+            }
             result.append(.quote)
             result += text(property.key)
             result += [.quote, .colon]

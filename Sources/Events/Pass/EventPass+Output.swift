@@ -1,13 +1,16 @@
 internal import EventLoops
 internal import Glibc
 
-/// A piece written otherwise: bytes `from` to `to` of the block become those of `inserted` in the pass's scratch.
+/// A change of the line: bytes `from` up to `to` of the line are left out, and those of `inserted` in the
+/// pass's scratch are written in their place.
 struct Edit {
     let from: Int
     let to: Int
     var inserted = 0..<0
 }
 
+/// A set of the members that the agent adds. `EventPass.wanted` begins with all of them; what an event has
+/// itself is removed from the set.
 struct Additions: OptionSet {
     let rawValue: UInt8
 
@@ -17,45 +20,56 @@ struct Additions: OptionSet {
     static let device = Additions(rawValue: 8)
     static let observedAt = Additions(rawValue: 16)
     static let id = Additions(rawValue: 32)
+    /// The file that a record was read from. Events never get it, so it is not one of the usual additions.
+    static let filePath = Additions(rawValue: 64)
 
-    /// What an event that has none of them gets.
+    /// What an event gets that has none of these members. The whole tail is copied at once in this case.
     static let usual: Additions = [.app, .sessionID, .country, .device, .observedAt, .id]
 
-    /// What records have of their own, as members of the scanner.
+    /// Scanner bits of the members that a record may have itself. If none of them is present, the record
+    /// needs no closer look.
     static let ofRecords =
         MemberName.app.bit | MemberName.country.bit | MemberName.hostName.bit | MemberName.observedAt.bit
         | MemberName.id.bit
 
+    /// The same for events.
     static let members =
         MemberName.app.bit | MemberName.sessionID.bit | MemberName.country.bit | MemberName.device.bit
         | MemberName.observedAt.bit | MemberName.id.bit
 }
 
-/// What the members that are added say: `app` and `device` as JSON text, the others without their quotes.
+/// Values of the additions: `app`, `device` and `filePath` as JSON text, the others without their quotes. An
+/// empty value leaves its member out.
 struct AddedMembers {
     var app: [UInt8] = []
     var sessionID: [UInt8] = []
     var country: [UInt8] = []
-    /// An object; of records a text, the machine's name.
+    /// The device as an object. For records it is a string, the machine's name, and the member is called
+    /// `host_name`.
     var device: [UInt8] = []
     var observedAt: [UInt8] = []
-    /// The time of events for which `device` is right.
+    /// Path of the file, as JSON text.
+    var filePath: [UInt8] = []
+    /// Events from `deviceFrom` up to, but not including, `deviceUntil` have this device; others have another
+    /// offset of the time zone.
     var deviceFrom = Timestamp(nanoseconds: .min)
     var deviceUntil = Timestamp(nanoseconds: .max)
 }
 
-/// The members that are the same for the events of a block, as the bytes that go before an event's closing bracket.
+/// Additions that are the same for the events of a block, as the bytes that go before an event's closing
+/// brace.
 ///
-/// One run of bytes, so that the usual event takes one copy.
+/// One run of bytes, so that the usual event costs one copy; each member begins with its comma.
 struct Tail: ~Copyable {
     private static let idName: StaticString = ",\"id\":\""
-    /// What an id takes at most, with its name, quotes and comma.
+    /// Most bytes of an id with its name, quotes and comma. 17 is the length of the longest `OtherIDName`
+    /// text; the last byte is the closing quote.
     static let idLength = 17 + EventIDs.length + 1
 
-    /// What the agent's id is called beside a record's own `id`.
+    /// Name of the agent's id in a record that has an `id` of its own.
     enum OtherIDName {
         case recordID
-        /// Where the record has a `record_id`, too.
+        /// If the record has a `record_id`, too.
         case spoolshipID
 
         fileprivate var text: StaticString {
@@ -66,13 +80,16 @@ struct Tail: ~Copyable {
         }
     }
 
+    /// All members, one after the other.
     private var text = LineBuffer(capacity: 64)
-    private var ends = (0, 0, 0, 0, 0)
+    /// The offset after each member, in the order of `set`. A tuple and not an array: no bounds check, no
+    /// allocation.
+    private var ends = (0, 0, 0, 0, 0, 0)
 
     @inline(__always) var start: UnsafeMutablePointer<UInt8> { text.start }
     @inline(__always) var count: Int { text.count }
 
-    /// Sets what is known; an empty text leaves its member out.
+    /// Renders the members; an empty value leaves its member out.
     mutating func set(_ members: AddedMembers) {
         text.removeAll()
         ends.0 = add("app", members.app, isText: false)
@@ -80,35 +97,44 @@ struct Tail: ~Copyable {
         ends.2 = add("country", members.country, isText: true)
         ends.3 = add(members.device.first == .quote ? "host_name" : "device", members.device, isText: false)
         ends.4 = add("observed_at", members.observedAt, isText: true)
+        ends.5 = add("log.file.path", members.filePath, isText: false)
     }
 
-    /// Changes the session's id where the one before was as long; false when the members must be set again.
+    /// Replaces the session's id in place if the new one has the same length. Returns false, without a
+    /// change, if the members must be set again.
     mutating func replaceSession(_ id: [UInt8]) -> Bool {
         guard ends.1 - ends.0 == id.count + 16 else { return false }
         memcpy(start + ends.1 - 1 - id.count, id, id.count)
         return true
     }
 
+    /// Appends a member; returns the offset after it.
     private mutating func add(_ name: StaticString, _ value: [UInt8], isText: Bool) -> Int {
         guard !value.isEmpty else { return count }
         text.append(",\"")
         text.append(name)
         text.append(isText ? "\":\"" : "\":")
         text.append(value[...])
-        if isText { text.append("\"") }
+        if isText {
+            text.append("\"")
+        }
         return count
     }
 
-    /// Writes the members that are wanted; the id is not one of them here.
-    mutating func write(_ wanted: Additions, to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
-        // One after the other: a loop over a list of them makes the list again for each event.
+    /// Writes the members in `wanted` except the id, which `writeEnd` writes. Returns the place after them.
+    mutating func write(_ wanted: Additions, to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<
+        UInt8
+    > {
+        // Written out, because a loop over an array of the members would make the array again for each event.
         var out = copy(0, ends.0, if: wanted.contains(.app), to: out)
         out = copy(ends.0, ends.1, if: wanted.contains(.sessionID), to: out)
         out = copy(ends.1, ends.2, if: wanted.contains(.country), to: out)
         out = copy(ends.2, ends.3, if: wanted.contains(.device), to: out)
-        return copy(ends.3, ends.4, if: wanted.contains(.observedAt), to: out)
+        out = copy(ends.3, ends.4, if: wanted.contains(.observedAt), to: out)
+        return copy(ends.4, ends.5, if: wanted.contains(.filePath), to: out)
     }
 
+    /// Copies the bytes of one member if it is wanted.
     @inline(__always)
     private func copy(
         _ from: Int, _ to: Int, if isWanted: Bool, to out: UnsafeMutablePointer<UInt8>
@@ -118,13 +144,16 @@ struct Tail: ~Copyable {
         return out + (to - from)
     }
 
+    /// Writes `,"id":"`; the id follows.
     @inline(__always)
     static func writeIDName(to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
         memcpy(out, idName.utf8Start, 7)
         return out + 7
     }
 
-    static func write(_ name: OtherIDName, to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
+    /// Writes the other name of the agent's id.
+    static func write(_ name: OtherIDName, to out: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8>
+    {
         let text = name.text
         memcpy(out, text.utf8Start, text.utf8CodeUnitCount)
         return out + text.utf8CodeUnitCount
@@ -132,7 +161,8 @@ struct Tail: ~Copyable {
 }
 
 extension EventPass {
-    /// Notes that a member is to be taken out, with the comma after it.
+    /// Takes a member out, with the comma after it. If it is the last member, the comma before it is left to
+    /// `copyEdited`.
     mutating func remove(_ member: Member) {
         var to = member.end
         while base[to] <= .blank { to += 1 }
@@ -142,16 +172,17 @@ extension EventPass {
         edits.append(Edit(from: member.key, to: to))
     }
 
-    /// Notes that bytes are to be written otherwise.
+    /// Writes other bytes instead of a range of the line.
     mutating func replace(_ range: Range<Int>, with bytes: [UInt8]) {
         let start = scratch.count
         scratch += bytes
         edits.append(Edit(from: range.lowerBound, to: range.upperBound, inserted: start..<scratch.count))
     }
 
-    /// Writes the event up to its closing bracket, with the edits made and the line breaks between tokens taken out.
+    /// Writes the event up to its closing brace, with the edits applied and without line breaks between
+    /// tokens. Returns the place after it.
     ///
-    /// Line breaks are between tokens only: inside a string the scanner refuses them.
+    /// Line breaks can only be between tokens: the scanner refuses them inside a string.
     @inline(never)
     mutating func copyEdited(to start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
         edits.sort { $0.from < $1.from }
@@ -166,15 +197,21 @@ extension EventPass {
             position = edit.to
         }
         out = copy(position, scanner.close, to: out)
-        // What was taken out at the end leaves a comma behind; the members that follow bring their own.
+        // If the last member was taken out, the comma before it is left. Additions bring their own comma, so
+        // this one would make the object invalid.
         while out > start, out[-1] <= .blank { out -= 1 }
-        if !edits.isEmpty, out > start, out[-1] == .comma { out -= 1 }
+        if !edits.isEmpty, out > start, out[-1] == .comma {
+            out -= 1
+        }
         return out
     }
 
-    private mutating func copy(_ from: Int, _ to: Int, to start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<
-        UInt8
-    > {
+    /// Copies bytes of the line without its line breaks and carriage returns.
+    private mutating func copy(_ from: Int, _ to: Int, to start: UnsafeMutablePointer<UInt8>)
+        -> UnsafeMutablePointer<
+            UInt8
+        >
+    {
         guard to > from else { return start }
         guard scanner.hasLineBreaks else {
             memcpy(start, base + from, to - from)
@@ -188,7 +225,7 @@ extension EventPass {
         return out
     }
 
-    /// Writes the members in `front`; they may be the first of an empty object.
+    /// Writes the members in `front`, after a comma unless they are the first of the object.
     @inline(never)
     mutating func writeFront(_ start: UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8> {
         var out = start
@@ -204,8 +241,11 @@ extension EventPass {
         return out + front.count
     }
 
+    /// Adds a member to `front`; `value` appends its JSON text.
     mutating func addFront(_ name: StaticString, _ value: (inout [UInt8]) -> Void) {
-        if !front.isEmpty { front.append(.comma) }
+        if !front.isEmpty {
+            front.append(.comma)
+        }
         front.append(.quote)
         front.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
         front.append(.quote)
@@ -213,7 +253,7 @@ extension EventPass {
         value(&front)
     }
 
-    /// Adds the time that was found elsewhere.
+    /// Adds `timestamp` with a time that was found in another member or in a wrapper.
     mutating func addTimestamp(_ time: Timestamp) {
         let text = timeWriter.text(of: time)
         addFront("timestamp") { $0 += [.quote] + text + [.quote] }

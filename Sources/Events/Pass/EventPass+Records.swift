@@ -1,18 +1,24 @@
 internal import EventLoops
 internal import Glibc
 internal import Model
+internal import TextFormats
 internal import TimeZones
 
-/// Records: objects that were not written for us. All that they have is data; what we know is found in it, or added beside it.
+/// Records: objects that were not written for Spoolship, such as the lines of other loggers. All their
+/// members are data and stay. Name, time and severity are searched in the members that the settings list, and
+/// added beside the data.
 extension EventPass {
-    /// The longest name in bytes that a record takes from one of its members; a longer one is no name.
+    /// Longest value, in bytes with its quotes, that a record takes as its name. Longer texts are messages;
+    /// `maxAddition` counts on the bound.
     static let mostNameBytes = 256
-    /// What `front` holds at most beside the name: the names of its members, a time, a severity and a country.
+    /// Most bytes in `front` beside the name's value and the pod: the members' own names, a time, a severity
+    /// and a country.
     static let frontBytes = 128
-    /// 1 January 2000: what is before it is not a time but another number.
+    /// 1 January 2000. A smaller number in a member such as `time` or `t` is a duration or a counter.
     private static let earliest = Timestamp(nanoseconds: 946_684_800_000_000_000)
 
-    /// Judges a record: it is accepted, or expired.
+    /// Judges a record: accepted, expired, or quarantined because its text is withheld. No record is
+    /// quarantined for its time: times beyond `newest` are passed over in the search.
     @inline(never)
     mutating func judgeRecord(_ next: Int) -> Verdict {
         isRecord = true
@@ -20,44 +26,63 @@ extension EventPass {
         guard let state else { return verdict(.quarantined, next) }
         if state.settings.isJournal, withheld != .none, isWithheldEntry() { return withhold(next) }
         counts.records += 1
-        if !scanner.replaced.isEmpty { removeReplacedAddresses() }
-        wanted = [.app, .country, .device, .observedAt, .id]
+        if !scanner.replaced.isEmpty {
+            removeReplacedAddresses()
+        }
+        wanted = [.app, .country, .device, .observedAt, .id, .filePath]
+        if let slot = state.filePathSlot, scanner.has(slot: slot) {
+            wanted.remove(.filePath)
+        }
         name = recordName(state)
         let time = recordTime(state)
         let priority = judged(kind == .event && scanner.has(.priority) ? ownPriority(.other) : nil, name)
         if time < oldest {
-            return Verdict(kind: .expired, priority: priority, eventTime: time, startsSession: false, next: next)
+            return Verdict(
+                kind: .expired, priority: priority, eventTime: time, startsSession: false, next: next)
         }
         if state.addsSeverity, scanner.present & state.severityBit == 0, let severity = severity(state) {
             addFront("severity") { $0 += [.quote] + severity.level.rawValue.utf8 + [.quote] }
         }
-        if !pod.isEmpty, !has("kubernetes") {
-            if !front.isEmpty { front.append(.comma) }
-            front += pod
+        // The pod comes from the file's name. A record that says one itself keeps it.
+        if !wrapping.pod.isEmpty, !has("kubernetes") {
+            if !front.isEmpty {
+                front.append(.comma)
+            }
+            front += wrapping.pod
         }
         if hasAddress {
             findAddress()
-            if options.removesAddress, hasAddressProperty { removeAddressProperty() }
+            if options.removesAddress, hasAddressProperty {
+                removeAddressProperty()
+            }
         }
-        if scanner.present & Additions.ofRecords != 0 { ownMembersOfRecord() }
-        if hasAddress { lookUpCountry() }
+        if scanner.present & Additions.ofRecords != 0 {
+            ownMembersOfRecord()
+        }
+        if hasAddress {
+            lookUpCountry()
+        }
         return Verdict(kind: .accepted, priority: priority, eventTime: time, startsSession: false, next: next)
     }
 
-    /// Whether the message of a journal's entry is a text that may not leave.
+    /// Whether the message of a journal's entry is a text that must not leave. Streams are told apart by the
+    /// process: entries of all processes come from one journal.
     private mutating func isWithheldEntry() -> Bool {
         let entry = scanner.open..<scanner.close + 1
         func text(_ name: StaticString) -> [UInt8] {
-            guard let value = member(Array("\(name)".utf8), of: entry), base[value.lowerBound] == .quote else {
+            guard let value = member(Array("\(name)".utf8), of: entry), base[value.lowerBound] == .quote
+            else {
                 return []
             }
-            return JSONString.decoded(UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2))
+            return JSONString.decoded(
+                UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2))
         }
         let process =
             member(Array("process.pid".utf8), of: entry).map {
                 Array(UnsafeBufferPointer(start: base + $0.lowerBound, count: $0.count))
             } ?? []
-        // An entry whose message was an object has this member.
+        // An entry whose message was a JSON object has this member. Rules find its members by their names, so
+        // it is withheld only if an earlier entry of the process ended before a value.
         guard member(Array("__REALTIME_TIMESTAMP".utf8), of: entry) == nil else {
             return unfinished.remove(process) != nil && withheld == .members
         }
@@ -70,7 +95,8 @@ extension EventPass {
         }
     }
 
-    /// Members that have our names stay, and ours give way. Only who wrote it is not theirs to say where others write too.
+    /// Keeps the record's members that have the names of additions; the additions give way. Only `app` is
+    /// replaced if others than the app may have written the record.
     private mutating func ownMembersOfRecord() {
         for (name, addition) in EventPass.givingWay where scanner.has(name) {
             if isNull(scanner.member(name)) {
@@ -82,16 +108,40 @@ extension EventPass {
             }
         }
         guard scanner.has(.app) else { return }
-        if isShared || isNull(scanner.member(.app)) { ownApp(scanner.member(.app)) } else { wanted.remove(.app) }
+        if isShared || isNull(scanner.member(.app)) {
+            ownApp(scanner.member(.app))
+        } else {
+            wanted.remove(.app)
+        }
     }
 
+    /// Members of a record before which an addition gives way.
     private static let givingWay: [(MemberName, Additions)] = [
         (.id, .id), (.country, .country), (.hostName, .device), (.observedAt, .observedAt),
     ]
 
     // MARK: The name
 
+    /// The record's name: from the first usable member that the settings list, otherwise the app's default.
+    /// The name is added unless the record has a member `name`, which is data.
     private mutating func recordName(_ state: AppState) -> UnsafeBufferPointer<UInt8> {
+        if scanner.present & state.nameCandidates.mask != 0, let name = nameElsewhere(state) { return name }
+        let member = scanner.member(.name)
+        if kind == .event, scanner.has(.name), !isNull(member) {
+            counts[.unusableName] += 1
+        }
+        if !scanner.has(.name) || isNull(member) {
+            if scanner.has(.name) {
+                remove(member)
+            }
+            front += state.defaultNameMember
+        }
+        // Without `"name":` and its quotes.
+        return keptName(state.defaultNameMember[8..<state.defaultNameMember.count - 1])
+    }
+
+    /// The name from the listed members; nil if none of them holds a usable one.
+    private mutating func nameElsewhere(_ state: AppState) -> UnsafeBufferPointer<UInt8>? {
         for index in state.nameCandidates.paths.indices {
             guard let value = value(at: index, of: state.nameCandidates), base[value.lowerBound] == .quote,
                 value.count > 2, value.count <= EventPass.mostNameBytes
@@ -100,17 +150,10 @@ extension EventPass {
             let text = UnsafeBufferPointer(start: base + value.lowerBound + 1, count: value.count - 2)
             return text.contains(.backslash) ? keptName(JSONString.decoded(text)[...]) : text
         }
-        let member = scanner.member(.name)
-        if kind == .event, scanner.has(.name), !isNull(member) { counts[.unusableName] += 1 }
-        if !scanner.has(.name) || isNull(member) {
-            if scanner.has(.name) { remove(member) }
-            front += state.defaultNameMember
-        }
-        // Without `"name":` and its quotes.
-        return keptName(state.defaultNameMember[8..<state.defaultNameMember.count - 1])
+        return nil
     }
 
-    /// Adds the name found elsewhere, unless the record has one, which is data.
+    /// Adds the name that was found in another member, unless the record has a `name`, which is data.
     private mutating func addName(_ value: Range<Int>) {
         if scanner.has(.name) {
             guard isNull(scanner.member(.name)) else { return }
@@ -122,13 +165,21 @@ extension EventPass {
 
     // MARK: The time
 
-    /// The time of a record, which is added where `timestamp` does not say it as RFC 3339 does.
+    /// The record's time: from the listed members, otherwise from the runtime's wrapper, otherwise the time
+    /// of observation. It is added as `timestamp` if the record has none, and replaces a `timestamp` that is
+    /// not RFC 3339.
     private mutating func recordTime(_ state: AppState) -> Timestamp {
-        guard scanner.present & state.timeCandidates.mask != 0, let (time, place, isUsual, _) = foundTime(state) else {
+        guard scanner.present & state.timeCandidates.mask != 0,
+            let (time, place, isUsual, _) = foundTime(state)
+        else {
             if let outerTime {
                 let timestamp = scanner.member(.timestamp)
-                if scanner.has(.timestamp), isNull(timestamp) { remove(timestamp) }
-                if !scanner.has(.timestamp) || isNull(timestamp) { addTimestamp(outerTime) }
+                if scanner.has(.timestamp), isNull(timestamp) {
+                    remove(timestamp)
+                }
+                if !scanner.has(.timestamp) || isNull(timestamp) {
+                    addTimestamp(outerTime)
+                }
                 return outerTime
             }
             counts[.noTime] += 1
@@ -141,19 +192,21 @@ extension EventPass {
             remove(timestamp)
             addTimestamp(time)
         } else if !isUsual, place.lowerBound == timestamp.value {
-            // The same instant, as every receiver reads it.
+            // The same instant in the form that every receiver reads.
             replace(place, with: [.quote] + timeWriter.text(of: time) + [.quote])
         }
         return time
     }
 
-    /// The time of an event that has no `timestamp`: by the same members, else that of its observation.
+    /// The time of an event that has no `timestamp`: from the members that may hold a record's time,
+    /// otherwise the time of observation.
     @inline(__always)
     mutating func timeElsewhere() -> Timestamp {
         guard let state, scanner.present & state.timeCandidates.mask != 0 else { return now }
         return addedTime(state)
     }
 
+    /// The time of an event from another member than `timestamp`; the event gets it as `timestamp`.
     @inline(never)
     private mutating func addedTime(_ state: AppState) -> Timestamp {
         guard let found = foundTime(state) else { return now }
@@ -161,63 +214,114 @@ extension EventPass {
         return found.time
     }
 
-    /// The first usable time, where it is, whether every receiver reads it there, and which of the candidates it is.
+    /// The first usable time among the candidates: its place, whether it is RFC 3339 as every receiver reads
+    /// it, and the index of the candidate. Times before the year 2000 or further ahead than the settings
+    /// allow are passed over.
     private mutating func foundTime(
         _ state: AppState
     ) -> (time: Timestamp, place: Range<Int>, isUsual: Bool, candidate: Int)? {
-        let candidates = state.timeCandidates
-        for index in candidates.paths.indices {
-            guard let value = value(at: index, of: candidates), let (time, isUsual) = time(at: value, state),
-                time >= EventPass.earliest, time <= newest
+        // By index: a copy of a candidate would count references for each record.
+        for index in state.timeCandidates.paths.indices {
+            guard let value = value(at: index, of: state.timeCandidates), let found = time(at: value, state),
+                found.time >= EventPass.earliest, found.time <= newest
             else { continue }
-            return (time, value, isUsual, index)
+            return (found.time, value, found.isUsual, index)
         }
         return nil
     }
 
-    private mutating func time(at value: Range<Int>, _ state: AppState) -> (Timestamp, isUsual: Bool)? {
+    /// The time that a value says: RFC 3339, a number, a text in an everyday format, or an object of a known
+    /// form. Nil for any other value.
+    private mutating func time(at value: Range<Int>, _ state: AppState) -> (time: Timestamp, isUsual: Bool)? {
         let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
         switch text[0] {
         case .quote:
             let inner = UnsafeBufferPointer(rebasing: text[1..<text.count - 1])
             if let time = times.parse(inner) { return (time, true) }
-            if let time = TimestampText.parseNumber(inner) ?? TimestampText.parseLoosely(inner, in: state.zone) {
+            if let time = TimestampText.parseNumber(inner) ?? TimestampText.parseLoosely(
+                inner, in: state.zone)
+                ?? TextTime.parse(inner, zone: state.zone, now: now)
+            {
                 return (time, false)
             }
         case .openBrace:
-            // MongoDB's extended JSON.
+            // MongoDB's extended JSON: `{"$date": "…"}` or `{"$date": {"$numberLong": "…"}}`.
             for name in ["$date", "$numberLong"] {
                 if let below = member([UInt8](name.utf8), of: value) {
                     return time(at: below, state).map { ($0.0, false) }
                 }
             }
+            return secondsAndRest(of: value).map { ($0, false) }
         default:
-            if let time = TimestampText.parseNumber(text) { return (time, true) }
+            // A receiver has to guess a number's unit, and guesses wrong: ClickHouse reads milliseconds as
+            // the year 9999.
+            if let time = TimestampText.parseNumber(text) { return (time, false) }
         }
         return nil
+    }
+
+    /// Names of the seconds and of the nanoseconds in objects that are times: log4j2's `instant`, Protobuf's
+    /// `Timestamp`, and a form with short names.
+    private static let secondsAndRest = [
+        ("epochSecond", "nanoOfSecond"), ("seconds", "nanos"), ("sec", "nsec"),
+    ]
+
+    /// The time of an object with seconds and nanoseconds; nil for another object. Seconds from 10¹¹ on (the
+    /// year 5138) are no time.
+    private mutating func secondsAndRest(of object: Range<Int>) -> Timestamp? {
+        for (whole, rest) in EventPass.secondsAndRest {
+            guard let seconds = integer(whole, of: object), seconds < 100_000_000_000 else { continue }
+            let nanoseconds = integer(rest, of: object) ?? 0
+            guard nanoseconds < 1_000_000_000 else { return nil }
+            return Timestamp(seconds: seconds, nanoseconds: nanoseconds)
+        }
+        return nil
+    }
+
+    /// A member that is a whole number without a sign, as a number or as a text of one.
+    private mutating func integer(_ name: String, of object: Range<Int>) -> Int? {
+        guard let value = member(Array(name.utf8), of: object), value.count <= 20 else { return nil }
+        let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
+        return Int(String(decoding: text.filter { $0 != .quote }, as: UTF8.self)).flatMap {
+            $0 >= 0 ? $0 : nil
+        }
     }
 
     // MARK: The severity
 
-    /// How serious the line is; nil where it does not say, or nothing that is known.
+    /// The severity of the line; nil if no listed member holds one that is known.
     mutating func severity(_ state: AppState) -> Severity? { foundSeverity(state)?.severity }
 
+    /// The first known severity among the candidates, and the candidate's index. Values of more than 34 bytes
+    /// are not severities.
     private mutating func foundSeverity(_ state: AppState) -> (severity: Severity, candidate: Int)? {
+        guard scanner.present & state.levelCandidates.mask != 0 else { return nil }
         for index in state.levelCandidates.paths.indices {
             guard let value = value(at: index, of: state.levelCandidates), value.count <= 34 else { continue }
             let text = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
-            let scale =
-                state.settings.levelScale == .auto
-                ? state.levelCandidates.paths[index].scale : state.settings.levelScale
+            let scale = state.settings.levelScale
+            let usual = state.levelCandidates.paths[index].reading
+            let reading = scale == .auto || usual == .words || usual == .capitalWords ? usual : .scale(scale)
             let inner = text[0] == .quote ? UnsafeBufferPointer(rebasing: text[1..<text.count - 1]) : text
-            if let found = Severity(text: String(decoding: inner, as: UTF8.self), in: scale) {
-                return (found, index)
-            }
+            let word = String(decoding: inner, as: UTF8.self)
+            if let found = Severity(text: word, as: reading, isGELF: isGELF(state)) { return (found, index) }
         }
         return nil
     }
 
-    /// What was found in the line that was accepted last, and where.
+    /// Whether the record is in Graylog's extended log format, by its member `version`: there the numbers in
+    /// `level` are syslog's.
+    private func isGELF(_ state: AppState) -> Bool {
+        guard let slot = state.versionSlot, scanner.has(slot: slot) else { return false }
+        let found = scanner.members[slot]
+        let length = found.end - found.value
+        guard length == 5, base[found.value] == .quote else { return false }
+        let text = UnsafeBufferPointer(start: base + found.value + 1, count: length - 2)
+        return Severity.isGELF(version: String(decoding: text, as: UTF8.self))
+    }
+
+    /// What was found in the line that was accepted last, and in which members: for `check`, which explains
+    /// it to a person.
     public mutating func findings() -> LineFindings {
         guard let state else { return LineFindings() }
         let severity = foundSeverity(state)
@@ -230,11 +334,12 @@ extension EventPass {
 
     // MARK: Paths
 
-    /// Where the value is that a path leads to. By its index: a path that is handed on is copied, and its texts are counted.
+    /// The value that a candidate leads to; nil if the line does not have it. The parameter is an index,
+    /// because a path that is passed on is copied and counts references to its texts.
     @inline(__always)
     private mutating func value(at index: Int, of candidates: Candidates) -> Range<Int>? {
         let slot = candidates.paths[index].slot
-        guard scanner.present & (1 << UInt64(slot)) != 0 else { return nil }
+        guard scanner.has(slot: slot) else { return nil }
         let found = scanner.members[slot]
         var value = found.value..<found.end
         guard !candidates.paths[index].below.isEmpty else { return value }
@@ -245,17 +350,20 @@ extension EventPass {
         return value
     }
 
-    /// Whether the record has a member that the scanner does not look for.
+    /// Whether the record has a member that the scanner does not look for; walks over all members.
     private mutating func has(_ name: String) -> Bool {
         member(Array(name.utf8), of: scanner.open..<scanner.close + 1) != nil
     }
 
+    /// The value of a member of the object at these offsets.
     private mutating func member(_ name: [UInt8], of object: Range<Int>) -> Range<Int>? {
         RawWalk.find(name, in: base, from: object.lowerBound, to: object.upperBound)?.value
     }
 
     // MARK: The address
 
+    /// Takes out addresses that a later member of the same name replaces: otherwise an address would leave
+    /// although the settings remove it. The other repeated members of a record are data and stay.
     private mutating func removeReplacedAddresses() {
         guard options.removesAddress else { return }
         for member in scanner.replaced where member.key >= 0 && isAddress(member.key + 1..<keyEnd(member)) {
@@ -263,19 +371,23 @@ extension EventPass {
         }
     }
 
+    /// The offset of the closing quote of a member's name.
     private func keyEnd(_ member: Member) -> Int {
         var end = member.key + 1
         while base[end] != .quote { end += base[end] == .backslash ? 2 : 1 }
         return end
     }
 
-    /// Takes the address out of the properties, every one of that name.
+    /// Takes all properties with the address's name out.
     private mutating func removeAddressProperty() {
         let properties = scanner.member(.properties)
         var walk = RawWalk(base, from: properties.value, to: properties.end)
         while let found = walk.next() {
             guard isAddress(found.name) else { continue }
-            remove(Member(key: found.name.lowerBound - 1, value: found.value.lowerBound, end: found.value.upperBound))
+            remove(
+                Member(
+                    key: found.name.lowerBound - 1, value: found.value.lowerBound, end: found.value.upperBound
+                ))
         }
     }
 }

@@ -1,45 +1,65 @@
 internal import Glibc
 internal import Model
+internal import TextFormats
 
-/// Lines that are not JSON objects as they are: where the app's settings say so, they become one.
+/// Lines that are not JSON objects as they stand: invalid UTF-8, text, lines that a container's runtime has
+/// wrapped. If the app's settings allow it, an object is made of them; otherwise they are quarantined.
 extension EventPass {
-    /// What some programs write whenever they open a file: at the beginning of any line. It is no content.
+    /// UTF-8 of U+FEFF. Some programs write it whenever they open a file, so it may begin any line. It is not
+    /// content and is skipped before lines that need a repair anyway.
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-    /// Reads the line again with its bytes replaced that are not UTF-8, or as the text of a record; else says what is wrong with it.
+    /// Reads a line that the scanner refused a second time: without byte-order marks, with its UTF-8
+    /// repaired, or as the text of a record. Otherwise returns the verdict of the refusal.
+    ///
+    /// - Parameters:
+    ///   - next: the offset after the line.
+    ///   - end: how far lines of a block of text may be joined to it.
     @inline(never)
     mutating func repair(_ start: Int, _ next: Int, _ end: Int) -> Verdict {
         let marks = EventPass.marks(before: UnsafeBufferPointer(start: base + start, count: next - start))
         guard marks == 0 else {
             let (next, isObject) = scanner.scanLine(base, from: start + marks, to: end)
-            return isObject ? judge(next) : repair(start + marks, next, end)
+            guard isObject else { return repair(start + marks, next, end) }
+            return isHiddenValue() ? withhold(next) : judge(next)
         }
         let code = scanner.failureCode
-        // Zeros are no text: a power cut left them, or a writer that will fill them.
-        guard code != .blank, let settings = state?.settings, base[start] != 0 else { return unreadable(start, next) }
+        // Zeros are not text: they were left by a power cut, or will be filled by a writer (`fallocate`).
+        guard code != .blank, let state, base[start] != 0 else { return unreadable(start, next) }
         let line = UnsafeBufferPointer(start: base + start, count: next - start)
-        if code == .notUTF8, settings.repairsUTF8 ?? true, let verdict = readRepaired(line, settings, next) {
-            return verdict
-        }
-        guard settings.text != .quarantine else {
-            // The scanner has read the repaired line since: what is wrong is said of the line as it is.
+        if code == .notUTF8, let verdict = readRepaired(line, state, next) { return verdict }
+        guard state.settings.text != .quarantine else {
+            // Rescan the original line, so that the error position refers to it and not to the repaired copy.
             _ = scanner.scanLine(base, from: start, to: next)
             return unreadable(start, next)
         }
-        let last = settings.text == .blocks ? endOfBlock(start, next, end) : next
+        let last = state.settings.text == .blocks ? endOfBlock(start, next, end) : next
         let text = UnsafeBufferPointer(start: base + start, count: last - start)
         let trimmed = text.lastIndex { $0 != .lineFeed && $0 != 0x0D } ?? 0
         return judgeText(UnsafeBufferPointer(rebasing: text[...trimmed]), last)
     }
 
-    /// How many bytes of byte order marks are before a text.
-    private static func marks(before text: UnsafeBufferPointer<UInt8>) -> Int {
+    /// Whether an object is the value of a hidden member whose name ended the line before it. It has no name
+    /// of its own then by which it could be hidden, so that the whole line has to stay.
+    mutating func isHiddenValue() -> Bool {
+        !unfinished.isEmpty && unfinished.remove(producer) != nil && withheld == .members
+    }
+
+    /// Length of the byte-order marks at the beginning of a text, in bytes.
+    @inline(__always)
+    static func marks(before text: UnsafeBufferPointer<UInt8>) -> Int {
+        text.first == 0xEF ? countMarks(before: text) : 0
+    }
+
+    @inline(never)
+    private static func countMarks(before text: UnsafeBufferPointer<UInt8>) -> Int {
         var count = 0
         while text.dropFirst(count).starts(with: byteOrderMark) { count += byteOrderMark.count }
         return count
     }
 
-    /// Where the block of text ends whose first line ends at `next`: before a line that begins an object, or zeros.
+    /// The end of the block of text whose first line ends at `next`: before a line that begins an object or
+    /// with a zero byte, at most `TextHandling.mostBlockBytes` after `start`.
     private func endOfBlock(_ start: Int, _ next: Int, _ end: Int) -> Int {
         var position = next
         while position < end, base[position] != .openBrace, base[position] != 0,
@@ -52,73 +72,123 @@ extension EventPass {
         return position
     }
 
-    /// Makes a text the message of a record, unless it is withheld.
+    /// Makes a text the `message` of a record, unless it is withheld.
     ///
     /// - Parameters:
-    ///   - stream: the runtime's; nil for a line that nothing has wrapped.
-    ///   - isPiece: whether it is a piece of a line.
-    private mutating func judgeText(
+    ///   - stream: the stream that a runtime has noted, which becomes a member; nil for a line that is not
+    ///     wrapped.
+    ///   - isPiece: whether the text is only a piece of a line.
+    mutating func judgeText(
         _ content: UnsafeBufferPointer<UInt8>, _ next: Int, stream: [UInt8]? = nil, isPiece: Bool = false
     ) -> Verdict {
         if withheld != .none || !unfinished.isEmpty {
             note(content, endsBeforeValueOf: producer + (stream ?? []), forgets: stream == nil)
         }
         guard !withheld.include(content, isPiece: isPiece) else { return withhold(next) }
-        repaired.removeAll(keepingCapacity: 1 << 16)
-        let valid = String(decoding: content, as: UTF8.self)
-        let more = stream.map { Array(",\"stream\":\"".utf8) + $0 + [.quote] } ?? []
-        let text = Array("{\"message\":".utf8) + JSONText.quoted(valid) + more + [.closeBrace, .lineFeed]
-        text.withUnsafeBytes { repaired.append($0) }
+        let more = stream.map { Array("\"stream\":\"".utf8) + $0 + [.quote, .comma] } ?? []
+        TextFormat.wrap(
+            UnsafeRawBufferPointer(content), readable: content.count, more: more, into: &textRecord)
         counts[.wrappedText] += 1
-        if !content.elementsEqual(valid.utf8) { counts[.repairedUTF8] += 1 }
-        return judgeRepaired(next) ?? unreadable(0, next)
+        if textFormat == nil, content.first == .openBrace {
+            noteBrokenJSON()
+        }
+        return judgeTextRecord(next, isRead: wrapping.readsTextMembers) ?? unreadable(0, next)
     }
 
-    /// Reads what a container's runtime has wrapped: one record, of one line or of several that belong together.
+    /// Reads what a container's runtime has wrapped, as one record. First the pieces of the line are joined
+    /// across lines of the other stream; if that does not give an accepted record, only neighbouring lines
+    /// are joined.
     @inline(never)
     mutating func readWrapped(_ format: LineFormat, from start: Int, to end: Int) -> Verdict {
         let block = base
+        if wrapping.passesOver(start) { return verdict(.blank, endOfLine(start, end)) }
         outerTime = nil
-        var content: [UInt8] = []
-        var stream: [UInt8]?
-        var next = start
-        var isPiece = true
-        while next < end, isPiece {
-            guard let line = wrappedLine(format, block, from: next, to: end),
-                stream == nil || stream == line.stream
-            else { break }
-            if stream == nil { outerTime = line.time.withUnsafeBufferPointer { times.parse($0) } }
-            stream = line.stream
-            content += line.text
-            next = line.next
-            isPiece = !line.isLast
+        if withheld == .none, wrapping.mostAhead > 0 {
+            let record = record(format, block, from: start, to: end, acrossStreams: true)
+            if let stream = record.stream, !record.ahead.isEmpty, !record.isPiece {
+                let verdict = judge(record, stream)
+                // The quarantine keeps a run of neighbouring bytes of the file, which pieces with other lines
+                // between them are not. So a bad line goes piece by piece.
+                if verdict.kind == .accepted || verdict.kind == .expired {
+                    wrapping.hold(record.ahead, of: start)
+                    return verdict
+                }
+                base = block
+            }
         }
-        guard let stream else {
-            // It is no such line: it is taken as it is.
+        let record = record(format, block, from: start, to: end, acrossStreams: false)
+        guard let stream = record.stream else {
+            // The line is not wrapped: read it as it is.
             base = block
             let (next, isObject) = scanner.scanLine(base, from: start, to: end)
             return isObject ? judge(next) : repair(start, next, next)
         }
-        if content.last == 0x0D { content.removeLast() }
-        isPiece = notePiece(of: stream, goesOn: isPiece)
+        return judge(record, stream)
+    }
+
+    /// The line of a program that begins at `start`, as far as the block has it.
+    ///
+    /// - Parameter acrossStreams: whether lines of the other stream may stand between its pieces.
+    private mutating func record(
+        _ format: LineFormat, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int, acrossStreams: Bool
+    ) -> WrappedRecord {
+        var record = WrappedRecord(at: start)
+        var position = start
+        var between = 0
+        while position < end, record.isPiece {
+            if acrossStreams, wrapping.holds(position) {
+                position = endOfLine(position, end)
+                continue
+            }
+            guard let line = wrappedLine(format, block, from: position, to: end) else { break }
+            if record.stream == nil || record.stream == line.stream {
+                guard record.stream == nil || !acrossStreams || wrapping.mayHold(upTo: line.next, of: start)
+                else {
+                    break
+                }
+                record.add(line, at: position)
+                between = 0
+            } else {
+                between += 1
+                guard acrossStreams, between <= Wrapping.mostBetween else { break }
+            }
+            position = line.next
+        }
+        return record
+    }
+
+    /// Judges a program's line: text by the app's format, an object inside a string, JSON, repaired JSON, or
+    /// plain text; the first that fits.
+    private mutating func judge(_ record: WrappedRecord, _ stream: [UInt8]) -> Verdict {
+        let next = record.next
+        var content = record.content
+        outerTime = record.time.withUnsafeBufferPointer { times.parse($0) }
+        if content.last == 0x0D {
+            content.removeLast()
+        }
+        let isPiece = notePiece(of: stream, goesOn: record.isPiece)
         return content.withUnsafeBufferPointer { content in
             let content = UnsafeBufferPointer(rebasing: content.dropFirst(EventPass.marks(before: content)))
             if isPiece, withheld != .none { return judgeText(content, next, stream: stream, isPiece: true) }
-            repaired.removeAll(keepingCapacity: 1 << 16)
-            repaired.append(UnsafeRawBufferPointer(content))
-            withUnsafeBytes(of: UInt8.lineFeed) { repaired.append($0) }
-            if let verdict = judgeRepaired(next) { return verdict }
-            guard let settings = state?.settings, settings.text != .quarantine else { return unreadable(0, next) }
-            if scanner.failureCode == .notUTF8, settings.repairsUTF8 ?? true,
-                let verdict = readRepaired(content, settings, next)
-            {
+            if let textFormat, textFormat.parses, textFormat.jsonMember == nil {
+                if let verdict = parse(content, by: textFormat, next) { return verdict }
+                if state?.settings.quarantinesUnmatched == true { return unmatched(next) }
+            }
+            if let member = textFormat?.jsonMember, scanRepaired(content) {
+                if let verdict = judgeInner(member, next) { return verdict }
+                if withheld == .members { return withhold(next) }
+            }
+            if scanRepaired(content) { return judge(next) }
+            guard let state, state.settings.text != .quarantine else { return unreadable(0, next) }
+            if scanner.failureCode == .notUTF8, let verdict = readRepaired(content, state, next) {
                 return verdict
             }
             return judgeText(content, next, stream: stream)
         }
     }
 
-    /// Notes whether more of a stream's line is to come; returns whether what was read of it is a piece.
+    /// Notes whether more of a stream's line is to come. Returns whether what was read now is a piece: the
+    /// beginning, the middle or the end of a longer line.
     private mutating func notePiece(of stream: [UInt8], goesOn: Bool) -> Bool {
         guard goesOn || !unfinished.isEmpty else { return false }
         guard goesOn else { return unfinished.remove(producer + stream) != nil }
@@ -126,19 +196,30 @@ extension EventPass {
         return true
     }
 
-    /// Notes whether the next line of a stream may be the value of a member that a text ends with.
+    /// Notes whether a text ends before the value of a member, which the next line of the stream may then be.
+    ///
+    /// - Parameter forgets: whether a text that does not end so clears an earlier note.
     mutating func note(
         _ text: UnsafeBufferPointer<UInt8>, endsBeforeValueOf stream: [UInt8], forgets: Bool = true
     ) {
-        if withheld.endsBeforeValue(text) { note(unfinished: stream) } else if forgets { unfinished.remove(stream) }
+        if withheld.endsBeforeValue(text) {
+            note(unfinished: stream)
+        } else if forgets {
+            unfinished.remove(stream)
+        }
     }
 
+    /// Adds a stream to `unfinished`.
     private mutating func note(unfinished key: [UInt8]) {
-        // The rest of a file that is gone never comes.
-        if unfinished.count >= 4096 { unfinished.removeFirst() }
+        // Entries of files that were deleted in the middle of a line would stay for ever: with 4,096 entries,
+        // any one makes room.
+        if unfinished.count >= 4096 {
+            unfinished.removeFirst()
+        }
         unfinished.insert(key)
     }
 
+    /// One wrapped line; nil if the line is not of the runtime's format.
     private mutating func wrappedLine(
         _ format: LineFormat, _ block: UnsafePointer<UInt8>, from start: Int, to end: Int
     ) -> WrappedLine? {
@@ -154,16 +235,21 @@ extension EventPass {
         return isObject ? WrappedLine(docker: block, scanner.open..<scanner.close + 1, next: next) : nil
     }
 
-    /// The line with its bytes replaced, if that makes an object of it; of an event only where that was asked for.
+    /// Judges the line with invalid UTF-8 replaced by U+FFFD; nil if it is no object then either. Records are
+    /// repaired by default, events only if the settings say so: an event's bytes must not change unasked.
     private mutating func readRepaired(
-        _ line: UnsafeBufferPointer<UInt8>, _ settings: AppSettings, _ next: Int
+        _ line: UnsafeBufferPointer<UInt8>, _ state: AppState, _ next: Int
     ) -> Verdict? {
+        guard state.settings.repairsUTF8 ?? true else { return nil }
         repaired.removeAll(keepingCapacity: 1 << 16)
         var valid = String(decoding: line, as: UTF8.self)
-        if line.last != .lineFeed { valid += "\n" }
+        if line.last != .lineFeed {
+            valid += "\n"
+        }
         valid.withUTF8 { repaired.append(UnsafeRawBufferPointer($0)) }
         let before = base
-        if let verdict = judgeRepaired(next), isRecord || settings.repairsUTF8 == true {
+        if line.first == .openBrace, isHiddenValue() { return withhold(next) }
+        if let verdict = judgeRepaired(next), isRecord || state.settings.repairsUTF8 == true {
             counts[.repairedUTF8] += 1
             return verdict
         }
@@ -171,10 +257,22 @@ extension EventPass {
         return nil
     }
 
-    private mutating func judgeRepaired(_ next: Int) -> Verdict? {
+    /// Copies a text to `repaired`, with a line feed after it, and scans it there; true if it is an object.
+    /// The scanner needs the line feed, which the text in the block does not have.
+    private mutating func scanRepaired(_ content: UnsafeBufferPointer<UInt8>) -> Bool {
+        repaired.removeAll(keepingCapacity: 1 << 16)
+        repaired.append(UnsafeRawBufferPointer(content))
+        withUnsafeBytes(of: UInt8.lineFeed) { repaired.append($0) }
+        return isRepairedObject()
+    }
+
+    /// Whether `repaired` holds exactly one object on one line.
+    private mutating func isRepairedObject() -> Bool {
         base = UnsafePointer(repaired.start)
         let (end, isObject) = scanner.scanLine(base, from: 0, to: repaired.count)
-        guard isObject, end == repaired.count else { return nil }
-        return judge(next)
+        return isObject && end == repaired.count
     }
+
+    /// Judges what `repaired` holds; nil if it is not an object.
+    mutating func judgeRepaired(_ next: Int) -> Verdict? { isRepairedObject() ? judge(next) : nil }
 }

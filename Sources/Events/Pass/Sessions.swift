@@ -1,36 +1,47 @@
 internal import Model
 
-/// Which session an event belongs to: pure, bounded, and durable by what `changes` returns.
+/// The session that an event belongs to. Pure, bounded, and durable by what `changes` returns.
 ///
-/// A producer is an app, with the process where the event says one, or else the append file it comes from. A session
-/// lasts from an event to the last one before a silence of `timeout` at whose end the producer was gone. Time is the
-/// events' own, but never later than now: so a backlog is cut into the sessions in which it was written.
+/// A producer is an app together with the process that the event names, or else with the append file it comes
+/// from. A session lasts from an event to the last one before a silence of `timeout` at whose end the
+/// producer was gone: a process that keeps its file open and writes rarely keeps its session. Time is the
+/// events' own, but never later than now, so that a backlog is divided into the sessions in which it was
+/// written.
 ///
-/// At most 1,024 producers are remembered, the least recent makes room (of the same app, if that has a quarter of them,
-/// so that no app can push out the others'); of each its last 32 sessions, and none that ended more than a day ago.
+/// At most 1,024 producers are remembered. A new one takes the slot of the least recent one; if its app
+/// already has a quarter of the slots, the least recent one of that app, so that no app can push out the
+/// producers of others. Of each producer the last 32 sessions are kept, and none that ended more than a day
+/// ago: they serve events that arrive late.
 struct Sessions: ~Copyable {
     static let maxProducers = 1024
+    /// Most earlier sessions of a producer.
     static let maxPast = 32
+    /// Longest id of a session, and longest process, in bytes.
     static let maxIDLength = 64
     private static let day: Int64 = 86_400_000_000_000
 
-    /// What is known of a producer. Plain, in one block of memory: each event looks at one.
+    /// The present session of a producer. A plain value in one block of memory, because each event looks at
+    /// one.
     struct Slot {
-        /// When its session began and was last heard of, in nanoseconds since 1970.
+        /// Time of the session's first event, and of its last one, in nanoseconds since 1970.
         var start: Int64 = 0
         var last: Int64 = 0
-        /// Tells sessions apart within this process; 0 while there is none.
+        /// Number that tells sessions of this process apart; 0 while the producer has no session.
         var serial = 0
+        /// Index of the app in `apps`.
         var app = 0
+        /// Whether the slot has a producer.
         var isUsed = false
-        /// Whether the session's start has been written as an event.
+        /// Whether the session's `start_session` event was written. If not, verdicts ask for it.
         var isAnnounced = true
+        /// Whether the slot has changed since `changes` was last called.
         var isChanged = false
-        /// Whether the queue has something of it.
+        /// Whether the queue has a row of this producer, which must be deleted if its app's sessions become
+        /// hidden.
         var isStored = false
     }
 
-    /// A session: the present one of a producer, or one of its last.
+    /// A session with its id: the present one of a producer, or an earlier one.
     struct Session {
         var start: Int64
         var last: Int64
@@ -38,28 +49,50 @@ struct Sessions: ~Copyable {
         var id: [UInt8]
     }
 
-    private let slots: UnsafeMutablePointer<Slot>
+    /// Slots of 1,024 producers; the shared `unused` ones until there is a producer. A pass for an app that
+    /// is read in place mostly never has one, and slots of its own would cost it 40 KB.
+    private var slots: UnsafeMutablePointer<Slot>
+    /// Slots that no producer has; never written to.
+    nonisolated(unsafe) private static let unused = room()
+    /// Arrays that all passes share until they write to theirs (copy on write).
+    private static let (noIDs, noSessions, noKeys) = (
+        [[UInt8]](repeating: [], count: maxProducers), [[Session]](repeating: [], count: maxProducers),
+        [String](repeating: "", count: maxProducers)
+    )
+    /// Id of the present session, earlier sessions with the oldest first, and key, each by the producer's
+    /// place.
     private var ids: [[UInt8]]
     private var past: [[Session]]
     private var keys: [String]
+    /// Place of each producer by its key.
     private var places: [String: Int] = [:]
+    /// Index of each app that has had a producer.
     private var apps: [String: Int] = [:]
+    /// Serial number of the last session.
     private var serial = 0
+    /// Keys of producers that have lost their slots since the last `changes`.
     private var removed: Set<String> = []
-    /// Grows when a producer makes room for another: places that somebody noted may be another's then.
+    /// Number of producers that have lost their slots. While it has not changed, a place that a caller
+    /// remembers still has the same producer.
     private(set) var evictions = 0
 
     init() {
-        slots = .allocate(capacity: Sessions.maxProducers)
-        slots.initialize(repeating: Slot(), count: Sessions.maxProducers)
-        ids = Array(repeating: [], count: Sessions.maxProducers)
-        past = Array(repeating: [], count: Sessions.maxProducers)
-        keys = Array(repeating: "", count: Sessions.maxProducers)
+        slots = Sessions.unused
+        ids = Sessions.noIDs
+        past = Sessions.noSessions
+        keys = Sessions.noKeys
     }
 
-    deinit { slots.deallocate() }
+    deinit { if slots != Sessions.unused { slots.deallocate() } }
 
-    /// The time between two points; what 64 bits cannot say becomes the nearest that they can. An app may say any year.
+    /// Memory for all slots.
+    private static func room() -> UnsafeMutablePointer<Slot> {
+        let slots = UnsafeMutablePointer<Slot>.allocate(capacity: maxProducers)
+        slots.initialize(repeating: Slot(), count: maxProducers)
+        return slots
+    }
+
+    /// The time between two points, saturating: an app may write any year, and the difference may overflow.
     @inline(__always)
     private static func gap(from earlier: Int64, to later: Int64) -> Int64 {
         let (gap, overflow) = later.subtractingReportingOverflow(earlier)
@@ -68,7 +101,8 @@ struct Sessions: ~Copyable {
 
     // MARK: Producers
 
-    /// The key of a producer: its name in memory.
+    /// Key of a producer in the queue's memory, by process, by file, or of the app as a whole. `restore`
+    /// splits it at the slashes.
     static func key(app: String, process: UnsafeBufferPointer<UInt8>) -> String {
         "session/\(app)/process/\(String(decoding: process.prefix(maxIDLength), as: UTF8.self))"
     }
@@ -77,11 +111,22 @@ struct Sessions: ~Copyable {
     }
     static func key(app: String) -> String { "session/\(app)" }
 
+    /// The process in a producer's key, as the event wrote it; empty for other producers.
+    private static func process(ofKey key: String) -> [UInt8] {
+        let parts = key.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[2] == "process" ? Array(parts[3].utf8) : []
+    }
+
+    /// Place of a producer that has one.
     func known(_ key: String) -> Int? { places[key] }
 
-    /// The place of a producer; a new one gets one, and somebody else's if there is none left.
+    /// Place of a producer. A new producer gets a free slot, or the one of another producer, which begins
+    /// anew with its next event.
     mutating func place(of key: String, app: String) -> Int {
         if let known = places[key] { return known }
+        if slots == Sessions.unused {
+            slots = Sessions.room()
+        }
         let appIndex = apps[app] ?? apps.count
         apps[app] = appIndex
         let all = 0..<Sessions.maxProducers
@@ -96,7 +141,7 @@ struct Sessions: ~Copyable {
             evictions += 1
         }
         removed.remove(key)
-        // Until it has a session it is the first to make room.
+        // With the least time it is the first to lose its slot again, until it has a session.
         slots[place] = Slot(last: .min, app: appIndex, isUsed: true)
         ids[place] = []
         past[place] = []
@@ -105,14 +150,33 @@ struct Sessions: ~Copyable {
         return place
     }
 
+    /// Forgets producers whose process, or the id of one of whose sessions, is found, for the erasure of a
+    /// person's data. They begin anew.
+    mutating func forget(_ isFound: ([UInt8]) -> Bool) {
+        for place in 0..<Sessions.maxProducers where slots[place].isUsed {
+            let names = [Sessions.process(ofKey: keys[place]), ids[place]] + past[place].map(\.id)
+            guard names.contains(where: isFound) else { continue }
+            places[keys[place]] = nil
+            removed.insert(keys[place])
+            evictions += 1
+            slots[place] = Slot()
+            ids[place] = []
+            past[place] = []
+            keys[place] = ""
+        }
+    }
+
+    /// The slot at a place.
     @inline(__always) func slot(_ place: Int) -> Slot { slots[place] }
+    /// The present session of a producer.
     func current(_ place: Int) -> Session {
-        Session(start: slots[place].start, last: slots[place].last, serial: slots[place].serial, id: ids[place])
+        Session(
+            start: slots[place].start, last: slots[place].last, serial: slots[place].serial, id: ids[place])
     }
 
     // MARK: Automatic
 
-    /// Whether an event simply goes on with its producer's session; notes that it was heard of.
+    /// Whether an event continues its producer's session; if so, its time becomes the session's last one.
     @inline(__always)
     mutating func goesOn(_ place: Int, at time: Int64, timeout: Int64, isGone: Bool) -> Bool {
         let slot = slots + place
@@ -123,23 +187,32 @@ struct Sessions: ~Copyable {
         return true
     }
 
-    /// The session of an event that does not simply go on: it is the producer's first, begins a new session, or is late.
+    /// The session of an event that does not simply continue one: it is the producer's first event, begins a
+    /// new session, or is late.
     ///
     /// - Parameters:
+    ///   - time: the event's time; at most `now`.
+    ///   - timeout: the silence in nanoseconds that ends a session.
+    ///   - isGone: whether the producer may be gone; otherwise no silence ends its session.
     ///   - newID: the id of the session if one begins.
-    /// - Returns: nil when the event belongs to no session that is remembered.
+    /// - Returns: nil if the event belongs to no session that is remembered. All times are in nanoseconds
+    ///   since 1970.
     mutating func resolve(
         _ place: Int, at time: Int64, now: Int64, timeout: Int64, isGone: Bool, newID: [UInt8]
     ) -> Session? {
         if slots[place].serial != 0, time >= slots[place].start {
-            if time < slots[place].last || !isGone || Sessions.gap(from: slots[place].last, to: time) < timeout {
+            if time < slots[place].last || !isGone
+                || Sessions.gap(from: slots[place].last, to: time) < timeout
+            {
                 slots[place].last = max(slots[place].last, time)
                 slots[place].isChanged = true
                 return current(place)
             }
         }
+        // An event of more than a day ago would begin a session that is over and is forgotten at once.
         guard Sessions.gap(from: time, to: now) <= Sessions.day else { return nil }
-        // One that begins after now is of a clock that was ahead: it is over.
+        // A late event. A session that begins well after now was made by a clock that was ahead, and is over:
+        // the event begins a new one.
         if slots[place].serial != 0, time < slots[place].start,
             Sessions.gap(from: now, to: slots[place].start) < timeout
         {
@@ -150,12 +223,13 @@ struct Sessions: ~Copyable {
         return current(place)
     }
 
-    /// The session of an event from before the present one.
+    /// The session of an event from before the present one: the present one if the event is just before its
+    /// start, otherwise the one of its time.
     private mutating func late(_ place: Int, _ time: Int64, _ timeout: Int64) -> Session? {
         let earlier = past[place].last { $0.start <= time }
         let isJustBefore = Sessions.gap(from: time, to: slots[place].start) < timeout
         if isJustBefore, earlier.map({ Sessions.gap(from: $0.last, to: time) >= timeout }) ?? true {
-            // Threads that write at the same time do not write in order.
+            // Threads that write at the same time do not write in the order of their times.
             slots[place].start = time
             slots[place].isChanged = true
             return current(place)
@@ -165,11 +239,15 @@ struct Sessions: ~Copyable {
 
     // MARK: Manual
 
+    /// Begins a session, and moves the present one to the earlier ones. The new session counts as announced;
+    /// `resolve` says otherwise for its own.
     mutating func begin(_ place: Int, at time: Int64, id: [UInt8], now: Int64) {
         if slots[place].serial != 0 {
             past[place].append(current(place))
             past[place].removeAll { Sessions.gap(from: $0.last, to: now) > Sessions.day }
-            if past[place].count > Sessions.maxPast { past[place].removeFirst() }
+            if past[place].count > Sessions.maxPast {
+                past[place].removeFirst()
+            }
         }
         serial += 1
         slots[place].serial = serial
@@ -180,17 +258,21 @@ struct Sessions: ~Copyable {
         ids[place] = id
     }
 
-    /// The newest of the sessions of two producers that began at or before a time.
+    /// The newest session of two producers, a process and its app, that began at or before a time.
     func newest(_ first: Int, _ second: Int, at time: Int64) -> Session? {
         var found: Session?
         for place in first == second ? [first] : [first, second] where slots[place].serial != 0 {
-            guard let candidate = (past[place] + [current(place)]).last(where: { $0.start <= time }) else { continue }
-            if candidate.start > found?.start ?? .min { found = candidate }
+            guard let candidate = (past[place] + [current(place)]).last(where: { $0.start <= time }) else {
+                continue
+            }
+            if candidate.start > found?.start ?? .min {
+                found = candidate
+            }
         }
         return found
     }
 
-    /// Notes that a session's start has been written.
+    /// Notes that a session's `start_session` event was written.
     mutating func announce(_ place: Int) {
         slots[place].isAnnounced = true
         slots[place].isChanged = true
@@ -198,27 +280,37 @@ struct Sessions: ~Copyable {
 
     // MARK: Memory
 
-    /// What has changed since the last call, by key; nil for producers that made room, and those of apps whose sessions are hidden.
+    /// Rows that have changed since the last call, by key; nil for rows to delete: of producers that lost
+    /// their slots, and of apps whose sessions are hidden.
     mutating func changes(isHidden: (String) -> Bool) -> [String: [UInt8]?] {
         var changes: [String: [UInt8]?] = [:]
+        guard slots != Sessions.unused else { return changes }
         for key in removed { changes.updateValue(nil, forKey: key) }
         removed.removeAll()
         let hidden = Set(apps.filter { isHidden($0.key) }.values)
         for place in 0..<Sessions.maxProducers where !hidden.isEmpty && hidden.contains(slots[place].app) {
-            if slots[place].isStored { changes.updateValue(nil, forKey: keys[place]) }
-            (slots[place].isStored, slots[place].isChanged) = (false, false)
+            if slots[place].isStored {
+                changes.updateValue(nil, forKey: keys[place])
+            }
+            slots[place].isStored = false
+            slots[place].isChanged = false
         }
         for place in 0..<Sessions.maxProducers where slots[place].isChanged {
-            (slots[place].isStored, slots[place].isChanged) = (true, false)
+            slots[place].isStored = true
+            slots[place].isChanged = false
             changes.updateValue(encoded(place), forKey: keys[place])
         }
         return changes
     }
 
+    /// The row of a producer: a version byte, whether its session is announced, then for the present and each
+    /// earlier session its start, its last time, and its id with a length byte. Numbers are little-endian.
     private func encoded(_ place: Int) -> [UInt8] {
         var bytes: [UInt8] = [1, slots[place].isAnnounced ? 1 : 0]
         func add(_ start: Int64, _ last: Int64, _ id: [UInt8]) {
-            for value in [start, last] { withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) } }
+            for value in [start, last] {
+                withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
+            }
             bytes.append(UInt8(clamping: id.count))
             bytes += id
         }
@@ -227,13 +319,14 @@ struct Sessions: ~Copyable {
         return bytes
     }
 
-    /// Takes up what an earlier process remembered; what cannot be read is left out.
+    /// Takes over a row that an earlier process stored; what cannot be read is left out.
     mutating func restore(_ key: String, app: String, _ bytes: [UInt8]) {
         guard bytes.count > 2, bytes[0] == 1 else { return }
         var index = 2
         func number() -> Int64 {
             defer { index += 8 }
-            return Int64(bitPattern: bytes[index..<index + 8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+            return Int64(
+                bitPattern: bytes[index..<index + 8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
         }
         var sessions: [Session] = []
         while bytes.count - index >= 17, sessions.count <= Sessions.maxPast {
@@ -243,7 +336,8 @@ struct Sessions: ~Copyable {
             index += 1
             guard length <= Sessions.maxIDLength, bytes.count - index >= length else { break }
             serial += 1
-            sessions.append(Session(start: start, last: last, serial: serial, id: Array(bytes[index..<index + length])))
+            sessions.append(
+                Session(start: start, last: last, serial: serial, id: Array(bytes[index..<index + length])))
             index += length
         }
         guard let current = sessions.first else { return }
@@ -254,6 +348,7 @@ struct Sessions: ~Copyable {
         slots[place].isAnnounced = bytes[1] == 1
         ids[place] = current.id
         past[place] = Array(sessions.dropFirst())
-        (slots[place].isStored, slots[place].isChanged) = (true, false)
+        slots[place].isStored = true
+        slots[place].isChanged = false
     }
 }

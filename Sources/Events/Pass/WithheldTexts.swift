@@ -1,13 +1,17 @@
-/// Which lines of text may not leave, because tags find what they hide in members of JSON objects only.
+/// Which lines of text go to the quarantine instead of leaving. Tags find what they hide in the members of
+/// JSON objects; a text may hold the same members where no rule looks.
+///
+/// The checks are heuristics that err on the side of withholding: a text that is withheld without need is a
+/// nuisance, a secret that was sent cannot be called back.
 public enum WithheldTexts: Sendable {
-    /// None: nothing is hidden.
+    /// Nothing is hidden: all texts leave.
     case none
-    /// Pieces of a line whose rest is elsewhere: what a pattern would find may be cut in two.
+    /// Pieces of a line whose rest is elsewhere: a pattern would not find what is cut in two.
     case pieces
-    /// Those, and texts that may hold members: some are hidden by their paths.
+    /// Pieces, and texts that may hold members: some members are hidden by their paths.
     case members
 
-    /// Whether a text, or a piece of a line, may not leave.
+    /// Whether a text, or a piece of a line, must not leave.
     func include(_ text: UnsafeBufferPointer<UInt8>, isPiece: Bool) -> Bool {
         switch self {
         case .none: false
@@ -16,7 +20,8 @@ public enum WithheldTexts: Sendable {
         }
     }
 
-    /// Whether a text ends before a value of an object that is spread over lines: the value may be an object that is alone on the next line.
+    /// Whether a text ends before a value of an object that is spread over lines. The value may then be alone
+    /// on the next line, without the name by which it would be recognised.
     func endsBeforeValue(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         guard self == .members else { return false }
         return WithheldTexts.plain(text).withUnsafeBufferPointer { text in
@@ -26,21 +31,25 @@ public enum WithheldTexts: Sendable {
         }
     }
 
-    /// Whether a text may hold a member of a JSON object, or the end of one: a line that was cut, several objects, a list, a line of
-    /// an object that is spread over lines. When in doubt it does; what may be beside them does not matter.
+    /// Whether a text may hold a member of a JSON object, or the end of one: a line that was cut, several
+    /// objects, a list, or a line of an object that is spread over lines. When in doubt, it does. Whatever
+    /// else the text has does not matter.
     ///
-    /// A member is a quoted name before a colon, and either behind `{`, a comma or nothing, or before what may be a value; its quotes may be
-    /// escaped. What follows the value of the last one is a `}` that nothing opened; if braces in a string seem to open it, the
-    /// text has that string's quote. What colours a text on a terminal may be anywhere in it.
+    /// A member is a quoted name before a colon that either follows `{`, a comma or nothing, or is followed
+    /// by what may be a value; the quotes may be escaped. The value of the last member is followed by a `}`
+    /// without an opening one; if braces in a string seem to open it, the text has that string's quotes.
+    /// Terminal colours may be anywhere in the text.
     static func mayHoldMembers(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         guard text.contains(where: { marks.contains($0) }) else { return mayHoldPlainMembers(text) }
         return plain(text).withUnsafeBufferPointer(mayHoldPlainMembers)
     }
 
+    /// The character with which terminal sequences begin (ECMA-48).
     private static let escape: UInt8 = 0x1B
-    /// What colours and spellings begin with.
+    /// First bytes of terminal sequences and of the `spellings`.
     private static let marks: [UInt8] = [escape] + Array("\\%&".utf8)
-    /// How quotes and colons are written in logs of requests, in URLs and in pages.
+    /// Other spellings of quotes and colons: in logs of requests (`\x22`, `\u0022`), in URLs (`%22`, and
+    /// encoded twice) and in HTML.
     private static let spellings: [(text: [UInt8], plain: [UInt8])] = [
         ("\\\"", ["22"], ["&quot;", "&#34;"]), (":", ["3A", "3a"], ["&colon;", "&#58;"]),
     ].flatMap { plain, codes, names in
@@ -48,8 +57,9 @@ public enum WithheldTexts: Sendable {
         return (coded + names).map { (Array($0.utf8), Array(plain.utf8)) }
     }
 
-    /// The text without sequences such as `ESC [ 1 ; 39 m`, `ESC ( B` and `ESC ] 8 ; ; URL BEL`, and with quotes and colons as they are. Of other sequences more is
-    /// left, so that nothing is hidden by them.
+    /// The text without terminal sequences such as `ESC [ 1 ; 39 m`, `ESC ( B` and `ESC ] 8 ; ; URL BEL`, and
+    /// with quotes and colons written plainly. Of unknown sequences only the escape character is removed, so
+    /// that nothing can hide in them.
     private static func plain(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         var plain: [UInt8] = []
         var rest = text[...]
@@ -61,13 +71,17 @@ public enum WithheldTexts: Sendable {
                 rest = rest.dropFirst(spelling.text.count)
                 continue
             }
-            if rest.first != escape { plain.append(rest[start]) }
+            if rest.first != escape {
+                plain.append(rest[start])
+            }
             rest = rest.dropFirst()
             guard text[start] == escape else { continue }
             switch rest.first {
             case UInt8(ascii: "["):
                 rest = rest.dropFirst().drop { "0123456789;<=>?".utf8.contains($0) }
-                if let last = rest.first, (0x40...0x7E).contains(last) { rest = rest.dropFirst() }
+                if let last = rest.first, (0x40...0x7E).contains(last) {
+                    rest = rest.dropFirst()
+                }
             case UInt8(ascii: "("): rest = rest.dropFirst(2)
             case UInt8(ascii: "]"):
                 // A link's address.
@@ -80,9 +94,13 @@ public enum WithheldTexts: Sendable {
         return plain + rest
     }
 
+    /// As `mayHoldMembers`, for a text without terminal sequences and other spellings.
     private static func mayHoldPlainMembers(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
-        if endsAsObject(text) || text.split(separator: .lineFeed).contains(where: holdsElements) { return true }
-        // The last quote that was not escaped, and the last that was.
+        if endsAsObject(text) || text.split(separator: .lineFeed).contains(where: holdsElements) {
+            return true
+        }
+        // The last quote that was not escaped, and the last one that was: names in a string inside a JSON
+        // string have escaped quotes.
         var before: (plain: Int?, escaped: Int?)
         for (place, byte) in text.enumerated() where byte == .quote {
             let backslashes = place - 1 - (text[..<place].lastIndex { $0 != .backslash } ?? -1)
@@ -94,23 +112,29 @@ public enum WithheldTexts: Sendable {
                 if mayBeValue(text[(next + 1)...].drop { $0 <= 0x20 }) { return true }
             }
             if let opening, endsLine(opening...place, in: text) { return true }
-            if isEscaped { before.escaped = place } else { before.plain = place }
+            if isEscaped {
+                before.escaped = place
+            } else {
+                before.plain = place
+            }
         }
         return false
     }
 
+    /// Whether a text ends with the closing brace of an object that has a string, or that was opened on
+    /// another line.
     private static func endsAsObject(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
         let last = text.last { $0 > 0x20 && $0 != .closeBracket && $0 != .comma }
         guard last == .closeBrace else { return false }
         return text.contains(.quote) || text.count { $0 == .closeBrace } > text.count { $0 == .openBrace }
     }
 
-    /// Whether a line is made of tokens of JSON, strings or numbers among them: a part of a value that is spread over lines. A string
-    /// may be cut off.
+    /// Whether a line consists of JSON tokens, with a string or a number among them: a part of a value that
+    /// is spread over lines. A string may be cut off.
     private static func holdsElements(_ line: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         var rest = line
         var holdsOne = false
-        // Two values have something between them.
+        // True if a value may start here; two values need a separator.
         var mayFollow = true
         while let first = rest.first {
             switch first {
@@ -119,20 +143,24 @@ public enum WithheldTexts: Sendable {
                 mayFollow = true
                 rest = rest.dropFirst()
             case .quote where mayFollow:
-                (holdsOne, mayFollow) = (true, false)
+                holdsOne = true
+                mayFollow = false
                 let isEscaped = line[..<rest.startIndex].last == .backslash
                 rest = rest.dropFirst()
                 while let byte = rest.first, byte != .quote {
                     rest = rest.dropFirst(byte == .backslash && !isEscaped ? 2 : 1)
                 }
                 rest = rest.dropFirst()
-            case UInt8(ascii: "-") where mayFollow, UInt8(ascii: "+") where mayFollow, 0x30...0x39 where mayFollow:
+            case UInt8(ascii: "-") where mayFollow, UInt8(ascii: "+") where mayFollow,
+                0x30...0x39 where mayFollow:
                 let number = rest.prefix { "0123456789+-.eE".utf8.contains($0) }
                 guard number.contains(where: { (0x30...0x39).contains($0) }) else { return false }
-                (holdsOne, mayFollow) = (true, false)
+                holdsOne = true
+                mayFollow = false
                 rest = rest[number.endIndex...]
             default:
-                guard mayFollow, let word = ["true", "false", "null"].first(where: { rest.starts(with: $0.utf8) })
+                guard mayFollow,
+                    let word = ["true", "false", "null"].first(where: { rest.starts(with: $0.utf8) })
                 else { return false }
                 mayFollow = false
                 rest = rest.dropFirst(word.utf8.count)
@@ -141,21 +169,21 @@ public enum WithheldTexts: Sendable {
         return holdsOne
     }
 
-    /// Whether a member's name may begin with that quote, whatever follows.
+    /// Whether a member's name may begin with the quote at this offset, by what stands before it.
     private static func mayBegin(at quote: Int, in text: UnsafeBufferPointer<UInt8>) -> Bool {
         let before = text[..<quote].last { $0 == .lineFeed || $0 > 0x20 && $0 != .backslash }
         return before.map { $0 == .openBrace || $0 == .comma || $0 == .lineFeed } ?? true
     }
 
-    /// Whether a JSON value may begin there, or is on the next line.
+    /// Whether a JSON value may begin here, or is on the next line.
     private static func mayBeValue(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         guard let first = text.first else { return true }
         return "\"\\{[-0123456789".utf8.contains(first)
             || ["true", "false", "null"].contains { text.starts(with: $0.utf8) }
     }
 
-    /// Whether a string ends its line as an element of a list that is spread over lines does, whatever is before both: a comma is behind
-    /// it, or the indentation before it.
+    /// Whether a string ends its line like an element of a list that is spread over lines: a comma follows,
+    /// or indentation precedes.
     private static func endsLine(_ string: ClosedRange<Int>, in text: UnsafeBufferPointer<UInt8>) -> Bool {
         let behind = text[(string.upperBound + 1)...].prefix { $0 != .lineFeed }
         guard behind.allSatisfy({ $0 <= 0x20 || $0 == .comma || $0 == .closeBracket }) else { return false }

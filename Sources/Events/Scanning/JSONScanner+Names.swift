@@ -3,25 +3,37 @@ internal import Model
 
 /// Which of the members that the agent reads a name belongs to.
 extension JSONScanner {
-    /// The place of the member of that name; -1 for any other name.
+    /// The slot of the member of a name; -1 for any other name.
+    ///
+    /// - Parameters:
+    ///   - key: the name's first byte.
+    ///   - length: the name's length in bytes.
+    ///   - isEscaped: whether the name has escapes.
     @inline(__always)
     mutating func recognise(_ key: Pointer, _ length: Int, _ isEscaped: Bool) -> Int {
         if isEscaped { return recogniseEscaped(key, length) }
         if length == addressLength, isAddress(key, length) { return MemberName.address.rawValue }
         let word = word(key, length)
-        // Of a longer name the last eight bytes are compared too.
+        // For a name of more than eight bytes the last eight count, too.
         let last = length <= 8 ? 0 : KnownNames.word(key + (length &- 8))
         let entry = known.entry(of: word, last, length)
-        guard entry.pointee.word == word, entry.pointee.last == last, entry.pointee.length == length else { return -1 }
-        return length <= 16 ? entry.pointee.place : known.place(of: UnsafeBufferPointer(start: key, count: length))
+        guard entry.pointee.word == word, entry.pointee.last == last, entry.pointee.length == length else {
+            guard !known.late.isEmpty else { return -1 }
+            return known.late.place(of: UnsafeBufferPointer(start: key, count: length), word, last)
+        }
+        return length <= 16
+            ? entry.pointee.place : known.place(of: UnsafeBufferPointer(start: key, count: length))
     }
 
+    /// Whether the name is that of the address.
     @inline(never)
     private mutating func isAddress(_ key: Pointer, _ length: Int) -> Bool {
         addressName.elementsEqual(UnsafeBufferPointer(start: key, count: length))
     }
 
-    /// A name spelled with escapes is the same name; rare enough to be decoded at leisure.
+    /// The slot of a name that is spelled with escapes: it means the same name, and must not escape notice by
+    /// its spelling. Rare, so it is decoded. Names of more than 384 bytes, 64 characters as `\uXXXX`, are
+    /// not: that bounds the work.
     @inline(never)
     private mutating func recogniseEscaped(_ key: Pointer, _ length: Int) -> Int {
         guard length <= 6 * 64 else { return -1 }
@@ -31,60 +43,84 @@ extension JSONScanner {
         return name.withUnsafeBufferPointer { known.place(of: $0) }
     }
 
-    /// Up to eight bytes as a little-endian number, the rest zero.
+    /// Up to eight bytes as a little-endian number; missing bytes are zero.
     @inline(__always)
     mutating func word(_ p: Pointer, _ length: Int) -> UInt64 {
         guard p <= wordEnd else { return lastWord(p, length) }
         let loaded = UnsafeRawPointer(p).loadUnaligned(as: UInt64.self).littleEndian
-        // Without a branch: lengths are what the processor cannot foresee.
+        // Without a branch on the length, which a processor predicts badly.
         let taken = UInt64(truncatingIfNeeded: min(length, 8))
         return taken == 0 ? 0 : loaded & (UInt64.max &>> (64 &- 8 &* taken))
     }
 
-    /// The same for the last bytes of a block.
+    /// The same within the last eight bytes of a block, byte by byte.
     @inline(never)
     private mutating func lastWord(_ p: Pointer, _ length: Int) -> UInt64 {
+        /// First eight bytes, as a little-endian number; missing bytes are zero.
         var word: UInt64 = 0
         for index in 0..<min(length, 8) { word |= UInt64(p[index]) << (8 * UInt64(index)) }
         return word
     }
 }
 
-/// The names of the members that are looked for, found by their first and last eight bytes and their length: a table in which each
-/// has its own place.
+/// The names that are looked for, found by their first and last eight bytes and their length.
+///
+/// A perfect hash table: a multiplier is searched that gives each name an entry of its own, so a look-up is
+/// one multiplication and one comparison, for known and unknown names.
 struct KnownNames: ~Copyable {
+    /// A name in the table.
     struct Entry {
         /// The first eight bytes, the lowest byte first; of a shorter name the rest is zero.
         var word: UInt64 = 0
-        /// The last eight bytes of a longer name.
+        /// Last eight bytes if the name has more than eight; otherwise 0.
         var last: UInt64 = 0
         var length = 0
-        /// The member's place; -1 for an entry that is free.
+        /// Slot of the member; -1 for a free entry.
         var place = -1
+
+        /// A free entry.
+        init() {}
+
+        /// The entry of a name whose member has slot `place`.
+        init(_ name: some BidirectionalCollection<UInt8>, place: Int) {
+            word = name.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            last = name.count <= 8 ? 0 : name.suffix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            length = name.count
+            self.place = place
+        }
     }
 
+    /// Binary logarithm of the table's size, 512 entries: with 64 names or fewer, a multiplier without
+    /// collisions is found after a few dozen tries.
     private static let bits: UInt64 = 9
     private let entries: UnsafeMutablePointer<Entry>
     private let multiplier: UInt64
+    /// All names in the order of their slots.
     private let names: [[UInt8]]
+    /// Names beyond the first 64, in a table of their own.
+    let late: LateNames
+    /// Most names in this table. With more, the search for a multiplier would take long.
+    private static let most = 64
 
     /// - Parameter watched: the names behind those of `MemberName`.
     init(_ watched: [[UInt8]]) {
         names = MemberName.allCases.map(\.spelling) + watched
         var entries: [Entry] = []
-        for (place, text) in names.enumerated() where !text.isEmpty {
-            let first = text.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            let last = text.count <= 8 ? 0 : text.suffix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            // Of names that differ only between these bytes one entry speaks for all.
-            guard !entries.contains(where: { ($0.word, $0.last, $0.length) == (first, last, text.count) }) else {
-                continue
+        late = LateNames(names, from: KnownNames.most)
+        for (place, text) in names.prefix(KnownNames.most).enumerated() where !text.isEmpty {
+            let entry = Entry(text, place: place)
+            // Names that differ only between these bytes share an entry; `place(of:)` then compares all
+            // bytes.
+            let isKnown = entries.contains {
+                ($0.word, $0.last, $0.length) == (entry.word, entry.last, entry.length)
             }
-            entries.append(Entry(word: first, last: last, length: text.count, place: place))
+            if isKnown { continue }
+            entries.append(entry)
         }
-        // The first of a row of multipliers that keeps the names apart. (Knuth's linear congruential generator; multipliers that
-        // are near each other would all do the same.)
+        // Candidates come from Knuth's linear congruential generator (MMIX): multipliers near each other
+        // would all fail for the same names.
         var multiplier: UInt64 = 0x9E37_79B9_7F4A_7C15
-        while Set(entries.map { KnownNames.index($0.word, $0.last, $0.length, multiplier) }).count < entries.count {
+        while !KnownNames.isApart(entries, multiplier) {
             multiplier = multiplier &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
         }
         self.multiplier = multiplier
@@ -97,24 +133,41 @@ struct KnownNames: ~Copyable {
 
     deinit { entries.deallocate() }
 
-    /// The only entry that a name with these first and last bytes can have.
+    /// Whether a multiplier gives each name an entry of its own.
+    private static func isApart(_ entries: [Entry], _ multiplier: UInt64) -> Bool {
+        var isTaken = [Bool](repeating: false, count: 1 << Int(bits))
+        for entry in entries {
+            let place = index(entry.word, entry.last, entry.length, multiplier)
+            if isTaken[place] { return false }
+            isTaken[place] = true
+        }
+        return true
+    }
+
+    /// The only entry at which a name with these bytes and this length can be.
     @inline(__always)
     func entry(of word: UInt64, _ last: UInt64, _ length: Int) -> UnsafeMutablePointer<Entry> {
         entries + KnownNames.index(word, last, length, multiplier)
     }
 
-    /// The place of a name, whatever its length; -1 where it is none of these.
+    /// The slot of a name of any length, compared byte by byte; -1 for an unknown name.
     func place(of name: UnsafeBufferPointer<UInt8>) -> Int {
-        names.firstIndex { $0.count == name.count && !$0.isEmpty && name.elementsEqual($0) } ?? -1
+        let early = names.prefix(KnownNames.most).firstIndex {
+            $0.count == name.count && !$0.isEmpty && name.elementsEqual($0)
+        }
+        if let early { return early }
+        let entry = Entry(name, place: 0)
+        return late.place(of: name, entry.word, entry.last)
     }
 
+    /// Index of the entry: the high bits of the product, because the low bits depend on the low bytes only.
     @inline(__always)
     private static func index(_ word: UInt64, _ last: UInt64, _ length: Int, _ multiplier: UInt64) -> Int {
         let mixed = word ^ (last &* 0xD6E8_FEB8_6659_FD93) ^ UInt64(truncatingIfNeeded: length)
         return Int(truncatingIfNeeded: (mixed &* multiplier) &>> (64 &- bits))
     }
 
-    /// Eight bytes as a number, the lowest byte first.
+    /// Eight bytes as a little-endian number.
     @inline(__always)
     static func word(_ p: UnsafePointer<UInt8>) -> UInt64 {
         UnsafeRawPointer(p).loadUnaligned(as: UInt64.self).littleEndian

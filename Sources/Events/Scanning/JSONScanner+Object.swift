@@ -3,10 +3,10 @@ internal import Glibc
 
 // The object itself: its members, and those of its properties.
 extension JSONScanner {
-    /// Reads the object; returns where it ends, nil (and the failure is noted) where it is none.
+    /// Reads the object; returns the place after it, or nil, with the failure noted, if it cannot be read.
     ///
-    /// Here and below `p` never has its address taken by a function that is not inlined: so it lives in a register, and each
-    /// step costs the processor a few cycles less than a store and a load.
+    /// Here and below the address of `p` is never passed to a function that is not inlined. So `p` stays in a
+    /// register, and each step saves the processor a store and a load.
     @inline(__always)
     mutating func object(_ start: Pointer) -> Pointer? {
         var p = start
@@ -26,15 +26,19 @@ extension JSONScanner {
             guard c == .quote else { return failure(.expectedName, p) }
             let key = p
             let slot: Int
+            // The usual case: the name that this place had in earlier lines.
             if key < runEnd, cscan_is(key + 1, &place.pointee.name) {
                 slot = place.pointee.slot
                 p += Int(place.pointee.name.length) &+ 2
             } else {
-                guard let end = name(key, place) else { return nil }
-                slot = found
+                guard let end = name(key, place, lastPlace) else { return nil }
+                slot = found.slot
+                place += found.passedPlaces
                 p = end
             }
-            if place < lastPlace { place += 1 }
+            if place < lastPlace {
+                place += 1
+            }
             guard colon(&p) else { return nil }
             c = space(&p)
             let value = p
@@ -49,11 +53,19 @@ extension JSONScanner {
                 guard let end = other(p, c, depth: 2) else { return nil }
                 p = end
             }
-            if slot >= 0 {
+            // One unsigned comparison for both bounds: a member that is not looked for has the slot -1.
+            if UInt(bitPattern: slot) < UInt(bitPattern: JSONScanner.firstLate) {
                 let bit = UInt64(1) &<< UInt64(truncatingIfNeeded: slot)
-                if present & bit != 0 { replace(slot) }
+                if present & bit != 0 {
+                    replace(slot)
+                }
                 present |= bit
-                members[slot] = Member(key: key - base, value: value - base, end: p - base, isEscaped: isEscaped)
+                members[slot] = Member(
+                    key: key - base, value: value - base, end: p - base, isEscaped: isEscaped)
+            } else if slot >= 0 {
+                noteLate(
+                    slot, Member(key: key - base, value: value - base, end: p - base, isEscaped: isEscaped),
+                    &present)
             }
             c = space(&p)
             p += 1
@@ -69,22 +81,46 @@ extension JSONScanner {
         }
     }
 
-    /// Reads the name of a member that is not the one kept for its place, and keeps it; says in `found` which it is.
+    /// Notes a member whose slot shares its bit with others; the last one of a name counts.
     @inline(never)
-    private mutating func name(_ key: Pointer, _ place: UnsafeMutablePointer<NamePlaces.Member>) -> Pointer? {
+    private mutating func noteLate(_ slot: Int, _ member: Member, _ present: inout UInt64) {
+        let bit = JSONScanner.bit(of: slot)
+        if present & bit == 0 {
+            late.removeAll(keepingCapacity: true)
+        }
+        late.append(slot)
+        present |= bit
+        members[slot] = member
+    }
+
+    /// Reads the name of a member that does not have the name kept for its place, and keeps it for the place.
+    /// Sets `found`; returns the place after the closing quote.
+    ///
+    /// If a line lacks a member that others have, its next name is found at the next place, and the names
+    /// behind it do not move.
+    @inline(never)
+    private mutating func name(
+        _ key: Pointer, _ place: UnsafeMutablePointer<NamePlaces.Member>,
+        _ lastPlace: UnsafeMutablePointer<NamePlaces.Member>
+    ) -> Pointer? {
+        if key < runEnd, place < lastPlace, cscan_is(key + 1, &place[1].name) {
+            found = (place[1].slot, 1)
+            return key + Int(place[1].name.length) + 2
+        }
         var p = key + 1
         var isEscaped = false
         guard string(&p, &isEscaped) else { return nil }
         let length = (p - key) &- 2
-        found = recognise(key + 1, length, isEscaped)
+        found = (recognise(key + 1, length, isEscaped), 0)
         if !isEscaped, key < runEnd {
             cscan_keep(&place.pointee.name, key + 1, UInt32(clamping: length))
-            place.pointee.slot = found
+            place.pointee.slot = found.slot
         }
         return p
     }
 
-    /// How the event's name begins, if it has been read.
+    /// First eight bytes of the event's name; 0 if it has not been read yet. It only chooses a row of kept
+    /// names.
     @inline(__always)
     private mutating func nameStart(_ present: UInt64) -> UInt64 {
         let value = base + members[MemberName.name.rawValue].value
@@ -92,16 +128,20 @@ extension JSONScanner {
         return KnownNames.word(value)
     }
 
+    /// Notes that a later member replaces the one in a slot.
     @inline(never)
     private mutating func replace(_ slot: Int) {
-        // Of a member that is only looked at the last one counts, and all of them stay.
+        // Members that are only looked at, such as the time of a record, all stay; the last one counts.
         guard slot < MemberName.hostName.rawValue || slot == MemberName.address.rawValue else { return }
         replaced.append(members[slot])
     }
 
-    /// Reads the properties, whose opening bracket is at `start`; returns where they end, nil where something is wrong.
+    /// Reads the properties, whose opening brace is at `start`; returns the place after them, or nil if they
+    /// cannot be read. Counts them, and notes long texts and names that may repeat.
     @inline(never)
-    private mutating func properties(_ start: Pointer, _ row: UnsafeMutablePointer<NamePlaces.Property>) -> Pointer? {
+    private mutating func properties(_ start: Pointer, _ row: UnsafeMutablePointer<NamePlaces.Property>)
+        -> Pointer?
+    {
         var p = start + 1
         var c = space(&p)
         if c == .closeBrace { return p + 1 }
@@ -114,17 +154,22 @@ extension JSONScanner {
             if key <= runEnd, count < JSONScanner.comparedProperties, cscan_is(key, &place.pointee.name) {
                 let length = Int(place.pointee.name.length)
                 p = key + length + 1
-                if length > keyThreshold { hasLongText = true }
+                if length > keyThreshold {
+                    hasLongText = true
+                }
             } else {
-                guard let end = propertyName(key, place, isCompared: count < JSONScanner.comparedProperties) else {
+                guard let end = propertyName(key, place, isCompared: count < JSONScanner.comparedProperties)
+                else {
                     return nil
                 }
                 p = end
             }
-            // Names with equal bits need not be equal. A place beyond the last one that is compared does no harm: then they
-            // may repeat anyway.
+            // Names with equal bits need not be equal, so `isKnown` compares them. Beyond the last place that
+            // is compared the bit is of another name, which is harmless: `mayRepeat` is set by then.
             let bit = place.pointee.bit
-            if seen & bit != 0, !mayRepeat, isKnown(row, count) { mayRepeat = true }
+            if seen & bit != 0, !mayRepeat, isKnown(row, count) {
+                mayRepeat = true
+            }
             seen |= bit
             count &+= 1
             guard colon(&p) else { return nil }
@@ -134,7 +179,9 @@ extension JSONScanner {
                 var isEscaped = false
                 p += 1
                 guard string(&p, &isEscaped) else { return nil }
-                if (p - value) &- 2 > valueThreshold { hasLongText = true }
+                if (p - value) &- 2 > valueThreshold {
+                    hasLongText = true
+                }
             } else {
                 guard let end = other(p, c, depth: 3) else { return nil }
                 p = end
@@ -152,7 +199,7 @@ extension JSONScanner {
         }
     }
 
-    /// Steps over a colon and the white space before it.
+    /// Steps over the colon after a name, and white space before it.
     @inline(__always)
     private mutating func colon(_ p: inout Pointer) -> Bool {
         guard space(&p) == .colon else { return fail(.expectedColon, p) }
@@ -160,7 +207,8 @@ extension JSONScanner {
         return true
     }
 
-    /// Reads the name of a property that is not the one kept for its place, and keeps it.
+    /// Reads the name of a property that does not have the name kept for its place, and keeps it for the
+    /// place. Returns the place after the closing quote.
     @inline(never)
     private mutating func propertyName(
         _ key: Pointer, _ place: UnsafeMutablePointer<NamePlaces.Property>, isCompared: Bool
@@ -169,7 +217,9 @@ extension JSONScanner {
         var isEscaped = false
         guard string(&p, &isEscaped) else { return nil }
         let length = (p - key) &- 1
-        if length > keyThreshold { hasLongText = true }
+        if length > keyThreshold {
+            hasLongText = true
+        }
         if isEscaped || !isCompared {
             mayRepeat = true
             return p
@@ -188,8 +238,8 @@ extension JSONScanner {
         return p
     }
 
-    /// Whether one of the properties before has the name of that at `count`. All of them are in the row: those that were
-    /// found again, and those that were read and kept.
+    /// Whether an earlier property has the name of the property number `count`. The row has the names of all
+    /// of them: those that were found again and those that were read and kept.
     @inline(never)
     private mutating func isKnown(_ row: UnsafeMutablePointer<NamePlaces.Property>, _ count: Int) -> Bool {
         let name = row + count
@@ -201,7 +251,8 @@ extension JSONScanner {
         return false
     }
 
-    /// The text of a property's name: the one kept, or, where it was too long or stood too near the end, that of this line.
+    /// Text of a property's name: the kept one, or the one in this line if it is too long to be kept or too
+    /// near the end of the block.
     private mutating func text(of place: UnsafeMutablePointer<NamePlaces.Property>) -> UnsafeRawPointer {
         place.pointee.name.mask == CSCAN_NOTHING
             ? UnsafeRawPointer(base + place.pointee.start) : UnsafeRawPointer(place)

@@ -2,13 +2,15 @@ internal import CScan
 
 /// Strings: UTF-8 without overlong forms and surrogates, escapes by the grammar, escaped surrogates in pairs.
 extension JSONScanner {
-    /// Steps over a string; `p` is after its opening quote, then after its closing one.
+    /// Steps over a string: `p` is after the opening quote before, and after the closing one afterwards.
+    /// Returns false if the string is wrong.
     @inline(__always)
     mutating func string(_ p: inout Pointer, _ isEscaped: inout Bool) -> Bool {
         var place = p
         while place <= runEnd {
             let stops = cscan_stops(place)
-            // A step of known length: the processor goes on without waiting for what the comparison says.
+            // A step of constant length: the processor can go on without waiting for the result of the
+            // comparison.
             if stops == 0 {
                 place += Int(CSCAN_WIDTH)
                 continue
@@ -20,12 +22,16 @@ extension JSONScanner {
         }
         var hasEscapes = false
         guard let end = rest(place, &hasEscapes) else { return false }
-        if hasEscapes { isEscaped = true }
+        if hasEscapes {
+            isEscaped = true
+        }
         p = end
         return true
     }
 
-    /// Steps over the rest of a string from its first byte that is not plain text, or where too few bytes are left.
+    /// Steps over the rest of a string from its first byte that is not plain text, or from where too few
+    /// bytes are left for the fast loop. Tries the fast check once, and otherwise goes character by
+    /// character: so no text can make it start over and over.
     @inline(never)
     private mutating func rest(_ start: Pointer, _ isEscaped: inout Bool) -> Pointer? {
         if let quote = cscan_text(start, runEnd, &isEscaped) { return quote + 1 }
@@ -33,8 +39,8 @@ extension JSONScanner {
         return carefully(&p, &isEscaped) ? p : nil
     }
 
-    /// The same one character at a time: says what is wrong and where, reads strings at the very end of a block, and all of
-    /// them where the processor lacks what the quick way needs.
+    /// Steps over a string one character at a time. It says what is wrong and where, reads strings at the
+    /// very end of a block, and reads all strings on processors without the instructions of the fast check.
     mutating func carefully(_ p: inout Pointer, _ isEscaped: inout Bool) -> Bool {
         while true {
             let c = p.pointee
@@ -59,8 +65,8 @@ extension JSONScanner {
         }
     }
 
-    /// Steps over one character beyond ASCII. Each byte is looked at only after the one before it was found to be part of
-    /// the character, so that the line feed at the end stops it.
+    /// Steps over one character beyond ASCII. Each byte is loaded only after the one before was found to be
+    /// part of the character, so that the line feed at the end stops it.
     ///
     /// Source: Unicode 15.0, table 3-7 (well-formed UTF-8 byte sequences).
     @inline(__always)
@@ -68,7 +74,8 @@ extension JSONScanner {
         let c = p[0]
         if c < 0xE0 {
             if p <= wordEnd {
-                // Four characters of two bytes, as in Greek: the marks are right, and no lead byte is C0 or C1.
+                // Four characters of two bytes at once, as in Greek or Cyrillic: the marks of lead and
+                // continuation bytes are right, and no lead byte is C0 or C1, which would be overlong.
                 let word = UnsafeRawPointer(p).loadUnaligned(as: UInt64.self).littleEndian
                 let leads = (word & 0x001E_001E_001E_001E) &+ 0x007E_007E_007E_007E
                 if word & 0xC0E0_C0E0_C0E0_C0E0 == 0x80C0_80C0_80C0_80C0,
@@ -96,6 +103,7 @@ extension JSONScanner {
         return true
     }
 
+    /// Steps over an escape; `p` is at its backslash.
     @inline(__always)
     private mutating func escape(_ p: inout Pointer) -> Bool {
         let c = p[1]
@@ -107,18 +115,23 @@ extension JSONScanner {
         return true
     }
 
+    /// Steps over `\uXXXX`, or over a pair of them if the first is a high surrogate. Half a pair is refused,
+    /// although the grammar allows it: many destinations refuse a whole batch over one.
     @inline(__always)
     private mutating func unicodeEscape(_ p: inout Pointer) -> Bool {
         let start = p
         guard let unit = hexUnit(&p) else { return false }
         if unit & 0xF800 != 0xD800 { return true }
-        guard unit < 0xDC00, p[0] == .backslash, p[1] == UInt8(ascii: "u") else { return fail(.loneSurrogate, start) }
+        guard unit < 0xDC00, p[0] == .backslash, p[1] == UInt8(ascii: "u") else {
+            return fail(.loneSurrogate, start)
+        }
         guard let low = hexUnit(&p) else { return false }
         guard low & 0xFC00 == 0xDC00 else { return fail(.loneSurrogate, start) }
         return true
     }
 
-    /// The four digits of `\u….`; `p` is at the backslash, then after the digits.
+    /// The value of the four digits of `\uXXXX`; `p` is at the backslash before, and after the digits
+    /// afterwards.
     @inline(__always)
     private mutating func hexUnit(_ p: inout Pointer) -> UInt32? {
         var unit: UInt32 = 0

@@ -1,6 +1,7 @@
-/// The parts of JSON below the members: white space, numbers, literals, nested values.
+/// The grammar below the members: white space, numbers, literals, nested values.
 extension JSONScanner {
-    /// Steps over white space; returns the byte it stands at then.
+    /// Steps over white space; returns the byte after it. No space or one blank are the usual cases and are
+    /// inlined.
     @inline(__always)
     mutating func space(_ p: inout Pointer) -> UInt8 {
         var c = p.pointee
@@ -14,6 +15,8 @@ extension JSONScanner {
         return p.pointee
     }
 
+    /// Steps over any white space and notes line breaks. A line feed that ends the text, or the line, is not
+    /// passed.
     @inline(never)
     private mutating func longSpace(_ start: Pointer) -> Pointer {
         var p = start
@@ -32,7 +35,9 @@ extension JSONScanner {
         }
     }
 
-    /// Steps over a value that is not a string; `depth` is the level that an opening bracket here would begin.
+    /// Steps over a value that is not a string.
+    ///
+    /// - Parameter depth: nesting level that an opening bracket at `start` would begin.
     @inline(never)
     mutating func other(_ start: Pointer, _ c: UInt8, depth: Int) -> Pointer? {
         if c == .openBrace || c == .openBracket { return nested(start, depth: depth) }
@@ -40,22 +45,24 @@ extension JSONScanner {
         return simple(&p, c) ? p : nil
     }
 
-    /// Steps over a number or a literal.
+    /// Steps over a number or a literal, which begins with `c`.
     @inline(__always)
     private mutating func simple(_ p: inout Pointer, _ c: UInt8) -> Bool {
         if JSONScanner.isDigit(c) || c == UInt8(ascii: "-") { return number(&p) }
         if c == UInt8(ascii: "t") || c == UInt8(ascii: "f") {
-            // One way for both: which of them comes is what the processor cannot foresee.
+            // One path for both: which of the two comes is what a processor predicts badly.
             let isFalse = c == UInt8(ascii: "f")
             return literal(&p, isFalse ? 0x65_736C_6166 : 0x6575_7274, isFalse ? 5 : 4)
         }
         switch c {
         case UInt8(ascii: "n"): return literal(&p, 0x6C6C_756E, 4)
-        case UInt8(ascii: "+"), UInt8(ascii: "."), UInt8(ascii: "N"), UInt8(ascii: "I"): return fail(.badNumber, p)
+        case UInt8(ascii: "+"), UInt8(ascii: "."), UInt8(ascii: "N"), UInt8(ascii: "I"):
+            return fail(.badNumber, p)
         default: return fail(.expectedValue, p)
         }
     }
 
+    /// Steps over a literal, whose bytes are `expected` as a little-endian number.
     @inline(__always)
     private mutating func literal(_ p: inout Pointer, _ expected: UInt64, _ length: Int) -> Bool {
         guard word(p, min(length, end - p)) == expected else { return badLiteral(p, expected) }
@@ -63,6 +70,8 @@ extension JSONScanner {
         return true
     }
 
+    /// Notes a wrong literal: at its first byte, or, if the text ends within it, at the end, so that it
+    /// counts as cut short.
     @inline(never)
     private mutating func badLiteral(_ p: Pointer, _ expected: UInt64) -> Bool {
         var offset = 0
@@ -70,9 +79,13 @@ extension JSONScanner {
         return p[offset] == .lineFeed ? fail(.expectedValue, p + offset) : fail(.expectedValue, p)
     }
 
+    /// Steps over a number by the grammar of RFC 8259, section 6: no leading zeros, digits on both sides of
+    /// the point.
     @inline(__always)
     private mutating func number(_ p: inout Pointer) -> Bool {
-        if p.pointee == UInt8(ascii: "-") { p += 1 }
+        if p.pointee == UInt8(ascii: "-") {
+            p += 1
+        }
         if p.pointee == UInt8(ascii: "0") {
             p += 1
             if JSONScanner.isDigit(p.pointee) { return fail(.badNumber, p) }
@@ -85,17 +98,21 @@ extension JSONScanner {
         }
         if p.pointee | 0x20 == UInt8(ascii: "e") {
             p += 1
-            if p.pointee == UInt8(ascii: "+") || p.pointee == UInt8(ascii: "-") { p += 1 }
+            if p.pointee == UInt8(ascii: "+") || p.pointee == UInt8(ascii: "-") {
+                p += 1
+            }
             guard digits(&p) else { return false }
         }
         return true
     }
 
+    /// Steps over one digit or more.
     @inline(__always)
     private mutating func digits(_ p: inout Pointer) -> Bool {
         guard JSONScanner.isDigit(p.pointee) else { return fail(.badNumber, p) }
         while p <= wordEnd {
-            // Eight bytes at once: the high bit is set in the first that is no digit (and perhaps in those after it).
+            // Eight bytes at once: the high bit is set in the first byte that is not a digit (and perhaps in
+            // bytes after it, which do not matter).
             let word = UnsafeRawPointer(p).loadUnaligned(as: UInt64.self).littleEndian ^ 0x3030_3030_3030_3030
             let others = ((word &+ 0x7676_7676_7676_7676) | word) & 0x8080_8080_8080_8080
             p += others.trailingZeroBitCount &>> 3
@@ -105,10 +122,13 @@ extension JSONScanner {
         return true
     }
 
+    /// Whether a byte is an ASCII digit.
     @inline(__always)
     static func isDigit(_ c: UInt8) -> Bool { c &- UInt8(ascii: "0") < 10 }
 
-    /// Steps over an object or array with all in it, without recursion: a bit for each open bracket says its kind.
+    /// Steps over an object or array with all that it contains. Without recursion, because a line decides the
+    /// depth: one bit of `kinds` for each open bracket says whether it is an object. 64 levels fit into the
+    /// word (`maxDepth`).
     @inline(never)
     private mutating func nested(_ start: Pointer, depth: Int) -> Pointer? {
         var p = start
@@ -155,7 +175,7 @@ extension JSONScanner {
             case .after:
                 break
             }
-            // After a value, or at the closing bracket of an empty one.
+            // Here a value has ended, or the closing bracket of an empty object or array is next.
             let isObject = kinds & 1 == 1
             if c == .comma, step == .after {
                 p += 1
@@ -172,6 +192,7 @@ extension JSONScanner {
     }
 }
 
+/// Bytes of JSON's syntax.
 extension UInt8 {
     @inline(__always) static var lineFeed: UInt8 { 0x0A }
     @inline(__always) static var blank: UInt8 { 0x20 }

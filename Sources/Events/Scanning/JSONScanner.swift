@@ -3,77 +3,99 @@ internal import Glibc
 
 /// One pass over one JSON object: checks it strictly and finds the members that the agent reads.
 ///
-/// Strict means RFC 8259 and nothing beside it: UTF-8 without overlong forms and surrogates, escaped surrogates in
-/// pairs, numbers by the grammar, no byte-order mark, no text after the object. Members with equal names are allowed;
-/// of those that the agent reads the last one counts.
+/// Strict means RFC 8259 and nothing beyond it: UTF-8 without overlong forms and surrogates, escaped
+/// surrogates in pairs, numbers by the grammar, no byte-order mark, no text after the object. Members with
+/// equal names are allowed; of those that the agent reads the last one counts.
 ///
-/// It works on unsafe pointers, sixteen bytes at a time: with bounds checks the pass takes a third longer, and every event
-/// goes through it. What makes that safe: the text ends with a line feed at `end - 1`, which no rule of the grammar
-/// accepts inside a string, a number or a literal, so nothing steps over it; runs of bytes are loaded only where all of them are before `end`.
-/// It allocates nothing for a text without repeated members.
+/// It works on unsafe pointers, sixteen bytes at a time: with bounds checks the pass takes a third longer,
+/// and every event goes through it. Two rules make that safe. The text ends with a line feed at `end - 1`,
+/// which the grammar does not accept inside a string, a number or a literal, so no step goes beyond it. And
+/// several bytes are loaded at once only if all of them are before `end` (`wordEnd`, `runEnd`). A text
+/// without repeated members causes no allocation.
 ///
-/// Methods that run for each event are `mutating` even where they change nothing. A method that is not, and that is not
-/// inlined, makes Swift copy the whole value first, because it is called while this one may change it.
+/// Methods that run for each event are `mutating` even if they change nothing. Swift copies the whole value
+/// before it calls a non-mutating method that is not inlined, because the method might see a change made
+/// during the call.
 struct JSONScanner: ~Copyable {
     typealias Pointer = UnsafePointer<UInt8>
 
-    /// How many properties are compared with each other while scanning; beyond it `mayRepeat` is set.
+    /// Most properties that are compared with each other while scanning. With more, `mayRepeat` is set, and
+    /// the exact walk compares them.
     static let comparedProperties = NamePlaces.properties
 
     // MARK: Settings
 
     /// The deepest nesting that is read; the object itself is level 1.
     static let maxDepth = 64
-    /// Strings of properties longer than this set `hasLongText`.
+    /// Longest name of a property, in bytes, that does not set `hasLongText`.
     var keyThreshold = Int.max
-    /// Strings of properties longer than this set `hasLongText`.
+    /// Longest string value of a property, in bytes, that does not set `hasLongText`.
     var valueThreshold = Int.max
-    /// The name of the member that holds an address; empty means none.
+    /// Name of the member that holds an address; empty for none.
     var addressName: [UInt8] = [] {
         didSet {
             addressLength = addressName.isEmpty ? -1 : addressName.count
             places.forgetMembers()
         }
     }
-    /// How long that name is; -1 for none.
+    /// Length of that name; -1 for none, which no name has. Comparing lengths first keeps other names cheap.
     private(set) var addressLength = -1
 
     // MARK: What was found
 
-    /// The members found, by the raw value of their names; valid where `present` has their bit.
-    let members: UnsafeMutablePointer<Member>
+    /// Members that were found, by slot. An entry is of this line only if `has(slot:)` says so.
+    private(set) var members: UnsafeMutablePointer<Member>
+    /// A bit for each of the first 63 slots, and one bit for all slots behind them.
     var present: UInt64 = 0
+    /// Slots beyond the first 63 whose members were found. Of an earlier line if `present` does not have
+    /// their common bit.
+    var late: [Int] = []
     /// Members that a later one of the same name replaces.
     var replaced: [Member] = []
+    /// Offsets of the object's opening and closing braces.
     var open = 0
     var close = 0
-    /// Whether line breaks are between tokens (or carriage returns).
+    /// Whether line feeds or carriage returns stand between tokens: the output must not have them.
     var hasLineBreaks = false
-    /// How many properties there are, equal names counted each.
+    /// Number of properties; equal names count each.
     var propertyCount = 0
-    /// Whether a property's name or string value passes its threshold.
+    /// Whether a property's name or string value is longer than its threshold.
     var hasLongText = false
-    /// Whether two properties may have the same name.
+    /// Whether two properties may have the same name; false is certain.
     var mayRepeat = false
+    /// What was wrong with the last text that could not be read.
     private(set) var failureCode = ScanFailure.Code.blank
-    /// Where, as an offset in the block.
+    /// Offset in the block of the byte at which it was noticed.
     private(set) var failureOffset = 0
 
     // MARK: The scan's own
 
+    /// Beginning of the block.
     var base: Pointer
+    /// End of the block; the byte before it is a line feed.
     private(set) var end: Pointer
+    /// Last place from which eight bytes may be loaded.
     private(set) var wordEnd: Pointer
+    /// Last place from which sixteen bytes may be loaded.
     private(set) var runEnd: Pointer
+    /// Whether line feeds are white space (a text of several lines) or end the object (a line).
     private(set) var breaksAreSpace = false
-    /// The member whose name was read last.
-    var found = -1
+    /// Slot of the member whose name `name` has read, and the number of kept places that it has skipped,
+    /// because the line lacks their members.
+    var found = (slot: -1, passedPlaces: 0)
+    /// Table of the names that are looked for.
     private(set) var known = KnownNames([])
-    let places = NamePlaces()
+    /// Names of the last lines at their places.
+    let places: NamePlaces
 
-    init() {
-        members = .allocate(capacity: 64)
-        members.initialize(repeating: Member(), count: 64)
+    /// First slot without a bit of its own.
+    static let firstLate = 63
+
+    /// - Parameter nameRows: number of rows of properties whose names are kept (`NamePlaces`); a power of
+    ///   two, at most 8.
+    init(nameRows: Int = NamePlaces.rows) {
+        places = NamePlaces(rows: nameRows)
+        members = JSONScanner.room(for: 64)
         base = UnsafePointer(bitPattern: 8).unsafelyUnwrapped
         end = base
         wordEnd = base
@@ -82,22 +104,44 @@ struct JSONScanner: ~Copyable {
 
     deinit { members.deallocate() }
 
+    /// Memory for the members of all slots.
+    private static func room(for count: Int) -> UnsafeMutablePointer<Member> {
+        let members = UnsafeMutablePointer<Member>.allocate(capacity: count)
+        members.initialize(repeating: Member(), count: count)
+        return members
+    }
+
+    /// The bit of a slot; the slots beyond the first 63 share one.
+    @inline(__always)
+    static func bit(of slot: Int) -> UInt64 { 1 &<< UInt64(truncatingIfNeeded: min(slot, firstLate)) }
+
+    /// Whether the line has the member of a slot.
+    @inline(__always)
+    func has(slot: Int) -> Bool {
+        present & JSONScanner.bit(of: slot) != 0 && (slot < JSONScanner.firstLate || late.contains(slot))
+    }
+
     @inline(__always) func has(_ name: MemberName) -> Bool { present & name.bit != 0 }
     @inline(__always) func member(_ name: MemberName) -> Member { members[name.rawValue] }
 
-    /// Finds these members too: their places are those behind `MemberName`'s.
+    /// Looks for these members, too. Their slots are those behind `MemberName`'s. Kept names are forgotten,
+    /// because their slots may have changed.
     mutating func watch(_ names: WatchedNames) {
         known = KnownNames(names.names)
+        late = []
+        members.deallocate()
+        members = JSONScanner.room(for: max(64, MemberName.allCases.count + names.names.count))
         places.forgetMembers()
     }
 
     // MARK: Entrances
 
-    /// Scans one line: an object, white space around it allowed, then a line feed (a carriage return before it counts as
-    /// white space).
+    /// Scans one line: an object with white space around it, then a line feed. A carriage return before the
+    /// line feed counts as white space.
     ///
-    /// - Parameter end: where the block ends; the byte before it is a line feed.
-    /// - Returns: the offset after the line's line feed, whether it was read or not.
+    /// - Parameter end: the end of the block; the byte before it is a line feed.
+    /// - Returns: the offset after the line's line feed, also if the line could not be read; and whether it
+    ///   is an object. If not, `failureCode` and `failureOffset` say why.
     @inline(__always)
     mutating func scanLine(_ base: Pointer, from start: Int, to end: Int) -> (next: Int, isObject: Bool) {
         begin(base, end, breaksAreSpace: false)
@@ -108,20 +152,41 @@ struct JSONScanner: ~Copyable {
                 _ = fail(.trailingText, p)
                 return (lineEnd(), false)
             }
+            // The carriage return before the line feed is outside the object: it is not copied and needs no
+            // edit.
             hasLineBreaks = breaks
         }
         return (p - base + 1, true)
     }
 
-    /// Scans one object of a text in which line breaks are white space.
+    /// Takes an object followed by a line feed as read, without scanning it: `RecordWriter` has made it.
     ///
-    /// - Parameter end: where the text ends; the byte before it is a line feed (which ends the text).
-    /// - Returns: the offset after the closing bracket; nil when it cannot be read.
+    /// - Parameter timestamp: place of the value of `timestamp`, the only member that is looked for; empty if
+    ///   the object does not have it.
+    mutating func accept(_ base: Pointer, _ count: Int, timestamp: Range<Int>) {
+        begin(base, count, breaksAreSpace: false)
+        open = 0
+        close = count - 2
+        if !timestamp.isEmpty {
+            present = MemberName.timestamp.bit
+            let key = timestamp.lowerBound - "\"timestamp\":".utf8.count
+            members[MemberName.timestamp.rawValue] = Member(
+                key: key, value: timestamp.lowerBound, end: timestamp.upperBound)
+        }
+        assert(base[open] == .openBrace && base[close] == .closeBrace)
+    }
+
+    /// Scans one object in a text in which line breaks are white space.
+    ///
+    /// - Parameter end: the end of the text; the byte before it is a line feed.
+    /// - Returns: the offset after the closing brace; nil if the object cannot be read.
     mutating func scanObject(_ base: Pointer, from start: Int, to end: Int) -> Int? {
         begin(base, end, breaksAreSpace: true)
         return object(base + start).map { $0 - base }
     }
 
+    /// Sets the bounds and forgets what was found before. `members` and `late` are left as they are:
+    /// `present` says what is valid.
     @inline(__always)
     private mutating func begin(_ base: Pointer, _ end: Int, breaksAreSpace: Bool) {
         self.base = base
@@ -134,10 +199,12 @@ struct JSONScanner: ~Copyable {
         propertyCount = 0
         hasLongText = false
         mayRepeat = false
-        if !replaced.isEmpty { replaced.removeAll(keepingCapacity: true) }
+        if !replaced.isEmpty {
+            replaced.removeAll(keepingCapacity: true)
+        }
     }
 
-    /// The offset after the line feed that follows the place of the failure.
+    /// The offset after the next line feed from the place of the failure on.
     @inline(never)
     private mutating func lineEnd() -> Int {
         let left = end - base - failureOffset
@@ -147,7 +214,8 @@ struct JSONScanner: ~Copyable {
 
     // MARK: Failures
 
-    /// Notes what is wrong and where. Always false.
+    /// Notes what is wrong and where. A failure at the very end is noted as `cutShort` if more text could
+    /// have made it right. Always returns false, so that callers can return the result.
     @inline(never)
     mutating func fail(_ code: ScanFailure.Code, _ p: Pointer) -> Bool {
         let isEnd = p.pointee == .lineFeed && (!breaksAreSpace || p + 1 >= end)
@@ -156,14 +224,15 @@ struct JSONScanner: ~Copyable {
         return false
     }
 
-    /// As `fail`, for functions that return their place. Always nil.
+    /// As `fail`, for functions that return their place. Always returns nil.
     @inline(__always)
     mutating func failure(_ code: ScanFailure.Code, _ p: Pointer) -> Pointer? {
         _ = fail(code, p)
         return nil
     }
 
-    /// The text does not begin with a brace: tells blank lines, other JSON values and plain errors apart. Always nil.
+    /// Notes why a text that does not begin with a brace is not an object: it is blank, begins with a
+    /// byte-order mark, is another JSON value, or is wrong JSON. Always returns nil.
     @inline(never)
     mutating func notAnObject(_ start: Pointer) -> Pointer? {
         var p = start

@@ -1,8 +1,8 @@
 internal import Model
 
-/// What the text of a JSON string means, for the few that matter; the scanner has found it to be right.
+/// Texts of JSON strings that the scanner has found to be correct: how long they are, how they are written.
 enum JSONText {
-    /// The value of a hexadecimal digit; 16 and more for any other byte.
+    /// The value of a hexadecimal digit; 16 or more for any other byte.
     @inline(__always)
     static func hexDigit(_ c: UInt8) -> UInt8 {
         let digit = c &- UInt8(ascii: "0")
@@ -11,10 +11,10 @@ enum JSONText {
         return letter < 6 ? letter + 10 : 0xFF
     }
 
-    /// Where to cut a text so that at most `limit` UTF-16 code units are left, never between the halves of a surrogate pair
-    /// nor inside an escape.
+    /// Where to cut a text so that at most `limit` UTF-16 code units are left, never between the halves of a
+    /// surrogate pair or inside an escape.
     ///
-    /// - Returns: how many of its bytes to keep; nil when it is not longer than the limit.
+    /// - Returns: the number of bytes to keep; nil if the text is not longer than the limit.
     static func cut(_ text: UnsafeBufferPointer<UInt8>, toUnits limit: Int) -> Int? {
         // No character has more UTF-16 code units than bytes, escaped or not.
         guard text.count > limit else { return nil }
@@ -48,7 +48,7 @@ enum JSONText {
         return nil
     }
 
-    /// A string as JSON text, quotes included; control characters, quotes and backslashes are escaped.
+    /// A string as JSON text with its quotes; control characters, quotes and backslashes are escaped.
     static func quoted(_ text: String) -> [UInt8] {
         var result: [UInt8] = []
         var text = text

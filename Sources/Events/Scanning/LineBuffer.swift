@@ -1,16 +1,17 @@
 internal import Glibc
 
-/// Lines on their way into a chunk: a growing run of bytes whose storage is used again.
+/// Lines on their way into a chunk: a growing run of bytes whose memory is used again.
 ///
-/// An array would check its bounds and its uniqueness for each piece; this is written to by every event.
+/// An array would check bounds and unique ownership for each piece, and every event is written here.
 public struct LineBuffer: ~Copyable {
+    /// First byte; moves when the buffer grows.
     private(set) var start: UnsafeMutablePointer<UInt8>
     private var capacity: Int
 
-    /// How many bytes it holds.
+    /// Number of bytes in the buffer.
     public private(set) var count = 0
 
-    /// An empty buffer with room for `capacity` bytes at once; it grows by itself.
+    /// An empty buffer. It grows as needed; `capacity` bytes fit without growing.
     public init(capacity: Int = 4096) {
         self.capacity = max(capacity, 64)
         start = .allocate(capacity: self.capacity)
@@ -20,10 +21,11 @@ public struct LineBuffer: ~Copyable {
 
     package var isEmpty: Bool { count == 0 }
 
-    /// What it holds; valid until it changes.
+    /// The bytes in the buffer; valid until it changes.
     public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
-    /// Forgets what it holds. Storage beyond `capacity` is given back, so that one huge event does not keep its memory.
+    /// Empties the buffer. Memory beyond `capacity` bytes is freed, so that one huge event does not keep its
+    /// memory.
     public mutating func removeAll(keepingCapacity capacity: Int = .max) {
         count = 0
         guard self.capacity > capacity else { return }
@@ -31,6 +33,9 @@ public struct LineBuffer: ~Copyable {
         self.capacity = max(capacity, 64)
         start = .allocate(capacity: self.capacity)
     }
+
+    /// Removes the last byte, if there is one.
+    mutating func removeLast() { count -= min(count, 1) }
 
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress else { return }
@@ -45,19 +50,23 @@ public struct LineBuffer: ~Copyable {
         append(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
 
-    /// Makes room for so many bytes more.
+    /// Makes room for `more` bytes after those in the buffer.
     @inline(__always)
     mutating func reserve(_ more: Int) {
-        if capacity - count < more { grow(more) }
+        if capacity - count < more {
+            grow(more)
+        }
     }
 
-    /// Where the next byte goes. Whoever writes there has reserved the room, and calls `wrote`.
+    /// Place of the next byte. A caller that writes here must have reserved the room, and calls `wrote`
+    /// afterwards.
     @inline(__always) var cursor: UnsafeMutablePointer<UInt8> { start + count }
 
-    /// Counts what was written up to `cursor`.
+    /// Counts the bytes that were written up to `cursor`.
     @inline(__always)
     mutating func wrote(to cursor: UnsafeMutablePointer<UInt8>) { count = cursor - start }
 
+    /// At least doubles the memory, so that appending costs constant time on average.
     @inline(never)
     private mutating func grow(_ more: Int) {
         let larger = max(capacity * 2, count + more)

@@ -1,8 +1,10 @@
-/// The top-level members of an event that the agent reads. All others travel untouched.
+/// Top-level members of an event that the agent reads; all others travel untouched. The raw value is the
+/// member's slot in the scanner. The order matters: of members before `hostName`, repeated ones are removed.
 enum MemberName: Int, CaseIterable {
-    case name, timestamp, priority, sessionID, id, country, type, properties, app, device, observedAt, process, pid,
+    case name, timestamp, priority, sessionID, id, country, type, properties, app, device, observedAt,
+        process, pid,
         hostName
-    /// The member that holds an address, as configured.
+    /// The member that holds an address, whose name is configured.
     case address
 
     private static let spellings = [
@@ -13,20 +15,21 @@ enum MemberName: Int, CaseIterable {
     /// The name as it is in an event; empty for the address, which is configured.
     var spelling: [UInt8] { Array(MemberName.spellings[rawValue].utf8) }
 
-    /// Its bit in a set of members.
+    /// The member's bit in `JSONScanner.present`.
     @inline(__always) var bit: UInt64 { 1 << UInt64(truncatingIfNeeded: rawValue) }
 }
 
-/// Where a member is, in bytes from the beginning of the block.
+/// Place of a member, as offsets in the block.
 struct Member {
-    /// The opening quote of its name.
+    /// Opening quote of its name.
     var key = 0
+    /// First byte of its value.
     var value = 0
     /// The byte after its value.
     var end = 0
-    /// Whether its value is a string with escapes in it.
+    /// Whether its value is a string with escapes.
     var isEscaped = false
 
-    /// The text of a string value is between these (quotes excluded).
+    /// Text of a string value, without its quotes.
     @inline(__always) var text: Range<Int> { Range(uncheckedBounds: (value + 1, end - 1)) }
 }

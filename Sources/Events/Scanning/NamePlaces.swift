@@ -1,41 +1,51 @@
 internal import CScan
 
-/// The names that the members of the last lines had, each at its place in the row.
+/// Names that the members of the last lines had, each at its place in the row of members.
 ///
-/// Most lines have the same names in the same order as one before. Where a name is found again at its place, byte for byte and
-/// with its closing quote, it was checked before, its length is known, and so is what it means; and the processor reads on
-/// behind it without waiting for the search of its end. Where it is not, it is read as any string and kept instead.
+/// Most lines have the same names in the same order as an earlier one. If a name is found again at its place,
+/// byte for byte and with its closing quote, it was checked before, and its length and meaning are known; and
+/// the processor reads on behind it without waiting for a search of its end. Otherwise it is read like any
+/// string and kept for this place. Kept names never change a result, only its cost.
 struct NamePlaces: ~Copyable {
-    /// How many members of a line are kept.
+    /// Most members of a line whose names are kept.
     static let members = 32
-    /// How many properties are kept, and compared with each other.
+    /// Most properties whose names are kept and compared with each other.
     static let properties = 32
-    /// Events of different names have properties of different names: so many rows are kept of them.
-    private static let rows = 8
+    /// Rows of properties: events with different names have different properties. A power of two, at most 8:
+    /// `row(of:)` takes three bits. All rows together take 12 KB.
+    static let rows = 8
 
+    /// Name of a member at its place.
     struct Member {
         var name = cscan_name.nothing
-        /// As `JSONScanner.recognise` said.
+        /// The result of `JSONScanner.recognise` for the name.
         var slot = -1
     }
 
+    /// Name of a property at its place.
     struct Property {
         var name = cscan_name.nothing
-        /// The first bytes and the bit of the name: equal names have equal ones.
+        /// First eight bytes of the name, and a bit by its hash; equal for equal names. They tell most
+        /// different names apart without a comparison.
         var word: UInt64 = 0
         var bit: UInt64 = 0
-        /// Where the name begins in the block, if it was read in this line and not kept.
+        /// Offset in the block of a name that was read in this line but could not be kept.
         var start = 0
     }
 
+    /// Row of members.
     let members: UnsafeMutablePointer<Member>
+    /// Rows of properties, one after the other.
     private let properties: UnsafeMutablePointer<Property>
+    /// Number of rows less one: a mask.
+    private let lastRow: Int
 
-    init() {
+    init(rows: Int) {
+        lastRow = rows - 1
         members = .allocate(capacity: NamePlaces.members)
         members.initialize(repeating: Member(), count: NamePlaces.members)
-        properties = .allocate(capacity: NamePlaces.rows * NamePlaces.properties)
-        properties.initialize(repeating: Property(), count: NamePlaces.rows * NamePlaces.properties)
+        properties = .allocate(capacity: rows * NamePlaces.properties)
+        properties.initialize(repeating: Property(), count: rows * NamePlaces.properties)
     }
 
     deinit {
@@ -43,17 +53,20 @@ struct NamePlaces: ~Copyable {
         properties.deallocate()
     }
 
+    /// Forgets the names of members, because the slots of names have changed.
     func forgetMembers() { members.update(repeating: Member(), count: NamePlaces.members) }
 
-    /// The row for the properties of an event whose name begins with these bytes. Any row would be right.
+    /// Row for the properties of an event whose name begins with these bytes. Any row gives the right result;
+    /// a row that events with the same name share gives it faster.
     @inline(__always)
     func row(of word: UInt64) -> UnsafeMutablePointer<Property> {
         let mixed = word &* 0x9E37_79B9_7F4A_7C15
-        return properties + Int(truncatingIfNeeded: mixed &>> 61) &* NamePlaces.properties
+        return properties + (Int(truncatingIfNeeded: mixed &>> 61) & lastRow) &* NamePlaces.properties
     }
 }
 
 extension cscan_name {
+    /// A place without a name: no comparison with it succeeds.
     static var nothing: cscan_name {
         cscan_name(text: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), mask: CSCAN_NOTHING, length: 0)
     }

@@ -3,9 +3,9 @@ public import CScan
 internal import Glibc
 internal import Model
 
-/// Where a member is in a line, in bytes from its beginning.
+/// Place of a member, as offsets from the beginning of the text.
 public struct RawMember {
-    /// The text of its name, quotes excluded.
+    /// Text of its name, without quotes.
     public var name: Range<Int>
     /// Whether its name has escapes in it.
     public var isEscaped: Bool
@@ -19,22 +19,28 @@ public struct RawMember {
         self.value = value
     }
 
+    /// Whether the member has this name, however the name is spelled.
     package func isNamed(_ name: [UInt8], in base: UnsafePointer<UInt8>) -> Bool {
         if isEscaped {
-            return JSONString.decoded(UnsafeBufferPointer(start: base + self.name.lowerBound, count: self.name.count))
+            return JSONString.decoded(
+                UnsafeBufferPointer(start: base + self.name.lowerBound, count: self.name.count))
                 == name
         }
         return self.name.count == name.count && memcmp(base + self.name.lowerBound, name, name.count) == 0
     }
 }
 
-/// Walks over the members of an object of JSON text, as of a line that the pass has accepted.
+/// Walks over the members of an object in JSON text that was validated, such as a line that the pass has
+/// accepted.
 ///
-/// It neither validates nor recurses: whatever the text is, it loads only bytes before `end`, and takes time in
-/// proportion to them. It works on a pointer because each event that rules look into goes through it.
+/// It neither validates nor recurses. Whatever the text is, it loads only bytes before `end` and takes linear
+/// time, so a wrong text gives a wrong walk and no crash. It works on a pointer, because each event that
+/// rules look into goes through it.
 public struct RawWalk {
+    /// The text, and the offset of its end.
     @usableFromInline let base: UnsafePointer<UInt8>
     @usableFromInline let end: Int
+    /// Offset of the next byte to read.
     @usableFromInline var position: Int
 
     /// - Parameter start: where the object's opening bracket stands.
@@ -45,6 +51,7 @@ public struct RawWalk {
         position = start + 1
     }
 
+    /// The next member with its whole value; nil after the last one.
     @inlinable @inline(__always)
     package mutating func next() -> RawMember? {
         guard var member = nextName() else { return nil }
@@ -53,8 +60,8 @@ public struct RawWalk {
         return member
     }
 
-    /// The next member, of whose value only the beginning is known; nil after the last one. `skipValue` or `goOn` comes
-    /// before the next one.
+    /// The next member; of its value only the beginning is known. Nil after the last one. Call `skipValue` or
+    /// `goOn` before the next call.
     @inlinable @inline(__always)
     public mutating func nextName() -> RawMember? {
         skipSpace()
@@ -73,18 +80,18 @@ public struct RawWalk {
         return RawMember(name: name..<max(name, nameEnd), isEscaped: isEscaped, value: position..<position)
     }
 
-    /// Goes over the value whose name came last.
+    /// Steps over the value of the last name.
     @inlinable @inline(__always)
     public mutating func skipValue() { position = RawWalk.valueEnd(base, position, end) }
 
-    /// Goes on at an offset after the value whose name came last.
+    /// Continues at an offset that the caller has found: the one after the value of the last name.
     @inlinable @inline(__always)
     public mutating func goOn(at offset: Int) { position = offset }
 
-    /// The offset after the value that was gone over last.
+    /// The offset after the last value that was stepped over.
     @inlinable @inline(__always) public var offset: Int { position }
 
-    /// The offset after the object's closing bracket, once there is no member more.
+    /// The offset after the object's closing brace, once there are no more members.
     @inlinable @inline(__always)
     public var objectEnd: Int { min(position + 1, end) }
 
@@ -95,7 +102,9 @@ public struct RawWalk {
 
     /// The offset after the closing quote of a string whose text begins at `start`.
     @inlinable @inline(__always)
-    static func stringEnd(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int, _ isEscaped: inout Bool) -> Int {
+    static func stringEnd(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int, _ isEscaped: inout Bool)
+        -> Int
+    {
         var p = start
         while p < end {
             if p + 16 <= end {
@@ -129,7 +138,7 @@ public struct RawWalk {
         }
     }
 
-    /// The values of the list that is there.
+    /// The values of the list at these offsets, brackets included.
     package static func elements(_ base: UnsafePointer<UInt8>, _ list: Range<Int>) -> [Range<Int>] {
         var found: [Range<Int>] = []
         var position = list.lowerBound + 1
@@ -146,6 +155,8 @@ public struct RawWalk {
         return found
     }
 
+    /// The offset after the object or list that begins at `start`. Brackets of both kinds count alike: the
+    /// text was validated.
     @usableFromInline
     static func nestedEnd(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int) -> Int {
         var depth = 0
@@ -167,12 +178,14 @@ public struct RawWalk {
         return end
     }
 
+    /// Whether a byte ends a number or a literal.
     @inlinable @inline(__always)
     static func isScalarEnd(_ byte: UInt8) -> Bool {
         byte <= 0x20 || byte == UInt8(ascii: ",") || byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]")
     }
 
-    /// The last member of that name in the object that begins at `start`; nil for none, and where no object is.
+    /// The last member of a name in the object that begins at `start`; nil if there is no such member, or no
+    /// object.
     package static func find(
         _ name: [UInt8], in base: UnsafePointer<UInt8>, from start: Int, to end: Int
     ) -> RawMember? {
@@ -180,7 +193,9 @@ public struct RawWalk {
         var walk = RawWalk(base, from: start, to: end)
         var found: RawMember?
         while let member = walk.next() {
-            if member.isNamed(name, in: base) { found = member }
+            if member.isNamed(name, in: base) {
+                found = member
+            }
         }
         return found
     }

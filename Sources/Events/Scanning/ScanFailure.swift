@@ -1,30 +1,32 @@
-/// Why a text is not one JSON object: what, and at which byte.
+/// Why a text is not one JSON object: what is wrong, and at which byte.
 struct ScanFailure: Equatable {
-    /// What is wrong, as a sentence for a person in which `%` stands for the place; never the content.
+    /// What is wrong, as a sentence for a person in which `%` stands for the byte; never content.
     enum Code: String, CaseIterable {
-        /// Nothing but white space: not an error of a line.
+        /// White space only. Not a fault of a line: the verdict is `blank`.
         case blank = "the text is blank"
         case cutShort = "the text ends too early, at byte %"
         case expectedValue = "expected a value at byte %"
         case expectedName = "expected a member's name in double quotes at byte %"
         case expectedColon = "expected a colon at byte %"
         case expectedCommaOrEnd = "expected a comma or a closing bracket at byte %"
-        /// A number that RFC 8259 does not know: `01`, `1.`, `.5`, `+1`, `1e`, `NaN`.
+        /// A number that RFC 8259 does not allow, such as `01`, `1.`, `.5`, `+1`, `1e` or `NaN`.
         case badNumber = "not a JSON number at byte %"
         case controlCharacter = "a control character that is not escaped inside a string at byte %"
         case badEscape = "not a JSON escape at byte %"
         case loneSurrogate = "half a surrogate pair at byte %"
-        /// Cut sequences, overlong forms, surrogates, code points past U+10FFFF.
+        /// Incomplete sequences, overlong forms, surrogates, or code points beyond U+10FFFF.
         case notUTF8 = "not UTF-8 at byte %"
         case byteOrderMark = "a byte-order mark at byte %; write UTF-8 without one"
         case tooDeep = "nested too deeply at byte %"
         case trailingText = "text after the end of the object at byte %"
         case notAnObject = "a JSON value, but not an object, at byte %"
 
-        /// Whether a text that goes wrong like that at its end may only have been cut.
+        /// Whether a text with this failure at its end may only have been cut: more bytes could make it
+        /// right.
         var mayBeTheEnd: Bool {
             switch self {
-            case .expectedValue, .expectedName, .expectedColon, .expectedCommaOrEnd, .controlCharacter, .badNumber,
+            case .expectedValue, .expectedName, .expectedColon, .expectedCommaOrEnd, .controlCharacter,
+                .badNumber,
                 .badEscape:
                 true
             default: false
@@ -33,7 +35,7 @@ struct ScanFailure: Equatable {
     }
 
     let code: Code
-    /// Where, in bytes from the beginning of the text that was scanned.
+    /// Offset of the failure from the beginning of the text that was scanned.
     let byte: Int
 
     var message: String {

@@ -5,20 +5,24 @@ package import Logs
 package import Model
 internal import Spool
 
-/// Accepts old files piece by piece, after everything else, and remembers how far each was read.
+/// Accepts old files piece by piece, after everything else, and remembers how far each file was read.
 ///
-/// A piece's events and the place where it ends go into one transaction: the sender may be interrupted at any moment
-/// and resumes where the queue says. It has a separate intake, because the spool's commits must hold exactly what its checkpoints cover.
+/// The events of a piece and the place where it ends are stored in one transaction. So the sender may be
+/// interrupted at any moment, and resumes where the queue says. It has an intake of its own, because the
+/// spool's commits must hold exactly what the spool's checkpoints cover.
 package actor Backfill: LoopActor {
+    /// Settings that hold for the next piece.
     package struct Options: Sendable {
         package var intake: IntakeSettings
-        /// The longest event, in bytes.
+        /// Longest event, in bytes.
         package var maxEventSize: Int
-        /// What goes first, for a person; nil if nothing does. The destinations of the old events decide.
+        /// What must be sent first, as a text for a person; nil if nothing. Depends on the destinations of
+        /// the old events.
         package var obstacle: @Sendable ([DestinationName]) -> String?
 
         package init(
-            intake: IntakeSettings, maxEventSize: Int, obstacle: @escaping @Sendable ([DestinationName]) -> String?
+            intake: IntakeSettings, maxEventSize: Int,
+            obstacle: @escaping @Sendable ([DestinationName]) -> String?
         ) {
             self.intake = intake
             self.maxEventSize = maxEventSize
@@ -26,9 +30,11 @@ package actor Backfill: LoopActor {
         }
     }
 
-    /// Files that are remembered; of more, those that were taken up longest ago are forgotten.
+    /// Most files that are remembered. Beyond it, the file that was taken up longest ago is forgotten, and
+    /// could be sent a second time.
     static let mostFiles = 4096
-    /// How often the gate is looked at while a piece waits, and how long one waits at most.
+    /// Time between two looks at an obstacle, and most looks: a piece waits for about a second, then the
+    /// sender tries again.
     private static let look = Duration.milliseconds(5)
     private static let looks = 200
 
@@ -37,14 +43,20 @@ package actor Backfill: LoopActor {
     private let time: any TimeSource
     private let log: Log
     private let figures: IntakeFigures
+    /// Gives the settings that are in force.
     private let options: @Sendable () async -> Options
+    /// Place up to which each file was taken, by the file's key.
     private var places: [String: Place] = [:]
     private let rules: IntakeRules?
+    /// Calls of functions that tags of old events ask for.
     private let calls: TagCalls
+    /// The intake; made for the first piece.
     private var intake: Intake?
+    /// Lets one piece in at a time.
     private let turn = Turnstile()
     private var isStopping = false
 
+    /// Place in a file, opaque to the agent, with the time at which it was stored.
     private struct Place {
         var seconds: Int64
         var text: String
@@ -55,41 +67,54 @@ package actor Backfill: LoopActor {
     /// A backfill that goes on where the queue says.
     ///
     /// - Parameters:
-    ///   - memory: what the queue has kept; entries of others are left alone.
-    ///   - rules: the spool's, which these events pass like all others; they change no data layer.
+    ///   - memory: the queue's memory; entries of other owners are ignored.
+    ///   - rules: the spool's rules. Old events pass them like all others, and change no data layer.
+    ///   - options: gives the settings in force, once for each piece.
     package init(
         on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]], rules: IntakeRules? = nil,
         figures: IntakeFigures, time: any TimeSource, log: Log,
         options: @escaping @Sendable () async -> Options
     ) {
-        (self.loop, self.store, self.time, self.log) = (loop, store, time, log)
-        (self.figures, self.options, self.rules) = (figures, options, rules)
-        // A piece is stored as a whole: `waitForCalls` bounds them between two.
+        self.loop = loop
+        self.store = store
+        self.time = time
+        self.log = log
+        self.figures = figures
+        self.options = options
+        self.rules = rules
+        // A piece is stored as a whole, so its calls have no bound; between two pieces `take` waits until few
+        // are left.
         calls = TagCalls(rules?.functions, aside: "backfill", most: .max)
         calls.start(calls.restore(memory), on: loop)
         for (name, bytes) in memory where name.hasPrefix(Backfill.prefix) && bytes.count > 8 {
             places[String(name.dropFirst(Backfill.prefix.count))] = Place(
-                seconds: Int64(bitPattern: bytes[0..<8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }),
+                seconds: Int64(
+                    bitPattern: bytes[0..<8].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }),
                 text: String(decoding: bytes[8...], as: UTF8.self))
         }
     }
 
+    /// Prefix of the rows' keys in the queue's memory.
     private static let prefix = "backfill/"
 
+    /// Refuses further pieces: the agent stops.
     package func stop() { isStopping = true }
 
-    /// How far a file has been taken, nil where nothing of it was; how many bytes of lines the next piece should have at most, a
-    /// single event excepted; how many an event may have; and what the app's lines are wrapped in.
+    /// What the sender needs to know of a file: the place up to which it was taken (nil if nothing was), the
+    /// most bytes of lines in the next piece (a single event may be larger), the most bytes of an event, and
+    /// the format in which the app's lines are wrapped.
     package func state(
         of key: String, app: String? = nil
     ) async -> (place: String?, pieceBytes: Int, maxEventSize: Int, format: LineFormat?) {
         let options = await options()
         let format = app.flatMap { options.intake.events.apps[$0]?.format }
-        // Small in a small queue: a piece must fit, with what is added to its events.
-        return (places[key]?.text, min(256 << 10, max(256, options.intake.cap / 64)), options.maxEventSize, format)
+        // Small in a small queue: a piece must fit, together with the members that are added to its events.
+        return (
+            places[key]?.text, min(256 << 10, max(256, options.intake.cap / 64)), options.maxEventSize, format
+        )
     }
 
-    /// Takes a piece and how far it reaches, durably and together, or nothing of it.
+    /// Takes a piece and its place, durably and together, or nothing of it. Returns what became of its lines.
     package func take(_ piece: BackfillPiece) async throws(IntakeError) -> IntakeLedger {
         let ticket = turn.drawTicket()
         await turn.takeTurn(ticket)
@@ -110,7 +135,7 @@ package actor Backfill: LoopActor {
         }
         try await waitForDocument(of: piece.app)
         try await wait { options.obstacle(route.destinations) }
-        // Those that tags of earlier pieces have asked for.
+        // Calls that tags of earlier pieces have asked for.
         try await wait { calls.count < Backfill.mostCalls ? nil : "\(calls.count) calls of functions wait" }
         return try await store(piece, options)
     }
@@ -119,15 +144,20 @@ package actor Backfill: LoopActor {
     private func waitForDocument(of app: String) async throws(IntakeError) {
         try await wait {
             rules?.refresh()
-            return rules?.awaited(for: app).map { "events of \(app) wait for a document of the container \($0.id)" }
+            return rules?.awaited(for: app).map {
+                "events of \(app) wait for a document of the container \($0.id)"
+            }
         }
     }
 
+    /// Returns once there is no obstacle; throws `later` after about a second, so that the request does not
+    /// hang.
     private func wait(for obstacle: () -> String?) async throws(IntakeError) {
         var looks = 0
         while true {
             guard !isStopping else {
-                throw IntakeError(.stopping, "the agent is stopping; the same command resumes where this one ended")
+                throw IntakeError(
+                    .stopping, "the agent is stopping; the same command resumes where this one ended")
             }
             guard let found = obstacle() else { return }
             guard looks < Backfill.looks else { throw IntakeError(.later, found) }
@@ -136,6 +166,7 @@ package actor Backfill: LoopActor {
         }
     }
 
+    /// Number of waiting calls from which a piece waits.
     private static let mostCalls = 32
 
     private func pause() async {
@@ -144,13 +175,16 @@ package actor Backfill: LoopActor {
         }
     }
 
+    /// Stores a piece and its place in one transaction.
     private func store(_ piece: BackfillPiece, _ options: Options) async throws(IntakeError) -> IntakeLedger {
         var commit = try await read(piece, with: intake(for: options))
-        // Old as they are, they never are too old.
+        // Old events do not expire by age, so their chunks get a time that is never past.
         for index in commit.chunks.indices {
-            commit.chunks[index].eventTimes = commit.chunks[index].eventTimes.lowerBound...Timestamp(nanoseconds: .max)
+            commit.chunks[index].eventTimes =
+                commit.chunks[index].eventTimes.lowerBound...Timestamp(nanoseconds: .max)
         }
         let made = calls.takeNew()
+        // Calls are made only if the transaction has stored them.
         var isStored = false
         defer { if isStored { calls.start(made) } else { calls.forget(made) } }
         let place = Place(seconds: time.wallTime.milliseconds / 1000, text: piece.content.end)
@@ -159,7 +193,9 @@ package actor Backfill: LoopActor {
         if places[piece.key] == nil, places.count >= Backfill.mostFiles {
             forgotten = places.min { $0.value.seconds < $1.value.seconds }?.key
         }
-        if let forgotten { commit.memory.updateValue(nil, forKey: Backfill.prefix + forgotten) }
+        if let forgotten {
+            commit.memory.updateValue(nil, forKey: Backfill.prefix + forgotten)
+        }
         for _ in 0..<Backfill.looks {
             let result: StoreResult
             do {
@@ -172,7 +208,9 @@ package actor Backfill: LoopActor {
             case .stored(let refused):
                 isStored = true
                 places[piece.key] = place
-                if let forgotten { places[forgotten] = nil }
+                if let forgotten {
+                    places[forgotten] = nil
+                }
                 var result = IntakeLedger()
                 result.read = commit.read
                 result.refused = commit.refused + refused
@@ -184,7 +222,7 @@ package actor Backfill: LoopActor {
         throw IntakeError(.later, "the queue has no room now")
     }
 
-    /// Makes a commit of a piece, events or a record for the quarantine.
+    /// Makes a commit of a piece: of its lines, or of one record for the quarantine.
     private func read(_ piece: BackfillPiece, with intake: Intake) async throws(IntakeError) -> Commit {
         let source = SpoolSource(app: piece.app, path: piece.file, producer: nil)
         let content = piece.content
@@ -192,14 +230,16 @@ package actor Backfill: LoopActor {
             intake.quarantine(
                 QuarantineRecord(
                     reason: problem.reason, detail: problem.detail, app: piece.app, path: piece.file,
-                    offset: content.offset, length: problem.length, content: content.bytes, time: time.wallTime))
+                    offset: content.offset, length: problem.length, content: content.bytes,
+                    time: time.wallTime))
             return intake.takeCommit()
         }
         let taken = await intake.takeAside(content.bytes[...], from: source, at: content.offset)
         let commit = intake.takeCommit()
         guard taken < content.bytes.count else { return commit }
-        // Only an event that wants its own commit ends here, and a piece is cut smaller than that; or the document
-        // that must rule it has gone meanwhile.
+        // The piece was not taken completely, and nothing of it is stored. Either an event wants a commit of
+        // its own, although a piece is cut smaller than that, or the document that must rule it has gone
+        // meanwhile.
         calls.forget(calls.takeNew())
         try await waitForDocument(of: piece.app)
         if case .document = intake.obstacle {
@@ -208,6 +248,7 @@ package actor Backfill: LoopActor {
         throw IntakeError(.tooLarge, "the piece is too large for this queue")
     }
 
+    /// The intake with the settings in force.
     private func intake(for options: Options) -> Intake {
         guard let intake else {
             let made = Intake(
@@ -216,7 +257,9 @@ package actor Backfill: LoopActor {
             intake = made
             return made
         }
-        if intake.settings != options.intake { intake.configure(options.intake) }
+        if intake.settings != options.intake {
+            intake.configure(options.intake)
+        }
         return intake
     }
 }

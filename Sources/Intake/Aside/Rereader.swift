@@ -6,9 +6,11 @@ package import Logs
 package import Model
 internal import Spool
 
-/// Rereads quarantined lines, beside the spool: those that are now events are accepted, the rest is quarantined again.
+/// Reads quarantined lines again, beside the spool. Lines that are now events are accepted, the others are
+/// quarantined again; each line leaves the quarantine in the transaction that holds what became of it.
 ///
-/// It has a separate intake, because the spool's commits must hold exactly what its checkpoints cover.
+/// It has an intake of its own, because the spool's commits must hold exactly what the spool's checkpoints
+/// cover.
 package actor Rereader: LoopActor {
     package nonisolated let loop: EventLoop
     private let store: any CommitStore
@@ -16,53 +18,72 @@ package actor Rereader: LoopActor {
     private let clock: ClockTrust
     private let log: Log
     private let rules: IntakeRules?
+    /// Calls of functions that tags of these events ask for.
     private let calls: TagCalls
+    /// Gives the settings in force.
     private let settings: @Sendable () async -> IntakeSettings
+    /// Lets one reading in at a time, and one command.
     private let turn = Turnstile()
     private let commandTurn = Turnstile()
 
-    /// A reader of lines that were kept.
+    /// A reader of quarantined lines.
     ///
     /// - Parameters:
-    ///   - memory: what the queue has kept; entries of others are left alone.
-    ///   - rules: the spool's, which these events pass like all others; they change no data layer.
-    ///   - settings: those in force when lines are read again; sessions are left alone.
+    ///   - memory: the queue's memory; entries of other owners are ignored.
+    ///   - rules: the spool's rules. These events pass them like all others, and change no data layer.
+    ///   - settings: gives the settings in force. Sessions are off: these events belong to sessions of the
+    ///     past.
     package init(
-        on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]] = [:], rules: IntakeRules? = nil,
+        on loop: EventLoop, store: any CommitStore, memory: [String: [UInt8]] = [:],
+        rules: IntakeRules? = nil,
         time: any TimeSource, clock: sending ClockTrust, log: Log,
         settings: @escaping @Sendable () async -> IntakeSettings
     ) {
-        (self.loop, self.store, self.time, self.clock) = (loop, store, time, clock)
-        (self.log, self.rules, self.settings) = (log, rules, settings)
+        self.loop = loop
+        self.store = store
+        self.time = time
+        self.clock = clock
+        self.log = log
+        self.rules = rules
+        self.settings = settings
         calls = TagCalls(rules?.functions, aside: "reread")
         calls.start(calls.restore(memory), on: loop)
     }
 
-    /// Does what a command asks of the quarantine, when the commands before it are done: none meets records that another has in hand.
-    package func inTurn(_ body: @Sendable () async throws -> Int) async throws -> Int {
+    /// Runs a command on the quarantine after those before it, so that no two commands handle the same
+    /// records.
+    package func inTurn<Value: Sendable>(
+        _ body: @Sendable () async throws -> Value
+    ) async throws -> Value {
         let ticket = commandTurn.drawTicket()
         await commandTurn.takeTurn(ticket)
         defer { commandTurn.passTurn() }
         return try await body()
     }
 
-    /// Reads lines again that were kept whole: each leaves the quarantine in the transaction that holds what happened to it.
+    /// Reads lines again that were kept completely; others are skipped.
     ///
-    /// - Returns: how many were read again; the others stay.
-    /// - Throws: `IntakeError`, with code `full` when the queue has no room for them now; what was read before stays read.
+    /// - Returns: the number of lines that were read again.
+    /// - Throws: `IntakeError`, with code `full` if the queue has no room for them now. What was read before
+    ///   stays read.
     package func read(_ records: [(id: Int64, record: QuarantineRecord)]) async throws(IntakeError) -> Int {
-        let whole = records.filter { Int64($0.record.content.count) == $0.record.length && !$0.record.content.isEmpty }
-        return try await read(whole.map(\.record)) { commit, done in commit.requeued = done.map { whole[$0].id } }
+        let whole = records.filter {
+            Int64($0.record.content.count) == $0.record.length && !$0.record.content.isEmpty
+        }
+        return try await read(whole.map(\.record)) { commit, done in
+            commit.requeued = done.map { whole[$0].id }
+        }
     }
 
-    /// Reads bad lines again in their file that the quarantine could not hold: their rows go in the transaction that holds what
-    /// became of them.
+    /// Reads bad lines again in their file, because the quarantine could not hold them. The rows that name
+    /// them change in the transaction that holds what became of the lines.
     ///
     /// - Parameters:
     ///   - path: where the file is now.
-    ///   - key: what names it; another file at this path is not read.
-    ///   - rows: what is to be read of it, by the names of the rows.
-    /// - Returns: how many were read again; nil if the file, or what is to be read of it, is gone.
+    ///   - key: what identifies the file; another file at this path is not read.
+    ///   - rows: the lines to read, as ranges in the file, with the keys of the rows.
+    /// - Returns: the number of lines that were read again; nil if the file, or what was to be read of it, is
+    ///   gone.
     /// - Throws: as for kept lines.
     package func read(
         _ path: String, _ key: String, _ rows: [(name: String, lines: UnkeptLines)], maxEventSize: Int
@@ -93,7 +114,8 @@ package actor Rereader: LoopActor {
                     records.append(
                         QuarantineRecord(
                             reason: piece.problem?.reason ?? .notJSON, detail: piece.problem?.detail ?? "",
-                            app: rows[0].lines.app, path: rows[0].lines.path, offset: piece.offset, length: length,
+                            app: rows[0].lines.app, path: rows[0].lines.path, offset: piece.offset,
+                            length: length,
                             content: piece.bytes, time: time.wallTime, file: id))
                     bytes += piece.bytes.count
                     end = piece.offset + max(1, length)
@@ -101,10 +123,14 @@ package actor Rereader: LoopActor {
             } catch {
                 throw IntakeError(.store, error.message)
             }
-            // At the end of the file nothing is left of them, whatever they name.
-            if bytes < 256 << 10, records.count < 1_000 { (end, ranges) = (.max, []) }
+            // The end of the file was reached: ranges that are left name nothing.
+            if bytes < 256 << 10, records.count < 1_000 {
+                end = .max
+                ranges = []
+            }
             guard !records.isEmpty else { break }
-            let (batch, last) = (records, end)
+            let batch = records
+            let last = end
             var from = 0
             let read = try await read(batch) { commit, done in
                 let next = (done.last ?? from - 1) + 1
@@ -118,7 +144,9 @@ package actor Rereader: LoopActor {
                 }
                 for line in skipped { rows[0].lines.add(line) }
                 rows[0].name = rows[0].lines.name(of: id)
-                for row in rows where !row.lines.ranges.isEmpty { commit.memory[row.name] = row.lines.encoded }
+                for row in rows where !row.lines.ranges.isEmpty {
+                    commit.memory[row.name] = row.lines.encoded
+                }
             }
             skipped += batch[from...]
             count = (count ?? 0) + read
@@ -126,7 +154,9 @@ package actor Rereader: LoopActor {
         return count
     }
 
-    /// - Parameter mark: adds to a commit that these were read again.
+    /// Reads records again, each in as many commits as it needs.
+    ///
+    /// - Parameter mark: adds to a commit that the records at these indices were read again.
     private func read(
         _ records: [QuarantineRecord], mark: (inout Commit, [Int]) -> Void
     ) async throws(IntakeError) -> Int {
@@ -139,7 +169,8 @@ package actor Rereader: LoopActor {
             throw IntakeError(.disabled, "collection is disabled; run `spoolship enable`")
         }
         let intake = Intake(
-            settings, .reread, store: store, figures: IntakeFigures(), clock: clock, rules: rules, calls: calls,
+            settings, .reread, store: store, figures: IntakeFigures(), clock: clock, rules: rules,
+            calls: calls,
             on: loop, time: time, log: log)
         var done: [Int] = []
         var count = 0
@@ -147,7 +178,8 @@ package actor Rereader: LoopActor {
         for (index, record) in records.enumerated() {
             if let awaited = rules?.awaited(for: record.app) {
                 _ = try await store(intake, &done, mark)
-                throw IntakeError(.full, "events of \(record.app) wait for a document of the container \(awaited.id)")
+                throw IntakeError(
+                    .full, "events of \(record.app) wait for a document of the container \(awaited.id)")
             }
             // A tag may name destinations where the configuration names none.
             let route = settings.routes[settings.routeIndex(of: record.app)]
@@ -156,27 +188,33 @@ package actor Rereader: LoopActor {
                 throw IntakeError(.noDestination, "no destination wants the events of \(record.app)")
             }
             guard Int64(record.content.count) >= record.length else {
-                // What can be no event is kept, if there is room by now.
+                // The record holds only a part of its line, so it cannot become an event. It is kept, if
+                // there is room by now.
                 intake.quarantine(record)
                 done.append(index)
                 continue
             }
             let line =
-                record.content.last == UInt8(ascii: "\n") ? record.content : record.content + [UInt8(ascii: "\n")]
+                record.content.last == UInt8(ascii: "\n")
+                ? record.content : record.content + [UInt8(ascii: "\n")]
             var source = SpoolSource(app: record.app, path: record.path, producer: nil)
             source.file = record.file
             var taken = 0
             while true {
-                taken += await intake.takeAside(line[taken...], from: source, at: record.offset + Int64(taken))
-                // It wants its own commit, or calls of functions do: what came before goes first.
+                taken += await intake.takeAside(
+                    line[taken...], from: source, at: record.offset + Int64(taken))
+                // The line or its function calls need a commit of their own: commit what came before.
                 guard taken < line.count, !done.isEmpty || taken > 0 else { break }
                 count += try await store(intake, &done, mark)
             }
-            if taken == line.count { done.append(index) }
+            if taken == line.count {
+                done.append(index)
+            }
         }
         return try await count + store(intake, &done, mark)
     }
 
+    /// Stores what was read so far, and returns how many records that were.
     private func store(
         _ intake: Intake, _ done: inout [Int], _ mark: (inout Commit, [Int]) -> Void
     ) async throws(IntakeError) -> Int {
@@ -187,7 +225,9 @@ package actor Rereader: LoopActor {
         var isStored = false
         defer { if isStored { calls.start(made) } else { calls.forget(made) } }
         do {
-            if case .stored = try await store.store(commit) { isStored = true }
+            if case .stored = try await store.store(commit) {
+                isStored = true
+            }
         } catch {
             throw IntakeError(storing: error)
         }

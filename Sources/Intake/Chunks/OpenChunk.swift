@@ -4,59 +4,84 @@ internal import Frames
 package import Model
 internal import Spool
 
-/// Events of one priority for one set of destinations that are on their way into the queue, in memory only.
+/// Events of one priority for one set of destinations, on their way into the queue; in memory only.
 ///
-/// It belongs to the reader's loop. Nothing that writes a line knows the chunk, so nobody else can reach what is written to:
-/// that is not checked at run time, which took four checks an event.
+/// It belongs to the reader's loop. Exclusive access to its fields is not checked at run time: no code that
+/// writes a line can reach the chunk, and the checks cost four a line.
 final class OpenChunk {
     /// The lines so far, each with its line feed.
     @exclusivity(unchecked) var lines = LineBuffer(capacity: 4096)
     private(set) var events = 0
     private let priority: Priority
+    /// Most bytes of memory that the chunk keeps while it is empty.
+    private let mostKept: Int
+    /// Earliest and latest time of its events. By them the queue knows whether all events of a chunk have
+    /// expired, some, or none.
     private var firstTime = Timestamp(nanoseconds: .max)
     private var lastTime = Timestamp(nanoseconds: .min)
+    /// Time at which its first event was accepted.
     private var acceptedAt = Timestamp(nanoseconds: 0)
+    /// Files that the lines come from, with the lines' offsets.
     @exclusivity(unchecked) private var origins: [EventOrigin] = []
+    /// File of the lines to come.
     private var source: (app: String, path: String) = ("", "")
+    /// Whether no line of that file is in the chunk yet.
     private var isNewSource = true
+    /// Offset in `lines` of that file's first line.
     private var sourceBegin = 0
 
-    init(priority: Priority) { self.priority = priority }
+    /// - Parameter isOfOneApp: whether there may be a chunk for each of hundreds of apps: then it keeps less
+    ///   memory while it is empty.
+    init(priority: Priority, isOfOneApp: Bool = false) {
+        self.priority = priority
+        mostKept = isOfOneApp ? OpenChunk.keptOfOneApp : .max
+    }
 
     var isEmpty: Bool { events == 0 }
 
-    /// Says where the lines come from that follow; before the first of them is written.
+    /// Sets the file of the lines that follow; call it before the first of them is written.
     func turn(to file: SpoolSource) {
         guard source.app != file.app || source.path != file.path else { return }
         endSource()
         source = (file.app, file.path)
     }
 
+    /// Ends the run of lines of one file.
     private func endSource() {
-        if !isNewSource { origins[origins.count - 1].bytes = lines.count - sourceBegin }
+        if !isNewSource {
+            origins[origins.count - 1].bytes = lines.count - sourceBegin
+        }
         sourceBegin = lines.count
         isNewSource = true
     }
 
-    /// Counts the line that was just written to `lines`, which began at `offset` in its file.
+    /// Counts the line that was just written to `lines`.
+    ///
+    /// - Parameter offset: offset of the line in its file.
     @inline(__always)
     func count(eventTime: Timestamp, acceptedAt now: Timestamp, at offset: Int64) {
-        if events == 0 { acceptedAt = now }
+        if events == 0 {
+            acceptedAt = now
+        }
         if isNewSource {
             origins.append(EventOrigin(app: source.app, path: source.path))
             isNewSource = false
         }
         origins[origins.count - 1].offsets.append(offset)
         events += 1
-        if eventTime < firstTime { firstTime = eventTime }
-        if eventTime > lastTime { lastTime = eventTime }
+        if eventTime < firstTime {
+            firstTime = eventTime
+        }
+        if eventTime > lastTime {
+            lastTime = eventTime
+        }
     }
 
-    /// Makes a chunk of what it holds, and is empty again.
+    /// Makes a chunk for the queue, and is empty again.
     ///
-    /// Enough for a separate batch is packed now, once: it is sent as it is stored. Less is stored as it is when it is
-    /// small, because it will be packed with its neighbours when their batch is formed.
-    func close(for route: Route, isFull: Bool, with compressors: inout Compressors) throws(FrameError) -> NewChunk {
+    /// If it has enough for a batch, it is compressed here, once, and sent as it is stored. A small one is
+    /// stored uncompressed: it will be compressed together with its neighbours when their batch is formed.
+    func close(for route: Route, isFull: Bool, with compressors: Compressors) throws(FrameError) -> NewChunk {
         let bytes = lines.count
         let isBatch = isFull || events >= route.batchFrom
         let compression = isBatch || bytes >= route.chunks.packedFrom ? route.compression : .none
@@ -69,8 +94,8 @@ final class OpenChunk {
         chunk.origins = origins
         origins = []
         sourceBegin = 0
-        // Memory for a large chunk is kept while large ones come.
-        lines.removeAll(keepingCapacity: max(OpenChunk.keptBytes, 4 * bytes))
+        // Memory of a large chunk is kept as long as large ones come.
+        lines.removeAll(keepingCapacity: min(mostKept, max(OpenChunk.keptBytes, 4 * bytes)))
         events = 0
         firstTime = Timestamp(nanoseconds: .max)
         lastTime = Timestamp(nanoseconds: .min)
@@ -79,37 +104,42 @@ final class OpenChunk {
 }
 
 extension OpenChunk {
-    /// Memory that any chunk may keep.
+    /// Memory in bytes that a chunk keeps at a commit without lines for it.
     private static let keptBytes = 64 << 10
+    private static let keptOfOneApp = 8 << 10
 
-    /// Nothing came since the last commit: there may be many such chunks.
-    func rest() { lines.removeAll(keepingCapacity: OpenChunk.keptBytes) }
+    /// Gives memory back after a commit without lines for this chunk: there may be many of them.
+    func rest() { lines.removeAll(keepingCapacity: min(mostKept, OpenChunk.keptBytes)) }
 }
 
+/// Largest size of a chunk.
 package struct ChunkLimits: Sendable, Equatable {
-    /// At most so many events: as many as in the largest batch.
+    /// Most events: as many as in the largest batch.
     package let events: Int
-    /// At most so many bytes of lines, one event excepted.
+    /// Most bytes of lines; a single event may be larger.
     package let bytes: Int
 
-    /// A chunk that is no batch by itself is packed if it has so many bytes: joining it with others would save little then.
+    /// Size in bytes from which a chunk that is not a batch is compressed. Compressing a larger one together
+    /// with others would save little.
     var packedFrom: Int { min(16_384, bytes / 2) }
 
     /// The limits that a configuration asks for.
     ///
-    /// - Parameter cap: the queue's: a chunk takes at most a thirty-second of it, so that eviction stays fine-grained.
+    /// - Parameter cap: the queue's. A chunk takes at most a thirty-second of it, so that eviction stays
+    ///   fine-grained.
     package init(batchEvents: Int, batchBytes: Int, cap: Int) {
         events = max(1, batchEvents)
         bytes = max(1024, min(batchBytes, cap / ChunkLimits.mostInCap))
     }
 
-    /// So many chunks of the largest size fit in the cap, even if their lines cannot be packed.
+    /// Number of chunks of the largest size that fit into the cap, even if their lines cannot be compressed.
     package static let mostInCap = 32
 
-    /// The limits of chunks that several destinations share; nil without one.
+    /// Limits of chunks that several destinations share; nil without a destination.
     ///
-    /// Those of the smallest batches, so that a full chunk is a batch where it can be: larger batches are joined of chunks.
-    /// But no less than the least that is worth its own row: smaller batches are cut from chunks.
+    /// They are those of the smallest batches, so that a full chunk can be sent as a batch; larger batches
+    /// join chunks. But they are at least what is worth a row of its own; smaller batches are cut from
+    /// chunks.
     init?(shared batches: [ChunkLimits]) {
         guard let first = batches.first else { return nil }
         let least = batches.reduce(first) { ChunkLimits(min($0.events, $1.events), min($0.bytes, $1.bytes)) }
@@ -119,7 +149,8 @@ package struct ChunkLimits: Sendable, Equatable {
             max(least.bytes, min(ChunkLimits.leastShared.bytes, most.bytes)))
     }
 
-    /// Smaller chunks would cost more in rows than cutting these costs a destination with smaller batches.
+    /// Least limits of shared chunks: smaller ones would cost more in rows than cutting these costs a
+    /// destination with smaller batches.
     private static let leastShared = ChunkLimits(50, 16_384)
 
     private init(_ events: Int, _ bytes: Int) {
@@ -128,18 +159,20 @@ package struct ChunkLimits: Sendable, Equatable {
     }
 }
 
-/// The destinations of an app's events, and how chunks for them are compressed.
+/// Destinations of an app's events, and how chunks for them are compressed.
 package struct Route: Sendable, Equatable {
-    /// In the order of the configuration; empty: nobody.
+    /// Destinations in the order of the configuration; empty for none.
     package let destinations: [DestinationName]
-    /// As they take it; zstd where they differ, because it costs a third.
+    /// Compression that the destinations accept. If they differ, zstd, which costs a third of gzip.
     package let compression: Compression
     package let chunks: ChunkLimits
-    /// So many events are a batch when a chunk of them is closed: for one of these destinations they are due at once.
+    /// Number of events from which a closed chunk is a batch: for one of the destinations they are due at
+    /// once.
     package var batchFrom: Int
-    /// Those whose batches have another size than these chunks: for them none is a batch by itself.
+    /// Destinations whose batches have another size than these chunks: for them no chunk is a batch by
+    /// itself.
     package var otherBatches: [DestinationName] = []
-    /// The deadlines that concern the app because they name it; nil for none.
+    /// Deadlines that name the app; nil for none.
     package var deadlines: DeadlineNames?
 
     package init(
@@ -155,11 +188,15 @@ package struct Route: Sendable, Equatable {
     }
 }
 
-/// One compressor of each kind, made when it is first needed.
-struct Compressors {
+/// One compressor of each kind, made when it is first needed. All intakes of a loop share them: a compressor
+/// holds 165 KB, and its work ends within one call.
+package final class Compressors {
     private var made: [Compression: FrameCompressor] = [:]
 
-    mutating func compress(_ bytes: UnsafeRawBufferPointer, _ compression: Compression) throws(FrameError) -> [UInt8] {
+    package init() {}
+
+    /// Compresses bytes to one frame.
+    func compress(_ bytes: UnsafeRawBufferPointer, _ compression: Compression) throws(FrameError) -> [UInt8] {
         if let known = made[compression] { return try known.compress(bytes) }
         let compressor = try FrameCompressor(compression)
         made[compression] = compressor

@@ -1,12 +1,13 @@
 package import Model
 
-/// How chunks for a set of destinations are compressed, whether the configuration or a container's tag names the set.
+/// Makes the route to a set of destinations, whether the configuration or a container's tag names the set.
 package struct RouteTable: Sendable, Equatable {
+    /// What a destination asks of chunks.
     package struct Destination: Sendable, Equatable {
         let name: String
         let compression: Compression
         let batches: ChunkLimits
-        /// So many waiting events go at once.
+        /// Number of waiting events that are sent at once.
         let due: Int
 
         package init(name: String, compression: Compression, batches: ChunkLimits, due: Int? = nil) {
@@ -18,9 +19,9 @@ package struct RouteTable: Sendable, Equatable {
     }
 
     var destinations: [Destination] = []
-    /// How large batches may be where a destination has no limits of its own.
+    /// Limits of chunks if no destination has any.
     var standard: ChunkLimits
-    /// What everything is packed with; nil for what the destinations want.
+    /// Compression of all chunks; nil: what the destinations ask for.
     var compression: Compression?
 
     package init(destinations: [Destination] = [], standard: ChunkLimits, compression: Compression? = nil) {
@@ -29,7 +30,7 @@ package struct RouteTable: Sendable, Equatable {
         self.compression = compression
     }
 
-    /// The way to those of these destinations that are configured.
+    /// The route to those of the named destinations that are configured.
     package func route(to names: some Collection<String>) -> Route {
         let taken = destinations.filter { names.contains($0.name) }
         let wanted = Set(taken.map(\.compression))
@@ -42,10 +43,10 @@ package struct RouteTable: Sendable, Equatable {
     }
 }
 
-/// Destinations that a tag named for events of a configured way, whose other words (its deadlines) hold for them, too.
+/// Destinations that a tag has named for events of a configured route, whose deadlines hold for them as well.
 struct ShippedWay: Hashable {
-    /// Sorted.
+    /// Names of the destinations, sorted.
     let names: [String]
-    /// The way of the configuration, by its place.
+    /// Index of the configured route.
     let standard: Int
 }

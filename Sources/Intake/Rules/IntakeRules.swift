@@ -2,46 +2,63 @@ package import Containers
 internal import EventLoops
 internal import Model
 
-/// The containers' part of reading: the engine, and the functions' answers that events wait for. All intakes share one,
-/// because throttles and data layers belong to the agent as a whole.
+/// The containers' part of reading: the rule engine, and the answers of functions that events wait for. All
+/// intakes share one, because throttles and data layers belong to the agent as a whole.
+///
+/// An event that needs an answer is not kept here. Its file stops, and offers the line again when the answer
+/// has come; the answer is then in `answers`.
 ///
 /// Unchecked, because it belongs to the reader's loop, like everything that uses it.
 package final class IntakeRules: @unchecked Sendable {
     let engine: RuleEngine
+    /// Runs functions; nil if the agent has no caller for them.
     let functions: (any FunctionCaller)?
+    /// Containers that are in force.
     private let inForce: ContainersInForce
+    /// Where the counts are published.
     private let figures: IntakeFigures?
+    /// Number of the last publication that was taken over.
     private var seen = 0
+    /// Containers without which events must not be read.
     private var awaited: [AwaitedContainer] = []
+    /// Called at the next publication.
     private var documentWaiters: [() -> Void] = []
 
-    /// Answers that came for events that are to be offered again; a used one goes.
+    /// Answers for events that will be offered again; removed when an event has used them.
     private var answers: [FunctionCall: JSONValue] = [:]
+    /// Answers that the event in hand has used. If it needs another one, they stay for its next try.
     private var used: [FunctionCall] = []
+    /// Questions without an answer so far.
     private var asked: Set<FunctionCall> = []
+    /// Number of open questions by holder, which bounds each app's share.
     private var holdings = Holdings()
+    /// What the last event on `needs` waits for.
     private var needed: Need?
+    /// Files that wait, in order of arrival.
     private var waiters: [(need: Need, body: () -> Void)] = []
 
-    /// A question that an event waits for, or for a place to ask it.
+    /// What an event waits for: the answer to a question, or a free place to ask it.
     private struct Need {
         let call: FunctionCall
         let app: String
         var isAsked: Bool
     }
 
-    /// Questions that are open at once, half of them of one app; files that want more wait for a place.
+    /// Most open questions, half of them of one app. Files that need more wait for a place.
     private static let mostAsked = 128
-    /// Answers that are kept for events that never came again (their file is gone, or was cut).
+    /// Most answers that are kept. Some events never come again, because their file is gone or was truncated;
+    /// their answers would stay for ever.
     private static let mostAnswers = 1024
 
-    /// The rules of what is in force.
+    /// Rules of what is in force.
     ///
     /// - Parameters:
-    ///   - inForce: what is published, and taken up between two events.
-    ///   - functions: runs functions; without one they all give null, and tags' calls are left alone.
-    ///   - figures: where its counts are published: those of all intakes together.
-    package init(_ inForce: ContainersInForce, functions: (any FunctionCaller)?, figures: IntakeFigures? = nil) {
+    ///   - inForce: where containers are published; taken over between two events.
+    ///   - functions: runs functions. Without it all give null, and calls of tags are not made.
+    ///   - figures: where the counts of all intakes together are published.
+    package init(
+        _ inForce: ContainersInForce, functions: (any FunctionCaller)?, figures: IntakeFigures? = nil
+    ) {
         self.inForce = inForce
         self.figures = figures
         self.functions = functions
@@ -49,53 +66,60 @@ package final class IntakeRules: @unchecked Sendable {
         engine = RuleEngine(random: { random.next() })
     }
 
-    /// Takes up what was published since; between two events.
+    /// Takes over what was published since the last call; call it between two events.
     func refresh() {
         guard let news = inForce.news(since: &seen) else { return }
         engine.use(news.containers)
         awaited = news.awaited
     }
 
-    /// The container without which events of that app are not to be read, as of the last `refresh`; nil for none.
+    /// The container without which events of an app must not be read, as of the last `refresh`; nil for none.
     func awaited(for app: String) -> AwaitedContainer? {
         awaited.isEmpty ? nil : awaited.first { $0.apps.isEmpty || $0.apps.contains(app) }
     }
 
-    /// Calls `body` when something else has come into force. Never before this returns.
+    /// Calls `body` at the next publication, never before this returns.
     func whenPublished(_ body: @escaping () -> Void) { documentWaiters.append(body) }
 
-    /// To be called on the loop when something was published.
+    /// Tells the waiters, on the loop, that something was published.
     package func documentsChanged() {
         let woken = documentWaiters
         documentWaiters = []
         for body in woken { body() }
     }
 
-    /// Whether containers are in force, as of the last `refresh`.
+    /// Whether no container is in force, as of the last `refresh`: then events pass unchanged.
     var isIdle: Bool { engine.isIdle }
 
+    /// Whether an event may have to wait for a function's answer.
+    var asksFunctions: Bool { functions?.hasFunctions == true }
+
+    /// Publishes the engine's counts.
     func publish() { figures?.update { $0.rules = engine.counts } }
 
-    /// Applies what is in force; on `needs` a function has been asked, and the event is to be offered again `whenAnswered`.
+    /// Applies the rules to an event. On `needs` a function has been asked, and the event must be offered
+    /// again `whenAnswered`.
     ///
     /// - Parameters:
-    ///   - isOld: whether it is no news: it changes no data layer.
-    ///   - isNow: whether it cannot be offered again: functions that were not asked before give null.
+    ///   - isOld: whether the event is of another time: it changes no data layer.
+    ///   - isNow: whether the event cannot be offered again: functions that were not asked before give null.
     func apply(
-        to line: UnsafeRawBufferPointer, app: String, priority: Priority, at now: Timestamp, largest: Int,
-        isOld: Bool = false, isNow: Bool = false
+        to line: UnsafeRawBufferPointer, app: String, file: String, priority: Priority, at now: Timestamp,
+        largest: Int, isOld: Bool = false, isNow: Bool = false
     ) -> RuleEngine.Fate {
         finish(
             engine.apply(
-                to: line, app: app, priority: priority, at: now, largest: largest, isPushed: !isOld
+                to: line, app: app, file: file, priority: priority, at: now, largest: largest,
+                isPushed: !isOld
             ) { self.result(of: $0) ?? (isNow ? .null : nil) }, app)
     }
 
-    /// Takes a push into the data layer; as `apply`.
+    /// Takes a push to the data layer; otherwise as `apply`.
     func push(_ line: UnsafeRawBufferPointer, app: String, at now: Timestamp) -> RuleEngine.Fate {
         finish(engine.push(line, app: app, at: now) { self.result(of: $0) }, app)
     }
 
+    /// The answer to a call if there is one; nil if the function must be asked.
     private func result(of call: FunctionCall) -> JSONValue? {
         guard let functions else { return .null }
         if let answer = answers[call] {
@@ -105,11 +129,14 @@ package final class IntakeRules: @unchecked Sendable {
         return functions.cachedResult(of: call)
     }
 
+    /// Asks what the event needs; otherwise removes the answers that it has used.
     private func finish(_ fate: RuleEngine.Fate, _ app: String) -> RuleEngine.Fate {
         if case .needs(let calls) = fate {
             used = []
-            // What else it needs it will say when this is answered.
-            needed = calls.first.map { Need(call: $0, app: app, isAsked: asked.contains($0) || ask($0, for: app)) }
+            // One question at a time: the event names the others when it is offered again.
+            needed = calls.first.map {
+                Need(call: $0, app: app, isAsked: asked.contains($0) || ask($0, for: app))
+            }
             return fate
         }
         if !used.isEmpty {
@@ -119,7 +146,7 @@ package final class IntakeRules: @unchecked Sendable {
         return fate
     }
 
-    /// Asks a question, unless there is no place for one more of its app.
+    /// Asks a question; false if its app has no place for another one.
     private func ask(_ call: FunctionCall, for app: String) -> Bool {
         let holder = Holdings.holder(of: app)
         guard holdings.takeFair(for: holder, of: IntakeRules.mostAsked) else { return false }
@@ -127,16 +154,19 @@ package final class IntakeRules: @unchecked Sendable {
         functions?.call(call, for: app) { [self] answer in
             asked.remove(call)
             holdings.release(holder)
-            if answers.count >= IntakeRules.mostAnswers { answers = [:] }
+            if answers.count >= IntakeRules.mostAnswers {
+                answers = [:]
+            }
             answers[call] = answer
             wake(after: call)
         }
         return true
     }
 
-    /// Wakes the sources that wait for the answer, and for each free place one that waits for a place: each reads its file again.
+    /// Wakes the files that wait for this answer, and for each free place a file that waits for one. Each
+    /// offers its lines again.
     private func wake(after answered: FunctionCall) {
-        // When nothing is asked, nothing will wake those that are left.
+        // If no question is open, no answer will wake those who are left: all of them go on.
         let most = asked.isEmpty ? Int.max : IntakeRules.mostAsked
         var places = holdings
         var woken: [() -> Void] = []
@@ -152,13 +182,15 @@ package final class IntakeRules: @unchecked Sendable {
         for body in woken { body() }
     }
 
-    /// Calls `body`, but later, when the last `needs` was answered, or there is room to ask: offer its event again.
+    /// Calls `body` later, when the last `needs` was answered or there is a place to ask: its event is then
+    /// to be offered again.
     func whenAnswered(_ body: @escaping () -> Void) {
         guard let needed else { return }
         waiters.append((needed, body))
         count(needed, 1)
     }
 
+    /// Counts a file that waits, for status.
     private func count(_ need: Need, _ change: Int) {
         figures?.update {
             let files = $0.waiting[need.call.function]?[need.app] ?? 0

@@ -1,16 +1,22 @@
 internal import EventLoops
 internal import Glibc
 
-/// A file that keeps room on the disk: given up when the disk is full, because deleting, too, needs room first.
+/// A file that reserves room on the disk, to be deleted when the disk is full.
+///
+/// Deleting rows needs room first: a transaction writes changed pages to the WAL. Without the ballast,
+/// an agent on a full disk could not record acknowledgements, and would send those events again after a
+/// restart.
 struct Ballast {
-    /// The least that it has, in bytes: room for some acknowledgements.
+    /// Least size in bytes: enough for some acknowledgements.
     private static let least = 1 << 20
 
+    /// Path of the file, in the state directory.
     let path: String
-    /// In bytes: half of what is free at the start, where that is less than it may have.
+    /// Size in bytes: `most`, or half of what is free at the start if that is less, so that the ballast
+    /// itself never fills a disk.
     let size: Int
 
-    /// - Parameter most: what it has where there is room enough, in bytes.
+    /// - Parameter most: the size in bytes if the disk has room enough.
     init(path: String, most: Int) {
         self.path = path
         var disk = statvfs()
@@ -23,8 +29,11 @@ struct Ballast {
         size = max(Ballast.least, min(most, room / 2))
     }
 
+    /// Whether the file has its full size on disk.
     var isWhole: Bool { Ballast.held(path) >= size }
 
+    /// Bytes that the file occupies. A sparse file has a size and no blocks, so the lesser figure
+    /// counts.
     private static func held(_ path: String) -> Int {
         var information = stat()
         guard stat(path, &information) == 0 else { return 0 }
@@ -32,7 +41,8 @@ struct Ballast {
         return min(Int(information.st_size), Int(information.st_blocks) * 512)
     }
 
-    /// Makes it whole; false if the disk has no room for it. The part that fits is given back.
+    /// Brings the file to its full size; returns false if the disk has no room, and then keeps no part
+    /// of it.
     func restore() -> Bool {
         if isWhole { return true }
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW
@@ -41,11 +51,11 @@ struct Ballast {
             giveUp()
             return false
         }
-        // Blocks that were only promised may be refused later.
+        // File systems with delayed allocation report some failures only when the blocks are written.
         return fsync(file.raw) == 0
     }
 
-    /// Gives its room to the database; false if there was none to give.
+    /// Deletes the file, so that the database can use its room; returns false if there was no file.
     @discardableResult
     func giveUp() -> Bool { unlink(path) == 0 }
 }

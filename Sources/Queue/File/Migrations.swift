@@ -1,10 +1,11 @@
-/// The steps from older schemas to the present one, in order. A fixture of each older version is kept with the tests.
+/// The steps from older schemas to the present one. The tests keep a database of each older version.
 ///
-/// Each changes the name of a table, view, index or column, or adds one: an older program knows a newer file by that
-/// (`Schema.isDamaged`).
+/// Each step must add or rename a table, view, index or column: by its names an older program
+/// recognises a newer file, rather than taking it for a damaged one (`Schema.isDamaged`).
 enum Migrations {
+    /// SQL of each step; the step at index 0 leads from version 1 to 2. Released steps must not change.
     private static let steps: [String] = [
-        // From 1: the view for people.
+        // From 1: a view for people.
         """
         CREATE VIEW queued AS
         SELECT
@@ -19,7 +20,7 @@ enum Migrations {
         FROM delivery JOIN destination ON destination.id = delivery.destination
         ORDER BY delivery.priority DESC, delivery.chunk, delivery.first
         """,
-        // From 2: the saved copies of containers.
+        // From 2: saved copies of containers.
         """
         CREATE TABLE container (
             id TEXT PRIMARY KEY,
@@ -29,9 +30,10 @@ enum Migrations {
             file BLOB NOT NULL
         ) STRICT
         """,
-        // From 3: deadlines of some apps only. What is queued already is nobody's in particular.
+        // From 3: deadlines that concern some apps only. The apps of events that are queued already are
+        // unknown.
         "ALTER TABLE delivery ADD COLUMN deadlines TEXT",
-        // From 4: dead letters by destination and priority.
+        // From 4: number of dead letters by destination and priority.
         """
         ALTER TABLE ledger ADD COLUMN dead_letters INTEGER NOT NULL DEFAULT 0;
         UPDATE ledger SET dead_letters = (
@@ -39,17 +41,19 @@ enum Migrations {
             WHERE dead_letter.destination = ledger.destination AND dead_letter.priority = ledger.priority
         )
         """,
-        // From 5: second copies, so that damage to one page does not take what was counted.
+        // From 5: second copies of the counts, so that damage to one page does not lose them.
         """
         ALTER TABLE chunk ADD COLUMN wanted_by TEXT;
         ALTER TABLE total ADD COLUMN copy TEXT NOT NULL DEFAULT ''
         """,
-        // From 6: the check shows that a row is torn. Rows stored before have none: each would be written again.
+        // From 6: a check that shows whether a row is torn. Rows stored before have no check, because
+        // adding it would rewrite each of them.
         """
         ALTER TABLE chunk ADD COLUMN row_check INTEGER;
         ALTER TABLE delivery ADD COLUMN row_check INTEGER
         """,
-        // From 7: whose events are. What is queued already is nobody's in particular (`Transaction.countHoldings`).
+        // From 7: holders of events. Those of events that are queued already are unknown
+        // (`Transaction.countHoldings`).
         """
         CREATE TABLE holding (
             chunk INTEGER PRIMARY KEY,
@@ -60,18 +64,20 @@ enum Migrations {
         ALTER TABLE dead_letter ADD COLUMN app TEXT NOT NULL DEFAULT '';
         CREATE INDEX dead_letter_app ON dead_letter (app)
         """,
-        // From 8: who else was to get a rejected event: retried and moved, it must not reach anybody twice. `?`: nobody knows.
+        // From 8: the other destinations of a rejected event, which must not get it a second time when it is
+        // retried and moved. `?` means unknown.
         "ALTER TABLE dead_letter ADD COLUMN also_for TEXT NOT NULL DEFAULT '?'",
     ]
 
-    /// How many columns a table has got since the first schema, behind those that it had.
+    /// Number of columns that a table has gained since the first schema. Rows of older versions lack
+    /// them at the end, which a salvage must accept.
     static func columnsAdded(to table: String) -> Int {
         steps.reduce(0) {
             $0 + $1.split(separator: "\n").count { $0.hasPrefix("ALTER TABLE \(table) ADD COLUMN ") }
         }
     }
 
-    /// Upgrades a database, inside the caller's transaction.
+    /// Upgrades a database within the caller's transaction.
     static func run(on database: Database, from version: Int) throws(QueueError) {
         for (place, step) in steps.enumerated().dropFirst(version - 1) {
             try database.execute(step)

@@ -2,39 +2,59 @@ internal import EventLoops
 internal import Logs
 internal import Model
 
+/// An opened database, ready for the store: tables upgraded, figures read, rows for new destinations
+/// added.
 struct Opening {
     let file: QueueFile
     let figures: Figures
 
-    /// Databases that were replaced on the way.
+    /// Number of damaged databases that were replaced on the way.
     var recoveries = 0
 
-    /// Opens the database, takes its figures, adds rows for new destinations; replaces one that is damaged.
+    /// Opens the database for the agent or a command; for the agent, replaces it if it is damaged.
+    ///
+    /// The order matters: a salvage that a crash interrupted is finished first, then the WAL is checked
+    /// before SQLite opens the file, because SQLite would silently drop what follows a damaged frame.
     static func open(
         _ options: QueueOptions, _ directory: StateDirectory, now: Timestamp, _ log: Log
     ) throws(QueueError) -> Opening {
         guard options.opener == .agent else { return try inspect(options, directory) }
-        if try directory.finishSalvage(now: now) != nil { log.warning("finished replacing the damaged queue database") }
+        if try directory.finishSalvage(now: now) != nil {
+            log.warning("finished replacing the damaged queue database")
+        }
         do throws(QueueError) {
-            // SQLite would read neither, and say nothing.
-            if options.durability == .powerLoss, WALImage(directory.database)?.isCutOff(directory.database) ?? false {
-                throw QueueError(.corrupt, "\(directory.database)-wal is damaged, with transactions after the damage")
+            // With `durability = "crash"` a power cut can leave complete transactions behind a gap, so
+            // there it is not damage.
+            if options.durability == .powerLoss,
+                WALImage(directory.database)?.isCutOff(directory.database) ?? false
+            {
+                throw QueueError(
+                    .corrupt, "\(directory.database)-wal is damaged, with transactions after the damage")
             }
             let file = try QueueFile(path: directory.database, options: options)
             try file.checkEnds()
-            // Old frames behind the present end would look like transactions behind damage.
+            // Frames of an earlier, longer WAL would otherwise stay behind the end of the present one,
+            // and the next start would take them for transactions behind damage.
             _ = try file.database.integer("PRAGMA wal_checkpoint(TRUNCATE)")
             return try complete(Opening(file: file, figures: try file.load()), options, log)
         } catch {
             guard error.isDamage || error.code == .fileFull else { throw error }
             log.error("queue database is damaged", ["error": error.message])
-            let salvage = try Salvage.run(options, directory, now: now, log)
-            return try complete(salvage, options, log)
+            return try replace(options, directory, now: now, log)
         }
     }
 
-    /// Opens the database as it is, for a command.
-    private static func inspect(_ options: QueueOptions, _ directory: StateDirectory) throws(QueueError) -> Opening {
+    /// Replaces a damaged database by what can be read of it, with a row for each configured destination.
+    static func replace(
+        _ options: QueueOptions, _ directory: StateDirectory, now: Timestamp, _ log: Log
+    ) throws(QueueError) -> Opening {
+        try complete(try Salvage.run(options, directory, now: now, log), options, log)
+    }
+
+    /// Opens the database for a command, without creating, repairing or configuring anything.
+    private static func inspect(_ options: QueueOptions, _ directory: StateDirectory) throws(QueueError)
+        -> Opening
+    {
         do {
             let file = try QueueFile(path: directory.database, options: options)
             try file.checkEnds()
@@ -47,12 +67,14 @@ struct Opening {
         }
     }
 
+    /// Brings a database in line with the configuration: the cap, and rows for new destinations.
     private static func complete(
         _ opening: Opening, _ options: QueueOptions, _ log: Log
     ) throws(QueueError) -> Opening {
         let file = opening.file
         var figures = opening.figures
-        // One below what is stored is no reason to delete, nor to stay away (ac11).
+        // A cap below what is stored is no reason to delete events, nor to refuse the start: the old
+        // cap stays in force until a later start or reload finds a smaller queue.
         let stored = figures.totals.stored
         let cap = stored > options.maxSize ? max(figures.totals.maxSize, stored) : options.maxSize
         if cap != options.maxSize {
@@ -60,7 +82,8 @@ struct Opening {
                 "queue.max_size is below the size stored, the old one stays in force",
                 ["max_size": options.maxSize, "stored_bytes": stored, "in_force": cap])
         }
-        // A start needs a page or two, however full the file is; one that asks for more names pages that are not there.
+        // The start itself needs a page or two, even if the file is full. A request for more than 1 MiB
+        // would come from a damaged page number.
         try file.grant(1 << 20)
         let tables = try TableWriter(file)
         for name in options.destinations where !figures.lanes.contains(where: { $0.name == name }) {
@@ -70,7 +93,8 @@ struct Opening {
         try tables.write(&figures)
         try tables.commit()
         try file.limit(to: FileBounds(options, maxSize: cap))
-        // What waited before this start waits on from its own time, without any change that would tell of it.
+        // Delivery must know at once since when events wait: events from before the start cause no
+        // other change that would publish it.
         for index in figures.lanes.indices {
             try file.refreshOldest(of: &figures.lanes[index], lookahead: options.eventTimeLookahead)
         }
@@ -79,43 +103,54 @@ struct Opening {
 }
 
 extension Figures {
-    /// Adds a destination's row and its lanes.
+    /// Adds a destination's row and its two lanes.
     mutating func add(_ name: DestinationName, to tables: borrowing TableWriter) throws(QueueError) {
-        let insert = try tables.statement("INSERT INTO destination (name) VALUES (?) RETURNING id").take(name.text)
+        let insert = try tables.statement("INSERT INTO destination (name) VALUES (?) RETURNING id").take(
+            name.text)
         guard let id = try insert.all({ Int64($0.integer(0)) }).first else {
             throw QueueError(.io, "the database gave no id for destination \(name)")
         }
         lanes += Priority.allCases.map { Lane(key: LaneKey(destination: id, priority: $0), name: name) }
     }
 
+    /// Events that have expired since the database was made, of all lanes.
     var expired: Int { lanes.reduce(0) { $0 + $1.ledger.expired } }
 
+    /// Queued events of all lanes.
     var queued: Int { lanes.reduce(0) { $0 + $1.ledger.queued } }
 
-    /// The place of a lane; nil for an unknown destination.
+    /// Index of a lane; nil if the destination is unknown.
     func lane(_ name: DestinationName, _ priority: Priority) -> Int? {
         lanes.firstIndex { $0.priority == priority && $0.name == name }
     }
 
+    /// Counts one dead letter less for its lane.
     mutating func forgetDeadLetter(_ key: LaneKey?) {
         guard let key, let index = lane(key) else { return }
         lanes[index].deadLetters -= 1
         lanes[index].isDirty = true
     }
 
-    /// The place of a lane by what tells its rows.
+    /// Index of a lane by its key; nil if there is no such lane.
     func lane(_ key: LaneKey) -> Int? { lanes.firstIndex { $0.key == key } }
 }
 
 extension QueueFile {
-    /// Reads both ends of each large table, milliseconds, whatever their size; all of the small tables; and all of the deliveries, row by
-    /// row, half a second of CPU a million: one that cannot be found later takes its chunk along, which goes with the last that is found.
+    /// Checks the tables at a start: the small ones completely, both ends of the large ones, and each
+    /// delivery.
+    ///
+    /// Reading the ends takes milliseconds however large the tables are. Checking all deliveries takes
+    /// half a second of CPU a million rows. It is needed, because a delivery that a search cannot find
+    /// later would lose its chunk: a chunk is deleted with the last delivery that is found.
     func checkEnds() throws(QueueError) {
         for table in [
-            "destination", "total", "ledger", "discard", "switch", "memory", "checkpoint", "done_record", "container",
+            "destination", "total", "ledger", "discard", "switch", "memory", "checkpoint", "done_record",
+            "container",
             "delivery",
         ] {
-            // With its index, which has a destination's name once more. The order of deliveries is looked at only so, too.
+            // `integrity_check` also compares the indexes, which hold a second copy of a destination's
+            // name, and checks the order of the deliveries.
+            // https://www.sqlite.org/pragma.html#pragma_integrity_check
             let check = ["destination", "delivery"].contains(table) ? "integrity_check" : "quick_check"
             let answer = try statement("PRAGMA \(check)('\(table)')").all { $0.text(0) }
             guard answer.first == "ok" else { throw database.damage("table \(table)") }
@@ -130,7 +165,7 @@ extension QueueFile {
         }
     }
 
-    /// The state from which the agent continues after a start.
+    /// Reads the state from which the agent continues after a start.
     func restore() throws(QueueError) -> RestoredState {
         var state = RestoredState()
         state.checkpoints = try statement("SELECT key, path, offset, state FROM checkpoint").all {
@@ -146,7 +181,7 @@ extension QueueFile {
 }
 
 extension QueueSnapshot {
-    /// This one with the store's state.
+    /// A copy of this snapshot with the counts of the store's state.
     func with(_ state: QueueState, _ file: QueueFile?) -> QueueSnapshot {
         let figures = state.figures
         var snapshot = self
@@ -162,7 +197,8 @@ extension QueueSnapshot {
         snapshot.intake = figures.totals.intake
         snapshot.discarded = figures.discards.map { key, events in
             let name = figures.lanes.first { $0.key == key.lane }?.name
-            return Discarded(destination: name, priority: key.lane.priority, reason: key.reason, events: events)
+            return Discarded(
+                destination: name, priority: key.lane.priority, reason: key.reason, events: events)
         }
         snapshot.storedBytes = figures.totals.stored
         snapshot.maxSize = figures.totals.maxSize

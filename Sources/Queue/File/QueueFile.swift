@@ -3,19 +3,25 @@ internal import Frames
 internal import Glibc
 internal import Model
 
-/// The tables as values: each method is one or two statements. They are written by `TableWriter`.
+/// The tables as values: each method runs one or two statements. `TableWriter` writes the tables.
+///
+/// Statements of the hot path are prepared when the file is opened, others when they are first used.
 final class QueueFile {
     let database: Database
+    /// Page size of the database in bytes.
     let pageSize: Int
 
     private let readChunkStatement: Statement
     private let chunkFactsStatement: Statement
     private let findDeliveryStatement: Statement
     private let walkStatement: Statement
+    /// Statements that only `TableWriter` may run.
     let writing: WriteStatements
+    /// Statements that were prepared on first use, by their SQL. The SQL texts are literals or built
+    /// from few values, so their number is bounded.
     private var others: [String: Statement] = [:]
 
-    /// Opens the database, makes or upgrades its tables.
+    /// Opens the database, and creates or upgrades its tables.
     init(path: String, options: QueueOptions) throws(QueueError) {
         let database = try Database(path: path, vfs: options.vfs)
         do {
@@ -35,29 +41,33 @@ final class QueueFile {
                     + "ORDER BY chunk, first")
             measure()
         } catch {
-            // Statements that were made keep the connection until they are gone: close_v2 waits for them.
+            // The statements prepared so far keep the connection open until they are freed:
+            // `sqlite3_close_v2` waits.
             database.close()
             throw error
         }
     }
 
-    /// The database file's size in bytes, as of the last WAL checkpoint: it changes with those.
+    /// Size of the database file in bytes after the last WAL checkpoint, which is when the file
+    /// changes.
     private(set) var fileBytes = 0
 
-    /// Looks how large the database file is.
+    /// Reads the size of the database file.
     func measure() {
-        if let status = FileStatus(database.path) { fileBytes = Int(status.size) }
+        if let status = FileStatus(database.path) {
+            fileBytes = Int(status.size)
+        }
     }
 
-    /// The pages that nothing uses, in bytes.
+    /// Bytes in pages that hold no rows.
     func freeBytes() throws(QueueError) -> Int {
         try statement("PRAGMA freelist_count").first { $0.integer(0) * pageSize } ?? 0
     }
 
-    /// What the WAL holds that is not in the database file yet, in bytes.
+    /// Bytes in the WAL that are not in the database file yet.
     var walBytes: Int { database.walPages * pageSize }
 
-    /// A statement that is used now and then, prepared once.
+    /// A statement, prepared at its first use.
     func statement(_ sql: String) throws(QueueError) -> Statement {
         if let known = others[sql] { return known }
         let made = try database.prepare(sql)
@@ -65,7 +75,8 @@ final class QueueFile {
         return made
     }
 
-    /// What is paid for beyond the configured bounds, in bytes: places of the spool's files, and what else has no bound.
+    /// Bytes beyond the configured bounds, granted for rows without a bound of their own: positions in
+    /// the spool's files, memory, switches.
     private(set) var paid = 0
 
     /// Lets the database file grow to its bound and no further.
@@ -73,25 +84,27 @@ final class QueueFile {
         try database.execute("PRAGMA max_page_count = \((bounds.file + paid) / pageSize)")
     }
 
-    /// Pays for what has no bound of its own: twice its size, because its keys come in no order.
+    /// Raises the file's bound for rows without a bound of their own. It grants twice their size,
+    /// because their keys are in random order and leave pages half empty.
     ///
-    /// - Parameter coming: what the next transaction adds to it.
-    /// - Returns: false if it was paid for already.
+    /// - Parameter coming: bytes that the next transaction adds to such rows.
+    /// - Returns: false if they fit into what was granted before.
     func payForPlaces(_ coming: Int, _ bounds: FileBounds) throws(QueueError) -> Bool {
         let needed = 2 * (try placesCost() + coming) + (1 << 20)
         guard needed > paid else { return false }
-        // A step is worth its while: looking reads all of them.
+        // A quarter more, so that the tables are not summed again at the next small commit.
         paid = needed + needed / 4
         try limit(to: bounds)
         return true
     }
 
-    /// Lets one transaction through that makes room, or that must not wait.
+    /// Lets one transaction exceed the bound, because it makes room or must not wait.
     func grant(_ bytes: Int) throws(QueueError) {
         let used = try database.integer("PRAGMA page_count") ?? 0
         try database.execute("PRAGMA max_page_count = \(used + bytes / pageSize + 16)")
     }
 
+    /// Sum of `placeCost` over all rows without a bound of their own. Reads these tables completely.
     private func placesCost() throws(QueueError) -> Int {
         var sum = 0
         for (table, columns) in [
@@ -99,7 +112,8 @@ final class QueueFile {
             ("memory", ["name", "value"]), ("switch", ["name", "value"]), ("container", ["id", "file"]),
             ("discard", ["reason"]), ("ledger", []),
         ] {
-            let content = columns.isEmpty ? "0" : columns.map { "length(CAST(\($0) AS BLOB))" }.joined(separator: " + ")
+            let content =
+                columns.isEmpty ? "0" : columns.map { "length(CAST(\($0) AS BLOB))" }.joined(separator: " + ")
             sum +=
                 try database.integer(
                     "SELECT coalesce(sum(n + \(rowCost) + (n > \(largePlace)) * 4096), 0) "
@@ -108,9 +122,8 @@ final class QueueFile {
         return sum
     }
 
-    // MARK: Chunks
-
-    /// A chunk with its frame, verified; nil when it is missing or its bytes are not what was stored.
+    /// Reads a chunk with its frame and verifies it; nil if the chunk is missing or its bytes differ
+    /// from what was stored.
     func readChunk(_ id: Int64) throws(QueueError) -> StoredChunk? {
         let statement = readChunkStatement
         statement.bind(1, id)
@@ -126,13 +139,14 @@ final class QueueFile {
             destinations: statement.integer(0), events: statement.integer(1), bytes: statement.integer(2),
             firstTime: statement.time(3), lastTime: max(statement.time(3), statement.time(4)),
             compression: compression, frame: Array(raw))
+        // No checksum covers these numbers, and callers add them up without a check for overflow.
         let isPlausible =
             (1...1 << 20).contains(chunk.destinations) && (0...1 << 32).contains(chunk.events)
             && (0...1 << 32).contains(chunk.bytes)
         return isPlausible ? chunk : nil
     }
 
-    /// What a chunk's row says without its frame; nil when it is missing.
+    /// Reads a chunk's cost and greatest event time, without its frame; nil if the chunk is missing.
     func chunkFacts(_ id: Int64) throws(QueueError) -> (cost: Int, lastTime: Timestamp)? {
         let statement = chunkFactsStatement
         statement.bind(1, id)
@@ -142,14 +156,13 @@ final class QueueFile {
         return (chunkCost(frame: statement.integer(1), destinations: statement.integer(0)), statement.time(2))
     }
 
-    /// By destination that gets events of a chunk, or got them: for whom they were stored. Empty where nobody knows.
+    /// For each destination that is to get events of a chunk or got them, the destination that they
+    /// were stored for: another one if events were moved. Empty if unknown.
     func origins(of chunk: Int64) throws(QueueError) -> [Int64: Int64] {
         try statement("SELECT wanted_by FROM chunk WHERE id = ?").take(chunk).first { $0.origins(0) } ?? [:]
     }
 
-    // MARK: Deliveries
-
-    /// Whether a destination still waits for any of a chunk.
+    /// Whether a destination still waits for any event of a chunk.
     func waits(_ lane: LaneKey, for chunk: Int64) throws(QueueError) -> Bool {
         let statement = findDeliveryStatement
         statement.take(lane.destination, lane.priority, chunk)
@@ -157,22 +170,40 @@ final class QueueFile {
         return try statement.step()
     }
 
-    /// Goes through a lane in order of acceptance, from a chunk on, until `body` returns false.
+    /// Passes the rows of a lane to `body`, in order of acceptance from a chunk on, until it returns
+    /// false.
     ///
-    /// - Throws: `QueueError` with code `corrupt` where rows are out of their order, as on a page that is torn.
-    func walk(_ lane: LaneKey, from chunk: Int64, _ body: (DeliveryRow) throws(QueueError) -> Bool) throws(QueueError) {
+    /// - Throws: `corrupt` if rows are out of order, as on a torn page: searches by key would miss some
+    ///   of them.
+    func walk(_ lane: LaneKey, from chunk: Int64, _ body: (DeliveryRow) throws(QueueError) -> Bool)
+        throws(QueueError)
+    {
         let statement = walkStatement
         statement.take(lane.destination, lane.priority, chunk)
         defer { statement.reset() }
         var end = (chunk: Int64.min, event: 0)
         while try statement.step() {
             let row = try readRow(statement).row
+            // Rows must neither overlap nor go back: a page at the wrong place would repeat events.
             guard (row.chunk, row.first) >= end else { throw database.damage("the order of deliveries") }
             end = (row.chunk, row.first + row.events)
             guard try body(row) else { return }
         }
     }
 
+    /// Passes the rows of a lane to `body`, newest chunk first, until it returns false.
+    func walkBack(_ lane: LaneKey, _ body: (DeliveryRow) throws(QueueError) -> Bool) throws(QueueError) {
+        let statement = try statement(
+            "SELECT \(DeliveryRow.columns) FROM delivery WHERE destination = ? AND priority = ? "
+                + "ORDER BY chunk DESC, first DESC")
+        statement.take(lane.destination, lane.priority)
+        defer { statement.reset() }
+        while try statement.step() {
+            guard try body(try readRow(statement).row) else { return }
+        }
+    }
+
+    /// Reads the current row of a statement that selects `DeliveryRow.columns`, and verifies its check.
     func readRow(_ statement: Statement) throws(QueueError) -> (lane: LaneKey, row: DeliveryRow) {
         let row = DeliveryRow(statement)
         guard row.isPlausible, let lane = LaneKey(statement),
@@ -181,8 +212,10 @@ final class QueueFile {
         return (lane, row)
     }
 
-    /// Reads again when the oldest waiting event of a lane was accepted, and the earliest event time among the oldest
-    /// ones; moves the lane's cursor over what this process holds.
+    /// Reads when the oldest waiting event of a lane was accepted and the least event time among the
+    /// oldest ones, and moves the lane's cursor past the rows that this process holds.
+    ///
+    /// - Parameter lookahead: number of waiting rows to read for the least event time.
     func refreshOldest(
         of lane: inout Lane, lookahead: Int, isHeld: (BatchID) -> Bool = { _ in false }
     ) throws(QueueError) {
@@ -192,8 +225,11 @@ final class QueueFile {
         var cursor: Int64?
         var budget = lookahead
         try walk(lane.key, from: lane.cursor) { row in
+            // Rows of known batches do not wait. The first other row is where later searches can start.
             if let id = row.batch, isHeld(id) { return true }
-            if cursor == nil { cursor = row.chunk }
+            if cursor == nil {
+                cursor = row.chunk
+            }
             if row.isFormed { return true }
             let known = oldest ?? (row.acceptedAt, row.firstTime)
             oldest = (known.acceptedAt, min(known.earliest, row.firstTime))
@@ -203,18 +239,23 @@ final class QueueFile {
             budget -= 1
             return budget > 0
         }
-        if let cursor { lane.cursor = cursor }
+        if let cursor {
+            lane.cursor = cursor
+        }
         lane.oldestAcceptedAt = oldest?.acceptedAt
         lane.earliestEventTime = oldest?.earliest
-        // Beyond the look-ahead nobody knows: what was known of other deadlines stays.
-        if budget <= 0 { byDeadlines.merge(lane.earliestByDeadlines) { found, _ in found } }
+        // Rows beyond the look-ahead were not read: times already known for other deadlines stay.
+        if budget <= 0 {
+            byDeadlines.merge(lane.earliestByDeadlines) { found, _ in found }
+        }
         lane.earliestByDeadlines = byDeadlines
         lane.oldestIsStale = false
     }
 
-    /// The rows of a batch, in order, and whose they are; nil if there is no such batch.
+    /// The rows of a batch in order, and their lane; nil if there is no such batch.
     ///
-    /// Reads the whole table for a full chunk that was never leased: for people, who name batches that way.
+    /// A formed batch is found by its index. A full chunk that was never leased is found by a scan of
+    /// the table, which is acceptable because only commands name a batch that way.
     func lookUp(_ batch: BatchID) throws(QueueError) -> (lane: LaneKey, rows: [DeliveryRow])? {
         for condition in ["state = 1 AND batch = ?", "batch = ?"] {
             let rows = try statement(
@@ -225,13 +266,15 @@ final class QueueFile {
         return nil
     }
 
-    /// The rows of the formed batch that a row is in, in order; the row alone if it is in none; empty if the batch has gone.
+    /// The rows of the formed batch that a row belongs to, in order; the row alone if it is in no
+    /// batch; empty if the batch is gone.
     func members(with row: DeliveryRow) throws(QueueError) -> [DeliveryRow] {
         guard row.isFormed, let id = row.batch else { return [row] }
         return try lookUp(id)?.rows ?? []
     }
 
-    /// Some rows of a lane, from a chunk on and up to the end of another; and the chunk to go on from, nil at the end.
+    /// About 1,000 rows of a lane from a chunk on, and the chunk to continue with; nil at the end. The
+    /// rows of a chunk are never separated, because `from` names a chunk.
     func part(of lane: LaneKey, from chunk: Int64) throws(QueueError) -> (rows: [DeliveryRow], next: Int64?) {
         var part: (rows: [DeliveryRow], next: Int64?) = ([], nil)
         try walk(lane, from: chunk) { row in
@@ -245,6 +288,7 @@ final class QueueFile {
         return part
     }
 
+    /// The rows of a chunk in one lane, in order.
     func rows(of chunk: Int64, in lane: LaneKey) throws(QueueError) -> [DeliveryRow] {
         var rows: [DeliveryRow] = []
         try walk(lane, from: chunk) { row in
@@ -256,48 +300,64 @@ final class QueueFile {
     }
 }
 
-/// A chunk as it was read back.
+/// A chunk as it was read back, verified.
 struct StoredChunk {
+    /// Number of destinations that the chunk was accepted for.
     let destinations: Int
     let events: Int
+    /// Uncompressed size of the lines in bytes.
     let bytes: Int
+    /// Least event time.
     let firstTime: Timestamp
+    /// Greatest event time; `Timestamp(nanoseconds: .max)` for a chunk of an old file, which never
+    /// expires.
     let lastTime: Timestamp
     let compression: Compression
     let frame: [UInt8]
 
+    /// Bytes that count toward `queue.max_size`.
     var cost: Int { chunkCost(frame: frame.count, destinations: destinations) }
 }
 
-/// A row of table `delivery`, without its lane.
+/// A row of table `delivery` without its lane: a run of a chunk's events that a destination has still
+/// to get.
 struct DeliveryRow {
     var chunk: Int64
+    /// Index of the first event in the chunk.
     var first: Int
     var events: Int
+    /// Uncompressed size of these events in bytes.
     var bytes: Int
+    /// Least event time of the chunk; after an expiry, that of the remaining events.
     var firstTime: Timestamp
     var acceptedAt: Timestamp
+    /// The batch in which the events are sent; nil if none was formed yet. A full chunk has an id from
+    /// its storing on.
     var batch: BatchID?
+    /// Whether the batch was formed by joining or splitting. False for a full chunk, whose id counts
+    /// only from its first lease on.
     var isFormed: Bool
-    /// The deadlines that concern its events because of their app.
+    /// Deadlines that concern these events because of their app; nil if no deadline names it.
     var deadlines: DeadlineNames?
 }
 
 extension Database {
-    /// The error for a value that no transaction of ours has written.
+    /// The error for content that no transaction of ours has written.
     func damage(_ what: String) -> QueueError { QueueError(.corrupt, "\(path) is damaged (\(what))") }
 }
 
 extension DeliveryRow {
-    /// Whether it can be a row of ours: figures that are added up without a second look.
+    /// Whether the numbers are within the bounds of rows that we write. Callers add them up without a
+    /// check for overflow.
     var isPlausible: Bool {
         first >= 0 && first <= 1 << 32 && events > 0 && events <= 1 << 32 && bytes >= 0 && bytes <= 1 << 40
     }
 
+    /// Columns of table `delivery`, in the order that `init` and `readRow` expect.
     static let columns =
         "destination, priority, chunk, first, events, bytes, first_time, accepted_at, batch, state, deadlines, row_check"
 
-    /// Reads the columns, those of the lane before them.
+    /// Reads the row from a statement that selects `columns`; the first two belong to the lane.
     init(_ statement: Statement) {
         chunk = Int64(statement.integer(2))
         first = statement.integer(3)
@@ -312,7 +372,8 @@ extension DeliveryRow {
 }
 
 extension Statement {
-    /// Column `wanted_by`: `1,3`, and `1,3,4/3` once what was stored for 3 has moved to 4. What is damaged of it says nothing.
+    /// Parses column `wanted_by`: `1,3`, and `1,3,4/3` once what was stored for 3 has moved to 4.
+    /// Entries that are damaged are skipped.
     func origins(_ column: Int32) -> [Int64: Int64] {
         let entries = text(column).split(separator: ",").compactMap { entry -> (Int64, Int64)? in
             let numbers = entry.split(separator: "/").map { Int64($0) }
@@ -324,7 +385,8 @@ extension Statement {
 }
 
 extension UUIDv7 {
-    /// An id from its sixteen bytes where SQLite keeps them, without an array between; nil for any other number.
+    /// An id from the sixteen bytes in SQLite's memory, without an array in between; nil for any other
+    /// length.
     init?(raw: UnsafeRawBufferPointer) {
         guard raw.count == 16 else { return nil }
         self.init(

@@ -1,10 +1,12 @@
 internal import EventLoops
 internal import Model
 
-/// What the values of a row come to, kept in its last column: a row whose end is another version's, or another row's, as after
-/// a power cut in the middle of a page, comes to something else. Not against anybody who means harm.
+/// A check value of a row's other columns, stored in its last column.
+///
+/// A power cut in the middle of a page write can join halves of two rows, or of two versions of one
+/// row; the check then differs. It detects accidents, not manipulation.
 enum RowCheck {
-    /// 32 bits of all values, each in its place.
+    /// Mixes all values into 32 bits; their order matters.
     static func of(_ values: Int64...) -> Int64 {
         var sum: UInt64 = 0
         for value in values {
@@ -16,6 +18,8 @@ enum RowCheck {
 }
 
 extension DeliveryRow {
+    /// The check of a delivery row. All columns take part, the lane's included: halves of rows of two
+    /// lanes on one page would otherwise pass.
     func check(in lane: LaneKey) -> Int64 {
         var names: Int64 = -1
         for byte in deadlines?.text.utf8 ?? "".utf8 { names = RowCheck.of(names, Int64(byte)) }

@@ -1,15 +1,19 @@
 internal import CSQLite
 internal import Model
 
-/// Makes, checks and upgrades the database's tables.
+/// Creates, checks and upgrades the tables of a database. `schema.sql` documents each table and column.
 enum Schema {
+    /// Number of the present schema (`PRAGMA user_version`). A change of the schema needs a new number
+    /// and a step in `Migrations`.
     static let version = 9
-    /// "SPOO": the first four bytes of the database say whose it is.
+    /// "SPOO" (`PRAGMA application_id`): marks the file as Spoolship's.
     static let applicationID = 0x5350_4F4F
 
+    /// The text of `schema.sql`.
     static var sql: String { String(decoding: PackageResources.schema_sql, as: UTF8.self) }
 
-    /// Sets up a connection; makes the tables in an empty database, upgrades older ones, refuses newer ones.
+    /// Configures a connection. Creates the tables in an empty database, upgrades older ones, and
+    /// refuses those of newer versions and other programs.
     static func prepare(_ database: Database, _ options: QueueOptions) throws(QueueError) {
         let version = try database.integer("PRAGMA user_version") ?? 0
         let application = try database.integer("PRAGMA application_id") ?? 0
@@ -23,6 +27,8 @@ enum Schema {
             throw QueueError(isNewer ? .newerSchema : .foreign, refusal)
         }
         if isEmpty {
+            // Both take effect only before the first table is created:
+            // https://www.sqlite.org/pragma.html#pragma_page_size
             try database.execute("PRAGMA page_size = \(FileBounds(options).pageSize)")
             try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
         }
@@ -33,7 +39,7 @@ enum Schema {
             if isEmpty {
                 try database.execute(sql)
             } else {
-                // However full the file is.
+                // An upgrade must succeed even if the file is full: it may add 256 pages.
                 let used = try database.integer("PRAGMA page_count") ?? 0
                 try database.execute("PRAGMA max_page_count = \(used + 256)")
                 try Migrations.run(on: database, from: version)
@@ -46,24 +52,25 @@ enum Schema {
         }
     }
 
-    /// Why a file that is not empty is not opened; nil when it is. For the start and for `check`.
+    /// Why a file that is not empty cannot be opened; nil if it can. Used by the start and by `check`.
     static func refusal(version: Int, application: Int, path: String) -> String? {
         guard application == applicationID else {
             return "\(path) is not Spoolship's queue; move it away or name another state_directory"
         }
         guard version >= 1 else { return "\(path) has an unknown schema \(version); move it away" }
         guard version > Schema.version else { return nil }
-        return "\(path) was written by a newer version (schema \(version), this program knows \(Schema.version)); "
+        return
+            "\(path) was written by a newer version (schema \(version), this program knows \(Schema.version)); "
             + "install that version again"
     }
 
-    /// Whether a file that would be refused is ours with a damaged head: it has our tables, column by column, and nothing else,
-    /// and the numbers in its head are a bit away from ours.
+    /// Whether a file that would be refused is ours with a damaged header: it has exactly our tables
+    /// and columns, and at most two bits of the header's numbers differ from ours.
     ///
-    /// A newer version's file, or another program's, differs in its tables.
+    /// A file of a newer version or another program differs in its tables.
     static func isDamaged(version: Int, application: Int, _ columns: [String]) throws(QueueError) -> Bool {
         let versionBits = (1...Schema.version).contains(version) ? 0 : version ^ Schema.version
-        // Numbers of 32 bits, which SQLite gives with their sign.
+        // SQLite returns these 32-bit numbers with their sign.
         let bits = [application ^ applicationID, versionBits].reduce(0) {
             $0 + UInt32(truncatingIfNeeded: $1).nonzeroBitCount
         }
@@ -74,6 +81,7 @@ enum Schema {
         return try columns == self.columns(of: known)
     }
 
+    /// Type, name and columns of all tables, views and indexes, as comparable lines.
     static func columns(of database: Database) throws(QueueError) -> [String] {
         try database.prepare(
             "SELECT m.type || ' ' || m.name || ' ' || ifnull(p.name, '') FROM sqlite_schema AS m "
@@ -81,44 +89,54 @@ enum Schema {
         ).all { $0.text(0) }
     }
 
+    /// Sets the connection's pragmas; they are not stored in the file, except WAL mode.
     private static func configure(_ database: Database, _ options: QueueOptions) throws(QueueError) {
         try database.execute("PRAGMA journal_mode = WAL")
         try database.execute("PRAGMA synchronous = \(options.durability == .powerLoss ? "FULL" : "NORMAL")")
-        // To overwrite all that is deleted would write twice the bytes: only what may be in clear is, `overwriting` does it.
+        // FAST overwrites deleted content only where that causes no extra write. Overwriting everything
+        // would double the bytes written; `TableWriter.overwrites` turns it on for rows that must not
+        // stay readable.
         try database.execute("PRAGMA secure_delete = FAST")
         try database.execute("PRAGMA temp_store = MEMORY")
+        // 2 MiB of page cache: bounds the agent's memory, whatever default SQLite was built with.
         try database.execute("PRAGMA cache_size = -2048")
         try limit(database, options)
-        // What a WAL that once grew may keep on disk.
+        // Size to which SQLite truncates the WAL at a checkpoint, after it has once grown larger.
         try database.execute("PRAGMA journal_size_limit = \(FileBounds(options).wal / 2)")
         database.watchWAL()
     }
 
+    /// Sets the bound of the database file, without what `QueueFile.payForPlaces` grants.
     private static func limit(_ database: Database, _ options: QueueOptions) throws(QueueError) {
         let pageSize = try database.integer("PRAGMA page_size") ?? 4096
         try database.execute("PRAGMA max_page_count = \(FileBounds(options).file / pageSize)")
     }
 }
 
-/// How large the files may become: file and WAL together stay below 1.5 times the sum of the bounds + 4 MiB, and what the
-/// places of the spool's files take besides (`QueueFile.paid`).
+/// How large the files may become.
+///
+/// File and WAL together stay below 1.5 times the sum of the configured bounds plus 4 MiB, and what the
+/// positions in the spool's files take in addition (`QueueFile.paid`). The factor leaves room for pages
+/// that are not completely filled.
 struct FileBounds: Equatable {
     /// The bound of the database file, in bytes.
     let file: Int
     /// The bound of the WAL, in bytes.
     let wal: Int
-    /// The WAL is written back when it has reached this size.
+    /// Size of the WAL in bytes at which it is written back into the database file.
     let checkpointAt: Int
-    /// A reader keeps the WAL from being written back: beyond this size nothing is stored.
+    /// Size of the WAL in bytes beyond which nothing is stored. It is exceeded only if a reader keeps
+    /// the WAL from being written back.
     let storeBelow: Int
-    /// Beyond this size no new batch is formed or leased, either.
+    /// Size of the WAL in bytes beyond which no batch is formed or leased either. Above `storeBelow`,
+    /// so that delivery can still make progress when storing already waits.
     let leaseBelow: Int
-    /// The most bytes of frames in one transaction.
+    /// Most bytes of frames in one transaction. Bounds the time that other calls wait for it.
     let transaction: Int
-    /// The page size of a new database.
+    /// Page size of a new database in bytes.
     let pageSize: Int
 
-    /// - Parameter cap: the cap in force, if that is another than the options'.
+    /// - Parameter cap: the cap in force, if it differs from the options'.
     init(_ options: QueueOptions, maxSize cap: Int? = nil) {
         let maxSize = cap ?? options.maxSize
         let sum = maxSize + options.deadLettersMaxSize + options.quarantineMaxSize
@@ -128,7 +146,8 @@ struct FileBounds: Equatable {
         storeBelow = wal / 2
         leaseBelow = wal / 4 * 3
         transaction = min(max(wal / 8, 64 << 10), 2 << 20)
-        // Large pages suit large frames; small frames would leave half of each empty.
+        // Large frames fill large pages; small frames would leave half of each large page empty. The
+        // estimate assumes 100 bytes of compressed frame an event.
         let frames = min(options.batchEvents * 100, options.batchBytes / 4)
         pageSize = frames >= 32 << 10 && maxSize >= 64 << 20 ? 16_384 : 4_096
     }

@@ -1,44 +1,55 @@
 internal import EventLoops
 internal import Glibc
 
-/// The directory of the agent's state, owned by one process at a time.
+/// The directory of the agent's state, owned by one process at a time by means of `flock`(2).
 final class StateDirectory {
     let path: String
+    /// The open directory, which holds the lock; nil after `unlock`.
     private var descriptor: Descriptor?
 
+    /// Path of the database.
     var database: String { "\(path)/queue.sqlite" }
 
-    /// A complete replacement of a damaged database, waiting to take its place.
+    /// Path of a complete replacement for a damaged database that still has to take its place.
     var salvaged: String { "\(database).salvaged" }
 
-    /// Takes ownership of the directory; the agent makes it if it is missing.
+    /// Takes ownership of the directory; the agent creates it if it is missing.
+    ///
+    /// - Throws: `missing` for a command if there is no queue, `locked` if another process owns the
+    ///   directory, or why it cannot be created, opened or written.
     init(_ path: String, for opener: QueueOptions.Opener) throws(QueueError) {
         self.path = path
         if opener == .command {
             guard access("\(path)/queue.sqlite", F_OK) == 0 || errno != ENOENT && errno != ENOTDIR else {
-                throw QueueError(.missing, "there is no queue in \(path); has an agent run with this state_directory?")
+                throw QueueError(
+                    .missing, "there is no queue in \(path); has an agent run with this state_directory?")
             }
         } else if mkdir(path, 0o700) != 0 && errno != EEXIST {
             throw StateDirectory.error("cannot make \(path)", SystemError("mkdir"))
         }
         let opened: Descriptor
         do {
-            opened = try Descriptor(checking: open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), "open")
+            opened = try Descriptor(
+                checking: open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), "open")
         } catch {
             throw StateDirectory.error("cannot open \(path)", error)
         }
-        // SQLite would call a database that it may not make one that is not there.
-        guard faccessat(opened.raw, ".", W_OK | X_OK, AT_EACCESS) == 0 || (errno != EACCES && errno != EROFS) else {
+        // Without write permission SQLite would report that the database cannot be opened, which hides
+        // the reason.
+        guard faccessat(opened.raw, ".", W_OK | X_OK, AT_EACCESS) == 0 || (errno != EACCES && errno != EROFS)
+        else {
             throw StateDirectory.error("cannot write in \(path)", SystemError("faccessat"))
         }
         guard !WholeFile.isReadOnly(path) else {
             throw StateDirectory.error("cannot write in \(path)", SystemError("open", number: EROFS))
         }
-        // A command that works on the queue's file is mostly done in a moment: an agent waits two seconds for it.
+        // A command usually holds the lock for a moment only: an agent retries for two seconds.
         var tries = opener == .agent ? 20 : 0
         while flock(opened.raw, LOCK_EX | LOCK_NB) != 0 {
             let error = SystemError("flock")
-            guard error.number == EWOULDBLOCK else { throw StateDirectory.error("cannot lock \(path)", error) }
+            guard error.number == EWOULDBLOCK else {
+                throw StateDirectory.error("cannot lock \(path)", error)
+            }
             guard tries > 0 else {
                 let owner = FileStatus(path).flatMap(WALReader.holder) ?? "another agent"
                 throw QueueError(.locked, "\(owner) uses \(path); stop it or name another state_directory")
@@ -51,21 +62,25 @@ final class StateDirectory {
 
     /// Lets another process own the directory.
     func unlock() {
-        // A child that was forked and not yet replaced has the descriptor too: closing ours would not be enough.
-        if let descriptor = descriptor?.raw { flock(descriptor, LOCK_UN) }
+        // A child process between fork and exec shares the open file, so closing our descriptor would
+        // not release the lock.
+        if let descriptor = descriptor?.raw {
+            flock(descriptor, LOCK_UN)
+        }
         descriptor = nil
     }
 
-    /// Puts a salvaged database in the place of the damaged one, which is moved aside under the present time.
+    /// Puts a salvaged database in the place of the damaged one, which is renamed with the present
+    /// time.
     ///
-    /// - Returns: where the damaged one is now; nil if there is nothing to finish.
+    /// A crash between the renames leaves `salvaged` in place, and the next start repeats the call.
+    ///
+    /// - Returns: path of the damaged database; nil if there was nothing to finish.
     func finishSalvage(now: Timestamp) throws(QueueError) -> String? {
         guard access(salvaged, F_OK) == 0 else { return nil }
-        let aside = "\(database).damaged-\(now.milliseconds / 1_000)"
-        // One is kept for a person to look at, not a disk full of them.
-        for name in (try? WholeFile.names(in: path)) ?? [] where name.hasPrefix("queue.sqlite.damaged-") {
-            unlink("\(path)/\(name)")
-        }
+        let aside = asideOfInterrupted ?? "\(database).damaged-\(now.milliseconds / 1_000)"
+        // One damaged database is kept for inspection; several could fill the disk.
+        for name in damagedNames where !"\(path)/\(name)".hasPrefix(aside) { unlink("\(path)/\(name)") }
         for suffix in ["", "-wal"] where access(database + suffix, F_OK) == 0 {
             guard rename(database + suffix, aside + suffix) == 0 else {
                 throw StateDirectory.error("cannot move \(database) aside", SystemError("rename"))
@@ -81,6 +96,21 @@ final class StateDirectory {
         return aside
     }
 
+    private var damagedNames: [String] {
+        let names = (try? WholeFile.names(in: path)) ?? []
+        return names.filter { $0.hasPrefix("queue.sqlite.damaged-") }
+    }
+
+    /// Where a replacement that a crash cut off had moved the damaged database; nil if that is still in its
+    /// place.
+    ///
+    /// Without it the finished replacement would delete the copy as an old one: the only one there is.
+    private var asideOfInterrupted: String? {
+        guard access(database, F_OK) != 0 else { return nil }
+        return damagedNames.filter { !$0.hasSuffix("-wal") }.max().map { "\(path)/\($0)" }
+    }
+
+    /// The error for a failed system call on the directory.
     private static func error(_ what: String, _ error: SystemError) -> QueueError {
         switch error.number {
         case EACCES, EPERM:

@@ -2,11 +2,14 @@ internal import CSQLite
 internal import EventLoops
 internal import Model
 
-/// A prepared statement. Bound by position from 1, read by column from 0; used on its database's loop only.
+/// A prepared statement. Parameters are numbered from 1, columns from 0, as in SQLite's C interface.
+/// Used on the database's loop only.
 final class Statement {
+    /// SQLite's statement; freed with this object.
     private let handle: OpaquePointer
     private unowned let database: Database
 
+    /// Compiles a statement. SQLITE_PREPARE_PERSISTENT tells SQLite that it will be reused often.
     init(_ sql: String, in database: Database) throws(QueueError) {
         var made: OpaquePointer?
         let code = sqlite3_prepare_v3(database.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &made, nil)
@@ -17,28 +20,31 @@ final class Statement {
 
     deinit { sqlite3_finalize(handle) }
 
+    /// Sets one parameter.
     func bind(_ index: Int32, _ value: some SQLValue) { value.bind(to: handle, at: index) }
 
+    /// Sets the parameter after `index`.
     private func bindNext(_ index: inout Int32, _ value: some SQLValue) {
         index += 1
         bind(index, value)
     }
 
-    /// Binds values in their order, from the first place on.
+    /// Sets the parameters in order, starting with the first.
     @discardableResult
     func take<each Value: SQLValue>(_ values: repeat each Value) -> Statement {
         var index: Int32 = 0
-        // Not by `for`: the name of its value makes Swift 6.2.3 as Debian builds it fail its own verification.
+        // Not a `for` over the pack: with it Debian's build of Swift 6.2.3 fails its own verification.
         repeat bindNext(&index, each values)
         return self
     }
 
-    /// Binds numbers in their order, from the first place on.
+    /// Sets parameters to numbers, in order, starting with the first.
     func take(_ numbers: [Int]) {
         for (place, number) in numbers.enumerated() { bind(Int32(place + 1), number) }
     }
 
-    /// Goes to the next row; false at the end, and then the statement is ready for another run.
+    /// Moves to the next row; false after the last one, and then the statement is ready for another
+    /// run.
     func step() throws(QueueError) -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -52,28 +58,30 @@ final class Statement {
         }
     }
 
-    /// Runs a statement that gives no rows.
+    /// Runs a statement that returns no rows.
     func run() throws(QueueError) {
         while try step() {}
     }
 
-    /// Runs a statement that gives no rows, with values in their order.
+    /// Sets the parameters and runs a statement that returns no rows.
     func run<each Value: SQLValue>(_ values: repeat each Value) throws(QueueError) {
         take(repeat each values)
         try run()
     }
 
-    /// Runs a statement that gives no rows, with a large value that is not copied.
+    /// Sets a large parameter without copying it, and runs a statement that returns no rows.
     func run(_ bytes: [UInt8], at index: Int32) throws(QueueError) {
         guard !bytes.isEmpty else {
             bind(index, bytes)
             return try run()
         }
         let failure = bytes.withUnsafeBytes { raw in
-            // SQLite reads it during the step, and the value is unbound before the array may go.
+            // No destructor: SQLite reads the bytes during the step, and the parameter is cleared
+            // before the array can be freed.
             sqlite3_bind_blob64(handle, index, raw.baseAddress, UInt64(raw.count), nil)
             let code = sqlite3_step(handle)
-            // Before the value is unbound: that would be another error, with its own words.
+            // The error is built before the parameter is cleared, because clearing replaces SQLite's
+            // message.
             let failure = code == SQLITE_DONE ? nil : database.error(code)
             sqlite3_reset(handle)
             sqlite3_bind_null(handle, index)
@@ -82,7 +90,7 @@ final class Statement {
         if let failure { throw failure }
     }
 
-    /// What `read` makes of each row, in their order.
+    /// The results of `read` for all rows, in order.
     func all<Value>(_ read: (Statement) throws(QueueError) -> Value) throws(QueueError) -> [Value] {
         defer { reset() }
         var values: [Value] = []
@@ -90,40 +98,44 @@ final class Statement {
         return values
     }
 
-    /// What `read` makes of the first row; nil without one.
+    /// The result of `read` for the first row; nil if there is no row.
     func first<Value>(_ read: (Statement) throws(QueueError) -> Value) throws(QueueError) -> Value? {
         defer { reset() }
         return try step() ? try read(self) : nil
     }
 
-    /// Leaves the rows that were not read.
+    /// Ends a run of which not all rows were read.
     func reset() { sqlite3_reset(handle) }
 
+    /// A column as a number; 0 for NULL.
     func integer(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
 
+    /// A column with nanoseconds since 1970 as a time.
     func time(_ column: Int32) -> Timestamp { Timestamp(nanoseconds: sqlite3_column_int64(handle, column)) }
 
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
+    /// A column as text; empty for NULL. Invalid UTF-8 is replaced.
     func text(_ column: Int32) -> String {
         guard let base = sqlite3_column_text(handle, column) else { return "" }
         let count = Int(sqlite3_column_bytes(handle, column))
         return String(decoding: UnsafeBufferPointer(start: base, count: count), as: UTF8.self)
     }
 
-    /// The bytes of a column, where SQLite keeps them: valid until the next step.
+    /// The bytes of a column in SQLite's memory: valid until the next step or reset.
     func raw(_ column: Int32) -> UnsafeRawBufferPointer {
         let base = sqlite3_column_blob(handle, column)
         return UnsafeRawBufferPointer(start: base, count: Int(sqlite3_column_bytes(handle, column)))
     }
 
+    /// A copy of a column's bytes.
     func bytes(_ column: Int32) -> [UInt8] { Array(raw(column)) }
 }
 
-// SQLITE_TRANSIENT, which Swift cannot import: copy the value.
+// SQLITE_TRANSIENT, a macro that Swift cannot import: SQLite copies the value during the call.
 private var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
-/// A value that a statement takes; nil is null.
+/// A value that a parameter can take; nil stands for NULL.
 protocol SQLValue {
     func bind(to statement: OpaquePointer, at index: Int32)
 }
@@ -133,18 +145,25 @@ extension Int64: SQLValue {
 }
 
 extension Int: SQLValue {
-    func bind(to statement: OpaquePointer, at index: Int32) { sqlite3_bind_int64(statement, index, Int64(self)) }
+    func bind(to statement: OpaquePointer, at index: Int32) {
+        sqlite3_bind_int64(statement, index, Int64(self))
+    }
 }
 
 extension String: SQLValue {
     func bind(to statement: OpaquePointer, at index: Int32) {
-        // The text is copied: it need not outlive the call. An empty one may have no address: null to SQLite.
-        guard !isEmpty else { sqlite3_bind_text(statement, index, "", 0, transient); return }
+        // The text is copied, because it need not outlive the call. An empty text may have no address,
+        // which SQLite would read as NULL.
+        guard !isEmpty else {
+            sqlite3_bind_text(statement, index, "", 0, transient)
+            return
+        }
         var text = self
         text.withUTF8 { utf8 in
             utf8.withMemoryRebound(to: CChar.self) { characters in
                 _ = sqlite3_bind_text64(
-                    statement, index, characters.baseAddress, UInt64(characters.count), transient, UInt8(SQLITE_UTF8))
+                    statement, index, characters.baseAddress, UInt64(characters.count), transient,
+                    UInt8(SQLITE_UTF8))
             }
         }
     }
@@ -152,7 +171,7 @@ extension String: SQLValue {
 
 extension [UInt8]: SQLValue {
     func bind(to statement: OpaquePointer, at index: Int32) {
-        // An empty array may have no address, which SQLite would take for null.
+        // An empty array may have no address, which SQLite would read as NULL.
         if isEmpty {
             sqlite3_bind_zeroblob(statement, index, 0)
         } else {
@@ -180,6 +199,10 @@ extension Timestamp: SQLValue {
 
 extension Optional: SQLValue where Wrapped: SQLValue {
     func bind(to statement: OpaquePointer, at index: Int32) {
-        if let self { self.bind(to: statement, at: index) } else { sqlite3_bind_null(statement, index) }
+        if let self {
+            self.bind(to: statement, at: index)
+        } else {
+            sqlite3_bind_null(statement, index)
+        }
     }
 }

@@ -2,15 +2,15 @@ internal import EventLoops
 internal import Frames
 internal import Model
 
-/// A running transaction of the database, and the only way to write its tables.
+/// A running transaction, and the only way to write the tables.
 ///
-/// Making one begins the transaction, `commit` ends it. Letting go of one that was not committed rolls back: there is
-/// no other way to do that. One at a time.
+/// Creating a writer begins the transaction and `commit` ends it. A writer that is dropped without a
+/// commit rolls back, so an error path cannot leave half a transaction behind. One writer at a time.
 struct TableWriter: ~Copyable {
     private let file: QueueFile
     private let statements: WriteStatements
 
-    /// Begins a transaction. One that has only read until now becomes part of it.
+    /// Begins a transaction. A transaction that has only read so far becomes part of it.
     init(_ file: QueueFile) throws(QueueError) {
         try file.database.begin()
         self.file = file
@@ -20,30 +20,37 @@ struct TableWriter: ~Copyable {
     // After a commit there is nothing to roll back.
     deinit { file.database.rollback() }
 
-    /// Makes everything durable, or throws and rolls back.
+    /// Makes all changes durable, or throws and rolls back.
     consuming func commit() throws(QueueError) {
         try file.database.commit()
     }
 
-    /// A statement that writes and is used now and then, prepared once.
+    /// A writing statement, prepared at its first use.
     func statement(_ sql: String) throws(QueueError) -> Statement { try file.statement(sql) }
 
-    /// Runs statements that give nothing worth reading.
+    /// Runs statements whose results are not needed.
     func execute(_ sql: String) throws(QueueError) { try file.database.execute(sql) }
 
-    /// Whether pages that are freed from now on are overwritten: of rows that may hold in clear what is no longer to be kept.
-    func overwrites(_ isOn: Bool) throws(QueueError) { try execute("PRAGMA secure_delete = \(isOn ? "ON" : "FAST")") }
+    /// Whether pages that are freed from now on are overwritten with zeros. Needed when rows are
+    /// deleted because their text must not stay readable; see Freed pages in DESIGN.md.
+    func overwrites(_ isOn: Bool) throws(QueueError) {
+        try execute("PRAGMA secure_delete = \(isOn ? "ON" : "FAST")")
+    }
 
-    /// Runs a statement that gives no rows, with values in their order; prepared once.
+    /// Sets the parameters of a statement, prepared at its first use, and runs it. It returns no rows.
     func run<each Value: SQLValue>(_ sql: String, _ values: repeat each Value) throws(QueueError) {
         try file.statement(sql).run(repeat each values)
     }
 
+    /// Stores a chunk and its row of `holding`.
+    ///
+    /// - Parameter destinations: value of column `wanted_by`.
     func insert(_ chunk: NewChunk, id: Int64, wantedBy destinations: String) throws(QueueError) {
         let statement = statements.insertChunk
         let checksum = Int64(chunk.frame.withUnsafeBytes { crc32($0) })
         statement.take(
-            id, chunk.priority, chunk.destinations.count, chunk.events, chunk.bytes, chunk.eventTimes.lowerBound,
+            id, chunk.priority, chunk.destinations.count, chunk.events, chunk.bytes,
+            chunk.eventTimes.lowerBound,
             chunk.eventTimes.upperBound, chunk.acceptedAt, Int64(chunk.compression.rawValue), checksum)
         statement.bind(12, destinations)
         statement.bind(13, RowCheck.of(id, checksum))
@@ -51,19 +58,20 @@ struct TableWriter: ~Copyable {
         try statements.setHolding.run(id, chunk.priority, chunk.cost, ChunkHolders(chunk.origins).text)
     }
 
-    /// Puts a smaller frame in the place of a chunk's, whose events are then as the holding says.
+    /// Replaces a chunk's frame with a smaller one, whose events and bytes are those of the holding.
     func shrink(_ holding: Holding, to frame: [UInt8]) throws(QueueError) {
         let checksum = Int64(frame.withUnsafeBytes { crc32($0) })
         let update = try statement(
             "UPDATE chunk SET events = ?, bytes = ?, checksum = ?, row_check = ?, frame = ? WHERE id = ?")
-        update.take(holding.holders.events, holding.holders.bytes, checksum, RowCheck.of(holding.chunk, checksum))
+        update.take(
+            holding.holders.events, holding.holders.bytes, checksum, RowCheck.of(holding.chunk, checksum))
         update.bind(6, holding.chunk)
         try update.run(frame, at: 5)
         try statements.setHolding.run(holding.chunk, holding.priority, holding.cost, holding.holders.text)
     }
 
-    /// What a chunk holds for one destination is for another now; salvage makes rows for nobody else. Where it is not known for
-    /// whom its events are, it stays so.
+    /// Notes that a chunk's events for one destination now go to another, so that a salvage recreates
+    /// deliveries for the right one. If it is unknown whom the chunk was stored for, nothing is noted.
     func want(_ chunk: Int64, by destination: Int64, insteadOf source: Int64) throws(QueueError) {
         let origins = try file.origins(of: chunk)
         guard origins[destination] == nil else { return }
@@ -72,17 +80,24 @@ struct TableWriter: ~Copyable {
             origins[source] ?? source, chunk)
     }
 
+    /// Deletes a chunk and its row of `holding`.
     func deleteChunk(_ id: Int64) throws(QueueError) {
         try statements.deleteChunk.run(id)
         try statements.deleteHolding.run(id)
     }
 
+    /// Adds a delivery, with its check.
     func insert(_ row: DeliveryRow, in lane: LaneKey) throws(QueueError) {
         try statements.insertDelivery.run(
-            lane.destination, lane.priority, row.chunk, row.first, row.events, row.bytes, row.firstTime, row.acceptedAt,
+            lane.destination, lane.priority, row.chunk, row.first, row.events, row.bytes, row.firstTime,
+            row.acceptedAt,
             row.batch, row.isFormed ? 1 : 0, row.deadlines?.text, row.check(in: lane))
     }
 
+    /// Deletes a delivery.
+    ///
+    /// - Throws: `corrupt` if its key is not found although the row was read: the row is on a page
+    ///   where it does not belong. Ignoring it would send the events again.
     func delete(_ row: DeliveryRow, from lane: LaneKey) throws(QueueError) {
         try statements.deleteDelivery.run(lane.destination, lane.priority, row.chunk, row.first)
         // A row that was read and is not found by its key is on a page where it does not belong.
@@ -90,7 +105,7 @@ struct TableWriter: ~Copyable {
     }
 }
 
-/// The statements of `TableWriter`, prepared once; nobody else runs them.
+/// The statements of `TableWriter`, prepared once; no other type runs them.
 final class WriteStatements {
     fileprivate let insertChunk: Statement
     fileprivate let deleteChunk: Statement
@@ -104,7 +119,8 @@ final class WriteStatements {
         deleteChunk = try database.prepare("DELETE FROM chunk WHERE id = ?")
         setHolding = try database.prepare("REPLACE INTO holding VALUES (?, ?, ?, ?)")
         deleteHolding = try database.prepare("DELETE FROM holding WHERE chunk = ?")
-        insertDelivery = try database.prepare("INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        insertDelivery = try database.prepare(
+            "INSERT INTO delivery VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
         deleteDelivery = try database.prepare(
             "DELETE FROM delivery WHERE destination = ? AND priority = ? AND chunk = ? AND first = ?")
     }

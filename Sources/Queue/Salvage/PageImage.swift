@@ -1,39 +1,47 @@
 internal import EventLoops
 internal import Glibc
 
-/// The pages of a damaged database as they are on the disk: those of the file, and above them what the WAL holds.
+/// The pages of a damaged database as they are on disk: those of the file, replaced by newer versions
+/// in the WAL. The file format is described in https://www.sqlite.org/fileformat2.html.
 ///
-/// Nothing that it reads is trusted: numbers are checked before they are used, and what is missing is nil.
+/// No byte is trusted: each number is checked before it is used, and what is missing is nil.
 final class PageImage {
-    /// The size of a page, in bytes.
+    /// Size of a page in bytes, from the WAL, the file's header, or a guess.
     let pageSize: Int
-    /// How many pages there are.
+    /// Number of pages, including those that are only in the WAL.
     let count: Int
     private let database: Descriptor
+    /// The WAL; nil if it does not exist.
     private var wal: Descriptor?
+    /// Offset in the WAL of the newest version of each page that it holds.
     private let newer: [Int: Int]
-    /// Whether pages may be older than what was committed: their newest version in the WAL is damaged.
+    /// Whether pages may be older than the last COMMIT, because their newest version in the WAL is
+    /// damaged.
     let mayBeStale: Bool
-    /// The map that was read last, for pages are asked for in their order; nil for one that is not sound.
+    /// The pointer map that was read last, nil if it is not sound. One is enough, because pages are
+    /// read in order.
     private var maps: [Int: [UInt8]?] = [:]
+    /// Pages on the list of free pages.
     private lazy var freed = listedAsFree()
 
-    /// Opens both files; nil if there is no database to read.
+    /// Opens database and WAL; nil if there is no database.
     init?(_ path: String) {
-        guard let file = try? Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), "open") else {
+        guard let file = try? Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), "open")
+        else {
             return nil
         }
         let log = WALImage(path)
         let size = max(0, Int(lseek(file.raw, 0, SEEK_END)))
         pageSize = log?.pageSize ?? PageImage.likelySize(of: file, size)
-        count = min(max(size / pageSize + (size % pageSize > 0 ? 1 : 0), log?.lastPage ?? 0), Int(UInt32.max) - 1)
+        count = min(
+            max(size / pageSize + (size % pageSize > 0 ? 1 : 0), log?.lastPage ?? 0), Int(UInt32.max) - 1)
         newer = log?.pages ?? [:]
         mayBeStale = log?.isDamaged ?? false
         database = file
         wal = try? Descriptor(checking: open(path + "-wal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW), "open")
     }
 
-    /// A page; nil where there is none. One that the file ends in is filled up with zeros.
+    /// A page; nil if it does not exist. If the file ends within the page, the rest is zeros.
     func page(_ number: Int) -> [UInt8]? {
         guard number >= 1, number <= count else { return nil }
         var bytes = [UInt8](repeating: 0, count: pageSize)
@@ -46,11 +54,15 @@ final class PageImage {
         return got > 0 ? bytes : nil
     }
 
-    /// Whether nothing uses a page, so that rows on it are old ones; as the list of free pages says where the map is damaged.
+    /// Whether no table uses a page, so that rows on it were deleted long ago. The pointer map decides,
+    /// or the list of free pages if the map is damaged.
     ///
-    /// By the map, what is neither free nor a root has a parent: a bit that is wrong in its kind hides no rows and brings none back.
+    /// According to the map, each page that is neither free nor a root has a parent. The kind alone is
+    /// not believed: one wrong bit in it would hide a page of rows or bring deleted rows back.
     func isFree(_ number: Int) -> Bool {
         guard number > 2 else { return false }
+        // A map page precedes the `pageSize / 5` pages that it describes, with five bytes for each:
+        // kind and parent. https://www.sqlite.org/fileformat2.html#pointer_map_or_ptrmap_pages
         let span = pageSize / 5 + 1
         let mapped = (number - 2) / span * span + 2
         guard mapped != number else { return false }
@@ -59,7 +71,7 @@ final class PageImage {
         return map[entry] == 2 || map[entry] > 2 && map.integer32(at: entry + 1) == 0
     }
 
-    /// A page that says of each of the next ones what it is; nil if it cannot be one.
+    /// A pointer map page; nil if its content cannot be a map.
     private func map(_ number: Int) -> [UInt8]? {
         if let known = maps[number] { return known }
         let entries = max(0, min(pageSize / 5, count - number))
@@ -73,7 +85,8 @@ final class PageImage {
         return map
     }
 
-    /// The list of free pages, for where a map is damaged.
+    /// Pages on the list of free pages, which starts in the header: a chain of trunk pages, each with
+    /// the numbers of leaf pages. https://www.sqlite.org/fileformat2.html#the_freelist
     private func listedAsFree() -> Set<Int> {
         guard let first = page(1) else { return [] }
         var free: Set<Int> = []
@@ -86,7 +99,7 @@ final class PageImage {
         return free
     }
 
-    /// The size in the head, or the one under which most pages make sense.
+    /// The page size: the header's, or the size with which most pages look like tree pages.
     private static func likelySize(of file: borrowing Descriptor, _ size: Int) -> Int {
         var head = [UInt8](repeating: 0, count: 100)
         _ = pread(file.raw, &head, head.count, 0)
@@ -96,34 +109,39 @@ final class PageImage {
         where candidate >= 512 && candidate & (candidate - 1) == 0 {
             var bytes = [UInt8](repeating: 0, count: candidate)
             var score = 0
-            // Of the first pages: the same bytes are looked at whatever the size.
+            // The first 16 MiB only: the same bytes are examined for each size.
             for page in 0..<min(size, 16 << 20) / candidate {
                 guard pread(file.raw, &bytes, candidate, off_t(page * candidate)) == candidate else { break }
                 guard let tree = TreePage(bytes, isFirst: page == 0) else { continue }
-                // Where an empty page's cells would begin, at its end, tells its size; without them a size twice as large could
-                // score more by every second page.
+                // The cells of an empty page would begin at its end, which tells the page size. Without
+                // this check a size twice as large could score more with every second page.
                 let begin = bytes.integer16(at: (page == 0 ? 100 : 0) + 5)
-                if !tree.cells.isEmpty || begin == candidate % 65_536 { score += candidate }
+                if !tree.cells.isEmpty || begin == candidate % 65_536 {
+                    score += candidate
+                }
             }
-            if score > best.score { best = (candidate, score) }
+            if score > best.score {
+                best = (candidate, score)
+            }
         }
         return best.size
     }
 }
 
 extension [UInt8] {
-    /// A number of two bytes, the high one first; 0 beyond the end.
+    /// A big-endian number of two bytes; 0 beyond the end.
     func integer16(at place: Int) -> Int {
         guard place >= 0, place <= count - 2 else { return 0 }
         return Int(self[place]) << 8 | Int(self[place + 1])
     }
 
-    /// A number of four bytes, the highest first; 0 beyond the end.
+    /// A big-endian number of four bytes; 0 beyond the end.
     func integer32(at place: Int) -> Int {
         integer16(at: place) << 16 | integer16(at: place &+ 2)
     }
 
-    /// A number as SQLite packs it, in one to nine bytes, and where the next thing begins; nil beyond the end.
+    /// A number in SQLite's variable-length encoding of one to nine bytes, and the offset behind it;
+    /// nil beyond the end. https://www.sqlite.org/fileformat2.html#varint
     func packed(at place: Int) -> (value: UInt64, next: Int)? {
         var value: UInt64 = 0
         for index in 0..<9 {

@@ -1,36 +1,47 @@
 internal import EventLoops
 internal import Glibc
 
-/// What a WAL holds, also behind damage, where SQLite stops reading.
+/// What a WAL holds, including transactions behind damage, which SQLite does not read.
+/// https://www.sqlite.org/fileformat2.html#walformat
 struct WALImage {
-    /// The page size that its head names; nil if that is damaged.
+    /// Page size in bytes, from the header, or the size with which frames were found if the header is
+    /// damaged.
     private(set) var pageSize: Int?
-    /// Where the newest version of each page begins in the file.
+    /// Offset in the WAL of the newest version of each page.
     private(set) var pages: [Int: Int] = [:]
+    /// Highest page number in the WAL.
     private(set) var lastPage = 0
-    /// Whether complete transactions follow a damaged place: SQLite would silently drop them.
+    /// Whether complete transactions follow a damaged frame. SQLite would silently drop them.
     private(set) var isDamaged = false
 
-    /// A frame's head, and whether its own bytes are as they were written.
+    /// The header of a frame, and whether its content is what was written.
     private struct Frame {
+        /// Number of the page that the frame contains.
         let page: Int
-        /// How many pages the database has after the transaction that it ends; 0: it ends none.
+        /// Number of pages of the database after the transaction that the frame ends; 0 if it ends no
+        /// transaction.
         let size: Int
         let state: State
 
+        /// Whether the frame is the last one of a transaction.
         var isCommit: Bool { size > 0 }
     }
 
+    /// What a frame's checksum says.
     private enum State {
+        /// The checksum is right: it continues the one stored in the frame before.
         case sound
+        /// The checksum is wrong, or the frame belongs to an earlier run of the WAL.
         case damaged
-        /// The frame before it, which its checksum continues, is damaged.
+        /// The checksum continues that of the previous frame, which is damaged.
         case unknown
     }
 
-    /// Reads a database's WAL; nil if there is none.
+    /// Reads the WAL of a database; nil if it does not exist or has no frames.
     init?(_ database: String) {
-        guard let file = try? Descriptor(checking: open(database + "-wal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW), "open")
+        guard
+            let file = try? Descriptor(
+                checking: open(database + "-wal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW), "open")
         else { return nil }
         let size = Int(lseek(file.raw, 0, SEEK_END))
         var head = [UInt8](repeating: 0, count: 32)
@@ -38,10 +49,15 @@ struct WALImage {
         let isBigEndian = head[3] & 1 == 1
         var sum = Checksum(isBigEndian: isBigEndian)
         sum.add(head[0..<24])
+        // The magic number, whose last bit is the byte order of the checksums.
         let isSound =
-            head.integer32(at: 0) | 1 == 0x377F_0683 && sum == Checksum(isBigEndian: isBigEndian, stored: head[24..<32])
+            head.integer32(at: 0) | 1 == 0x377F_0683
+            && sum == Checksum(isBigEndian: isBigEndian, stored: head[24..<32])
         let said = head.integer32(at: 8)
-        if isSound, said >= 512, said <= 65_536, said & (said - 1) == 0 { pageSize = said }
+        if isSound, said >= 512, said <= 65_536, said & (said - 1) == 0 {
+            pageSize = said
+        }
+        // With a damaged header the sizes that the queue uses are tried.
         for candidate in pageSize.map({ [$0] }) ?? [4_096, 16_384] {
             read(file, size, candidate, isSound ? head : nil)
             if !pages.isEmpty {
@@ -51,10 +67,11 @@ struct WALImage {
         }
     }
 
+    /// Reads the frames and checks each one's checksum against that of the frame before it.
     private mutating func read(_ file: borrowing Descriptor, _ size: Int, _ pageSize: Int, _ head: [UInt8]?) {
         let length = pageSize + 24
         var bytes = [UInt8](repeating: 0, count: length)
-        // Without a head: the salt of the first frames, which are the newest.
+        // Without a header the salt of the second frame counts: frames at the beginning are the newest.
         if head == nil, pread(file.raw, &bytes, length, off_t(32 + length)) != length { return }
         let salt = head.map { $0[16..<24] } ?? bytes[8..<16]
         var frames: [Frame] = []
@@ -75,9 +92,11 @@ struct WALImage {
         take(frames, length)
     }
 
+    /// Chooses the frames up to the last complete transaction and records their pages.
     private mutating func take(_ frames: [Frame], _ length: Int) {
         let broken = frames.firstIndex { $0.state != .sound } ?? frames.count
-        // Behind the damaged transaction a whole one begins: that was made durable before, so this is no power cut's tail.
+        // If a complete transaction begins behind the damaged one, the damaged one was made durable
+        // before it. So the damage is not the tail that a power cut leaves.
         var end = (frames[..<broken].lastIndex { $0.isCommit }).map { $0 + 1 } ?? 0
         if broken < frames.count,
             let first = frames[broken...].firstIndex(where: { $0.isCommit && $0.state != .damaged }),
@@ -86,7 +105,7 @@ struct WALImage {
             isDamaged = true
             end = last + 1
         }
-        // A page beyond all that transactions name is a damaged number.
+        // A page number above that of all committed sizes is damaged.
         let most = frames[..<end].filter { $0.state == .sound }.map(\.size).max() ?? 0
         for (index, frame) in frames[..<end].enumerated()
         where frame.state != .damaged && frame.page > 0 && frame.page <= most {
@@ -95,13 +114,15 @@ struct WALImage {
         }
     }
 
-    /// Whether SQLite would leave out complete transactions: behind damage, or of an empty database, whose WAL it deletes.
+    /// Whether SQLite would drop complete transactions: those behind damage, or the whole WAL of an
+    /// empty database, which it deletes.
     func isCutOff(_ database: String) -> Bool {
         let isEmpty = FileStatus(database)?.size ?? 0 == 0
         return isDamaged || isEmpty && !pages.isEmpty
     }
 
-    /// SQLite's checksum over pairs of words.
+    /// SQLite's cumulative checksum over pairs of 32-bit words.
+    /// https://www.sqlite.org/fileformat2.html#checksum_algorithm
     private struct Checksum: Equatable {
         let isBigEndian: Bool
         private var first: UInt32 = 0
@@ -109,13 +130,14 @@ struct WALImage {
 
         init(isBigEndian: Bool) { self.isBigEndian = isBigEndian }
 
-        /// The one that eight bytes say, to be compared, or gone on with.
+        /// A stored checksum, to compare with or to continue from.
         init(isBigEndian: Bool, stored bytes: ArraySlice<UInt8>) {
             self.isBigEndian = isBigEndian
             first = UInt32(Array(bytes).integer32(at: 0))
             second = UInt32(Array(bytes).integer32(at: 4))
         }
 
+        /// Adds bytes, whose number must be a multiple of eight.
         mutating func add(_ bytes: ArraySlice<UInt8>) {
             bytes.withUnsafeBytes { raw in
                 for place in stride(from: 0, to: raw.count - 7, by: 8) {

@@ -1,13 +1,16 @@
 public import EventLoops
 
-/// The last good fetch of a container, as it is kept.
+/// The last valid fetch of a container as it is stored, so that a restart without network has its
+/// rules.
 public struct SavedContainer: Sendable, Equatable {
+    /// The lowest version that is accepted from now on, so that an old document cannot replace a newer
+    /// one.
     package var version: Int
-    /// The tag that the server gave it; nil for none.
+    /// The server's ETag; nil if it sent none.
     public var etag: String?
-    /// When the server last said that it is the newest.
+    /// When the server last said that this is the newest document.
     public var confirmed: Timestamp
-    /// What was served: the document with its signatures.
+    /// The bytes as served: the document with its signatures.
     public var file: [UInt8]
 
     package init(version: Int, etag: String?, confirmed: Timestamp, file: [UInt8]) {
@@ -19,10 +22,12 @@ public struct SavedContainer: Sendable, Equatable {
 }
 
 extension QueueStore {
-    /// The saved copy of a container; nil when none was ever saved. What is in it must be verified again.
+    /// The saved copy of a container; nil if none was saved. Its signatures must be verified again.
     public func savedContainer(_ id: String) throws(QueueError) -> SavedContainer? {
         try reading { file throws(QueueError) in
-            try file.statement("SELECT version, etag, confirmed_at, file FROM container WHERE id = ?").take(id).first {
+            try file.statement("SELECT version, etag, confirmed_at, file FROM container WHERE id = ?").take(
+                id
+            ).first {
                 SavedContainer(
                     version: $0.integer(0), etag: $0.isNull(1) ? nil : $0.text(1), confirmed: $0.time(2),
                     file: $0.bytes(3))
@@ -30,7 +35,7 @@ extension QueueStore {
         }
     }
 
-    /// Keeps a copy of a container in place of an older one; durable when it returns.
+    /// Replaces the saved copy of a container; durable when it returns.
     public func saveContainer(_ id: String, _ copy: SavedContainer) async throws(QueueError) {
         try await write { transaction throws(QueueError) in
             try transaction.tables.run(
@@ -39,7 +44,7 @@ extension QueueStore {
         }
     }
 
-    /// Notes that the server has confirmed the saved copy.
+    /// Records when the server confirmed the saved copy.
     public func confirmContainer(_ id: String, at time: Timestamp) async throws(QueueError) {
         try await write { transaction throws(QueueError) in
             try transaction.tables.run("UPDATE container SET confirmed_at = ? WHERE id = ?", time, id)

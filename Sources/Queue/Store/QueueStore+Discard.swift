@@ -1,23 +1,34 @@
+internal import EventLoops
 internal import Logs
 public import Model
 
 extension QueueStore {
-    /// Deletes everything that is queued and counts it as discarded: what `disable` does (ac17).
+    /// Deletes everything that is queued and counts it as discarded. `disable` calls it, because after
+    /// it no queued event may be sent.
     ///
-    /// Batches in flight are gone too, with `_in_flight` behind their reason; what is settled of them later changes nothing.
+    /// Batches in flight are deleted too, with `_in_flight` appended to the reason. Settling them later
+    /// changes nothing.
     /// - Parameters:
     ///   - reason: a metric label, such as `disabled`.
-    ///   - atOnce: up to so many stored bytes go in one transaction; more go in small ones, so that others wait no longer
-    ///     for it than for a commit. Nothing is to be stored or leased meanwhile, and after a crash it is to be done again.
-    /// - Returns: how many deliveries were deleted.
-    public func discardAll(reason: String, atOnce: Int = 64 << 20) async throws(QueueError) -> DiscardedEvents {
+    ///   - atOnce: largest queue in stored bytes that one transaction deletes. A larger one is reduced
+    ///     to this size in small transactions first, so that no other call waits longer than for a
+    ///     commit. Nothing may be stored or leased meanwhile; after a crash the call must be repeated.
+    /// - Returns: number of deleted deliveries.
+    public func discardAll(reason: String, atOnce: Int = 64 << 20) async throws(QueueError) -> DiscardedEvents
+    {
         var discarded = DiscardedEvents()
+        // A large queue is reduced in small transactions first; one transaction then deletes the rest
+        // with statements for whole tables.
         if state.figures.totals.stored > atOnce {
             var round = 0
             repeat {
-                round = try await write { transaction throws(QueueError) in try transaction.discardLeased(reason) }
+                round = try await write { transaction throws(QueueError) in
+                    try transaction.discardLeased(reason)
+                }
                 discarded.inFlight += round
-                for name in Set(state.figures.lanes.map(\.name)) { round += try await discardLanes(name, nil, reason) }
+                for name in Set(state.figures.lanes.map(\.name)) {
+                    round += try await discardLanes(name, nil, reason)
+                }
                 discarded.all += round
             } while round > 0 && state.figures.totals.stored > atOnce
         }
@@ -27,21 +38,46 @@ extension QueueStore {
         }
         discarded.all += last.all
         discarded.inFlight += last.inFlight
-        if let file { checkpoint(file, empties: true) }
+        try await giveBackFreePages()
         if discarded.all > 0 {
             log.warning(
-                "queue discarded", ["reason": reason, "deliveries": discarded.all, "in_flight": discarded.inFlight])
+                "queue discarded",
+                ["reason": reason, "deliveries": discarded.all, "in_flight": discarded.inFlight])
         }
         return discarded
     }
 
-    /// Deletes what is queued for one destination, configured or not, and counts it as discarded.
+    /// Gives all free pages back to the file system, a transaction's worth at a time, and empties the
+    /// WAL.
     ///
+    /// Free pages still hold the text of acknowledged events: overwriting each page when it is freed
+    /// would double the bytes written (Freed pages in DESIGN.md). Without this call, `disable` and a
+    /// purge would leave those events readable in the file.
+    func giveBackFreePages() async throws(QueueError) {
+        var last = Int.max
+        while let file {
+            let free = try file.freeBytes()
+            // SQLite cannot shrink a file that was made without `auto_vacuum`; without this check the
+            // loop would not end.
+            guard free > 0, free < last else { break }
+            last = free
+            let pages = state.bounds.transaction / file.pageSize
+            try await write { transaction throws(QueueError) in
+                try transaction.tables.execute("PRAGMA incremental_vacuum(\(pages))")
+            }
+        }
+        guard let file else { return }
+        checkpoint(file, empties: true)
+        try file.limit(to: state.bounds)
+    }
+
+    /// Deletes what is queued for one destination, configured or not, and counts it as discarded.
     /// Batches in flight stay.
+    ///
     /// - Parameters:
-    ///   - only: of this priority; nil for both.
+    ///   - only: the priority to delete; nil for both.
     ///   - reason: a metric label, such as `purged`.
-    /// - Returns: how many deliveries were deleted.
+    /// - Returns: number of deleted deliveries.
     public func discard(
         _ destination: DestinationName, _ only: Priority? = nil, reason: String
     ) async throws(QueueError) -> Int {
@@ -52,6 +88,7 @@ extension QueueStore {
         return total
     }
 
+    /// Deletes what is queued for one destination, without a log message.
     private func discardLanes(
         _ destination: DestinationName, _ only: Priority?, _ reason: String
     ) async throws(QueueError) -> Int {
@@ -60,7 +97,7 @@ extension QueueStore {
         }.reduce(0, +)
     }
 
-    /// Does `body` for the rows of a destination's lanes, a part of them in each transaction.
+    /// Calls `body` for the rows of a destination's lanes, about 1,000 rows in each transaction.
     func inParts<Value: Sendable>(
         of name: DestinationName, _ only: Priority?,
         _ body: @escaping (inout Transaction, _ rows: [DeliveryRow], _ lane: Int) throws(QueueError) -> Value
@@ -75,7 +112,9 @@ extension QueueStore {
                     let (rows, next) = try transaction.file.part(of: key, from: start)
                     return (try body(&transaction, rows, lane), next)
                 }
-                if let part { values.append(part.value) }
+                if let part {
+                    values.append(part.value)
+                }
                 from = part?.next
             }
         }
@@ -83,8 +122,79 @@ extension QueueStore {
     }
 }
 
+extension QueueStore {
+    /// Removes what a search finds from the queue, the dead letters, the quarantine, the stored data
+    /// layers and the stored sessions. Then gives the freed pages back, so that no removed text stays
+    /// readable in the file.
+    ///
+    /// Other events of the same chunk or batch stay. If their batch was attempted, they are sent again
+    /// in a new batch. Each transaction is complete and counts what it removes: after a crash the same
+    /// call removes the rest.
+    ///
+    /// - Parameters:
+    ///   - isTrial: only counts.
+    ///   - patience: how long to wait for events in flight. Events that are still in flight then stay
+    ///     and are counted.
+    public func erase(
+        _ search: ErasureSearch, isTrial: Bool = false, patience: Duration = .zero
+    ) async throws(QueueError) -> ErasedRecords {
+        let eraser = Eraser(search, isTrial: isTrial)
+        let last = Int64(state.figures.totals.lastChunk)
+        var erased = try await eraseInParts { transaction, from throws(QueueError) in
+            try eraser.erase(from: from, through: last, in: &transaction)
+        }
+        let end = time.bootTime + patience
+        while !isTrial, !erased.chunksInFlight.isEmpty, time.bootTime < end {
+            await withUnsafeContinuation { again in _ = loop.after(.milliseconds(50)) { again.resume() } }
+            let chunks = erased.takeInFlight()
+            erased.add(
+                try await write { transaction throws(QueueError) in
+                    try eraser.erase(chunks: chunks, in: &transaction)
+                }
+            )
+        }
+        for kind in [RecordStore.deadLetters, .quarantine] {
+            erased.add(
+                try await eraseInParts { transaction, after throws(QueueError) in
+                    try eraser.erase(kind, after: after, in: &transaction)
+                })
+        }
+        erased.add(
+            try await write { transaction throws(QueueError) in try eraser.eraseMemory(in: &transaction) })
+        guard !isTrial else { return erased }
+        try await giveBackFreePages()
+        log.warning(
+            "events erased by command",
+            [
+                "events": erased.events, "deliveries": erased.allDeliveries,
+                "in_flight": erased.eventsInFlight,
+                "batches_sent_again": erased.dissolvedBatches, "dead_letters": erased.deadLetters,
+                "quarantined": erased.quarantined, "data_layers": erased.dataLayers,
+                "sessions": erased.sessions,
+            ])
+        return erased
+    }
+
+    /// Calls `body` in one transaction after the other, from 0 until it returns no next position.
+    private func eraseInParts(
+        _ body:
+            @escaping (inout Transaction, Int64) throws(QueueError) -> (
+                erased: ErasedRecords, next: Int64?
+            )
+    ) async throws(QueueError) -> ErasedRecords {
+        var erased = ErasedRecords()
+        var from: Int64? = 0
+        while let start = from {
+            let part = try await write { transaction throws(QueueError) in try body(&transaction, start) }
+            erased.add(part.erased)
+            from = part.next
+        }
+        return erased
+    }
+}
+
 extension Transaction {
-    /// Deletes all batches that are in flight; those that are acknowledged already leave with this transaction.
+    /// Deletes all batches in flight. Acknowledged batches leave as acknowledged with this transaction.
     fileprivate mutating func discardLeased(_ reason: String) throws(QueueError) -> Int {
         var events = 0
         for (id, batch) in state.held where batch.status == .leased {
@@ -95,6 +205,7 @@ extension Transaction {
         return events
     }
 
+    /// Deletes all remaining rows at once.
     fileprivate mutating func discardAll(_ reason: String) throws(QueueError) -> Int {
         var discarded = 0
         try tables.overwrites(true)
@@ -115,11 +226,13 @@ extension Transaction {
         return discarded
     }
 
+    /// Deletes rows of a lane that are not in flight, with the other rows of their batches, and returns
+    /// the number of events.
     mutating func discard(_ rows: [DeliveryRow], _ lane: Int, _ reason: String) throws(QueueError) -> Int {
         var events = 0
         try tables.overwrites(true)
         for row in rows where !state.isInFlight(row) {
-            // The whole batch goes with its first row.
+            // A batch is deleted as a whole with its first row.
             let members = try file.members(with: row)
             leaveBatch(members, lane)
             for member in members {
@@ -133,7 +246,7 @@ extension Transaction {
         return events
     }
 
-    /// Takes events out of a lane's figures as discarded.
+    /// Counts events of a lane as discarded. The caller deletes their rows.
     mutating func discard(_ events: Int, _ bytes: Int, _ lane: Int, _ reason: String) {
         state.figures.lanes[lane].remove(\.discarded, events: events, bytes: bytes)
         state.figures.lanes[lane].oldestIsStale = true

@@ -1,29 +1,32 @@
 internal import Logs
 
-/// What is given up while the database file is full before its bounds, because its pages are filled badly.
+/// What is given up while the database file is full although the counted bytes are below their bounds,
+/// because its pages are poorly filled.
 struct Relief {
-    /// What the quarantine may hold meanwhile, in bytes; nil: its bound.
+    /// Temporary bound of the quarantine in bytes; nil if its own bound is in force.
     var quarantine: Int?
-    /// What dead letters may hold meanwhile, in bytes; nil: their bound.
+    /// Temporary bound of the dead letters in bytes; nil if their own bound is in force.
     var deadLetters: Int?
-    /// Events that come are dropped: nothing else is left to give up.
+    /// Whether new events are counted as quarantined and dropped: nothing else is left to give up.
     var dropsEvents = false
-    /// One transaction may pass the bound.
+    /// Whether the next transaction may exceed the bound of the file.
     var isGranted = false
-    /// The file was replaced, and a transaction has not succeeded since: it is not replaced for the same reason again.
+    /// Whether the file was salvaged for this reason and no transaction has succeeded since. A second
+    /// salvage would not help.
     var isReplaced = false
 
     /// Whether nothing is given up.
     var isNone: Bool { quarantine == nil && deadLetters == nil && !dropsEvents }
 
-    /// The next step down, in bytes; few are not worth another one.
+    /// Half of a number of bytes; 0 for 64 KiB or less, where another step would gain little.
     static func half(of bytes: Int) -> Int { bytes > 64 << 10 ? bytes / 2 : 0 }
 }
 
-// A transaction that the file has no pages for: it gives way step by step, and each step is one that cannot be repeated
-// for ever. The disk has room; waiting for it would be waiting for nothing.
+// Calls that the file has no pages for. The disk has room, so waiting would not help; instead something
+// is given up, step by step. Each step can be taken a bounded number of times, so that no call is
+// retried forever. A full database file in DESIGN.md lists the steps.
 extension QueueStore {
-    /// Deals with calls that did not fit in the file.
+    /// Takes the next step for calls that did not fit in the file, and retries them or lets them fail.
     func makeFit(_ error: QueueError, _ operations: [Operation]) {
         guard let file else { return }
         do throws(QueueError) {
@@ -31,7 +34,8 @@ extension QueueStore {
                 state.relief.isReplaced = true
                 return recover(file.database.damage("it names pages beyond its end"), operations)
             }
-            // Places of files are paid for: without them nothing is exact, and files can be many.
+            // Positions in files get extra room: without them no event is handed over exactly once, and
+            // the files can be many.
             if try file.payForPlaces(operations.reduce(0) { $0 + $1.places }, state.bounds) {
                 return tryAgain(operations)
             }
@@ -53,7 +57,8 @@ extension QueueStore {
         }
     }
 
-    /// Whether the file has far more room than the calls can need: then a damaged number asked for a page that is not there.
+    /// Whether the file has far more room than the calls can need. Then a damaged page number asked for
+    /// a page that does not exist.
     private func isBeyondNeed(_ operations: [Operation], _ file: QueueFile) throws(QueueError) -> Bool {
         let need = operations.reduce(2 * state.bounds.transaction) { $0 + min($1.bytes, 1 << 40) + $1.places }
         return try file.database.room() > (8 << 20) + 4 * need
@@ -61,7 +66,7 @@ extension QueueStore {
 
     private func tryAgain(_ operations: [Operation]) { waiting = operations + waiting }
 
-    /// Takes the next step for a commit that does not fit by itself; false when none is left.
+    /// Takes the next step for a single commit that does not fit; false if no step is left.
     private func giveWay(to commit: Operation) -> Bool {
         let totals = state.figures.totals
         let isHeldByKept = totals.quarantine.bytes + totals.deadLetters.bytes > totals.stored
@@ -86,7 +91,7 @@ extension QueueStore {
         return true
     }
 
-    /// One line for as long as anything is given up.
+    /// Logs one message for as long as anything is given up.
     private func noteRelief() {
         guard state.relief.isNone else { return }
         log.warning(
@@ -98,7 +103,8 @@ extension QueueStore {
             ])
     }
 
-    /// The cap comes down to what the file holds, until half of it is free.
+    /// Lowers the cap to 95 % of what is stored, until half of the queue is free; false if it is that
+    /// low already.
     private func lowerCap() -> Bool {
         let cap = state.figures.totals.stored / 20 * 19
         guard cap < state.effectiveCap, cap > 0 else { return false }
@@ -107,7 +113,7 @@ extension QueueStore {
         return true
     }
 
-    /// The bound holds again after a transaction that was let through.
+    /// Restores the file's bound after a transaction that was allowed to exceed it.
     func endGrant(_ file: QueueFile) {
         guard state.relief.isGranted else { return }
         state.relief.isGranted = false
@@ -119,15 +125,18 @@ extension QueueStore {
         do throws(QueueError) {
             try file.limit(to: state.bounds)
         } catch {
-            // Setting a number in memory: where that fails everything does, and the next transaction meets it.
+            // This sets a number in memory. If it fails everything fails, and the next transaction
+            // handles that.
             health.count(error)
         }
     }
 
-    /// Nothing more is given up once half of the file is free.
+    /// Restores all bounds once half of the file is free.
     func endRelief(_ file: QueueFile) throws(QueueError) {
         guard !state.relief.isNone else { return }
         let used = file.fileBytes - (try file.freeBytes())
-        if used < state.bounds.file / 2 { state.relief = Relief() }
+        if used < state.bounds.file / 2 {
+            state.relief = Relief()
+        }
     }
 }

@@ -2,10 +2,11 @@ internal import EventLoops
 public import Model
 
 extension QueueStore {
-    /// Leases a lane's next batches: its oldest free ones that are not in `request.except`, then those formed from what waits. Full
-    /// chunks go as they are stored; once something has to be written, one transaction makes all that are left.
+    /// Leases a lane's next batches: free batches that are not in `request.except`, then batches formed
+    /// from what waits. Full chunks are leased as they are stored. Once something has to be written,
+    /// one transaction forms all remaining batches.
     ///
-    /// It fails with code `misuse` for limits below one, `closed`, or why a write failed.
+    /// The answer's `failure` is `misuse` for limits below one, `closed`, or why a write failed.
     public func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches {
         var leased = LeasedBatches()
         do throws(QueueError) {
@@ -25,19 +26,27 @@ extension QueueStore {
         return leased
     }
 
-    private func findNext(_ request: LeaseRequest, _ count: Int, _ found: inout [Batch]) async throws(QueueError) {
+    /// Collects up to `count` batches; what was found before an error stays in `found`.
+    private func findNext(_ request: LeaseRequest, _ count: Int, _ found: inout [Batch])
+        async throws(QueueError)
+    {
+        _ = try opened()
+        guard let first = state.figures.lane(request.destination, request.priority) else { return }
+        guard state.figures.lanes[first].ledger.queued > 0, !isLeasingStopped else { return }
+        while found.count < count, let free = try nextFree(request) {
+            // A batch that turns out to be expired or damaged is no longer free, so the loop ends.
+            if let batch = try await find(free, for: request.destination) {
+                found.append(batch)
+            }
+        }
+        // While a free batch was looked at, a damaged database may have been replaced: its lanes have other
+        // places now.
         let file = try opened()
         guard let lane = state.figures.lane(request.destination, request.priority) else { return }
-        guard state.figures.lanes[lane].ledger.queued > 0, !isLeasingStopped else { return }
         try file.database.begin()
-        while found.count < count, request.free != .none, state.figures.lanes[lane].freeBatches > 0,
-            let free = try state.nextFree(in: lane, request, of: file)
-        {
-            // One that is gone when it is looked at (expired, damaged) is free no more.
-            if let batch = try await find(free, for: request.destination) { found.append(batch) }
-        }
-        // Where the next transaction forms a batch of this lane, what comes next is known after that. Several requests would
-        // each look at what it is about to join, and at up to 256 rows behind it, for nothing.
+        // A waiting transaction is about to form a batch of this lane, and what comes next is known
+        // only after it. Several requests would otherwise each examine the rows that it will join, and
+        // up to 256 rows behind them, for nothing.
         var needsWrite = waiting.contains { $0.formsIn == lane }
         while found.count < count, !needsWrite {
             switch try state.leaseWhole(in: lane, request, of: file) {
@@ -52,12 +61,26 @@ extension QueueStore {
         guard left > 0 else { return }
         found += try await write(formsIn: lane) { transaction throws(QueueError) in
             var made: [Batch] = []
+            guard let lane = transaction.state.figures.lane(request.destination, request.priority) else {
+                return made
+            }
             while made.count < left, let batch = try transaction.form(request, lane) { made.append(batch) }
             return made
         }
     }
 
-    /// Leases a batch again; nil when it is gone (purged, moved, disabled, evicted, expired, lost) or in flight already.
+    /// The oldest free batch that a request allows; nil if no batch is.
+    private func nextFree(_ request: LeaseRequest) throws(QueueError) -> BatchID? {
+        guard request.free != .none, let lane = state.figures.lane(request.destination, request.priority),
+            state.figures.lanes[lane].freeBatches > 0
+        else { return nil }
+        let file = try opened()
+        try file.database.begin()
+        return try state.nextFree(in: lane, request, of: file)
+    }
+
+    /// Leases a known batch again, by its id. Nil if the batch is gone (purged, moved, disabled,
+    /// evicted, expired, lost) or in flight already.
     public func lease(_ id: BatchID, for destination: DestinationName) async throws(QueueError) -> Batch? {
         do {
             return try await find(id, for: destination)
@@ -68,17 +91,21 @@ extension QueueStore {
         }
     }
 
+    /// Leases a batch by its id, from memory if this process knows it.
     private func find(_ id: BatchID, for destination: DestinationName) async throws(QueueError) -> Batch? {
         let file = try opened()
         guard !isLeasingStopped else { return nil }
         guard let known = state.held[id] else {
-            return try await write { transaction throws(QueueError) in try transaction.takeUp(id, for: destination) }
+            return try await write { transaction throws(QueueError) in
+                try transaction.takeUp(id, for: destination)
+            }
         }
         guard known.status == .free, known.header.destination == destination else { return nil }
         try file.database.begin()
-        guard let loaded = try state.load(known.rows, id, known.lane, of: file), try state.isFit(loaded, file) else {
+        guard let loaded = try state.load(known.rows, id, known.lane, of: file), try state.isFit(loaded, file)
+        else {
             return try await write { transaction throws(QueueError) in
-                // Another call may have been before it.
+                // Another call may have leased the batch before this transaction.
                 guard transaction.state.held[id]?.status == .free else { return nil }
                 try transaction.removeUnfit(known.rows, id, known.lane)
                 return nil
@@ -89,9 +116,9 @@ extension QueueStore {
         return loaded.batch
     }
 
-    /// Whose the events of a batch in flight are, in their order; the empty name where nobody knows.
+    /// The app of each event of a batch in flight, in order; the empty name if unknown.
     ///
-    /// - Returns: none when that cannot be read, or the batch is gone.
+    /// - Returns: an empty list if the apps cannot be read or the batch is gone.
     public func apps(of id: BatchID) -> [String] {
         do throws(QueueError) {
             return try reading { file throws(QueueError) in
@@ -105,7 +132,8 @@ extension QueueStore {
         }
     }
 
-    /// Gives a lease back: the batch stays as it is, free for another attempt by its id. Leases live in memory only.
+    /// Gives a lease back: the batch can be leased again by its id. Leases are only in memory, so a
+    /// restart releases all of them.
     public func release(_ id: BatchID) {
         guard let batch = state.held[id], batch.status == .leased else { return }
         state.held[id]?.status = .free
@@ -113,7 +141,7 @@ extension QueueStore {
         publish()
     }
 
-    /// Whether a reader outside has made the WAL so long that nothing may add to it.
+    /// Whether a reader outside has made the WAL so long that no transaction may add to it.
     private var isLeasingStopped: Bool {
         guard let file else { return true }
         return file.walBytes > state.bounds.leaseBelow
@@ -121,19 +149,22 @@ extension QueueStore {
 }
 
 extension QueueState {
-    /// What a lane gives without a write.
+    /// What a lane offers without a write.
     enum Lease {
         case nothing
         /// A full chunk, which is a batch as it is stored.
         case leased(Batch)
-        /// What comes next has to be joined, cut, noted or taken out first.
+        /// The next events must be joined, split, recorded or removed first.
         case needsWrite
     }
 
-    /// Leases what comes next in a lane, if that is a full chunk for which nothing has to be written.
+    /// Leases a lane's next batch, if it is a full chunk for which nothing has to be written.
     ///
-    /// One call that may change the state: looked at from outside, part by part, the whole state would be copied each time.
-    mutating func leaseWhole(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError) -> Lease {
+    /// A single mutating call: a caller outside that changed the state part by part would copy the
+    /// whole state each time.
+    mutating func leaseWhole(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError)
+        -> Lease
+    {
         switch try next(in: lane, request, of: file) {
         case .nothing:
             return .nothing
@@ -148,7 +179,7 @@ extension QueueState {
         }
     }
 
-    /// Reads a batch's frames; nil if one of them is damaged.
+    /// Reads the frames of a batch; nil if one of them is damaged.
     func load(
         _ rows: [DeliveryRow], _ id: BatchID, _ lane: Int, of file: QueueFile
     ) throws(QueueError) -> LoadedBatch? {
@@ -160,7 +191,9 @@ extension QueueState {
             guard let chunk = try file.readChunk(row.chunk), let part = chunk.part(row) else { return nil }
             parts.append(part)
             newest = max(newest, chunk.lastTime)
-            if rows.count == 1, part.isWhole, chunk.destinations == 1 { sole = chunk.cost }
+            if rows.count == 1, part.isWhole, chunk.destinations == 1 {
+                sole = chunk.cost
+            }
         }
         let header = header(id, rows, lane)
         let held = HeldBatch(header: header, lane: lane, rows: rows, soleCost: sole, status: .leased)
@@ -170,6 +203,7 @@ extension QueueState {
         return LoadedBatch(batch: batch, held: held, newest: newest)
     }
 
+    /// The header of a batch with these rows.
     func header(_ id: BatchID, _ rows: [DeliveryRow], _ lane: Int) -> BatchHeader {
         let never = Timestamp(nanoseconds: .max)
         return BatchHeader(
@@ -179,7 +213,8 @@ extension QueueState {
             firstEventTime: rows.reduce(never) { min($0, $1.firstTime) })
     }
 
-    /// Leases a batch: it is known from now on. A new one's events wait no more; one that is free was counted before.
+    /// Makes a lease take effect. The events of a new batch stop waiting; a free batch was counted
+    /// before.
     mutating func hold(_ loaded: LoadedBatch, isNew: Bool) {
         let (header, lane) = (loaded.held.header, loaded.held.lane)
         held[header.id] = loaded.held

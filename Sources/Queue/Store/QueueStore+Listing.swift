@@ -1,17 +1,18 @@
 internal import EventLoops
 internal import Model
 
-/// The queue's own record: a row of table `delivery`.
+/// A row of table `delivery` as a record for a person.
 private struct QueuedRecord: StoredRecord {
-    /// The lane's place in `Figures.lanes`.
+    /// Index of the lane in `Figures.lanes`.
     let lane: Int
     let row: DeliveryRow
 
     var place: String { "\(lane).\(row.chunk).\(row.first)" }
 
+    /// The record's id: destination, chunk and first event, such as `main/17.0`.
     func id(_ state: QueueState) -> String { "\(state.figures.lanes[lane].name)/\(row.chunk).\(row.first)" }
 
-    /// Whether its own id or that of its batch is one of these.
+    /// Whether the ids contain this record's id or that of its batch.
     func isNamed(in ids: Set<String>, _ state: QueueState) -> Bool {
         ids.contains(id(state)) || row.batch.map { ids.contains($0.description) } ?? false
     }
@@ -25,8 +26,10 @@ private struct QueuedRecord: StoredRecord {
             case nil: row.isFormed ? "retry" : row.batch == nil ? "waiting" : "full"
             }
         return [
-            .init("id", .string(id(state))), .init("destination", .string(state.figures.lanes[lane].name.text)),
-            .init("priority", .string(state.figures.lanes[lane].priority.name)), .init("state", .string(word)),
+            .init("id", .string(id(state))),
+            .init("destination", .string(state.figures.lanes[lane].name.text)),
+            .init("priority", .string(state.figures.lanes[lane].priority.name)),
+            .init("state", .string(word)),
             .init("events", .integer(row.events)), .init("bytes", .integer(row.bytes)),
             .init("batch", JSONValue(row.batch?.description)),
             .init("accepted_ms", .integer(Int(row.acceptedAt.milliseconds))),
@@ -35,9 +38,12 @@ private struct QueuedRecord: StoredRecord {
         ]
     }
 
-    /// What is damaged is left out here, and counted as lost when it is to be sent.
+    /// The row's lines. A damaged chunk gives none; its events are counted as lost when they are due to
+    /// be sent.
     func lines(_ state: QueueState, _ file: QueueFile) throws(QueueError) -> [UInt8] {
-        guard let chunk = try file.readChunk(row.chunk), let lines = state.environment.unpacker.lines(of: chunk) else {
+        guard let chunk = try file.readChunk(row.chunk),
+            let lines = state.environment.unpacker.lines(of: chunk)
+        else {
             return []
         }
         return Array(lines.slice(row.first..<row.first + row.events))
@@ -45,6 +51,7 @@ private struct QueuedRecord: StoredRecord {
 }
 
 extension QueueStore {
+    /// A record or a batch with its events; nil if the id is unknown.
     func showQueue(_ id: String, _ file: QueueFile) throws(QueueError) -> JSONValue? {
         guard let (lane, rows) = try state.rows(id, file), let first = rows.first else { return nil }
         var events: [JSONValue] = []
@@ -57,6 +64,7 @@ extension QueueStore {
         return .object(members + [.init("events", .array(events))])
     }
 
+    /// Discards selected records, by their ids or by destination and priority.
     func purgeQueue(_ selection: RecordSelection) async throws(QueueError) -> Int {
         var total = 0
         guard let ids = selection.ids else {
@@ -65,7 +73,7 @@ extension QueueStore {
             }
             return total
         }
-        // All or none: what was asked for and refused must not be gone in part.
+        // All or nothing: a purge that is refused must not have removed some of the records.
         return try await write { transaction throws(QueueError) in
             for id in ids { try transaction.checkWhole(id, Set(ids)) }
             var total = 0
@@ -79,7 +87,8 @@ extension QueueStore {
 }
 
 extension Transaction {
-    /// Throws where others that nobody named are in one batch with an entry: they would go with it.
+    /// - Throws: `misuse` if the record is in a batch with records that are not named: a batch can be
+    ///   removed only as a whole, so they would be removed too.
     fileprivate func checkWhole(_ id: String, _ ids: Set<String>) throws(QueueError) {
         guard let (lane, rows) = try state.rows(id, file), let row = rows.first else { return }
         let others = try file.members(with: row).map { QueuedRecord(lane: lane, row: $0) }
@@ -94,7 +103,8 @@ extension Transaction {
 }
 
 extension QueueState {
-    /// Goes through the selected rows behind a place until `body` returns false: by priority, destination and age.
+    /// Passes the selected rows behind `after` to `body` until it returns false: by priority,
+    /// destination and age.
     func readQueue(
         _ selection: RecordSelection, after: String?, in file: QueueFile,
         _ body: (any StoredRecord) throws(QueueError) -> Bool
@@ -108,7 +118,8 @@ extension QueueState {
         var isOver = false
         for index in ordered.drop(while: { from != nil && $0 != from?.lane }) where !isOver {
             let lane = figures.lanes[index]
-            guard selection.priority ?? lane.priority == lane.priority, selection.destination ?? lane.name == lane.name
+            guard selection.priority ?? lane.priority == lane.priority,
+                selection.destination ?? lane.name == lane.name
             else { continue }
             let start = from.flatMap { $0.lane == index ? $0 : nil }
             try file.walk(lane.key, from: start?.chunk ?? 0) { row throws(QueueError) in
@@ -121,6 +132,7 @@ extension QueueState {
         }
     }
 
+    /// The rows that an id names, which may be that of a batch or of a record, with their lane.
     func rows(_ id: String, _ file: QueueFile) throws(QueueError) -> (lane: Int, rows: [DeliveryRow])? {
         if let batch = BatchID(id) {
             guard let found = try file.lookUp(batch), let lane = figures.lane(found.lane) else { return nil }

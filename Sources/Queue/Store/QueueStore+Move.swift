@@ -1,23 +1,24 @@
 internal import Logs
 public import Model
 
-/// What happened to events that were to go to another destination.
+/// What happened to events that were to be moved to another destination.
 public struct MovedEvents: Sendable, Equatable {
-    /// They wait for the other destination now.
+    /// Deliveries that now wait for the other destination.
     public var moved = 0
-    /// They stay: they are in flight, the other destination was to get the same events anyway, or their batch has such events, may have
-    /// been sent, and is sent on.
+    /// Deliveries that stay: they are in flight, the other destination was to get the same events
+    /// anyway, or their batch may have been sent, contains such events, and must go on as it is.
     public var kept = 0
 }
 
 extension QueueStore {
     /// Lets what is queued for one destination, configured or not, wait for another one instead.
     ///
-    /// There it counts as accepted, here as discarded with the reason `moved`. A batch that may have been sent keeps its id,
-    /// so that a receiver that knows it takes it once. Events that were accepted for both stay, whatever became of them there:
-    /// acknowledged, waiting, a dead letter. What comes back to where it was before moves.
-    /// - Parameter only: of this priority; nil for both.
-    /// - Throws: `QueueError` with code `misuse` where the other one is not configured or the same.
+    /// The target counts the events as accepted, the source as discarded with the reason `moved`. A
+    /// batch that may have been sent keeps its id, so that a receiver that has it already stores it
+    /// once. Events that were accepted for both destinations stay, whatever became of them at the
+    /// target. Events that come back to their original destination do move.
+    /// - Parameter only: the priority to move; nil for both.
+    /// - Throws: `misuse` if the target is not configured or equals the source.
     public func move(
         _ source: DestinationName, to target: DestinationName, _ only: Priority? = nil
     ) async throws(QueueError) -> MovedEvents {
@@ -43,7 +44,7 @@ extension QueueStore {
 }
 
 extension Transaction {
-    /// Moves rows of a lane, with the batches that they are in.
+    /// Moves rows of a lane together with their batches.
     fileprivate mutating func move(
         _ rows: [DeliveryRow], _ lane: Int, to target: DestinationName
     ) throws(QueueError) -> MovedEvents {
@@ -54,22 +55,28 @@ extension Transaction {
         for row in rows {
             var members = [row]
             if row.isFormed, let id = row.batch {
-                // The whole batch goes with its first row; it may reach beyond what this round looks at.
-                guard seen.insert(id).inserted, let batch = try file.lookUp(id), batch.lane == key else { continue }
+                // A batch moves as a whole with its first row, even if it extends beyond the rows of
+                // this part.
+                guard seen.insert(id).inserted, let batch = try file.lookUp(id), batch.lane == key else {
+                    continue
+                }
                 members = batch.rows
             }
             var going: [DeliveryRow] = []
             for member in members where !state.isInFlight(row) {
-                if try !isMeant(member, lane, for: other) { going.append(member) }
+                if try !isMeant(member, lane, for: other) {
+                    going.append(member)
+                }
             }
             if !going.isEmpty, going.count < members.count {
                 if state.options.destinations.contains(state.figures.lanes[lane].name),
                     state.mayHaveBeenSent(row, in: state.figures.lanes[lane])
                 {
-                    // A destination that may have it gets it again as it was.
+                    // The source is still configured and may have the batch: it gets the same batch
+                    // again, unchanged.
                     going = []
                 } else {
-                    // Of a batch that cannot go whole, what may go goes in others.
+                    // The batch cannot move as a whole: the events that may move do so in new batches.
                     try dissolve(members, lane)
                     for index in going.indices { (going[index].batch, going[index].isFormed) = (nil, false) }
                 }
@@ -84,8 +91,8 @@ extension Transaction {
 
     /// Whether another lane was to get some of the same events anyway, or has them.
     ///
-    /// What was stored for one destination is in one place, wherever it moves, and may come together again; what was stored for
-    /// another is the same event a second time.
+    /// Events that were stored for one destination exist once, wherever they move. The same events
+    /// stored for another destination are a second copy; a move would let the target receive both.
     private func isMeant(_ row: DeliveryRow, _ lane: Int, for other: Int) throws(QueueError) -> Bool {
         let (source, target) = (state.figures.lanes[lane].destination, state.figures.lanes[other].key)
         let origins = try file.origins(of: row.chunk)
@@ -96,10 +103,11 @@ extension Transaction {
         }
     }
 
-    /// Moves all rows of one batch, or one row that is in none.
+    /// Moves all rows of one batch, or one row that is in no batch.
     private mutating func move(_ rows: [DeliveryRow], _ lane: Int, to other: Int) throws(QueueError) {
         guard let first = rows.first else { return }
-        // A full chunk that was leased stays a batch under its id, whatever the other destination's limits are.
+        // A full chunk that was leased stays a batch under its id, whatever the limits of the target
+        // are.
         let mayHaveBeenSent = state.mayHaveBeenSent(first, in: state.figures.lanes[lane])
         leaveBatch(rows, lane)
         for row in rows {
@@ -121,7 +129,9 @@ extension Transaction {
             }
             state.figures.lanes[other].cursor = min(state.figures.lanes[other].cursor, row.chunk)
         }
-        if mayHaveBeenSent { state.figures.lanes[other].freeBatches += 1 }
+        if mayHaveBeenSent {
+            state.figures.lanes[other].freeBatches += 1
+        }
         state.figures.lanes[other].oldestIsStale = true
     }
 }

@@ -3,28 +3,32 @@ public import Model
 
 // What a person asks of the queue, the dead letters and the quarantine.
 extension QueueStore {
-    /// Records without their content: of the queue critical ones first and the oldest first in each destination, of
-    /// the others the oldest first.
+    /// A page of records without their content. Queued records come with critical ones first, then by
+    /// destination and age; the others oldest first.
     ///
     /// - Parameters:
-    ///   - after: the `next` of the page before.
-    ///   - limit: at most so many, 1 to 1,000.
+    ///   - after: `next` of the previous page.
+    ///   - limit: most records in the page, 1 to 1,000.
     public func list(
-        _ kind: RecordStore, _ selection: RecordSelection = RecordSelection(), after: String? = nil, limit: Int = 100
+        _ kind: RecordStore, _ selection: RecordSelection = RecordSelection(), after: String? = nil,
+        limit: Int = 100
     ) throws(QueueError) -> RecordPage {
         let limit = min(max(limit, 1), 1_000)
         return try reading { file throws(QueueError) in
             var page = RecordPage()
             try read(kind, selection, after, limit, file) { record in
                 page.records.append(.object(record.json(state)))
-                if page.records.count == limit { page.next = record.place }
+                if page.records.count == limit {
+                    page.next = record.place
+                }
                 return page.next == nil
             }
             return page
         }
     }
 
-    /// Goes through the selected records behind a place until `body` returns false; of those with their own bound through `limit`.
+    /// Passes the selected records behind a position to `body` until it returns false. Dead letters and
+    /// quarantined lines are read in pages of `limit`.
     private func read(
         _ kind: RecordStore, _ selection: RecordSelection, _ after: String?, _ limit: Int, _ file: QueueFile,
         _ body: (any StoredRecord) throws(QueueError) -> Bool
@@ -34,7 +38,7 @@ extension QueueStore {
             .read(limit: limit, in: file, body)
     }
 
-    /// One record, its content included; nil if there is none of that id.
+    /// A record with its content; nil if the id is unknown.
     public func show(_ kind: RecordStore, id: String) throws(QueueError) -> JSONValue? {
         try reading { file throws(QueueError) in
             guard kind != .queue else { return try showQueue(id, file) }
@@ -45,8 +49,8 @@ extension QueueStore {
         }
     }
 
-    /// The next events as lines: queued ones and dead letters as they were accepted, quarantined ones each as a JSON
-    /// object; at most about 1 MiB.
+    /// The next selected events as lines, at most about 1 MiB. Queued events and dead letters are
+    /// exported as they were accepted, quarantined lines each as a JSON object.
     public func export(
         _ kind: RecordStore, _ selection: RecordSelection = RecordSelection(), after: String? = nil
     ) throws(QueueError) -> RecordLines {
@@ -56,28 +60,33 @@ extension QueueStore {
             try read(kind, selection, after, 10_000, file) { record throws(QueueError) in
                 count += 1
                 page.lines += try record.lines(state, file)
-                if page.lines.count >= 1 << 20 || count == 10_000 { page.next = record.place }
+                if page.lines.count >= 1 << 20 || count == 10_000 {
+                    page.next = record.place
+                }
                 return page.next == nil
             }
             return page
         }
     }
 
-    /// An event as JSON; as text should it be none.
+    /// An event as JSON; as text if it cannot be parsed.
     static func readable(_ line: ArraySlice<UInt8>) -> JSONValue {
         do {
             return try JSONValue(parsing: Array(line))
         } catch {
-            // It was valid when it was accepted: damage, which a person should see rather than nothing.
+            // The event was valid JSON when it was accepted. Now it is damaged, and a person should see
+            // it all the same.
             return .string(String(decoding: line, as: UTF8.self))
         }
     }
 
-    /// Sends dead letters again: they are queued again for their destinations, and counted as retried.
+    /// Queues dead letters again for their destinations and counts them as retried.
     ///
-    /// - Returns: how many.
-    /// - Throws: `QueueError` with code `full` when the queue has no room for them; those before it are queued.
-    public func retryDeadLetters(_ selection: RecordSelection = RecordSelection()) async throws(QueueError) -> Int {
+    /// - Returns: number of dead letters that were queued.
+    /// - Throws: `full` if the queue has no room for them; the ones before stay queued.
+    public func retryDeadLetters(_ selection: RecordSelection = RecordSelection()) async throws(QueueError)
+        -> Int
+    {
         var total = 0
         var after: Int64 = 0
         while true {
@@ -91,9 +100,9 @@ extension QueueStore {
         }
     }
 
-    /// Removes records; of the queue they count as discarded, and what is in flight stays.
+    /// Removes records. Queued events count as discarded, and those in flight stay.
     ///
-    /// - Returns: how many: events of the queue, records of the others.
+    /// - Returns: number of removed events of the queue, or of other records.
     public func purge(
         _ kind: RecordStore, _ selection: RecordSelection = RecordSelection()
     ) async throws(QueueError) -> Int {
@@ -109,13 +118,12 @@ extension QueueStore {
                 total += count
             } while count > 0
         }
-        if let file { checkpoint(file, empties: true) }
+        try await giveBackFreePages()
         return total
     }
 
-    /// The next quarantined lines that were kept whole, to be read again; at most 100.
-    ///
-    /// What was read of them is committed with their ids in `Commit.requeued`.
+    /// The next quarantined lines to be read again, at most 100. A commit with what was read from them
+    /// names their ids in `Commit.requeued`.
     public func quarantined(
         _ selection: RecordSelection = RecordSelection(), after: Int64 = 0
     ) throws(QueueError) -> [StoredQuarantineRecord] {
@@ -127,6 +135,8 @@ extension QueueStore {
 }
 
 extension Transaction {
+    /// Queues up to 500 dead letters again, those of one lane and the same other destinations in
+    /// chunks.
     fileprivate mutating func retrySome(
         _ selection: RecordSelection, after: Int64
     ) throws(QueueError) -> (count: Int, last: Int64?) {
@@ -143,23 +153,30 @@ extension Transaction {
         return (letters.count, letters.last?.id)
     }
 
+    /// Stores dead letters of one lane as a chunk.
     private mutating func requeue(_ letters: [DeadLetter], _ lane: Int) throws(QueueError) {
         guard let first = letters.first else { return }
         let frame = letters.flatMap(\.event)
         var chunk = NewChunk(
-            priority: first.lane.priority, destinations: [state.figures.lanes[lane].name], events: letters.count,
+            priority: first.lane.priority, destinations: [state.figures.lanes[lane].name],
+            events: letters.count,
             bytes: frame.count,
             eventTimes: letters.reduce(first.eventTimes) {
                 min($0.lowerBound, $1.eventTimes.lowerBound)...max($0.upperBound, $1.eventTimes.upperBound)
             }, acceptedAt: time.wallTime, compression: .none, frame: frame, isFull: false)
-        chunk.origins = letters.map { EventOrigin(app: $0.app, path: "", offsets: [0], bytes: $0.event.count) }
+        chunk.origins = letters.map {
+            EventOrigin(app: $0.app, path: "", offsets: [0], bytes: $0.event.count)
+        }
         guard state.figures.totals.stored + chunk.cost <= state.effectiveCap else {
             throw QueueError(.full, "the queue has no room for dead letters; send or purge first")
         }
-        // Anybody may have got what an older version has rejected.
+        // An older version did not record who else was to get the event, so any destination may have
+        // it.
         let all = Set(state.figures.lanes.map(\.destination)).subtracting([first.lane.destination])
-        try insert(chunk, others: first.others == "?" ? all.sorted().map { ",-\($0)" }.joined() : first.others)
-        // They were accepted before: once is enough.
+        try insert(
+            chunk, others: first.others == "?" ? all.sorted().map { ",-\($0)" }.joined() : first.others)
+        // `insert` counts the events as accepted. They were counted when they were first read; a second
+        // time would unbalance the ledger.
         state.figures.totals.intake.accepted -= letters.count
         state.figures.lanes[lane].ledger.accepted -= letters.count
         state.figures.lanes[lane].ledger.retried += letters.count
@@ -167,13 +184,17 @@ extension Transaction {
         for letter in letters { try remove(letter) }
     }
 
-    fileprivate mutating func purgeSome(_ kind: RecordStore, _ selection: RecordSelection) throws(QueueError) -> Int {
+    /// Purges up to 500 records; returns how many.
+    fileprivate mutating func purgeSome(_ kind: RecordStore, _ selection: RecordSelection) throws(QueueError)
+        -> Int
+    {
         let found = try removeAll(KeptRows(kind, selection, state.figures), limit: 500)
         for case let letter as DeadLetter in found { state.figures.forgetDeadLetter(letter.lane) }
         for record in found { state.figures.totals[keyPath: record.shelf.kept].purged += 1 }
         return found.count
     }
 
+    /// Removes up to `limit` records and overwrites their pages.
     private mutating func removeAll(_ rows: KeptRows, limit: Int) throws(QueueError) -> [any KeptRecord] {
         let found = try rows.read(limit: limit, in: file)
         try tables.overwrites(true)
@@ -183,13 +204,13 @@ extension Transaction {
     }
 
     /// Removes a dead letter or a quarantined line.
-    private mutating func remove(_ record: any KeptRecord) throws(QueueError) {
+    mutating func remove(_ record: any KeptRecord) throws(QueueError) {
         try tables.run("DELETE FROM \(record.shelf.table) WHERE id = ?", record.id)
         state.figures.totals[keyPath: record.shelf.kept].remove(record.cost)
         state.figures[keyPath: record.shelf.held] = nil
     }
 
-    /// Takes lines out of the quarantine that a commit has read again; returns how many.
+    /// Removes quarantined lines that a commit has read again; returns how many.
     mutating func removeRequeued(_ ids: [Int64]) throws(QueueError) -> Int {
         guard !ids.isEmpty else { return 0 }
         var selection = RecordSelection()

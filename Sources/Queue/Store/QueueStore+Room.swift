@@ -2,20 +2,20 @@ internal import EventLoops
 internal import Logs
 internal import Model
 
-/// What the cap has forced since it was reached: told in one line at its end.
+/// What was evicted and refused since the cap was reached, for one log message at the end.
 struct FullEpisode {
     var evicted = 0
     var refused = 0
-    /// Only critical events are stored.
+    /// Whether only critical events are stored.
     var isFullOfCritical = false
 }
 
-// The storage cap: waiting, evicting, refusing (ac07 to ac11).
+// The storage cap: whether a commit is stored at once, waits, evicts other events, or is refused.
 extension Transaction {
-    /// Which chunks of a commit can never be stored, and what the others need.
+    /// Which chunks of a commit can never be stored, and how many bytes the others need.
     ///
-    /// Those larger than the whole queue; and where nothing is evicted, what a commit brings beyond all that the queue
-    /// may hold: it would wait for ever.
+    /// These are chunks larger than the whole queue and, if nothing is evicted, those that exceed the
+    /// cap together with the chunks before them. Waiting for room would never end for them.
     func neverFitting(_ commit: Commit) -> (chunks: [Bool], needs: Int) {
         var needs = 0
         let chunks = commit.chunks.map { chunk in
@@ -28,7 +28,10 @@ extension Transaction {
         return (chunks, needs)
     }
 
-    /// Why a commit that needs so many bytes has to wait; nil if it may be stored.
+    /// Why a commit that needs this many bytes must wait; nil if it can be stored.
+    ///
+    /// Before it waits for room, expired events are removed and destinations that are behind give up
+    /// events.
     mutating func waitReason(_ needs: Int) throws(QueueError) -> WaitReason? {
         if let refusal = state.refusal, refusal.reason != .full { return refusal.reason }
         if file.walBytes > state.bounds.storeBelow {
@@ -39,7 +42,10 @@ extension Transaction {
             note {
                 $0.warning(
                     "storing waits for a reader of the database",
-                    ["wal_bytes": bytes, "reader": reader ?? "unknown", "help": "stop the program that reads it"])
+                    [
+                        "wal_bytes": bytes, "reader": reader ?? "unknown",
+                        "help": "stop the program that reads it",
+                    ])
             }
             return .walPinned
         }
@@ -55,40 +61,49 @@ extension Transaction {
         return .full
     }
 
-    /// So many chunks are looked at for one commit: 10 ms of work.
+    /// Chunks that are examined for one commit; takes about 10 ms.
     private static let mostLookedAt = 1_000
 
-    /// Lets destinations that are behind, and are to skip or given up, give up their oldest events until so many bytes fit.
+    /// Lets destinations that are behind, and are set to skip or given up, lose their oldest events
+    /// until `needs` bytes fit.
     ///
-    /// A chunk goes when each destination that still waits for it gives way: the lowest priority first, the oldest first, none in flight.
+    /// A chunk is evicted only if every destination that still waits for it gives way. Lowest priority
+    /// first, oldest first, nothing in flight.
     private mutating func giveWay(to needs: Int) throws(QueueError) {
         var looked = 0
         for priority in Priority.allCases {
             var from: Int64 = 0
-            while state.figures.totals.stored + needs > state.effectiveCap, looked < Transaction.mostLookedAt {
+            while state.figures.totals.stored + needs > state.effectiveCap, looked < Transaction.mostLookedAt
+            {
                 var lanes = state.figures.lanes.filter { $0.priority == priority }
                 let others = lanes.partition { state.givesWay($0.name) }
                 guard let chunk = try oldestChunk(of: lanes[others...], from: from) else { break }
                 looked += 1
                 from = chunk + 1
                 if try isWanted(chunk, by: lanes[..<others]) { continue }
-                if try !isInFlight(chunk, priority) { try evict(chunk, priority) }
+                if try !isInFlight(chunk, priority) {
+                    try evict(chunk, priority)
+                }
             }
         }
     }
 
+    /// Whether one of these lanes still waits for a chunk.
     private func isWanted(_ chunk: Int64, by lanes: ArraySlice<Lane>) throws(QueueError) -> Bool {
         for lane in lanes where try file.waits(lane.key, for: chunk) { return true }
         return false
     }
 
-    /// Takes a chunk into the queue, evicting others if that is asked for; returns how many events were refused.
+    /// Stores a chunk, and evicts others first if the settings say so. Returns how many of its events
+    /// were refused.
     mutating func admit(_ chunk: NewChunk) throws(QueueError) -> Int {
         let needs = chunk.cost
         if state.figures.totals.stored + needs > state.effectiveCap {
             try expireOldest(atMost: 1_000)
-            // Decided first: what is refused evicts nothing.
-            guard try canEvict(state.figures.totals.stored + needs - state.effectiveCap, notAbove: chunk.priority)
+            // Decided before anything is evicted: a chunk that is refused must not cost other events.
+            guard
+                try canEvict(
+                    state.figures.totals.stored + needs - state.effectiveCap, notAbove: chunk.priority)
             else {
                 try refuse(chunk, .refused, "the queue is full of critical events")
                 return chunk.events
@@ -98,11 +113,14 @@ extension Transaction {
             }
         }
         try insert(chunk)
-        if chunk.priority == .normal { state.fullEpisode?.isFullOfCritical = false }
+        if chunk.priority == .normal {
+            state.fullEpisode?.isFullOfCritical = false
+        }
         return 0
     }
 
-    /// Whether eviction makes room for so many bytes. An evicted chunk goes for all destinations, so that its cost is free.
+    /// Whether eviction can free this many bytes. An evicted chunk leaves for all destinations, so its
+    /// whole cost becomes free.
     private func canEvict(_ bytes: Int, notAbove limit: Priority) throws(QueueError) -> Bool {
         var missing = bytes
         for priority in Priority.allCases where priority <= limit && missing > 0 {
@@ -115,11 +133,11 @@ extension Transaction {
         return missing <= 0
     }
 
-    /// Evicts a chunk for all destinations that still wait for it, and the rest of batches that it is in: once attempted they go whole or
-    /// stay whole (invariant 2).
+    /// Evicts a chunk for all destinations that still wait for it, together with all batches that
+    /// contain a part of it: a batch that was attempted is sent whole or removed whole.
     mutating func evict(_ chunk: Int64, _ priority: Priority) throws(QueueError) {
         for lane in state.figures.lanes.indices where state.figures.lanes[lane].priority == priority {
-            // Read anew each time: other rows of the chunk may go with a row's batch.
+            // Read again each time, because removing a batch may remove other rows of the chunk.
             while let row = try file.rows(of: chunk, in: state.figures.lanes[lane].key).first {
                 let rows = try file.members(with: row)
                 noteEvicted(rows.reduce(0) { $0 + $1.events })
@@ -128,6 +146,7 @@ extension Transaction {
         }
     }
 
+    /// Counts evicted events, and logs a warning at the first one.
     mutating func noteEvicted(_ events: Int) {
         if state.fullEpisode == nil {
             state.fullEpisode = FullEpisode()
@@ -137,16 +156,20 @@ extension Transaction {
         state.fullEpisode?.evicted += events
     }
 
-    /// The oldest chunk of a priority, from one on, that nobody has in flight.
+    /// The oldest chunk of a priority, from `start` on, that is not in flight; nil if all are in flight
+    /// or gone.
     func oldestEvictable(_ priority: Priority, from start: Int64) throws(QueueError) -> Int64? {
         var from = start
-        while let chunk = try oldestChunk(of: state.figures.lanes.filter { $0.priority == priority }, from: from) {
+        while let chunk = try oldestChunk(
+            of: state.figures.lanes.filter { $0.priority == priority }, from: from)
+        {
             if try !isInFlight(chunk, priority) { return chunk }
             from = chunk + 1
         }
         return nil
     }
 
+    /// The oldest chunk that any of these lanes waits for, from `from` on.
     private func oldestChunk(of lanes: some Sequence<Lane>, from: Int64) throws(QueueError) -> Int64? {
         var oldest: Int64?
         for lane in lanes where lane.ledger.queued > 0 {
@@ -158,18 +181,24 @@ extension Transaction {
         return oldest
     }
 
-    /// Whether anybody has some of a chunk in flight, in a batch that a row of the chunk belongs to.
+    /// Whether any destination has events of a chunk in flight.
     func isInFlight(_ chunk: Int64, _ priority: Priority) throws(QueueError) -> Bool {
         for lane in state.figures.lanes where lane.priority == priority {
-            if try file.rows(of: chunk, in: lane.key).contains(where: { state.isInFlight($0) }) { return true }
+            if try file.rows(of: chunk, in: lane.key).contains(where: { state.isInFlight($0) }) {
+                return true
+            }
         }
         return false
     }
 
-    /// Keeps a chunk's lines in the quarantine instead of storing them.
-    mutating func refuse(_ chunk: NewChunk, _ reason: QuarantineRecord.Reason, _ detail: String) throws(QueueError) {
+    /// Puts a chunk's lines in the quarantine instead of storing the chunk.
+    mutating func refuse(_ chunk: NewChunk, _ reason: QuarantineRecord.Reason, _ detail: String)
+        throws(QueueError)
+    {
         if reason == .refused {
-            if state.fullEpisode == nil { state.fullEpisode = FullEpisode() }
+            if state.fullEpisode == nil {
+                state.fullEpisode = FullEpisode()
+            }
             if state.fullEpisode?.isFullOfCritical == false {
                 let cap = state.options.maxSize
                 note { $0.warning("queue is full of critical events, refusing others", ["max_size": cap]) }
@@ -180,14 +209,17 @@ extension Transaction {
         } else {
             state.figures.totals.intake.quarantined += chunk.events
         }
-        guard let lines = unpacker.lines(chunk.frame, chunk.compression, bytes: chunk.bytes, events: chunk.events)
+        guard
+            let lines = unpacker.lines(
+                chunk.frame, chunk.compression, bytes: chunk.bytes, events: chunk.events)
         else { throw QueueError(.misuse, "a chunk's frame does not hold the lines that it names") }
         let origins = chunk.origins.flatMap { origin in origin.offsets.map { (origin.app, origin.path, $0) } }
         let records = (0..<lines.count).map { line in
             let content = lines.slice(line..<line + 1)
             let (app, path, offset) = line < origins.count ? origins[line] : ("", "", 0)
             return QuarantineRecord(
-                reason: reason, detail: detail, app: app, path: path, offset: offset, length: Int64(content.count),
+                reason: reason, detail: detail, app: app, path: path, offset: offset,
+                length: Int64(content.count),
                 content: Array(reason == .neverFits && chunk.events == 1 ? content.prefix(4_096) : content),
                 time: time.wallTime)
         }
@@ -197,7 +229,8 @@ extension Transaction {
 
 // Waiting for room, between transactions.
 extension QueueStore {
-    /// Lifts a refusal once there is room again: below 90 % of the cap, and enough for the refused caller (ac07).
+    /// Ends a refusal when less than 90 % of the cap is used and the refused commit fits. The margin
+    /// keeps storing from stopping and starting with each event.
     func reconsiderRefusal() {
         let stored = state.figures.totals.stored
         if stored < state.options.maxSize / 2 {
@@ -205,11 +238,17 @@ extension QueueStore {
             state.figures.holdings = nil
         }
         if let refusal = state.refusal, refusal.reason == .full, state.anyYields {
-            // The destination that has just acknowledged may have been the last to want what others give up.
-            if state.figures.queued < refusal.queued, isAnybodyBehind { state.refusal = nil } else { armRoomTimer() }
+            // The destination that has just acknowledged may have been the last one that needed what
+            // others give up.
+            if state.figures.queued < refusal.queued, isAnybodyBehind {
+                state.refusal = nil
+            } else {
+                armRoomTimer()
+            }
         }
         guard stored < state.effectiveCap / 10 * 9 else { return }
-        if let refusal = state.refusal, refusal.reason == .full, stored + refusal.needs <= state.effectiveCap {
+        if let refusal = state.refusal, refusal.reason == .full, stored + refusal.needs <= state.effectiveCap
+        {
             state.refusal = nil
         }
         if let episode = state.fullEpisode {
@@ -218,17 +257,20 @@ extension QueueStore {
         }
     }
 
+    /// Whether any destination gives way at present.
     private var isAnybodyBehind: Bool { state.figures.lanes.contains { state.givesWay($0.name) } }
 
-    /// Looks again after a second whether storing may go on.
+    /// Checks again after a second whether storing can continue.
     func armRoomTimer() { arm(.room, after: .seconds(1)) }
 
+    /// Tries to end whatever keeps storing from continuing: a lost WAL, a failed salvage, a reader of
+    /// the database, or a disk that could not be written.
     func lookForRoom() {
         replaceLostWAL()
         guard let file else { return isClosed ? () : reopen() }
         guard let refusal = state.refusal else { return }
         if refusal.reason == .full {
-            // What was in flight may be free by now.
+            // Batches that were in flight at the last check may now be evictable.
             guard isAnybodyBehind else { return }
             state.refusal = nil
             return publish()

@@ -3,12 +3,13 @@ internal import Logs
 public import Model
 
 extension QueueStore {
-    /// Ends a batch: what happened to each of its events, in one transaction.
+    /// Ends a batch with the fate of each of its events, in one transaction.
     ///
-    /// A settlement that only acknowledges returns at once and becomes durable with the next transaction, at the latest
-    /// after 250 ms. One for a batch that is gone changes nothing.
-    /// - Returns: the batches that were made for the parts that go `again`, free, in the order of their groups.
-    /// - Throws: `QueueError` with code `misuse` if the parts are not all of the batch's events in their order.
+    /// A settlement that only acknowledges returns at once and becomes durable with the next
+    /// transaction, after 250 ms at the latest. A settlement of a batch that is gone changes nothing.
+    /// - Returns: headers of the batches made for the parts that go `again`, in the order of their
+    ///   groups. They are free.
+    /// - Throws: `misuse` if the parts do not cover all events of the batch in order.
     public func settle(_ settlement: Settlement) async throws(QueueError) -> [BatchHeader] {
         _ = try opened()
         guard let batch = state.held[settlement.batch] else { return [] }
@@ -17,6 +18,7 @@ extension QueueStore {
             guard part.events.lowerBound == next, !part.events.isEmpty else { break }
             next = part.events.upperBound
         }
+        // An event without a fate would vanish from the ledger.
         guard next == batch.header.events else {
             throw QueueError(
                 .misuse, "a settlement does not name all \(batch.header.events) events of its batch in order")
@@ -28,10 +30,10 @@ extension QueueStore {
         return try await write { transaction throws(QueueError) in try transaction.divide(settlement) }
     }
 
-    /// Ends batches that were acknowledged as a whole; durable with the next transaction, at the latest after 250 ms.
+    /// Ends batches that were acknowledged as a whole; durable with the next transaction, after 250 ms
+    /// at the latest. Batches that are gone change nothing.
     ///
-    /// Those that are gone change nothing.
-    /// - Throws: `QueueError` with code `closed`.
+    /// - Throws: `closed`, or why the database cannot be opened again after damage.
     public func acknowledge(_ batches: [BatchID]) async throws(QueueError) {
         _ = try opened()
         for id in batches where state.held[id]?.status == .leased {
@@ -41,20 +43,24 @@ extension QueueStore {
         armAcknowledgementTimer()
     }
 
-    /// Returns once all that was settled and acknowledged before is durable.
+    /// Returns when everything settled and acknowledged before is durable.
     ///
-    /// - Throws: why it could not be written; it is tried again with the next transaction.
+    /// - Throws: why it could not be written; the next transaction tries again.
     public func flush() async throws(QueueError) {
         guard !state.acknowledged.isEmpty else { return }
-        // It shares the transaction that takes the acknowledgements.
+        // An empty call: it completes with the transaction that removes the acknowledged batches.
         try await write { _ in }
     }
 }
 
 extension Transaction {
+    /// Divides a batch: acknowledged events leave, rejected ones become dead letters, the others form
+    /// new batches.
     fileprivate mutating func divide(_ settlement: Settlement) throws(QueueError) -> [BatchHeader] {
         guard let batch = state.held[settlement.batch], batch.status == .leased else { return [] }
         let lane = batch.lane
+        // The batch's id ends here. Events that are sent again get new ids, because a part has other
+        // bytes.
         leaveBatch(batch.rows, lane)
         var groups: [Int: [DeliveryRow]] = [:]
         var before = 0
@@ -63,7 +69,8 @@ extension Transaction {
             before += row.events
             try tables.delete(row, from: state.figures.lanes[lane].key)
             guard let chunk = try file.readChunk(row.chunk), let lines = unpacker.lines(of: chunk) else {
-                // It could be sent and now it cannot be read: what the destination has not got is lost.
+                // The chunk was readable when the batch was sent and no longer is: what the destination
+                // did not acknowledge is lost.
                 try settleDamaged(row, runs, lane)
                 try dismiss(chunk: row.chunk)
                 continue
@@ -94,7 +101,8 @@ extension Transaction {
         return children
     }
 
-    /// The fates of a row's events, in order, by places in its chunk; so many events of the batch are before them.
+    /// The fates of a row's events in order, by index in the chunk. `before` events of the batch
+    /// precede the row.
     private func runs(of row: DeliveryRow, _ before: Int, _ settlement: Settlement) -> [Settlement.Part] {
         let mine = before..<before + row.events
         return settlement.parts.compactMap { part in
@@ -105,17 +113,25 @@ extension Transaction {
         }
     }
 
-    private mutating func settleDamaged(_ row: DeliveryRow, _ runs: [Settlement.Part], _ lane: Int) throws(QueueError) {
-        // The bytes of a part cannot be told any more: they leave with the first run.
+    /// Counts the events of a damaged row: as acknowledged if the destination has them, otherwise as
+    /// lost.
+    private mutating func settleDamaged(_ row: DeliveryRow, _ runs: [Settlement.Part], _ lane: Int)
+        throws(QueueError)
+    {
+        // The bytes of a part can no longer be determined, so the first run counts all of them.
         var bytes = row.bytes
         for run in runs {
-            let fate: WritableKeyPath<Ledger, Int> = run.disposition == .acknowledged ? \.acknowledged : \.lost
+            let fate: WritableKeyPath<Ledger, Int> =
+                run.disposition == .acknowledged ? \.acknowledged : \.lost
             state.figures.lanes[lane].remove(fate, events: run.events.count, bytes: bytes)
             bytes = 0
         }
-        note { $0.error("stored events are damaged and lost", ["chunk": row.chunk, "deliveries": row.events]) }
+        note {
+            $0.error("stored events are damaged and lost", ["chunk": row.chunk, "deliveries": row.events])
+        }
     }
 
+    /// Makes a free batch of rows that are to be sent again.
     private mutating func formChild(_ rows: [DeliveryRow], _ lane: Int) throws(QueueError) -> BatchHeader {
         let id = drawID()
         var mine = rows

@@ -2,29 +2,36 @@ internal import Logs
 public import Model
 
 extension QueueStore {
-    /// Whether nothing would be stored now, by the published snapshot.
+    /// Whether a commit would have to wait, according to the published snapshot.
     public nonisolated var storesNothing: Bool {
-        if case .nothing = snapshot.accepting { true } else { false }
+        if case .nothing = snapshot.accepting {
+            true
+        } else {
+            false
+        }
     }
 
-    /// Whether a file has to stay: the quarantine could not hold all of its bad lines.
+    /// Whether a file must stay in the spool, because the quarantine could not hold all of its bad
+    /// lines.
     public nonisolated func mustStay(_ file: [UInt8]) -> Bool {
         let unkept = snapshot.unkept
         return !unkept.isEmpty && unkept[Hexadecimal.text(file)] != nil
     }
 
-    /// The bad lines of a file that could not be kept, by the names of their rows.
+    /// The bad lines of a file that could not be kept, with the names of their rows.
     public func unkept(of file: String) throws(QueueError) -> [(name: String, lines: UnkeptLines)] {
         try reading { queue throws(QueueError) in try queue.unkept(of: file) }
     }
 
-    /// Makes a commit durable, all or nothing (invariant 1).
+    /// Makes a commit durable, all or nothing: its events, counts, checkpoints and memory (exact
+    /// hand-over).
     ///
-    /// Commits, settlements and batches that wait when a transaction begins share it. When there is no room nothing of
-    /// the commit is stored and it stays with the caller, who is told by the observer when there is: once less than
-    /// 90 % of the cap is used, and the commit would fit.
-    /// What could never fit goes to the quarantine: chunks larger than the cap, and where nothing is evicted the rest
-    /// of a commit that is larger than the cap as a whole.
+    /// All calls that wait when a transaction begins share it. If there is no room, nothing of the
+    /// commit is stored and its caller keeps it; the observer tells when less than 90 % of the cap is
+    /// used and the commit would fit.
+    ///
+    /// What can never fit goes to the quarantine: chunks larger than the cap and, if nothing is
+    /// evicted, the part of a commit that exceeds the cap.
     public func store(_ commit: Commit) async throws(QueueError) -> StoreResult {
         guard commit.chunks.allSatisfy({ $0.events > 0 && !$0.destinations.isEmpty }) else {
             throw QueueError(.misuse, "a chunk needs an event and a destination")
@@ -62,11 +69,18 @@ extension QueueStore {
 }
 
 extension Transaction {
+    /// Does a commit's part of a transaction. The order matters: whether the commit must wait is
+    /// decided before anything is changed.
     fileprivate mutating func insert(_ commit: Commit) throws(QueueError) -> StoreResult {
+        // Chunks that never fit are left out of `needs`: the commit would otherwise wait for room
+        // forever.
         let (neverFit, needs) = neverFitting(commit)
         if let reason = try waitReason(needs) { return .wait(reason) }
-        // Does first what was given up.
-        if !state.relief.isNone { try trimKept() }
+        // Records above a temporary bound are purged first, so that the commit finds the room that was
+        // given up for it.
+        if !state.relief.isNone {
+            try trimKept()
+        }
         var refused = 0
         for (chunk, neverFits) in zip(commit.chunks, neverFit) {
             guard neverFits else {
@@ -80,14 +94,16 @@ extension Transaction {
         for entry in commit.notStored { try count(entry) }
         try set(commit.progress)
         let requeued = try removeRequeued(commit.requeued)
-        // First what was read again goes, then comes what could not be kept of it.
+        // Rows of lines that were read again are removed before `keep` adds rows for those that could
+        // not be kept.
         try set(commit.memory)
         if commit.memory.keys.contains(where: { $0.hasPrefix(UnkeptLines.prefix) }) {
             state.figures.unkept = try file.filesToStay()
         }
         try keep(commit.quarantined)
         let quarantined = commit.quarantined.count { $0.reason != .refused }
-        // Counters never fall: a line that leaves the quarantine was read twice. One that goes back was counted there before.
+        // Counters must not fall. A line that leaves the quarantine is read a second time; if it goes
+        // back, it was counted there before.
         let back = min(quarantined, requeued)
         state.figures.totals.intake.read += commit.read - back
         state.figures.totals.intake.refused += commit.refused
@@ -95,7 +111,9 @@ extension Transaction {
         return .stored(refused: refused)
     }
 
-    /// - Parameter others: who got its events otherwise, as `DeadLetter.others`.
+    /// Stores a chunk and a delivery for each of its destinations.
+    ///
+    /// - Parameter others: destinations that got the events with another chunk, as `DeadLetter.others`.
     mutating func insert(_ chunk: NewChunk, others: String = "") throws(QueueError) {
         state.figures.totals.lastChunk += 1
         let id = Int64(state.figures.totals.lastChunk)
@@ -106,8 +124,12 @@ extension Transaction {
         state.figures.totals.stored += chunk.cost
         state.figures.totals.intake.accepted += chunk.events
         state.figures.holdings?.add(
-            Holding(chunk: id, priority: chunk.priority, cost: chunk.cost, holders: ChunkHolders(chunk.origins)))
+            Holding(
+                chunk: id, priority: chunk.priority, cost: chunk.cost, holders: ChunkHolders(chunk.origins)))
         for lane in lanes {
+            // A full chunk gets its batch id now, in the transaction that stores it anyway. Recording
+            // the id at the lease would cost another write, which the request would wait for
+            // (DESIGN.md).
             let isBatch = chunk.isFull && !chunk.otherBatches.contains(state.figures.lanes[lane].name)
             let row = DeliveryRow(
                 chunk: id, first: 0, events: chunk.events, bytes: chunk.bytes,
@@ -121,14 +143,14 @@ extension Transaction {
         }
     }
 
-    /// The place of a lane; a destination that the database does not know yet gets its row.
+    /// Index of a lane. A destination that the database does not know yet gets its row.
     mutating func place(_ name: DestinationName, _ priority: Priority) throws(QueueError) -> Int {
         if let known = state.figures.lane(name, priority) { return known }
         try state.figures.add(name, to: tables)
         return state.figures.lanes.count - Priority.allCases.count + Int(priority.rawValue) - 1
     }
 
-    /// Counts events that were accepted and at once expired or discarded.
+    /// Counts events that were accepted and immediately expired or discarded.
     private mutating func count(_ entry: NotStored) throws(QueueError) {
         state.figures.totals.intake.accepted += entry.events
         for name in entry.destinations {
@@ -149,6 +171,7 @@ extension Transaction {
         }
     }
 
+    /// Stores checkpoints and done records, and removes those of files that are gone.
     private mutating func set(_ progress: SpoolProgress) throws(QueueError) {
         for checkpoint in progress.checkpoints {
             try tables.run(
@@ -158,21 +181,28 @@ extension Transaction {
         for key in progress.forgotten { try tables.run("DELETE FROM checkpoint WHERE key = ?", key) }
         for record in progress.done {
             try tables.run(
-                "INSERT OR IGNORE INTO done_record (claim, handle) VALUES (?, ?)", record.claim, record.handle)
+                "INSERT OR IGNORE INTO done_record (claim, handle) VALUES (?, ?)", record.claim, record.handle
+            )
         }
         for record in progress.unlinked {
-            try tables.run("DELETE FROM done_record WHERE claim = ? AND handle = ?", record.claim, record.handle)
+            try tables.run(
+                "DELETE FROM done_record WHERE claim = ? AND handle = ?", record.claim, record.handle)
         }
-        // A file that is gone has no bad lines any more; of one that is done only the place is forgotten.
+        // A file that is gone has no bad lines to wait for. A done file only loses its checkpoint: it
+        // still exists.
         guard !state.figures.unkept.isEmpty else { return }
         let done = Set(progress.done.map(\.handle))
         for file in progress.unlinked.map(\.handle) + progress.forgotten where !done.contains(file) {
             let name = Hexadecimal.text(file)
             guard state.figures.unkept.removeValue(forKey: name) != nil else { continue }
-            for row in try self.file.unkept(of: name) { try tables.run("DELETE FROM memory WHERE name = ?", row.name) }
+            for row in try self.file.unkept(of: name) {
+                try tables.run("DELETE FROM memory WHERE name = ?", row.name)
+            }
         }
     }
 
+    /// Stores or removes entries of the memory. Old values are overwritten on disk, because they may
+    /// contain personal data (sessions, data layers).
     mutating func set(_ memory: [String: [UInt8]?]) throws(QueueError) {
         guard !memory.isEmpty else { return }
         try tables.overwrites(true)

@@ -2,29 +2,31 @@ internal import EventLoops
 internal import Logs
 internal import Model
 
-/// A call that writes, waiting for its transaction.
+/// A writing call that waits for its transaction.
 struct Operation {
-    /// What it writes, as far as that is worth counting, in bytes.
+    /// Approximate number of bytes that it writes; limits how many calls share a transaction.
     var bytes: Int
-    /// What it adds to tables without their own bound.
+    /// Bytes that it adds to tables without a bound of their own.
     var places = 0
     /// Whether it brings events, for which there may be room later.
     var bringsEvents = false
-    /// The lane that it forms a batch of; nil for others.
+    /// Index of the lane that it forms a batch of; nil for other calls.
     var formsIn: Int?
-    /// Does its part inside the transaction; what it returns resumes the caller after the COMMIT.
+    /// Does the call's part within the transaction. The returned closure resumes the caller after the
+    /// COMMIT.
     let apply: (inout Transaction) throws(QueueError) -> () -> Void
-    /// Resumes the caller with the reason why nothing of it was done.
+    /// Resumes the caller with an error; nothing of the call was done.
     let fail: (QueueError) -> Void
-    /// Resumes the caller of a commit, who keeps it and waits; nil for others.
+    /// Resumes the caller of a commit, who keeps the commit and waits; nil for other calls.
     var wait: ((WaitReason) -> Void)?
 }
 
 extension Operation {
-    /// A call that waits in `continuation` for what `body` returns, or why it was not done.
+    /// A call that suspends in `continuation` until `body` is durable or has failed.
     fileprivate init<Value: Sendable>(
         bytes: Int, places: Int, bringsEvents: Bool, formsIn: Int?,
-        _ continuation: UnsafeContinuation<Result<Value, QueueError>, Never>, _ wait: ((WaitReason) -> Value)?,
+        _ continuation: UnsafeContinuation<Result<Value, QueueError>, Never>,
+        _ wait: ((WaitReason) -> Value)?,
         _ body: @escaping (inout Transaction) throws(QueueError) -> Value
     ) {
         self.init(
@@ -39,28 +41,33 @@ extension Operation {
 }
 
 extension QueueStore {
-    /// Does `body` in the next transaction, with all else that waits by then; returns what it returned once it is durable.
+    /// Runs `body` in the next transaction, together with all other waiting calls; returns its result
+    /// once it is durable.
     func write<Value: Sendable>(
         bytes: Int = 0, places: Int = 0, bringsEvents: Bool = false, formsIn: Int? = nil,
-        wait: ((WaitReason) -> Value)? = nil, _ body: @escaping (inout Transaction) throws(QueueError) -> Value
+        wait: ((WaitReason) -> Value)? = nil,
+        _ body: @escaping (inout Transaction) throws(QueueError) -> Value
     ) async throws(QueueError) -> Value {
-        // It goes on here: otherwise it comes back by way of the loop that the caller's task prefers.
+        // Keeps the task on this loop. Otherwise it would resume by way of the loop that the caller's
+        // task prefers.
         try await withTaskExecutorPreference(loop) { () async throws(QueueError) -> Value in
             _ = try opened()
             let result: Result<Value, QueueError> = await withUnsafeContinuation {
                 waiting.append(
                     Operation(
-                        bytes: bytes, places: places, bringsEvents: bringsEvents, formsIn: formsIn, $0, wait, body))
+                        bytes: bytes, places: places, bringsEvents: bringsEvents, formsIn: formsIn, $0, wait,
+                        body))
                 schedule()
             }
             return try result.get()
         }
     }
 
+    /// Schedules a transaction, unless one is scheduled.
     func schedule() {
         guard !isScheduled else { return }
         isScheduled = true
-        // Behind whatever else waits for the loop: those calls share the transaction.
+        // Behind all other work that waits on the loop: the calls that it makes share the transaction.
         loop.post {
             self.assumeIsolated {
                 $0.isScheduled = false
@@ -69,18 +76,23 @@ extension QueueStore {
         }
     }
 
-    /// One transaction: the acknowledgements, then the calls that wait, in their order. No `await` in it.
+    /// Runs one transaction: the acknowledgements, then the waiting calls in order (group commit). It
+    /// contains no `await`, so no other call sees or changes the state in between.
     func transact() {
         replaceLostWAL()
         guard let file else { return }
         let operations = takeWaiting()
         guard !operations.isEmpty || !state.acknowledged.isEmpty else { return }
+        // Other loops get the answers that were gathered for them before this loop waits for the disk.
         loop.wakeOthers()
         let expiredBefore = state.figures.expired
         let completions: [() -> Void]
         do throws(QueueError) {
-            // What is accepted must outlive the agent; what was accepted may still be sent.
-            if operations.contains(where: { $0.wait != nil }) { try refuseMoved(file) }
+            // New events must be stored where a restart finds them. Other calls go on: what is queued
+            // may still be sent.
+            if operations.contains(where: { $0.wait != nil }) {
+                try refuseMoved(file)
+            }
             completions = try change(file) { transaction throws(QueueError) in
                 try transaction.removeAcknowledged()
                 var completions: [() -> Void] = []
@@ -91,23 +103,33 @@ extension QueueStore {
             return failed(error, operations)
         }
         health.transactions += 1
-        // It has taken them all: those that come from now on have their own time.
+        // The transaction has removed all acknowledged batches; later ones start a new 250 ms.
         cancel(.acknowledgements)
         let expired = state.figures.expired - expiredBefore
-        if expired > 0 { log.warning("events expired", ["deliveries": expired, "total": state.figures.expired]) }
+        if expired > 0 {
+            log.warning("events expired", ["deliveries": expired, "total": state.figures.expired])
+        }
         state.relief.isReplaced = false
         endGrant(file)
-        if health.failure != nil, state.refusal == nil || state.refusal?.reason == .full { succeeded() }
-        if state.refusal?.reason == .walPinned { armRoomTimer() }
+        if health.failure != nil, state.refusal == nil || state.refusal?.reason == .full {
+            succeeded()
+        }
+        if state.refusal?.reason == .walPinned {
+            armRoomTimer()
+        }
         reconsiderRefusal()
         publish()
+        // After the snapshot is published: a caller that resumes must see its own changes there.
         for completion in completions { completion() }
         loop.wakeOthers()
         checkpointIfDue(file)
-        if !waiting.isEmpty { schedule() }
+        if !waiting.isEmpty {
+            schedule()
+        }
     }
 
-    /// Runs `body` in a transaction: what it did is durable and in force when this returns, and gone when this throws.
+    /// Runs `body` in a transaction. When this returns, its changes are durable and in force; when it
+    /// throws, they are gone.
     func change<Value>(
         _ file: QueueFile, _ body: (inout Transaction) throws(QueueError) -> Value
     ) throws(QueueError) -> Value {
@@ -118,7 +140,7 @@ extension QueueStore {
         return value
     }
 
-    /// As many of the waiting calls as one transaction takes.
+    /// Removes as many waiting calls as one transaction should take; at least one.
     private func takeWaiting() -> [Operation] {
         var bytes = 0
         var count = 0
@@ -132,37 +154,47 @@ extension QueueStore {
         return taken
     }
 
+    /// Writes the WAL back when it has reached its size, and shrinks the file if that is due.
     private func checkpointIfDue(_ file: QueueFile) {
         if file.walBytes >= state.bounds.checkpointAt {
             checkpoint(file)
             shrinkIfDue(file)
-        } else if state.figures.totals.stored == 0, file.fileBytes > QueueStore.keptFree + state.bounds.checkpointAt {
-            // A backlog has gone, and the WAL may not grow for days: the file must not wait for that.
+        } else if state.figures.totals.stored == 0,
+            file.fileBytes > QueueStore.keptFree + state.bounds.checkpointAt
+        {
+            // The queue has emptied, and the WAL may not reach its size for days: the file should not
+            // stay large until then.
             shrinkIfDue(file)
         }
     }
 
-    /// Free pages that are kept for what comes next, in bytes: giving them back and taking them again costs more than they.
+    /// Bytes in free pages that the file keeps for new events. Giving pages back and adding them again
+    /// costs more than keeping them.
     private static let keptFree = 64 << 20
 
-    /// Begins to give free pages back to the file system, if they are many or the bounds are smaller than the file.
+    /// Starts to give free pages back if they are many, or if the file is larger than its bounds.
     func shrinkIfDue(_ file: QueueFile) {
-        if isLargerThanNeeded(file) { arm(.shrinking, after: .milliseconds(20)) }
+        if isLargerThanNeeded(file) {
+            arm(.shrinking, after: .milliseconds(20))
+        }
     }
 
+    /// Whether the file exceeds its bound and has free pages, or has more free pages than `keptFree`
+    /// and consists mostly of them.
     private func isLargerThanNeeded(_ file: QueueFile) -> Bool {
         do throws(QueueError) {
             let free = try file.freeBytes()
             let size = file.fileBytes
             return free > 0 && size > state.bounds.file || free > QueueStore.keptFree && free > size / 2
         } catch {
-            // The next transaction meets what is wrong.
+            // If something is wrong with the file, the next transaction finds and handles it.
             health.count(error)
             return false
         }
     }
 
-    /// One step, as small as a transaction: others wait no longer for it than for a commit.
+    /// Gives one transaction's worth of pages back, so that no other call waits longer than for a
+    /// commit.
     func shrink() {
         guard let file, health.failure == nil else { return }
         loop.wakeOthers()
@@ -180,7 +212,9 @@ extension QueueStore {
         shrinkIfDue(file)
     }
 
-    /// Writes the WAL back into the database file, as far as readers let it; `empties`: what was removed goes from it, too.
+    /// Writes the WAL back into the database file, as far as readers allow.
+    ///
+    /// - Parameter empties: whether the WAL is also truncated, so that it keeps no deleted text.
     func checkpoint(_ file: QueueFile, empties: Bool = false) {
         do throws(QueueError) {
             try file.database.checkpointWAL(empties: empties)
@@ -188,21 +222,23 @@ extension QueueStore {
             try endRelief(file)
         } catch {
             if error.code == .corrupt { return failed(error, []) }
-            // The WAL holds everything and the next transaction tries again; the failure is reported and counted.
+            // The WAL holds everything and the next transaction tries again; the failure is reported
+            // and counted.
             health.count(error)
             log.warning("WAL checkpoint failed", ["code": error.code.rawValue, "error": error.message])
         }
     }
 
+    /// Ensures that acknowledgements become durable within 250 ms.
     func armAcknowledgementTimer() {
-        // A steady stream is stored five times a second: it goes with the next commit, and costs no sync of its own. While writing
-        // fails, it is tried once a second.
+        // A steady stream commits about five times a second, so most acknowledgements share a commit
+        // and its sync. While writing fails, it is retried once a second.
         arm(.acknowledgements, after: health.failure == nil ? .milliseconds(250) : .seconds(1))
     }
 }
 
 extension Transaction {
-    /// Takes the acknowledged batches out, rows and all.
+    /// Deletes the acknowledged batches and counts their events.
     fileprivate mutating func removeAcknowledged() throws(QueueError) {
         let acknowledged = state.acknowledged
         state.acknowledged.removeAll(keepingCapacity: true)

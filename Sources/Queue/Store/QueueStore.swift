@@ -1,61 +1,112 @@
+// Queue: the durable store between the spool and the destinations, in one SQLite file.
+//
+// It promises:
+// - Exact hand-over. A commit's events, counts, checkpoints and memory become durable together or not
+//   at all, so after a crash each event is either in the spool or in the queue.
+// - Stable batches. From its first attempt on, a batch keeps its id and its bytes through retries,
+//   restarts and crashes, so that receivers can recognise a repetition.
+// - Order. Critical events first, then by acceptance; eviction in reverse.
+// - Balance. After each transaction the ledger of each destination and priority accounts for every
+//   event.
+// - Bounds. The file and its WAL stay below `FileBounds`, whatever is stored.
+//
+// Its parts:
+// - Store/: the actor `QueueStore` with all public calls, one file for each kind: commits, leases,
+//   settlements, commands, failures, a full queue. `transact` runs the calls that wait.
+// - Transaction/: `Transaction` holds all changes of rows and state. `QueueState` is what the store
+//   knows about the rows, `QueueState+Finding` chooses what is leased next, `QueueState+Invariants`
+//   draws the life of a batch and states the rules that debug builds check before each COMMIT.
+// - File/: `Opening` (start), `Schema` and `Migrations`, `QueueFile` (reads), `TableWriter` (writes),
+//   `Database` and `Statement` (SQLite's C interface).
+// - Salvage/: copies the intact rows of a damaged database, page by page, into a new one.
+// - schema.sql describes each table and column.
+//
+// Its rules:
+// - All of it runs on the store's loop, so that an fsync stops neither reading nor sending. Other loops
+//   see the published `QueueSnapshot` and never wait.
+// - No `await` between BEGIN and COMMIT. Rows are written only through a `TableWriter`, which rolls back
+//   if it is dropped; nothing is restored by hand.
+// - Leases are only in memory. After a restart every formed batch is free.
+// - The file's content is checked before it is used: damage by a disk or a power cut must not crash the
+//   agent, repeat events or lose more than the damaged pages held.
+// - It knows nothing about HTTP, the files of the spool, or the content of events.
+//
+// Terms: a chunk is stored once for all of its destinations; a delivery is a run of its events that one
+// destination still needs; a lane is the deliveries of one destination and priority; a batch is what is
+// sent as one request. Sizes are in bytes, times in nanoseconds.
+//
+// Begin with `QueueStore.transact`, then `Transaction`, `QueueState` and schema.sql. DESIGN.md has the
+// reasons.
+
 public import EventLoops
 public import Logs
 public import Model
 internal import Synchronization
 
-/// The durable queue between the spool and the destinations: one SQLite file, one owner.
+/// The durable queue: one SQLite file with one owner.
 ///
-/// Its callers rely on four properties:
-/// - **Exact hand-over**: a commit's chunks, figures, checkpoints and memory become durable together or not at all.
-/// - **Stable batches**: a batch keeps its id and its events through retries, restarts and crashes.
-/// - **Order**: critical events first, then by acceptance; eviction in reverse.
-/// - **Balance**: `Ledger.balances` for each destination and priority, at every instant that a crash may choose.
-///
-/// Calls that write and wait at the same time share a transaction (group commit). It lives on a separate loop, so that
-/// an fsync does not stop the others.
+/// Calls that write and wait at the same time share a transaction (group commit), because an fsync
+/// costs more than all of their rows.
 public actor QueueStore: LoopActor, BatchStore, CommitStore {
-    /// The loop that it lives on.
+    /// The loop that executes the actor.
     public nonisolated let loop: EventLoop
+    /// Clock for batch ids, expiry and syncs.
     nonisolated let time: any TimeSource
     nonisolated let log: Log
+    /// Called with each published snapshot.
     let observer: @Sendable (QueueSnapshot) -> Void
-    /// Tells when an event happened, by its line and its acceptance; nil when the line does not say.
+    /// Reads when an event happened, from its line and the time of its acceptance; nil if the line does
+    /// not say.
     public typealias EventTimes = @Sendable (_ line: [UInt8], _ acceptedAt: Timestamp) -> Timestamp?
-    /// Whether the time of day can be trusted; asked on the store's loop, when the file is opened and before anything expires.
+    /// Whether the time of day can be trusted; called on the store's loop, when the file is opened and
+    /// before anything expires.
     public typealias ClockCheck = (any TimeSource) -> Bool
-    /// What was known of steps of the clock when the file was opened.
+    /// Steps of the clock that were known when the file was opened, those of earlier processes
+    /// included.
     public nonisolated let clockSteps: ClockSteps
+    /// Holds the lock on the state directory.
     let directory: StateDirectory
+    /// Reserved disk space, for writing when the disk is full.
     let ballast: Ballast
+    /// The last published snapshot. Behind a mutex, because every thread may read it.
     private nonisolated let published: Mutex<QueueSnapshot>
 
-    /// What a transaction changes: between transactions it agrees with the file.
+    /// What the store knows about the rows. Between transactions it agrees with the file.
     var state: QueueState
-    /// Nil once closed, and while a damaged database could not be replaced.
+    /// The open database; nil after `close`, and while a damaged database could not be replaced.
     var file: QueueFile?
+    /// Distinguishes a closed store from one whose database could not be replaced.
     var isClosed = false
 
+    /// Writing calls that wait for the next transaction, in order.
     var waiting: [Operation] = []
+    /// Whether a transaction is scheduled on the loop, so that waiting calls share it.
     var isScheduled = false
-    /// The callers that wait for the next sync (`durability = "crash"`), and when the last one was.
+    /// Callers that wait for the next sync (`durability = "crash"`).
     var syncWaiters: [UnsafeContinuation<Result<Void, QueueError>, Never>] = []
+    /// Time of the last sync: there is at most one a second.
     var lastSync: BootInstant?
+    /// Number of syncs, for tests.
     var syncs = 0
+    /// Whether a snapshot will be published when the loop has done its present work.
     var isPublishing = false
+    /// Timers that are set, by their purpose.
     private var timers: [Timer: EventLoop.TimerID] = [:]
-    /// The part of the snapshot that no transaction changes: counters since the start, and the failure that stands.
+    /// The part of the snapshot that no transaction changes: counters since the start, and the present
+    /// failure.
     var health = QueueSnapshot()
 
-    /// Opens the queue, or makes one; the caller's thread waits for the disk.
+    /// Opens the queue, or creates it. Blocks the calling thread while it reads the disk.
     ///
     /// - Parameters:
-    ///   - loop: the loop it lives on; running, or started later.
-    ///   - time: the clock for batch ids and expiry.
-    ///   - clock: while it says no, nothing expires, as for ten minutes after a large step.
-    ///   - random: where batch ids get their random bits from: the kernel in the agent, a seed in tests.
-    ///   - observer: told of each change, on the store's loop; to be quick.
-    ///   - eventTime: asked only where some of a chunk's events have expired and others have not; without it a chunk
-    ///     goes as a whole, with its newest event.
+    ///   - loop: the loop that executes the actor; it may be started later.
+    ///   - time: clock for batch ids and expiry.
+    ///   - clock: while it returns false, nothing expires. The same holds for ten minutes after a large
+    ///     step of the clock.
+    ///   - random: source of the batch ids' random bits: the kernel in the agent, a seed in tests.
+    ///   - observer: called on the store's loop after each change; must return quickly.
+    ///   - eventTime: called only if some events of a chunk have expired and others have not. Without
+    ///     it a chunk expires as a whole, with its newest event.
     /// - Throws: `QueueError` with code `locked` (exit 75), `newerSchema`, `foreign`, `noPermission`,
     ///   `diskFull`, `readOnly`, `misuse` or `io`.
     public init(
@@ -97,20 +148,23 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
         published = Mutex(health.with(state, opened.file))
     }
 
-    /// What the queue holds now; from any thread, without waiting for the store.
+    /// What the queue holds at present; callable from any thread, without waiting for the store.
     public nonisolated var snapshot: QueueSnapshot { published.withLock { $0 } }
 
-    /// The state from which the agent continues after a start.
+    /// Returns the state from which the agent continues after a start.
     public func restore() throws(QueueError) -> RestoredState {
         let restored = try reading { file throws(QueueError) in try file.restore() }
-        // Answers go out together; before a transaction, which may wait for the disk, they are sent (`transact`).
+        // From now on, wake-ups of other loops are gathered; `transact` sends them before it may wait
+        // for the disk.
         loop.gatherWakeUps()
-        // Since when the oldest wait is known from here on: until then nothing that waits is ever due (ac05).
+        // Delivery must learn since when the oldest events wait: until then it considers none of them
+        // due.
         publish()
         return restored
     }
 
-    /// Ends the store: writes what waits to be acknowledged, and closes the file. Later calls fail with `closed`.
+    /// Ends the store: makes acknowledgements durable and closes the file. Later calls fail with
+    /// `closed`.
     public func close() {
         guard !isClosed else { return }
         transact()
@@ -124,10 +178,10 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
         for timer in timers.values { loop.cancel(timer) }
     }
 
-    /// What the store does by itself after a while.
+    /// What the store does by itself after a delay.
     enum Timer { case acknowledgements, room, shrinking, sync }
 
-    /// Sets a timer, unless it is set.
+    /// Sets a timer, unless it is set already.
     func arm(_ timer: Timer, after wait: Duration) {
         guard timers[timer] == nil else { return }
         timers[timer] = loop.after(wait) {
@@ -138,10 +192,14 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
         }
     }
 
+    /// Cancels a timer, if it is set.
     func cancel(_ timer: Timer) {
-        if let id = timers.removeValue(forKey: timer) { loop.cancel(id) }
+        if let id = timers.removeValue(forKey: timer) {
+            loop.cancel(id)
+        }
     }
 
+    /// Does what a timer was set for.
     private func ring(_ timer: Timer) {
         switch timer {
         case .acknowledgements: transact()
@@ -151,6 +209,7 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
         }
     }
 
+    /// The open file. Throws the present failure, or `closed`.
     func opened() throws(QueueError) -> QueueFile {
         guard let file else {
             throw health.failure ?? QueueError(.closed, "the queue is closed")
@@ -162,23 +221,28 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
 
     var bounds: FileBounds { state.bounds }
 
-    /// Publishes once the present work is done; several changes make one notice.
+    /// Publishes a snapshot after the present work, so that several changes cause one notification.
     func publishSoon() {
         guard !isPublishing else { return }
         isPublishing = true
         loop.post { self.assumeIsolated { $0.publish() } }
     }
 
+    /// Publishes a snapshot and notifies the observer.
     func publish() {
         isPublishing = false
         refreshOldest()
         var snapshot = health.with(state, file)
-        for batch in state.held.values where batch.status != .acknowledged { snapshot.note(batch.header) }
+        for (index, lane) in state.figures.lanes.enumerated() {
+            if let acceptedAt = state.held.oldestAcceptance(in: index) {
+                snapshot.note(queuedAt: acceptedAt, to: lane.name, lane.priority)
+            }
+        }
         published.withLock { $0 = snapshot }
         observer(snapshot)
     }
 
-    /// Reads the acceptance time of each lane's oldest waiting event again where it changed.
+    /// Reads since when the oldest event of each lane waits, if that has changed.
     private func refreshOldest() {
         guard let file else { return }
         let held = state.held
@@ -188,7 +252,8 @@ public actor QueueStore: LoopActor, BatchStore, CommitStore {
                     of: &state.figures.lanes[index], lookahead: state.options.eventTimeLookahead
                 ) { held[$0] != nil }
             } catch {
-                // The summary keeps the older time; the next transaction meets the same failure and handles it.
+                // The summary keeps the older time; the next transaction meets the same failure and
+                // handles it.
                 health.count(error)
             }
         }

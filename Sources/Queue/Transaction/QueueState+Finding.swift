@@ -1,34 +1,70 @@
 internal import EventLoops
 internal import Model
 
-// What comes next in a lane, without changing anything.
+// Finds what to lease next, without changing any table.
 extension QueueState {
-    /// What comes next in a lane.
+    /// What a lane offers for the next lease.
     enum Candidate {
-        /// A full chunk, under the id that was drawn when it was stored.
+        /// A full chunk, with the id that was drawn when it was stored.
         case whole(DeliveryRow, BatchID)
+        /// Rows of small chunks that together make a batch.
         case join([DeliveryRow])
-        /// A row of which some events may be too old to be sent.
+        /// A row with events that may have expired, to be examined one by one first.
         case sift(DeliveryRow)
+        /// No event waits, or those that wait were not found within the search's budget.
         case nothing
     }
 
-    /// So many chunks make a batch at most: the largest batch of 50 events each, and 50 ms of work.
+    /// Most chunks joined into one batch; joining as many takes about 50 ms.
     private static let mostJoined = 2_000
 
-    /// Looks for what comes next, from the lane's cursor on, and moves the cursor over what is held.
-    mutating func next(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError) -> Candidate {
+    /// Finds what to lease next, from the lane's cursor on, and moves the cursor past rows in known
+    /// batches.
+    ///
+    /// Events that a deadline makes urgent come first, if the request asks for them.
+    mutating func next(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError)
+        -> Candidate
+    {
         if let urgent = request.urgentBefore {
             let found = try scan(lane, request, urgentBefore: urgent, file)
             if case .nothing = found {} else { return found }
         }
+        if request.isNewest { return try newest(in: lane, file) }
         return try scan(lane, request, urgentBefore: nil, file)
     }
 
+    /// The lane's newest row that is in no batch yet. Gives up after 256 rows: if that many newer ones
+    /// are in batches, a longer search would delay other calls.
+    private func newest(in lane: Int, _ file: QueueFile) throws(QueueError) -> Candidate {
+        var budget = 256
+        var result = Candidate.nothing
+        try file.walkBack(figures.lanes[lane].key) { row throws(QueueError) in
+            budget -= 1
+            guard budget > 0 else { return false }
+            if row.isFormed { return true }
+            if let id = row.batch, held[id] != nil { return true }
+            if isToBeSifted(row, in: lane) {
+                result = .sift(row)
+            } else if let id = row.batch, mayHaveBeenSent(row, in: figures.lanes[lane]) {
+                result = .whole(row, id)
+            } else {
+                result = .join([row])
+            }
+            return false
+        }
+        return result
+    }
+
+    /// Walks over a lane's rows from the cursor on and collects rows until they fill a batch.
+    ///
+    /// If the first row is a full chunk, or has events that may have expired, the walk ends with it.
+    /// Otherwise small chunks are collected. Full chunks between them are skipped, unless the request
+    /// wants strict order. Rows beyond the budget wait for a later lease.
     private mutating func scan(
         _ lane: Int, _ request: LeaseRequest, urgentBefore: Timestamp?, _ file: QueueFile
     ) throws(QueueError) -> Candidate {
-        // How far it looks over what it does not take: for urgent events among others, and past batches formed before.
+        // Number of rows to skip before giving up. A search for urgent events or for other apps must
+        // look past many rows that it does not want.
         var budget = urgentBefore == nil && request.notOf.isEmpty ? 256 : 4_096
         var rows: [DeliveryRow] = []
         var events = 0
@@ -38,17 +74,22 @@ extension QueueState {
         let start = figures.lanes[lane]
         try file.walk(start.key, from: start.cursor) { row throws(QueueError) in
             if let id = row.batch, held[id] != nil { return true }
-            if cursor == nil { cursor = row.chunk }
+            if cursor == nil {
+                cursor = row.chunk
+            }
             budget -= 1
             guard budget > 0 else { return false }
-            if let urgentBefore, row.firstTime >= urgentBefore || !row.concerns(request.urgentFor) { return true }
+            if let urgentBefore, row.firstTime >= urgentBefore || !row.concerns(request.urgentFor) {
+                return true
+            }
             if row.isFormed { return true }
             if !request.notOf.isEmpty, request.notOf.union([""]).isSuperset(of: try file.holders(of: row)) {
                 return true
             }
             if let id = row.batch {
                 guard rows.isEmpty else { return !request.inOrder }
-                let fits = row.events <= request.maxEvents && (row.bytes <= request.maxBytes || row.events == 1)
+                let fits =
+                    row.events <= request.maxEvents && (row.bytes <= request.maxBytes || row.events == 1)
                 if isToBeSifted(row, in: lane) {
                     result = .sift(row)
                 } else if fits || mayHaveBeenSent(row, in: start) {
@@ -59,29 +100,37 @@ extension QueueState {
                 return false
             }
             if isToBeSifted(row, in: lane) {
-                if rows.isEmpty { result = .sift(row) }
+                if rows.isEmpty {
+                    result = .sift(row)
+                }
                 return false
             }
             rows.append(row)
             budget += 1
             events += row.events
             bytes += row.bytes
-            return events < request.maxEvents && bytes < request.maxBytes && rows.count < QueueState.mostJoined
+            return events < request.maxEvents && bytes < request.maxBytes
+                && rows.count < QueueState.mostJoined
         }
-        if let cursor { figures.lanes[lane].cursor = cursor }
-        // Events are counted and their rows are not there: without a salvage, which makes them anew, the lane would wait without end.
+        if let cursor {
+            figures.lanes[lane].cursor = cursor
+        }
+        // The ledger counts waiting events and no row was found: rows are missing. Without a salvage,
+        // which recreates them, the lane would wait forever.
         if urgentBefore == nil, cursor == nil, start.waitingEvents > 0 {
             throw file.database.damage("rows of a lane that are missing")
         }
         return rows.isEmpty ? result : .join(rows)
     }
 
-    /// The lane's oldest or newest batch that is free: given back, made by a settlement, or formed before this start.
+    /// The lane's oldest or newest free batch: one that was given back, made by a settlement, or formed
+    /// before this start.
     func nextFree(in lane: Int, _ request: LeaseRequest, of file: QueueFile) throws(QueueError) -> BatchID? {
         guard figures.lanes[lane].freeBatches > 0 else { return nil }
         let isNewest = request.free == .newest
         var heldFree = 0
         var next: (chunk: Int64, first: Int, id: BatchID)?
+        /// Whether a batch that begins at this event comes before the best one so far.
         func isNext(_ chunk: Int64, _ first: Int) -> Bool {
             guard let next else { return true }
             return (chunk, first) < (next.chunk, next.first) ? !isNewest : isNewest
@@ -89,8 +138,11 @@ extension QueueState {
         for (id, batch) in held where batch.lane == lane && batch.status == .free {
             heldFree += 1
             guard !request.except.contains(id), let row = batch.rows.first else { continue }
-            if isNext(row.chunk, row.first) { next = (row.chunk, row.first, id) }
+            if isNext(row.chunk, row.first) {
+                next = (row.chunk, row.first, id)
+            }
         }
+        // All free batches are known: no formed batch from before this start is left in the table.
         guard figures.lanes[lane].freeBatches > heldFree else { return next?.id }
         let order = isNewest ? "chunk DESC, first DESC" : "chunk, first"
         let formed = try file.statement(
@@ -99,7 +151,9 @@ extension QueueState {
         formed.take(figures.lanes[lane].destination, figures.lanes[lane].priority)
         defer { formed.reset() }
         while try formed.step() {
-            guard let id = BatchID(raw: formed.raw(2)), held[id] == nil, !request.except.contains(id) else { continue }
+            guard let id = BatchID(raw: formed.raw(2)), held[id] == nil, !request.except.contains(id) else {
+                continue
+            }
             return isNext(Int64(formed.integer(0)), formed.integer(1)) ? id : next?.id
         }
         return next?.id

@@ -11,19 +11,21 @@ internal import Model
 //                                 ▼ │                       ▲
 //                                free ──────────────────────┘
 //
-// A start finds every formed batch free (`QueueFile.countFormed`); a batch of which a part is damaged is dissolved
-// and its other rows wait again (`dissolveBatch`); `move` takes a batch to another lane, where it is free.
+// At a start every formed batch is free (`QueueFile.countFormed`). A batch of which a part is damaged
+// is dissolved, and its other rows wait again (`dissolveBatch`). `move` puts a batch into another lane,
+// where it is free.
 extension QueueState {
-    /// Stops a debug build at the transaction that broke one of the rules 1 to 8, before its COMMIT. Release builds ask nothing.
+    /// Stops a debug build before the COMMIT of a transaction that broke one of the rules 1 to 8.
+    /// Release builds do not check.
     ///
-    /// Damage that no checksum covers makes figures wrong: a queue whose figures do not agree with its rows when it is opened is
-    /// not judged by them.
+    /// If the counts did not agree with the rows when the file was opened, because of damage that no
+    /// checksum covers, nothing is checked: the rules could fail through no fault of ours.
     @inline(__always)
     func assertUnbroken(since before: QueueState) {
         assert(!environment.isCounted || broken(since: before) == nil, broken(since: before) ?? "")
     }
 
-    /// Notes whether the figures agree with the rows, in debug builds.
+    /// Records whether the counts agree with the rows, in debug builds only: counting reads all rows.
     @inline(__always)
     func noteAgreement(with file: QueueFile) {
         assert(
@@ -33,7 +35,8 @@ extension QueueState {
             }())
     }
 
-    /// The first rule that a transaction has broken which made this state out of `before`; nil if it broke none.
+    /// The first rule that the transaction from `before` to this state has broken; nil if it broke
+    /// none.
     private func broken(since before: QueueState) -> String? {
         for lane in figures.lanes {
             let old = before.figures.lane(lane.key).map { before.figures.lanes[$0] }
@@ -43,8 +46,8 @@ extension QueueState {
         return figures.totals.broken(since: before.figures.totals)
     }
 
-    /// 5. Batches that are known are counted: as batches of their lane, and as free ones if they are.
-    /// 6. An acknowledged batch is on its way out.
+    /// 5. Known batches are counted in their lane, and as free ones if they are free.
+    /// 6. Each acknowledged batch is in the list of batches that the next transaction removes.
     private func brokenByHeld() -> String? {
         for index in figures.lanes.indices {
             let mine = held.values.filter { $0.lane == index }
@@ -58,32 +61,40 @@ extension QueueState {
 }
 
 extension Lane {
-    /// 1. The ledger balances, or is off by what it was off: a start goes on with one that was written so.
+    /// 1. The ledger balances, or is off by as much as before: a start accepts a ledger that was
+    ///    written so.
     /// 2. No count is negative.
-    /// 3. What is in batches is part of what is queued.
-    /// 4. Where nothing is queued there are no bytes.
+    /// 3. The events in batches are part of the queued events.
+    /// 4. If no event is queued, no bytes are.
     fileprivate func broken(since old: Lane?) -> String? {
-        guard ledger.imbalance == old?.ledger.imbalance ?? 0 else { return "1: the ledger does not balance: \(ledger)" }
-        guard min(ledger.queued, queuedBytes, batchedEvents, batchedBytes, freeBatches, deadLetters) >= 0 else {
+        guard ledger.imbalance == old?.ledger.imbalance ?? 0 else {
+            return "1: the ledger does not balance: \(ledger)"
+        }
+        guard min(ledger.queued, queuedBytes, batchedEvents, batchedBytes, freeBatches, deadLetters) >= 0
+        else {
             return "2: a count is negative: \(self)"
         }
-        guard waitingEvents >= 0, waitingBytes >= 0 else { return "3: more is in batches than is queued: \(self)" }
+        guard waitingEvents >= 0, waitingBytes >= 0 else {
+            return "3: more is in batches than is queued: \(self)"
+        }
         return ledger.queued == 0 && queuedBytes != 0 ? "4: nothing is queued, in \(queuedBytes) bytes" : nil
     }
 }
 
 extension Ledger {
-    /// By how much the figures do not add up.
+    /// Difference between what came into the queue and what left it or is queued; 0 if the ledger
+    /// balances.
     fileprivate var imbalance: Int {
         accepted + retried - acknowledged - deadLettered - evicted - expired - discarded - lost - queued
     }
 }
 
 extension Totals {
-    /// 7. No total is negative, and ids of chunks only grow.
-    /// 8. No figure of reading falls: each is a counter.
+    /// 7. No total is negative, and the last chunk id never falls.
+    /// 8. No count of events read falls: metrics publish them as counters.
     fileprivate func broken(since before: Totals) -> String? {
-        guard min(stored, deadLetters.count, deadLetters.bytes, quarantine.count, quarantine.bytes) >= 0 else {
+        guard min(stored, deadLetters.count, deadLetters.bytes, quarantine.count, quarantine.bytes) >= 0
+        else {
             return "7: a total is negative: \(self)"
         }
         guard lastChunk >= before.lastChunk else {
@@ -98,7 +109,7 @@ extension Totals {
 }
 
 extension QueueFile {
-    /// Whether the figures are what a count of the rows gives. Reads all of them.
+    /// Whether the counts equal those of the rows. Reads all rows.
     fileprivate func agrees(with figures: Figures) -> Bool {
         do throws(QueueError) {
             for lane in figures.lanes {

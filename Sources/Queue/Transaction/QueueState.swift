@@ -1,29 +1,38 @@
 internal import EventLoops
 internal import Model
 
-/// What the store knows of the queue beside its rows. A transaction changes a copy, which takes its place with the COMMIT.
+/// What the store knows about the queue in addition to its rows. A transaction changes a copy, which
+/// replaces the store's with the COMMIT; a failed transaction just drops the copy.
 struct QueueState {
+    /// Clock, random numbers and other parts that no transaction rolls back.
     let environment: QueueEnvironment
 
+    /// The settings in force.
     var options: QueueOptions
+    /// Bounds of the files, which follow from the settings.
     var bounds: FileBounds
-    /// The cap in bytes, or what the database file could hold when it reached the size that its bounds allow.
+    /// The cap in force in bytes; lower than `options.maxSize` after the database file ran out of pages
+    /// before its cap was reached (`lowerCap`).
     var effectiveCap: Int
+    /// All counts of lanes and totals.
     var figures: Figures
-    var held: [BatchID: HeldBatch] = [:]
-    /// Acknowledged batches whose rows go with the next transaction, in order.
+    /// Batches that are leased, given back, or acknowledged and not yet deleted.
+    var held = HeldBatches()
+    /// Acknowledged batches whose rows the next transaction deletes, in the order of their
+    /// acknowledgements.
     var acknowledged: [BatchID] = []
-    /// Why nothing is stored; nil while events are.
+    /// Why storing waits; nil while events are stored.
     var refusal: Refusal?
     /// The process that keeps the WAL from being written back, while storing waits for that.
     var walReader: String?
-    /// What the cap has forced since it was reached; nil while there is room.
+    /// What was evicted and refused since the cap was reached; nil while there is room.
     var fullEpisode: FullEpisode?
-    /// Destinations that hold storing up and are given up meanwhile.
+    /// Destinations that must give up events because too much is unread (`spool.max_unread`).
     var givenUp: GivenUp?
     /// What is given up while the file is full before its bounds.
     var relief = Relief()
-    /// What this process has written of the clock's steps.
+    /// Text about the clock's steps that is in the database, so that a COMMIT writes it only after a
+    /// change.
     var keptSteps = ""
 
     init(_ options: QueueOptions, _ figures: Figures, _ environment: QueueEnvironment) {
@@ -34,41 +43,47 @@ struct QueueState {
         effectiveCap = options.maxSize
     }
 
-    /// Why nothing is stored, how many bytes the caller that was turned away needs, and how many deliveries were queued then.
+    /// Why storing waits.
     struct Refusal {
         let reason: WaitReason
+        /// Bytes that the refused commit needs; the refusal lasts until they fit.
         var needs = 0
+        /// Queued deliveries at that time; fewer mean that a destination has acknowledged some.
         var queued = 0
     }
 
-    /// Who is given up while too much is unread, and for how many bytes of events more.
+    /// Destinations that give up events for new ones, and for how many bytes of new events they still
+    /// do.
     struct GivenUp {
         let destinations: Set<DestinationName>
         var bytes: Int
     }
 
-    /// Whether events as new as that are too old to be sent to a lane's destination. Exactly the maximum age is kept (ac12).
+    /// Whether an event time is too old for a lane's destination. An event of exactly the maximum age
+    /// is kept. While the clock is not trusted nothing is too old.
     func isExpired(_ newest: Timestamp, in lane: Int) -> Bool {
         guard environment.isClockTrusted() else { return false }
         let own = options.maxAges.isEmpty ? nil : options.maxAges[figures.lanes[lane].name]
         return environment.time.wallTime - newest > own ?? options.maxAge
     }
 
-    /// Whether some of a row's events may have expired, so that each has to be looked at (ac12).
+    /// Whether some of a row's events may have expired, so that each event has to be examined.
     func isToBeSifted(_ row: DeliveryRow, in lane: Int) -> Bool {
         environment.eventTime != nil && isExpired(row.firstTime, in: lane)
     }
 
-    /// Whether anybody may be asked to give up events where storing would wait.
+    /// Whether any destination may have to give up events when storing would wait.
     var anyYields: Bool { !options.skipping.isEmpty || givenUp != nil }
 
-    /// Whether a full queue evicts for all: it is to, or all destinations are given up.
+    /// Whether a full queue evicts events of all destinations: by its setting, or because all
+    /// destinations are given up.
     var evicts: Bool {
         options.whenFull == .evict || givenUp?.destinations.isSuperset(of: options.destinations) ?? false
     }
 
-    /// Whether a destination gives up events where storing would wait: it is to skip what it is too late for, or is given up, and holds
-    /// more than an equal part of what is queued. So never do all of them, nor one that is alone.
+    /// Whether a destination gives up events when storing would wait: it is set to skip or is given up,
+    /// and holds more than an equal share of the queued bytes. All destinations cannot hold more than
+    /// an equal share, so never all of them give way, nor a single destination.
     func givesWay(_ name: DestinationName) -> Bool {
         guard yields(name) else { return false }
         let queued = figures.lanes.filter { options.destinations.contains($0.name) || yields($0.name) }
@@ -76,71 +91,87 @@ struct QueueState {
         return own * queued.count > queued.reduce(0) { $0 + $1.queuedBytes } * Priority.allCases.count
     }
 
+    /// Whether a destination is set to skip, or is given up at present.
     private func yields(_ name: DestinationName) -> Bool {
         options.skipping.contains(name) || givenUp?.destinations.contains(name) ?? false
     }
 
-    /// Takes what was stored off what may be stored at the cost of those who are given up.
+    /// Subtracts stored bytes from those that may be stored at the cost of given-up destinations.
     mutating func stored(_ bytes: Int) {
         givenUp?.bytes -= bytes
-        if let left = givenUp?.bytes, left <= 0 { givenUp = nil }
+        if let left = givenUp?.bytes, left <= 0 {
+            givenUp = nil
+        }
     }
 
-    /// Whether a row's batch is with its destination, or acknowledged and about to go.
+    /// Whether a row's batch is leased, or acknowledged and about to be deleted.
     func isInFlight(_ row: DeliveryRow) -> Bool {
         guard let id = row.batch, let batch = held[id] else { return false }
         return batch.status != .free
     }
 
-    /// Whether a row's batch may have been sent: it was formed or leased, or is a full chunk of an earlier process.
+    /// Whether a row's batch may have been sent: it was formed or leased, or is a full chunk that an
+    /// earlier process could have leased. A batch that may have been sent must not be sent with other
+    /// events.
     func mayHaveBeenSent(_ row: DeliveryRow, in lane: Lane) -> Bool {
         guard let id = row.batch else { return false }
         return row.isFormed || held[id] != nil || row.chunk <= environment.lastChunkAtOpen && lane.allows(row)
     }
 
-    /// What dead letters may hold: their bound, or less while the file is full before it.
+    /// Bytes that dead letters may take: their bound, or less while the file is full before its bounds.
     var deadLettersBound: Int { min(options.deadLettersMaxSize, relief.deadLetters ?? .max) }
 
-    /// What the quarantine may hold: its bound, or less while the file is full before it.
+    /// Bytes that the quarantine may take: its bound, or less while the file is full before its bounds.
     var quarantineBound: Int { min(options.quarantineMaxSize, relief.quarantine ?? .max) }
 }
 
-/// What the queue's state is judged by: it stays as it is, or goes on whatever becomes of a transaction.
+/// The parts of the state that a failed transaction does not roll back. Ids that were drawn stay drawn:
+/// a rolled-back id must not be given to other events.
 final class QueueEnvironment {
     let time: any TimeSource
+    /// Reads an event's time from its line; nil if chunks expire as a whole.
     let eventTime: QueueStore.EventTimes?
     let unpacker: FrameUnpacker
-    /// The chunks up to this one were stored before this process began.
+    /// Newest chunk when the file was opened. Whether older chunks were sent by an earlier process is
+    /// unknown.
     let lastChunkAtOpen: Int64
-    /// Whether the figures agreed with the rows when the file was opened; looked at in debug builds only.
+    /// Whether the counts agreed with the rows when the file was opened; checked in debug builds only.
     var isCounted = true
+    /// Random bits of the batch ids.
     private var random: any RandomNumberGenerator
+    /// Generator of batch ids; kept, because it makes ids increase even if the clock is set back.
     private var ids = UUIDv7Generator()
+    /// The caller's check of the clock, such as for synchronisation with a time server.
     private let trust: QueueStore.ClockCheck?
+    /// Large steps of the clock, those of earlier processes included.
     private var steps: ClockSteps
 
     init(
-        time: any TimeSource, trust: QueueStore.ClockCheck?, steps: ClockSteps, random: any RandomNumberGenerator,
+        time: any TimeSource, trust: QueueStore.ClockCheck?, steps: ClockSteps,
+        random: any RandomNumberGenerator,
         eventTime: QueueStore.EventTimes?, lastChunk: Int64
     ) throws(QueueError) {
-        (self.trust, self.steps, self.time) = (trust, steps, time)
-        (self.random, self.eventTime) = (random, eventTime)
+        self.trust = trust
+        self.steps = steps
+        self.time = time
+        self.random = random
+        self.eventTime = eventTime
         lastChunkAtOpen = lastChunk
         unpacker = try FrameUnpacker()
-        // From now on it notices steps.
+        // The first call records the clock's present state; later calls notice steps against it.
         _ = isClockTrusted()
     }
 
-    /// Whether old events may expire. Asked at each use, from the first one after a start on: whoever watches the clock elsewhere
-    /// hears of a step, or of a clock that was wrong from the beginning, when thousands of events have expired.
+    /// Whether events may expire. Asked at each use: a check at intervals would notice a step of the
+    /// clock after thousands of events have expired.
     func isClockTrusted() -> Bool { steps.isSteady(at: time) && trust?(time) ?? true }
 
-    /// What is known of steps of the clock by now, as a text for the next process.
+    /// What is known about steps of the clock, as text for the next process.
     func lookAtClock() -> String {
         _ = steps.isSteady(at: time)
         return steps.text
     }
 
-    /// An id that no batch has had; a transaction that fails does not give it back.
+    /// An id that no batch ever had; a failed transaction does not give it back.
     func drawID() -> BatchID { ids.next(at: time.wallTime, using: &random) }
 }

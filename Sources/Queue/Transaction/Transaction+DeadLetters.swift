@@ -1,20 +1,30 @@
 internal import EventLoops
 internal import Model
 
-// Dead letters and the quarantine: what a person should look at, bounded, the oldest purged first.
+// Dead letters and the quarantine: records for a person, within bounds; the oldest are purged first.
 extension Transaction {
-    /// Makes events dead letters. The ledger is the caller's.
+    /// Stores events as dead letters. The caller changes the ledger.
+    ///
+    /// - Parameters:
+    ///   - events: range in the chunk.
+    ///   - row: the delivery in which the destination got them.
     mutating func addDeadLetters(
-        _ events: Range<Int>, _ lines: Lines, _ chunk: StoredChunk, _ row: DeliveryRow, _ batch: BatchID, _ lane: Int,
+        _ events: Range<Int>, _ lines: Lines, _ chunk: StoredChunk, _ row: DeliveryRow, _ batch: BatchID,
+        _ lane: Int,
         _ failure: Failure
     ) throws(QueueError) {
         let insert = try tables.statement(
             "INSERT INTO dead_letter (destination, priority, batch, accepted_at, first_time, last_time, rejected_at, "
                 + "kind, status, message, excerpt, event, app, also_for) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         )
+        // Other destinations that the same events were stored for: a retry that is later moved must not
+        // bring them the events a second time. A negative number means that a destination got the
+        // events with another chunk.
         let (destination, origins) = (state.figures.lanes[lane].destination, try file.origins(of: row.chunk))
-        let others = origins.filter { $0.value != origins[destination] ?? destination }.map { ",\(-abs($0.key))" }
-            .sorted().joined()
+        let others = origins.filter { $0.value != origins[destination] ?? destination }.map {
+            ",\(-abs($0.key))"
+        }
+        .sorted().joined()
         let holders = try file.holding(of: row.chunk)?.holders ?? ChunkHolders()
         let apps = holders.names(of: events)
         let text = failure.message.utf8.count + failure.excerpt.utf8.count
@@ -28,7 +38,8 @@ extension Transaction {
             try trim(.deadLetters, to: bound)
             insert.take(
                 destination, state.figures.lanes[lane].priority, batch.bytes, row.acceptedAt, chunk.firstTime,
-                chunk.lastTime, time.wallTime, failure.kind.rawValue, failure.status, failure.message, failure.excerpt)
+                chunk.lastTime, time.wallTime, failure.kind.rawValue, failure.status, failure.message,
+                failure.excerpt)
             insert.bind(13, app)
             insert.bind(14, others)
             try insert.run(line, at: 12)
@@ -39,19 +50,23 @@ extension Transaction {
         }
     }
 
-    /// For how long a line of the quarantine makes room for no other: what does not fit waits in its file meanwhile.
+    /// Time for which a quarantined line is never purged to make room for another. What does not fit
+    /// meanwhile stays in its file.
     private static var safeTime: Duration { .seconds(86_400) }
 
-    /// Keeps what could not be read, as far as there is room: old ones make some first, so that there is never more than the bound in
-    /// the file. What there is none for is counted as purged, and its file has to stay.
+    /// Stores bad lines in the quarantine, as far as there is room. Lines older than a day are purged
+    /// first, so that the table never exceeds its bound. A line that does not fit is counted as purged,
+    /// and its file must stay in the spool (`Figures.unkept`).
     mutating func keep(_ records: [QuarantineRecord]) throws(QueueError) {
         let old = time.wallTime - Transaction.safeTime
-        // A clock that is wrong makes none old.
+        // If the clock is wrong, no line counts as old.
         var hasOld = state.environment.isClockTrusted()
         var unkept: [[UInt8]: UnkeptLines] = [:]
         for record in records {
             let room = state.quarantineBound - record.cost
-            if room >= 0, hasOld { hasOld = try trim(.quarantine, to: room, before: old) }
+            if room >= 0, hasOld {
+                hasOld = try trim(.quarantine, to: room, before: old)
+            }
             guard state.figures.totals.quarantine.bytes <= room else {
                 state.figures.totals.quarantine.purged += 1
                 guard !record.file.isEmpty else { continue }
@@ -74,32 +89,39 @@ extension Transaction {
         }
     }
 
-    /// Purges what is beyond the bounds.
+    /// Purges dead letters and quarantined lines beyond their bounds.
     mutating func trimKept() throws(QueueError) {
         try trim(.deadLetters, to: state.deadLettersBound)
         try trim(.quarantine, to: state.quarantineBound)
     }
 
-    /// Purges records until no more than so many bytes are left: the oldest of the app that has most, so that no app's records make
-    /// room for another's that has more.
+    /// Purges records until at most `bound` bytes are left: each time the oldest record of the app with
+    /// the most bytes, so that one app's records cannot push out those of others.
     ///
-    /// - Returns: false if what is left is not older than `time`.
+    /// - Parameter time: only records older than this are purged.
+    /// - Returns: false if records that remain beyond the bound are not older than `time`.
     @discardableResult
     mutating func trim(
         _ shelf: Shelf, to bound: Int, before time: Timestamp = Timestamp(nanoseconds: .max)
     ) throws(QueueError) -> Bool {
         guard state.figures.totals[keyPath: shelf.kept].bytes > bound else { return true }
-        if shelf.mayBeInClear { try tables.overwrites(true) }
+        if shelf.mayBeInClear {
+            try tables.overwrites(true)
+        }
         var isOld = true
         while isOld, state.figures.totals[keyPath: shelf.kept].bytes > bound {
             isOld = try purgeOldest(on: shelf, before: time)
         }
-        if shelf.mayBeInClear { try tables.overwrites(false) }
+        if shelf.mayBeInClear {
+            try tables.overwrites(false)
+        }
         return isOld
     }
 
+    /// Purges one record; false if no app has one that is old enough.
     private mutating func purgeOldest(on shelf: Shelf, before time: Timestamp) throws(QueueError) -> Bool {
-        // Equal ones: by name, so that a model says the same.
+        // Apps with equal bytes by name, so that the result does not depend on the dictionary's order;
+        // the tests' model relies on that.
         for (app, _) in try held(on: shelf).sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
             let oldest = try tables.statement(
                 "DELETE FROM \(shelf.table) WHERE id = (SELECT id FROM \(shelf.table) WHERE app = ? ORDER BY id LIMIT 1) "
@@ -115,7 +137,7 @@ extension Transaction {
         return false
     }
 
-    /// What each app has, in bytes; counted once, when there is too much.
+    /// Bytes of each app, counted once when an app has to give up records.
     private mutating func held(on shelf: Shelf) throws(QueueError) -> [String: Int] {
         if let held = state.figures[keyPath: shelf.held] { return held }
         let sizes = try tables.statement(
@@ -128,15 +150,18 @@ extension Transaction {
 }
 
 extension QueueFile {
-    /// The bad lines that could not be kept, by the names of their rows: of all files, or of one.
+    /// Bad lines that could not be kept, with the names of their rows in table `memory`: of all files,
+    /// or of one.
     func unkept(of file: String = "") throws(QueueError) -> [(name: String, lines: UnkeptLines)] {
-        // The byte after "/" is "0".
+        // "0" follows "/" in ASCII, so the range covers all names with the prefix.
         try statement("SELECT name, value FROM memory WHERE name > ? AND name < ? ORDER BY name").take(
             UnkeptLines.prefix + (file.isEmpty ? "" : file + "/"),
             file.isEmpty ? "unkept0" : UnkeptLines.prefix + file + "0"
-        ).all { ($0.text(0), UnkeptLines($0.bytes(1))) }.compactMap { name, lines in lines.map { (name, $0) } }
+        ).all { ($0.text(0), UnkeptLines($0.bytes(1))) }.compactMap { name, lines in lines.map { (name, $0) }
+        }
     }
 
+    /// Path by file handle of the files with bad lines that could not be kept.
     func filesToStay() throws(QueueError) -> [String: String] {
         try unkept().reduce(into: [:]) { $0[UnkeptLines.file(ofRow: $1.name)] = $1.lines.path }
     }

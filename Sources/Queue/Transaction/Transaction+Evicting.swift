@@ -2,18 +2,23 @@ internal import EventLoops
 internal import Frames
 internal import Model
 
-// Who gives up when the queue is full: the lowest priority, in it who holds most, of that the oldest.
+// Chooses what a full queue evicts: from the lowest priority, of the largest holders, the oldest
+// events. Eviction by holder in DESIGN.md explains the rules.
 extension Transaction {
-    /// Only so large a part is cut out of a chunk: no more than sixteen times the bytes that come are written again for them.
+    /// A part is cut out of a chunk only if it is at least this fraction (a sixteenth) of it. So at
+    /// most sixteen times the incoming bytes are rewritten.
     private static let leastPart = 16
 
-    /// Evicts from the lowest priority what the largest holders have in one chunk; false if there is nothing to evict.
+    /// Evicts what the largest holders of the lowest priority have in one chunk; false if there is
+    /// nothing to evict.
     mutating func evictOne(notAbove limit: Priority) throws(QueueError) -> Bool {
         try countHoldings()
         for priority in Priority.allCases where priority <= limit {
             let givers = state.figures.holdings?.givers(priority) ?? []
             if let holding = try oldestPart(of: givers, priority) {
-                if try !cut(givers, outOf: holding) { try evict(holding.chunk, priority) }
+                if try !cut(givers, outOf: holding) {
+                    try evict(holding.chunk, priority)
+                }
                 return true
             }
             guard let chunk = try oldestEvictable(priority, from: 0) else { continue }
@@ -23,11 +28,12 @@ extension Transaction {
         return false
     }
 
+    /// Counts the bytes of each holder, unless they are counted already.
     private mutating func countHoldings() throws(QueueError) {
         guard state.figures.holdings == nil else { return }
         let known = try file.database.integer("SELECT coalesce(sum(cost), 0) FROM holding")
         if known != state.figures.totals.stored {
-            // An older version stored them, or their page was damaged.
+            // An older version stored these chunks, or the page of their holdings was damaged.
             try tables.execute(
                 "INSERT INTO holding SELECT id, priority, \(chunkCostColumn), '' FROM chunk "
                     + "WHERE id NOT IN (SELECT chunk FROM holding)")
@@ -38,8 +44,11 @@ extension Transaction {
         state.figures.holdings = holdings
     }
 
-    /// The oldest chunk in which these holders have enough, and that may be evicted; nil if there is none.
-    private mutating func oldestPart(of givers: Set<String>, _ priority: Priority) throws(QueueError) -> Holding? {
+    /// The oldest chunk that these holders have enough of and that may be evicted; nil if there is
+    /// none.
+    private mutating func oldestPart(of givers: Set<String>, _ priority: Priority) throws(QueueError)
+        -> Holding?
+    {
         var passed = state.figures.holdings?.start(for: givers, priority) ?? 0
         var isPassing = true
         defer { state.figures.holdings?.pass(passed, for: givers, priority) }
@@ -51,13 +60,17 @@ extension Transaction {
             let shares = holding.holders.shares(of: holding.cost)
             let part = shares.reduce(0) { $0 + (givers.contains($1.holder) ? $1.cost : 0) }
             let isPure = shares.allSatisfy { givers.contains($0.holder) }
-            // Nobody has noted what an earlier process has sent as a batch.
+            // Which batches an earlier process sent is not recorded, so a chunk from before the start
+            // is not cut.
             let mayBeCut = holding.chunk > state.environment.lastChunkAtOpen
             guard part >= holding.cost / Transaction.leastPart, isPure || mayBeCut else {
-                if isPassing { passed = holding.chunk + 1 }
+                if isPassing {
+                    passed = holding.chunk + 1
+                }
                 continue
             }
-            // One that is in flight may come back.
+            // A chunk that is passed over only because it is in flight may come back: later searches
+            // must see it.
             isPassing = false
             if try isPure ? !isInFlight(holding.chunk, priority) : isUntouched(holding.chunk, priority) {
                 return holding
@@ -66,7 +79,8 @@ extension Transaction {
         return nil
     }
 
-    /// Whether no batch that may have been sent has any of a chunk: once attempted a batch goes whole or stays whole (invariant 2).
+    /// Whether no batch that may have been sent contains events of a chunk. Such a batch is sent whole
+    /// or evicted whole, because its bytes under its id must not change.
     private func isUntouched(_ chunk: Int64, _ priority: Priority) throws(QueueError) -> Bool {
         for lane in state.figures.lanes where lane.priority == priority {
             let rows = try file.rows(of: chunk, in: lane.key)
@@ -75,12 +89,14 @@ extension Transaction {
         return true
     }
 
-    /// Evicts what some holders have of a chunk; the others' events stay, in a smaller frame, and wait to go in another batch.
+    /// Evicts some holders' events from a chunk. The other events stay in a smaller frame and wait for
+    /// another batch.
     ///
-    /// - Returns: false, and nothing has changed, if nothing would stay, or nobody knows what.
+    /// - Returns: false, without any change, if no event would stay or the holders are unknown.
     private mutating func cut(_ givers: Set<String>, outOf holding: Holding) throws(QueueError) -> Bool {
         let (places, left) = holding.holders.without(givers)
-        guard !places.isEmpty, let chunk = try file.readChunk(holding.chunk), holding.holders.events == chunk.events,
+        guard !places.isEmpty, let chunk = try file.readChunk(holding.chunk),
+            holding.holders.events == chunk.events,
             let lines = unpacker.lines(of: chunk)
         else { return false }
         let staying = places.flatMap { lines.slice($0) }
@@ -98,12 +114,12 @@ extension Transaction {
         state.figures.totals.stored += smaller.cost - chunk.cost
         state.figures.holdings?.remove(holding)
         state.figures.holdings?.add(smaller)
-        // What stays may have arrived everywhere.
+        // The destinations may have all events that stay.
         try dismiss(chunk: holding.chunk)
         return true
     }
 
-    /// Leaves of a row what stays of its chunk.
+    /// Reduces a row to the events that stay in its chunk; the others count as evicted.
     private mutating func cut(
         _ row: DeliveryRow, to places: [Range<Int>], _ lines: Lines, _ lane: Int
     ) throws(QueueError) {
@@ -116,13 +132,17 @@ extension Transaction {
         rest.batch = nil
         let key = state.figures.lanes[lane].key
         try tables.delete(row, from: key)
-        if rest.events > 0 { try tables.insert(rest, in: key) }
+        if rest.events > 0 {
+            try tables.insert(rest, in: key)
+        }
         noteEvicted(row.events - rest.events)
-        state.figures.lanes[lane].remove(\.evicted, events: row.events - rest.events, bytes: row.bytes - rest.bytes)
+        state.figures.lanes[lane].remove(
+            \.evicted, events: row.events - rest.events, bytes: row.bytes - rest.bytes)
         state.figures.lanes[lane].oldestIsStale = true
     }
 
-    private func pack(_ lines: [UInt8], _ compression: Compression) throws(QueueError) -> [UInt8] {
+    /// Compresses lines again as a chunk's frame.
+    func pack(_ lines: [UInt8], _ compression: Compression) throws(QueueError) -> [UInt8] {
         try relaying(try FrameCompressor(compression).compress(lines)) { (error: FrameError) in
             QueueError(.io, error.message)
         }

@@ -1,9 +1,11 @@
 internal import Model
 
-// Making batches of what waits.
+// Makes batches of what waits.
 extension Transaction {
+    /// Leases the lane's next batch; nil if nothing waits.
     mutating func form(_ request: LeaseRequest, _ lane: Int) throws(QueueError) -> Batch? {
-        // Each round that gives no batch has taken something out of the lane: lost or expired.
+        // Each round without a batch has removed something from the lane, lost or expired, so the loop
+        // ends.
         while true {
             switch try state.next(in: lane, request, of: file) {
             case .nothing:
@@ -18,7 +20,8 @@ extension Transaction {
         }
     }
 
-    /// Leases a full chunk for which a write is needed first; nil if it was lost or has expired.
+    /// Leases a full chunk for which something must be written first; nil if its events were lost or
+    /// expired.
     private mutating func takeWhole(
         _ row: DeliveryRow, _ id: BatchID, _ lane: Int, _ request: LeaseRequest?
     ) throws(QueueError) -> Batch? {
@@ -35,7 +38,8 @@ extension Transaction {
         return loaded.batch
     }
 
-    /// Leases a batch that this process does not hold yet; nil if there is none of that id, or it went.
+    /// Leases a batch that this process does not know yet; nil if there is no batch with that id any
+    /// more.
     mutating func takeUp(_ id: BatchID, for destination: DestinationName) throws(QueueError) -> Batch? {
         guard state.held[id] == nil, let found = try file.lookUp(id),
             let lane = state.figures.lane(found.lane), state.figures.lanes[lane].name == destination,
@@ -48,7 +52,8 @@ extension Transaction {
             }
             return try takeWhole(first, id, lane, nil)
         }
-        guard let loaded = try state.load(found.rows, id, lane, of: file), try state.isFit(loaded, file) else {
+        guard let loaded = try state.load(found.rows, id, lane, of: file), try state.isFit(loaded, file)
+        else {
             try removeUnfit(found.rows, id, lane)
             return nil
         }
@@ -56,20 +61,26 @@ extension Transaction {
         return loaded.batch
     }
 
-    /// Takes out a free batch that has expired; of one of which only some has, or whose bytes are damaged, the rest waits again.
+    /// Removes a free batch that has expired. If only some of its events have expired, or its bytes are
+    /// damaged, the remaining events wait again.
     mutating func removeUnfit(_ rows: [DeliveryRow], _ id: BatchID, _ lane: Int) throws(QueueError) {
         guard let loaded = try state.load(rows, id, lane, of: file) else {
-            for row in rows where try file.readChunk(row.chunk)?.part(row) == nil { try lose(chunk: row.chunk) }
+            for row in rows where try file.readChunk(row.chunk)?.part(row) == nil {
+                try lose(chunk: row.chunk)
+            }
             return
         }
         if state.isExpired(loaded.newest, in: lane) { return try takeOut(rows, lane, \.expired) }
         try dissolve(rows, lane)
     }
 
-    /// Joins small chunks into a batch, the last one in part where that fills it; nil if some were lost or expired.
+    /// Joins small chunks into a batch; the last one may be split to fill it. Nil if some chunks turned
+    /// out to be lost or expired: the caller then searches again.
     private mutating func join(
         _ rows: [DeliveryRow], _ request: LeaseRequest, _ lane: Int
     ) throws(QueueError) -> Batch? {
+        // All rows of the batch get this id, in the transaction that also makes the lease: the batch is
+        // durable before it is sent.
         let id = drawID()
         var taken: [DeliveryRow] = []
         var room = (events: request.maxEvents, bytes: request.maxBytes)
@@ -82,6 +93,7 @@ extension Transaction {
                 try takeOut([row], lane, \.expired)
                 break
             }
+            let row = taken.isEmpty ? try cutUnwanted(row, chunk, request, lane) : row
             guard let run = fit(row, chunk, room, isFirst: taken.isEmpty) else { break }
             guard run.events > 0 else {
                 try lose(chunk: row.chunk)
@@ -93,13 +105,43 @@ extension Transaction {
             if run.events < row.events { break }
         }
         guard var loaded = try state.load(taken, id, lane, of: file) else { return nil }
-        // Nobody had this id before.
+        // The id is new, so no receiver can have seen it. `load` cannot know that and assumes the
+        // opposite.
         loaded.batch.mayHaveBeenSent = false
         state.hold(loaded, isNew: true)
         return loaded.batch
     }
 
-    /// Gives the first events of a row to a batch; what is left waits on.
+    /// Where a row is cut anyway and only other apps' events are wanted, the unwanted events before the
+    /// first of those wait on in a row of their own. Otherwise each of them would be sent alone first, to a
+    /// destination that has refused others of its app.
+    private mutating func cutUnwanted(
+        _ row: DeliveryRow, _ chunk: StoredChunk, _ request: LeaseRequest, _ lane: Int
+    ) throws(QueueError) -> DeliveryRow {
+        let fits = row.events <= request.maxEvents && row.bytes <= request.maxBytes
+        guard !request.notOf.isEmpty, !fits else { return row }
+        let unwanted = request.notOf.union([""])
+        guard let wanted = try file.holders(of: row).firstIndex(where: { !unwanted.contains($0) }),
+            wanted > 0,
+            let lines = unpacker.lines(of: chunk)
+        else { return row }
+        var before = row
+        before.events = wanted
+        before.bytes = lines.size(row.first..<row.first + wanted)
+        before.batch = nil
+        var rest = row
+        rest.batch = nil
+        rest.first += wanted
+        rest.events -= wanted
+        rest.bytes -= before.bytes
+        let key = state.figures.lanes[lane].key
+        try tables.delete(row, from: key)
+        try tables.insert(before, in: key)
+        try tables.insert(rest, in: key)
+        return rest
+    }
+
+    /// Gives the first events of a row to a batch; the remaining events wait in a row of their own.
     private mutating func split(
         _ row: DeliveryRow, _ run: (events: Int, bytes: Int), _ id: BatchID, _ lane: LaneKey
     ) throws(QueueError) -> DeliveryRow {
@@ -121,7 +163,8 @@ extension Transaction {
         return mine
     }
 
-    /// How much of a row a batch still takes: nil for nothing, 0 events if the frame cannot be read.
+    /// How much of a row still fits in a batch: nil for nothing, 0 events if the frame cannot be read.
+    /// The first row always gives at least one event, however large, or the lane would never move on.
     private func fit(
         _ row: DeliveryRow, _ chunk: StoredChunk, _ room: (events: Int, bytes: Int), isFirst: Bool
     ) -> (events: Int, bytes: Int)? {
@@ -129,7 +172,8 @@ extension Transaction {
             return (row.events, row.bytes)
         }
         guard room.events > 0 && room.bytes > 0 else { return nil }
-        // Cutting a packed frame costs unpacking it here and again when it is sent: only where it must be.
+        // Splitting a compressed frame costs decompressing it here and again when it is sent. Only the
+        // first row is worth it, because nothing could be sent otherwise.
         guard isFirst || chunk.compression == .none else { return nil }
         guard let lines = unpacker.lines(of: chunk) else { return (0, 0) }
         var count = min(row.events, room.events)
@@ -139,13 +183,17 @@ extension Transaction {
         return (count, lines.size(row.first..<row.first + count))
     }
 
-    /// Notes that full chunks of that size, or as large as is asked for, may have been sent as they are.
-    private mutating func allow(_ row: DeliveryRow, _ request: LeaseRequest?, in lane: Int) throws(QueueError) {
+    /// Records that full chunks of this size, or as large as the request allows, may have been sent
+    /// unchanged. It must be durable before the lease: after a restart it decides whether such a chunk
+    /// may be cut.
+    private mutating func allow(_ row: DeliveryRow, _ request: LeaseRequest?, in lane: Int) throws(QueueError)
+    {
         let destination = state.figures.lanes[lane].destination
         let events = max(state.figures.lanes[lane].leaseEvents, row.events, request?.maxEvents ?? 0)
         let bytes = max(state.figures.lanes[lane].leaseBytes, row.bytes, request?.maxBytes ?? 0)
         try tables.run(
-            "UPDATE destination SET lease_events = ?, lease_bytes = ? WHERE id = ?", events, bytes, destination)
+            "UPDATE destination SET lease_events = ?, lease_bytes = ? WHERE id = ?", events, bytes,
+            destination)
         for index in state.figures.lanes.indices where state.figures.lanes[index].destination == destination {
             state.figures.lanes[index].leaseEvents = events
             state.figures.lanes[index].leaseBytes = bytes

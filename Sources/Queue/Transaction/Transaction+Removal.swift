@@ -1,16 +1,16 @@
 internal import Logs
 internal import Model
 
-// Ways out of the queue other than acknowledgement.
+// The ways out of the queue other than acknowledgement.
 extension Transaction {
-    /// Removes a chunk's payload unless a destination still waits for some of it.
+    /// Deletes a chunk unless a destination still waits for some of its events.
     mutating func dismiss(chunk: Int64) throws(QueueError) {
         for lane in state.figures.lanes where try file.waits(lane.key, for: chunk) { return }
         guard let facts = try file.chunkFacts(chunk) else { return }
         try remove(chunk: chunk, cost: facts.cost)
     }
 
-    /// Removes the payload of a chunk that nobody waits for.
+    /// Deletes a chunk that no destination waits for.
     mutating func remove(chunk: Int64, cost: Int) throws(QueueError) {
         if state.figures.holdings != nil, let held = try file.holding(of: chunk) {
             state.figures.holdings?.remove(held)
@@ -19,8 +19,11 @@ extension Transaction {
         state.figures.totals.stored -= cost
     }
 
-    /// Takes rows of one lane out: all rows of one batch, or one row that is in none.
-    mutating func takeOut(_ rows: [DeliveryRow], _ lane: Int, _ fate: WritableKeyPath<Ledger, Int>) throws(QueueError) {
+    /// Removes rows of one lane and counts them in the ledger's column `fate`. The rows are all those
+    /// of one batch, or one row that is in no batch.
+    mutating func takeOut(_ rows: [DeliveryRow], _ lane: Int, _ fate: WritableKeyPath<Ledger, Int>)
+        throws(QueueError)
+    {
         leaveBatch(rows, lane)
         for row in rows {
             try tables.delete(row, from: state.figures.lanes[lane].key)
@@ -29,25 +32,33 @@ extension Transaction {
         }
     }
 
-    /// Ends the batch of these rows, if they are in one: it is held no more, and its events count as waiting.
+    /// Ends the batch that these rows are in, if any. Its events count as waiting until the caller
+    /// removes them.
     mutating func leaveBatch(_ rows: [DeliveryRow], _ lane: Int) {
         state.figures.lanes[lane].oldestIsStale = true
-        guard let first = rows.first, let id = first.batch, first.isFormed || state.held[id] != nil else { return }
-        if state.held[id].map({ $0.status == .free }) ?? true { state.figures.lanes[lane].freeBatches -= 1 }
+        guard let first = rows.first, let id = first.batch, first.isFormed || state.held[id] != nil else {
+            return
+        }
+        if state.held[id].map({ $0.status == .free }) ?? true {
+            state.figures.lanes[lane].freeBatches -= 1
+        }
         state.held[id] = nil
         state.figures.lanes[lane].batchedEvents -= rows.reduce(0) { $0 + $1.events }
         state.figures.lanes[lane].batchedBytes -= rows.reduce(0) { $0 + $1.bytes }
     }
 
-    /// Gives up a chunk whose frame is damaged, for all destinations that wait for it; batches that had a part of it are dissolved.
+    /// Gives up a chunk whose frame is damaged, for all destinations. Batches that had a part of it are
+    /// dissolved.
     ///
-    /// A batch in flight was read before the damage: it keeps its part.
-    /// - Throws: `corrupt` if there is no such chunk: it may be on a page that is not where it belongs, which a salvage finds.
+    /// A batch in flight keeps its part: it was read before the damage.
+    /// - Throws: `corrupt` if the chunk does not exist. It may be on a page at the wrong place, where a
+    ///   salvage finds it; counting it as lost would be premature.
     mutating func lose(chunk: Int64) throws(QueueError) {
         guard try file.chunkFacts(chunk) != nil else { throw file.database.damage("a chunk that is missing") }
         var lost = 0
         for lane in state.figures.lanes.indices {
-            // Read anew each time: dissolving a batch changes other rows of the chunk.
+            // The rows are read again each time, because dissolving a batch changes other rows of the
+            // chunk.
             let key = state.figures.lanes[lane].key
             while let row = try file.rows(of: chunk, in: key).first(where: { !state.isInFlight($0) }) {
                 try dissolveBatch(of: row, lane)
@@ -61,14 +72,14 @@ extension Transaction {
         note { $0.error("stored events are damaged and lost", ["chunk": chunk, "deliveries": deliveries]) }
     }
 
-    /// Lets the events of a row's batch wait again, to go in another batch: this one cannot be whole any more.
+    /// Lets the events of a row's batch wait again, because this batch can no longer be sent whole.
     private mutating func dissolveBatch(of row: DeliveryRow, _ lane: Int) throws(QueueError) {
         guard let id = row.batch else { return }
         guard row.isFormed, let found = try file.lookUp(id) else { return leaveBatch([row], lane) }
         try dissolve(found.rows, lane)
     }
 
-    /// Lets all rows of a batch wait again.
+    /// Lets all rows of a batch wait again. They get a new id with their next batch.
     mutating func dissolve(_ rows: [DeliveryRow], _ lane: Int) throws(QueueError) {
         leaveBatch(rows, lane)
         let key = state.figures.lanes[lane].key

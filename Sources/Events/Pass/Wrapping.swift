@@ -1,0 +1,91 @@
+internal import Model
+
+/// How a container's runtime has wrapped the lines of the file, and which lines were read before their turn.
+///
+/// A runtime writes a long line of a program in pieces, and lines of the program's other stream may come
+/// between them. The record of such a line is made where its first piece is, and the other pieces are passed
+/// over when the reader comes to them. No commit may come between them (`holdsLines`): after a restart these
+/// pieces would be read as lines of their own.
+struct Wrapping {
+    /// The runtime's format; nil if lines are not wrapped.
+    var format: LineFormat?
+    /// The member `kubernetes` that each record of a CRI file gets; empty for other files.
+    var pod: [UInt8] = []
+    /// Most bytes that a record with pieces read before their turn may span; 0 joins no pieces across lines
+    /// of the other stream.
+    var mostAhead = 64 << 10
+    /// Whether `message` or `stream` is looked for. If not, records of plain text need no scan.
+    var readsTextMembers = true
+    /// Whether a member of the records that the app's format parses is looked for.
+    var readsParsedMembers = true
+    /// `readsParsedMembers` of each format that was used since the settings changed.
+    var readingFormats: [ObjectIdentifier: Bool] = [:]
+
+    /// Offsets in the block of the lines that were read before their turn.
+    private var starts: [Int] = []
+    /// Beginning of the first record with lines in `starts`. `mostAhead` counts from here, because records
+    /// may overlap.
+    private var start = 0
+
+    /// Most lines of the other stream between two pieces. A program that was killed never ends its line, and
+    /// without a bound each piece would search the whole block.
+    static let mostBetween = 64
+
+    /// Whether lines behind the present one belong to a record that was read.
+    var holdsLines: Bool { !starts.isEmpty }
+
+    /// Begins another block, whose offsets mean other lines.
+    mutating func forget() { starts = [] }
+
+    /// Whether the line at this offset was read before its turn.
+    func holds(_ line: Int) -> Bool { starts.contains(line) }
+
+    /// Whether the line at this offset, whose turn has come, was read before. It is then forgotten.
+    mutating func passesOver(_ line: Int) -> Bool {
+        guard let place = starts.firstIndex(of: line) else { return false }
+        starts.remove(at: place)
+        return true
+    }
+
+    /// Whether the record that begins at `record` may have pieces up to an offset.
+    func mayHold(upTo end: Int, of record: Int) -> Bool { end - (holdsLines ? start : record) <= mostAhead }
+
+    /// Notes lines that were read with the record that begins at `record`.
+    mutating func hold(_ lines: [Int], of record: Int) {
+        if !holdsLines {
+            start = record
+        }
+        starts += lines
+    }
+}
+
+/// One line of a program, joined from wrapped lines.
+struct WrappedRecord {
+    var content: [UInt8] = []
+    /// The stream of the pieces; nil until the first one was added.
+    var stream: [UInt8]?
+    var time: [UInt8] = []
+    /// Whether more of the line is to come.
+    var isPiece = true
+    /// The offset after the pieces that follow the first one without a line between them.
+    var next: Int
+    /// Offsets of the other pieces.
+    var ahead: [Int] = []
+
+    init(at start: Int) { next = start }
+
+    /// Adds a piece. The record's time is that of the first one.
+    mutating func add(_ line: WrappedLine, at place: Int) {
+        if stream == nil {
+            time = line.time
+        }
+        stream = line.stream
+        content += line.text
+        isPiece = !line.isLast
+        if place == next {
+            next = line.next
+        } else {
+            ahead.append(place)
+        }
+    }
+}

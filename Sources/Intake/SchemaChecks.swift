@@ -1,0 +1,126 @@
+internal import EventLoops
+package import Schemas
+
+/// The settings `[schemas]` as the intake uses them.
+package struct SchemaRules: Sendable, Equatable {
+    package let set: SchemaSet
+    /// Whether events that do not match their schema are sent and only counted; if false, they go to the
+    /// quarantine.
+    package let isReport: Bool
+
+    package init(set: SchemaSet, isReport: Bool) {
+        self.set = set
+        self.isReport = isReport
+    }
+}
+
+/// A schema, as metrics name it.
+package struct SchemaName: Sendable, Hashable, Comparable {
+    /// The app whose events it is for; empty for all apps.
+    package let app: String
+    package let event: String
+    package let version: String
+
+    package static func < (left: SchemaName, right: SchemaName) -> Bool {
+        (left.app, left.event, left.version) < (right.app, right.event, right.version)
+    }
+}
+
+/// Events of a schema since the start, by whether they match it.
+package struct SchemaCounts: Sendable, Equatable {
+    package var valid = 0
+    package var invalid = 0
+
+    package init() {}
+
+    package mutating func add(_ other: SchemaCounts) {
+        valid += other.valid
+        invalid += other.invalid
+    }
+}
+
+/// The schemas of one intake, and what they have found.
+final class SchemaChecks {
+    /// Schemas in force; nil for none.
+    private var rules: SchemaRules?
+    /// Schemas of the app whose lines are read, by event name.
+    private var table: SchemaTable?
+    /// Counts by index of the schema in the set.
+    private var found: [SchemaCounts] = []
+    /// Counts of sets that were in force before, so that metrics never decrease.
+    private var earlier: [SchemaName: SchemaCounts] = [:]
+    /// Schema and result for the event that was checked last, if the event is to be sent. Counted by
+    /// `countAccepted`.
+    private var checked: (place: Int, failure: SchemaFailure?)?
+    /// Events that were sent since the last report although they do not match, with the last one's schema and
+    /// reason.
+    private var reported: (count: Int, name: String, text: String)?
+    /// Earliest time of the next report.
+    private var nextReport = BootInstant(nanoseconds: .min)
+
+    init(_ rules: SchemaRules?) { configure(rules) }
+
+    /// Takes over another set; the counts of an equal set go on.
+    func configure(_ rules: SchemaRules?) {
+        guard rules?.set != self.rules?.set else {
+            self.rules = rules
+            return
+        }
+        earlier = counts
+        checked = nil
+        self.rules = rules
+        found = rules?.set.schemas.map { _ in SchemaCounts() } ?? []
+    }
+
+    /// Prepares for lines of an app; nil if no schema concerns it.
+    func ready(for app: String) -> SchemaChecks? {
+        guard let rules else { return nil }
+        let table = rules.set.table(of: app)
+        self.table = table
+        return table.isEmpty ? nil : self
+    }
+
+    /// Why an event goes to the quarantine, with the name of its schema; nil if it does not.
+    func failure(
+        in line: UnsafeBufferPointer<UInt8>, named name: UnsafeBufferPointer<UInt8>
+    ) -> (name: String, text: String)? {
+        checked = nil
+        guard let rules, let place = table?.place(of: name) else { return nil }
+        let failure = rules.set.schemas[place].failure(in: line)
+        guard let failure, !rules.isReport else {
+            checked = (place, failure)
+            return nil
+        }
+        found[place].invalid += 1
+        return (rules.set.schemas[place].name, failure.description)
+    }
+
+    /// Counts the event that was checked last, which was accepted. Not counted at the check: an event that
+    /// waits for a function is checked each time it is offered.
+    func countAccepted() {
+        guard let rules, let (place, failure) = checked else { return }
+        checked = nil
+        guard let failure else { return found[place].valid += 1 }
+        found[place].invalid += 1
+        reported = ((reported?.count ?? 0) + 1, rules.set.schemas[place].name, failure.description)
+    }
+
+    /// What the log has not reported yet, at most once an hour.
+    func takeReport(at now: BootInstant) -> (count: Int, name: String, text: String)? {
+        guard let found = reported, now >= nextReport else { return nil }
+        nextReport = now + .seconds(3_600)
+        reported = nil
+        return found
+    }
+
+    /// Counts since the start, by schema.
+    var counts: [SchemaName: SchemaCounts] {
+        guard let rules else { return earlier }
+        var counts = earlier
+        for (schema, found) in zip(rules.set.schemas, found) {
+            let name = SchemaName(app: schema.app ?? "", event: schema.name, version: schema.version)
+            counts[name, default: SchemaCounts()].add(found)
+        }
+        return counts
+    }
+}

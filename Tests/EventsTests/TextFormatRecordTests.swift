@@ -1,0 +1,162 @@
+import EventLoops
+import Model
+import Testing
+import TextFormats
+
+@testable import Events
+
+@Suite("Records of text formats")
+struct TextFormatRecordTests {
+    private func options(_ change: (inout TextFormatSettings, inout AppSettings) -> Void) throws
+        -> EventOptions
+    {
+        var settings = AppSettings()
+        settings.kind = .log
+        settings.text = .lines
+        var format = TextFormatSettings()
+        change(&format, &settings)
+        if !format.isEmpty { settings.textFormat = try TextFormat(format) }
+        var options = EventOptions()
+        options.apps["shop"] = settings
+        return options
+    }
+
+    private func object(_ line: String?) throws -> [String: JSONValue] {
+        guard case .object(let members)? = try line.map({ try JSONValue(parsing: Array($0.dropLast().utf8)) })
+        else {
+            return [:]
+        }
+        return Dictionary(members.map { ($0.key, $0.value) }) { _, last in last }
+    }
+
+    private static let access =
+        #"192.0.2.7 - - [20/Nov/2026:09:59:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl""#
+
+    @Test("a line of a format is a record with its own time, severity and members")
+    func parsed() throws {
+        var reading = Reading(try options { format, _ in format.parse = "nginx_error" })
+        let (verdict, output) = reading.read("2026/11/20 09:59:00 [emerg] 7#8: no port")
+        #expect(verdict.kind == .accepted)
+        #expect(verdict.eventTime.description == "2026-11-20T09:59:00.000Z")
+        let record = try object(output)
+        #expect(record["timestamp"] == "2026-11-20T09:59:00.000Z")
+        #expect(record["severity"] == "fatal")
+        #expect(record["pid"] == 7)
+        #expect(record["app"] == "shop")
+    }
+
+    @Test(
+        "a line that is none of the format is the message of a record, and counted with the place where it stops"
+    )
+    func unmatched() throws {
+        var reading = Reading(try options { format, _ in format.parse = "nginx" })
+        let (verdict, output) = reading.read("hello")
+        #expect(verdict.kind == .accepted)
+        #expect(try object(output)["message"] == "hello")
+        _ = reading.read(Self.access)
+        let counts = reading.pass.counts
+        #expect(counts.parsed == 1)
+        #expect(counts.texts["shop"]?.notParsed == 1)
+        #expect(counts.texts["shop"]?.last == TextFailure(column: 1, expected: " - "))
+    }
+
+    @Test("with unmatched = quarantine such a line is kept, and says where it stops")
+    func quarantined() throws {
+        var reading = Reading(
+            try options { format, settings in
+                format.parse = "nginx"
+                settings.quarantinesUnmatched = true
+            })
+        #expect(reading.read("hello").verdict.kind == .quarantined)
+        #expect(reading.pass.problem?.detail.contains("column 1") == true)
+        #expect(reading.read(Self.access).verdict.kind == .accepted)
+    }
+
+    @Test("while members are hidden by path, a line of no format is withheld, and the whole line is not kept")
+    func hidden() throws {
+        var reading = Reading(
+            try options { format, _ in
+                format.parse = "nginx"
+                format.keepLine = "raw"
+            })
+        #expect(try object(reading.read(Self.access).output)["raw"] == .string(Self.access))
+        reading.pass.withheld = .members
+        #expect(try object(reading.read(Self.access).output)["raw"] == nil)
+        #expect(reading.read("hello").verdict.kind == .quarantined)
+        #expect(reading.pass.problem?.reason == .unredactable)
+    }
+
+    @Test(
+        "behind a line that ends before a hidden value no object leaves, in an app with a format either",
+        arguments: [true, false])
+    func hiddenValue(isParsed: Bool) throws {
+        var reading = Reading(
+            try options { format, _ in
+                if isParsed { format.parse = "nginx" } else { format.firstLine = "^[0-9]" }
+            })
+        reading.pass.withheld = .members
+        #expect(reading.read(#"{"a":1}"#).verdict.kind == .accepted)
+        _ = reading.read(#""secret":"#)
+        #expect(reading.read(#"{"a":1}"#).verdict.kind == .quarantined)
+        #expect(reading.pass.problem?.reason == .unredactable)
+        #expect(reading.read(#"{"a":1}"#).verdict.kind == .accepted)
+    }
+
+    @Test("the lines of a record are one record, up to the next that begins one")
+    func several() throws {
+        var reading = Reading(try options { format, _ in format.parse = "java" })
+        let first =
+            "2026-11-20 09:59:00,413 ERROR [main] shop.Cart - no\njava.io.IOException: x\n\tat a.b(C.java:1)"
+        let block = "\(first)\n2026-11-20 09:59:01,000 INFO  [main] shop.Cart - yes\n"
+        let (verdict, output) = reading.read(bytes: Array(block.utf8))
+        #expect(verdict.next == first.utf8.count + 1)
+        let record = try object(output.map { String(decoding: $0, as: UTF8.self) })
+        #expect(record["message"] == "no\njava.io.IOException: x\n\tat a.b(C.java:1)")
+        #expect(record["severity"] == "error")
+    }
+
+    @Test("first_line joins lines of text that are not parsed, and leaves lines of JSON alone")
+    func firstLine() throws {
+        var reading = Reading(try options { format, _ in format.firstLine = #"^(\d{4}-|\{)"# })
+        let (verdict, output) = reading.read(bytes: Array("2026-11 a\n b\n{\"x\":1}\n".utf8))
+        #expect(verdict.next == 13)
+        #expect(try object(output.map { String(decoding: $0, as: UTF8.self) })["message"] == "2026-11 a\n b")
+        #expect(try object(reading.read("{\"x\":1}").output)["x"] == 1)
+    }
+
+    @Test("the object in the member that json_in names is the record; another line stays as it is")
+    func inner() throws {
+        var reading = Reading(try options { format, _ in format.parse = "json_in:log" })
+        let line = #"{"log":"{\"level\":\"warn\",\"a\":1}\n","time":"2026-11-20T09:59:00Z"}"#
+        let (verdict, output) = reading.read(line)
+        let record = try object(output)
+        #expect(record["a"] == 1)
+        #expect(record["log"] == nil)
+        #expect(record["severity"] == "warn")
+        #expect(verdict.eventTime.description == "2026-11-20T09:59:00.000Z")
+        #expect(try object(reading.read(#"{"log":"text"}"#).output)["log"] == "text")
+        #expect(reading.pass.counts.texts["shop"]?.notParsed == 1)
+    }
+
+    @Test("a line that begins as JSON and is none is counted, where lines are JSON")
+    func brokenJSON() throws {
+        var reading = Reading(try options { _, _ in })
+        _ = reading.read(#"{"level":30,"msg":"cut"#)
+        _ = reading.read("text")
+        _ = reading.read(#"{"level":30}"#)
+        #expect(reading.pass.counts.texts["shop"]?.brokenJSON == 1)
+    }
+
+    @Test(
+        "times of text logs are usable in JSON",
+        arguments: [
+            #""20/Nov/2026:09:59:00 +0000""#, #""Fri Nov 20 09:59:00 2026""#, #""Nov 20 09:59:00""#,
+            #""20261120T095900Z""#, #""Fri, 20 Nov 2026 09:59:00 GMT""#, #""2026-11-20 09:59:00.000 Z""#,
+            #"{"epochSecond":1795168740,"nanoOfSecond":0}"#, #"{"seconds":"1795168740","nanos":0}"#,
+        ])
+    func jsonTimes(time: String) throws {
+        var reading = Reading(try options { _, _ in })
+        let (verdict, _) = reading.read("{\"time\":\(time)}")
+        #expect(verdict.eventTime.description == "2026-11-20T09:59:00.000Z")
+    }
+}
