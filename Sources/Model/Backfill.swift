@@ -1,20 +1,21 @@
-/// A part of an old file: some complete events, or bytes that cannot be one.
+/// A part of an old file that is read once: complete events, or bytes that cannot be an event.
 public struct FilePiece: Sendable, Equatable {
-    /// Lines, each with its line feed; of a problem its bytes, at most the first 4 KiB of them.
+    /// Lines, each with its line feed; for a problem its bytes, at most the first 4 KiB.
     public var bytes: [UInt8]
-    /// Where they begin in the unpacked file; of a JSON text brought to lines, where the first one does.
+    /// Offset of the bytes in the unpacked file. For a JSON text that was split into lines, that of the
+    /// first one.
     public var offset: Int64
-    /// Why they go to the quarantine as they are; nil for lines.
+    /// Why the bytes go to the quarantine unchanged; nil for lines.
     public var problem: Problem?
-    /// Where reading resumes after them. Opaque to the agent.
+    /// Where reading resumes behind these bytes. Opaque to the agent.
     public var end: String
 
-    /// Why bytes go to the quarantine as they are.
+    /// Why bytes go to the quarantine unchanged.
     public struct Problem: Sendable, Equatable {
         package var reason: QuarantineRecord.Reason
-        /// What exactly, for a person; never the content.
+        /// The exact problem, for a person; never the content.
         public var detail: String
-        /// How long it is in the unpacked file, in bytes.
+        /// Length in the unpacked file, in bytes; may be more than `bytes`.
         public var length: Int64
 
         package init(reason: QuarantineRecord.Reason, detail: String, length: Int64) {
@@ -32,18 +33,24 @@ public struct FilePiece: Sendable, Equatable {
     }
 }
 
-/// A piece on its way to the agent.
+/// A piece of an old file, as the command sends it to the agent.
 public struct BackfillPiece: Sendable, Equatable {
-    /// Names the file: letters and digits.
+    /// Identifies the file: letters and digits. Progress is stored under it.
     public var key: String
     /// The file's path, for people.
     public var file: String
     package var app: String
-    /// The place where it begins; nil for the file's beginning.
+    /// Position where the piece begins, `end` of the piece before it; nil at the beginning of the file.
+    /// The agent refuses a piece that does not continue where it is: otherwise a file that is sent
+    /// twice would be stored twice.
     public var from: String?
     package var content: FilePiece
 
     package init(key: String, file: String, app: String, from: String?, content: FilePiece) {
-        (self.key, self.file, self.app, self.from, self.content) = (key, file, app, from, content)
+        self.key = key
+        self.file = file
+        self.app = app
+        self.from = from
+        self.content = content
     }
 }

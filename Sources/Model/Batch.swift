@@ -1,12 +1,15 @@
 public import EventLoops
 
-/// The name of a destination, as in the configuration, metrics and the database.
-public struct DestinationName: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
+/// The name of a destination, as in the configuration, metrics and the database. A type of its own, so
+/// that it is not confused with other texts.
+public struct DestinationName: Sendable, Hashable, Comparable, CustomStringConvertible,
+    ExpressibleByStringLiteral
+{
     package let text: String
 
     package init(_ text: String) { self.text = text }
 
-    /// A destination of that name.
+    /// A destination's name as a literal.
     public init(stringLiteral text: String) { self.text = text }
 
     /// The name's text.
@@ -16,64 +19,83 @@ public struct DestinationName: Sendable, Hashable, Comparable, CustomStringConve
     public static func < (left: DestinationName, right: DestinationName) -> Bool { left.text < right.text }
 }
 
-/// A batch's identity: the `Idempotency-Key` of every attempt to send it, across retries, restarts and crashes.
+/// A batch's identity: the `Idempotency-Key` of every attempt to send it, across retries, restarts and
+/// crashes, so that a receiver can recognise a repetition.
 public typealias BatchID = UUIDv7
 
-/// What is known of a batch without its events.
+/// What is known about a batch without reading its events.
 public struct BatchHeader: Sendable, Hashable {
-    /// Drawn when the batch was formed; never derived from a row or a machine.
+    /// Drawn when the batch was formed. Never derived from a row or a machine: a restored database
+    /// would repeat it for other events.
     public let id: BatchID
     package let destination: DestinationName
-    /// The lane it goes in: all of its events have this priority.
+    /// Priority of all of its events.
     public let priority: Priority
     /// How many events it holds, at least one.
     public let events: Int
-    /// The size of its events as uncompressed lines, their line feeds included, in bytes.
+    /// Uncompressed size of the lines, line feeds included, in bytes.
     public let bytes: Int
     /// When the oldest of its events was accepted.
     public let acceptedAt: Timestamp
-    /// The least event time in it.
+    /// Least event time of its events.
     public let firstEventTime: Timestamp
-    /// Whose each of its events is, in their order, the empty name where nobody knows; none while nobody has asked.
+    /// The app of each event in order, the empty name if unknown. Empty until delivery has asked for
+    /// the apps.
     package var apps: [String] = []
 
     package init(
         id: BatchID, destination: DestinationName, priority: Priority, events: Int, bytes: Int,
         acceptedAt: Timestamp, firstEventTime: Timestamp
     ) {
-        (self.id, self.destination, self.priority, self.events) = (id, destination, priority, events)
-        (self.bytes, self.acceptedAt, self.firstEventTime) = (bytes, acceptedAt, firstEventTime)
+        self.id = id
+        self.destination = destination
+        self.priority = priority
+        self.events = events
+        self.bytes = bytes
+        self.acceptedAt = acceptedAt
+        self.firstEventTime = firstEventTime
     }
 }
 
-/// Events in flight to one destination, in order.
+/// A leased batch with its events, in order.
 public struct Batch: Sendable {
     /// A run of events of one stored frame.
     public struct Part: Sendable {
         package let compression: Compression
-        /// The stored frame: uncompressed, it is lines that each end with a line feed.
+        /// The stored frame. If it is uncompressed, it is lines that each end with a line feed.
         public let frame: [UInt8]
-        /// The frame's uncompressed size in bytes.
+        /// Uncompressed size of the whole frame in bytes.
         public let bytes: Int
         package let eventsInFrame: Int
+        /// The events of the frame that belong to the batch. Split batches share a frame.
         package let events: Range<Int>
 
-        package init(compression: Compression, frame: [UInt8], bytes: Int, eventsInFrame: Int, events: Range<Int>) {
-            (self.compression, self.frame, self.bytes) = (compression, frame, bytes)
-            (self.eventsInFrame, self.events) = (eventsInFrame, events)
+        package init(
+            compression: Compression, frame: [UInt8], bytes: Int, eventsInFrame: Int, events: Range<Int>
+        ) {
+            self.compression = compression
+            self.frame = frame
+            self.bytes = bytes
+            self.eventsInFrame = eventsInFrame
+            self.events = events
         }
 
-        /// Whether all of the frame's events belong to the batch.
+        /// Whether all events of the frame belong to the batch, so that the frame can be sent as it is
+        /// stored.
         public var isWhole: Bool { events == 0..<eventsInFrame }
     }
 
-    /// What is known of it without its events.
+    /// What is known about the batch without reading its events.
     public package(set) var header: BatchHeader
-    /// Where its events are, in their order.
+    /// Its events, in order.
     public let parts: [Part]
-    /// Whether it was perhaps attempted before, by this process or an earlier one, perhaps with other settings.
+    /// Whether the batch may have been attempted before, by this process or an earlier one, perhaps
+    /// with other settings. Such a batch must be sent unchanged.
     package var mayHaveBeenSent: Bool
-    /// Whether ages tell anything: not while the time of day is perhaps wrong.
+    /// Multiple of `request_timeout` that this attempt may take: more than 1 for a batch that timed out
+    /// while others did not.
+    package var timeFactor = 1
+    /// Whether the time of day is trusted. Otherwise ages are meaningless and must not be acted on.
     package var isClockTrusted = true
 
     package init(header: BatchHeader, parts: [Part], mayHaveBeenSent: Bool = false) {

@@ -1,61 +1,71 @@
 public import EventLoops
 
-/// What delivery asks of the queue. Every call is durable when it returns, except where it says otherwise, and what it
-/// changed is in the published summaries by then.
+/// What delivery asks of the queue.
+///
+/// Each call is durable when it returns, unless it says otherwise, and its changes are in the published
+/// summaries by then.
 public protocol BatchStore: Sendable {
-    /// Leases the next batches of a lane, so many, or fewer when there are no more: its free ones that are not in
-    /// `request.except` (free since a restart), as `request.free` says, then new ones, formed from what waits.
+    /// Leases up to `count` batches of a lane: first free ones, as `request.free` and `request.except`
+    /// say, then new ones formed from what waits.
     func leaseNext(_ request: LeaseRequest, count: Int) async -> LeasedBatches
 
-    /// Leases a batch again that was given back; nil when it is gone, or waits for another destination now.
+    /// Leases a batch again that was given back. Nil if it is gone, or waits for another destination
+    /// now.
     func lease(_ id: BatchID, for destination: DestinationName) async throws -> Batch?
 
-    /// Gives a lease back: the batch stays as it is, free for another attempt. Leases live in memory only.
+    /// Gives a lease back: the batch stays unchanged and can be leased again. Leases are only in
+    /// memory.
     func release(_ id: BatchID) async
 
-    /// Whose the events of a leased batch are, in their order; the empty name where nobody knows. None when it cannot be read.
+    /// The app of each event of a leased batch, in order; the empty name if unknown. An empty list if
+    /// they cannot be read.
     func apps(of batch: BatchID) async -> [String]
 
-    /// Ends a batch: what happened to each of its events, in one transaction.
+    /// Ends a batch with the fate of each of its events, in one transaction.
     ///
-    /// A settlement that only acknowledges may become durable up to 100 ms after the call returns (invariant 3).
-    /// - Returns: the batches that were made for the parts that go `again`, free, in the order of their groups.
+    /// A settlement that only acknowledges may become durable up to 250 ms after the call returns.
+    /// - Returns: the free batches made for the parts that go `again`, in the order of their groups.
     func settle(_ settlement: Settlement) async throws -> [BatchHeader]
 
-    /// Ends leased batches that their destination has acknowledged as a whole, as `settle` does for one.
+    /// Ends leased batches that the destination has acknowledged completely, as `settle` does for one.
     func acknowledge(_ batches: [BatchID]) async throws
 
-    /// Returns once all that was settled and acknowledged before is durable.
+    /// Returns when everything settled and acknowledged before is durable.
     func flush() async throws
 }
 
-/// The answer to a request for several batches.
+/// The answer to a request for batches.
 public struct LeasedBatches: Sendable {
     package var batches: [Batch] = []
-    /// Why there are not more; nil where there is nothing more to lease.
+    /// Why there are not more batches; nil if there is nothing more to lease.
     public var failure: (any Error)?
 
     package init() {}
 }
 
-/// The batch that is wanted.
+/// Which batches are wanted, and how large they may be.
 public struct LeaseRequest: Sendable, Equatable {
     package var destination: DestinationName
     package var priority: Priority
     package var maxEvents: Int
-    /// At most so many uncompressed bytes, one event excepted.
+    /// Most uncompressed bytes in a batch. A single event may exceed it, or it could never be sent.
     public var maxBytes: Int
-    /// Events that a deadline makes urgent go first, when given: those whose event time is before it.
+    /// Events with an earlier event time are urgent because of a deadline and go first; nil if there is
+    /// no deadline.
     public var urgentBefore: Timestamp?
-    /// Only events that the deadline of this name concerns because of their app are urgent; nil: those of any app.
+    /// Name of the deadline; only events whose app it concerns are urgent. Nil: events of all apps.
     public var urgentFor: String?
-    /// Apps of which no events are wanted: stored events of others too, and none of older versions.
+    /// Apps whose events are not wanted. A chunk qualifies if it has an event of another known app.
     public var notOf: Set<String> = []
-    /// Whether nothing may pass an older event. Otherwise small chunks are joined past full ones between them.
+    /// Whether no event may be sent before an older one. Otherwise small chunks are joined past full
+    /// chunks between them.
     public var inOrder = false
-    /// Free batches to leave alone: the caller keeps their waits and asks for each by its id.
+    /// Whether the newest waiting events are wanted rather than the oldest.
+    public var isNewest = false
+    /// Free batches to leave alone: the caller tracks their retries and leases each by its id.
     public var except: Set<BatchID> = []
-    /// Which of the other free batches comes before new ones; the newest were in flight at a restart.
+    /// Which of the other free batches come before new ones. After a restart the newest free batches
+    /// are those that were in flight.
     public var free = Free.oldest
 
     /// A choice among free batches.
@@ -69,21 +79,21 @@ public struct LeaseRequest: Sendable, Equatable {
     }
 }
 
-/// What happened to a batch's events.
+/// The fates of a batch's events.
 public struct Settlement: Sendable, Equatable {
-    /// What happens to some of them.
+    /// What happens to a run of events.
     public enum Disposition: Sendable, Equatable {
-        /// The destination has them.
+        /// The destination has the events.
         case acknowledged
-        /// The destination rejected them for good.
+        /// The destination rejected the events permanently.
         case deadLetter(Failure)
-        /// They go again, in a new batch; parts with the same number share one.
+        /// The events are sent again in a new batch; parts with the same group share one.
         case again(group: Int)
     }
 
     /// A run of events and its fate.
     public struct Part: Sendable, Equatable {
-        /// Places in the batch, from 0.
+        /// Indexes in the batch, from 0.
         public var events: Range<Int>
         package var disposition: Disposition
 
@@ -94,7 +104,7 @@ public struct Settlement: Sendable, Equatable {
     }
 
     package var batch: BatchID
-    /// All of its events, each in one part, in their order.
+    /// All events of the batch, each in one part, in order.
     public var parts: [Part]
 
     package init(batch: BatchID, parts: [Part]) {
@@ -102,54 +112,62 @@ public struct Settlement: Sendable, Equatable {
         self.parts = parts
     }
 
-    /// All of a batch's events are with their destination.
+    /// The settlement of a batch that the destination has completely.
     public static func acknowledged(_ header: BatchHeader) -> Settlement {
         Settlement(batch: header.id, parts: [Part(0..<header.events, .acknowledged)])
     }
 
-    /// Whether the destination has all of them.
+    /// Whether the destination has all events.
     public var isAcknowledgement: Bool { parts.allSatisfy { $0.disposition == .acknowledged } }
 }
 
-/// What waits in one lane of one destination; published by the queue after each change.
+/// What waits in one lane; published by the queue after each change, so that delivery decides without
+/// asking.
 public struct LaneSummary: Sendable, Equatable {
+    /// Events that are in no batch yet.
     package var waitingEvents = 0
     package var waitingBytes = 0
-    /// When the oldest of them was accepted; nil when there are none.
+    /// When the oldest waiting event was accepted; nil if nothing waits.
     public var oldestAcceptedAt: Timestamp?
-    /// The least event time among them; nil when there are none. Deadlines go by it.
+    /// Least event time of the waiting events, which deadlines use; nil if nothing waits.
     public var earliestEventTime: Timestamp?
-    /// The same for the events that deadlines concern because of their app; empty where no deadline names apps.
+    /// The same, by the deadlines that concern events because of their app; empty if no deadline names
+    /// apps.
     public var earliestByDeadlines: [DeadlineNames: Timestamp] = [:]
+    /// Batches that can be leased by their id.
     package var freeBatches = 0
-    /// The events in all batches, leased or not.
+    /// Events in all batches, leased or not.
     public var batchedEvents = 0
-    /// Events of all leases since the queue was opened, those of a batch that is leased again counted again.
+    /// Events of all leases since the queue was opened; a batch that is leased twice counts twice.
     ///
-    /// It tells which leases a summary shows already: summaries and answers of the queue overtake each other.
+    /// Summaries and answers of the queue can overtake each other. By this count delivery sees which of
+    /// its leases a summary already includes.
     public var handedOut = 0
-    /// Events that commands took out since the queue was opened: batches that were given back may be gone, or another destination's.
+    /// Events that commands removed since the queue was opened. After a change, batches that were given
+    /// back may be gone or belong to another destination.
     public var withdrawn = 0
 
     package init() {}
 }
 
-/// Sends batches to one destination: what each folder of `Outputs` provides.
+/// Sends batches to one destination; each folder of `Outputs` provides one.
 public protocol BatchSender: Sendable {
-    /// One attempt. Ends within the destination's timeouts, over the network also at once when its task is cancelled.
+    /// Makes one attempt. It ends within the destination's timeouts; over the network it also ends at
+    /// once if its task is cancelled.
     func send(_ batch: Batch) async -> Outcome
 
     /// Whether it authenticates with files that may change while it runs: tokens, keys, certificates.
     var followsFiles: Bool { get }
 
-    /// Reads those files again if they have changed; whether the next attempt uses something new because of that.
+    /// Reads those files again if they have changed; returns whether the next attempt will use
+    /// something new.
     func hasNewCredentials() async -> Bool
 }
 
 extension BatchSender {
-    /// By default it has no such files.
+    /// By default there are no such files.
     public var followsFiles: Bool { false }
 
-    /// By default there is nothing that could change.
+    /// By default nothing can change.
     public func hasNewCredentials() async -> Bool { false }
 }

@@ -1,4 +1,5 @@
-/// How bytes are compressed: in the queue, and in a request's body.
+/// How bytes are compressed, in the queue and in request bodies. The raw values are stored in the
+/// database.
 public enum Compression: UInt8, Sendable, CaseIterable {
     case none = 0
     /// One gzip member (RFC 1952).
@@ -6,7 +7,7 @@ public enum Compression: UInt8, Sendable, CaseIterable {
     /// One Zstandard frame (RFC 8878).
     case zstd = 2
 
-    /// The word in settings, metrics and the database.
+    /// The word for it in settings, metrics and the database.
     public var name: String {
         switch self {
         case .none: "none"
@@ -15,7 +16,7 @@ public enum Compression: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// The compression of that name; nil for any other word.
+    /// The compression with that name; nil for any other word.
     public init?(name: some StringProtocol) {
         guard let found = Compression.allCases.first(where: { $0.name == name }) else { return nil }
         self = found

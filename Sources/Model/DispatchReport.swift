@@ -1,6 +1,7 @@
-/// The state of a destination, as reports, metrics, status and the control API call it.
+/// The state of a destination, named alike in reports, metrics, `status` and the control API.
 ///
-/// Of several reasons why nothing is sent, the first in this list is reported; only in the last state is everything sent.
+/// If there are several reasons why nothing is sent, the first in this list is reported. Only in the
+/// last state is everything sent.
 public enum DestinationStateName: String, Sendable, CaseIterable {
     case disabled
     case networkOff = "network_off"
@@ -12,40 +13,41 @@ public enum DestinationStateName: String, Sendable, CaseIterable {
     case retryAfter = "retry_after"
     /// No route leads to the destination.
     case offline
-    /// Retries were used up: only probes go.
+    /// Retries were used up; only probes are sent.
     case breakerOpen = "breaker_open"
-    /// What is left failed and waits for its next try.
+    /// All remaining batches have failed and wait for their next attempt.
     case waitingForRetry = "waiting_for_retry"
-    /// The configuration does not name it any more.
+    /// The configuration no longer names the destination.
     case orphaned
-    /// Nothing keeps its events from going.
+    /// Nothing keeps events from being sent.
     case active
 }
 
 /// What `dispatch --wait` and `drain` report after each request.
 ///
-/// Source: Google Analytics' dispatch results good, no data and error (ga05).
+/// The cases follow the results of Google Analytics' `dispatch`: good, no data, error.
 public enum DispatchReport: Sendable, Equatable {
-    /// A request ended well; so many events still wait.
+    /// A request succeeded; `waiting` events still wait.
     case good(DestinationName, waiting: Int)
-    /// Nothing (more) goes to this destination, and why; nil: nothing waits.
+    /// Nothing more is sent to this destination, and why; nil if nothing waits.
     case noData(DestinationName, DestinationStateName?)
     /// A request failed; its events stay queued.
     case error(DestinationName, Failure, waiting: Int)
 }
 
-/// How a waiting command ended.
+/// How a command that waits has ended.
 public enum CommandResult: Sendable, Equatable {
-    /// Nothing waits any more (`drain`), or all that waited went (`dispatch`): exit code 0.
+    /// Nothing waits any more (`drain`), or everything that waited was sent (`dispatch`): exit status
+    /// 0.
     case done
-    /// Something cannot go; why, by destination: exit code 75.
+    /// Something cannot be sent; the reasons by destination: exit status 75.
     case stuck([DestinationName: DestinationStateName])
-    /// The deadline came first; so many events still wait: exit code 124.
+    /// The deadline came first; `waiting` events still wait: exit status 124.
     case timedOut(waiting: Int)
-    /// Its client is gone, or the agent stops.
+    /// The client disconnected, or the agent stops.
     case cancelled
 
-    /// The exit code of the command, by sysexits and `timeout`.
+    /// The command's exit status, by sysexits.h (75, EX_TEMPFAIL) and timeout(1) (124).
     public var exitCode: Int32 {
         switch self {
         case .done: 0

@@ -2,10 +2,10 @@
 public enum Hexadecimal {
     static let digits = Array("0123456789abcdef".utf8)
 
-    /// Whether a character is such a digit.
+    /// Whether a byte is a lower-case hexadecimal digit.
     public static func isDigit(_ byte: UInt8) -> Bool { digits.contains(byte) }
 
-    /// Two digits a byte.
+    /// Two digits for each byte.
     public static func text(_ bytes: some Collection<UInt8>) -> String {
         String(unsafeUninitializedCapacity: bytes.count * 2) { text in
             for (place, byte) in bytes.enumerated() {
@@ -16,7 +16,8 @@ public enum Hexadecimal {
         }
     }
 
-    /// The bytes of such a text; what is none of it is left out.
+    /// The bytes of a hexadecimal text. Pairs that are not digits are skipped, and so is an odd last
+    /// digit.
     public static func bytes(_ text: String) -> [UInt8] {
         let digits = Array(text.utf8)
         return stride(from: 0, to: digits.count - 1, by: 2).compactMap {

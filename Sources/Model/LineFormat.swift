@@ -1,19 +1,53 @@
 /// What happens to lines that are not JSON.
 public enum TextHandling: String, Sendable, CaseIterable {
     case quarantine
-    /// Each is the message of a record.
+    /// Each line is the message of a record.
     case lines
-    /// Those that follow each other are the message of one record: a traceback, say.
+    /// Consecutive lines are the message of one record, such as a traceback.
     case blocks
 
-    /// How long a block may grow, in bytes; what follows is another.
+    /// Most bytes of a block; the next line begins another one.
     public static let mostBlockBytes = 64 << 10
 }
 
-/// The format in which a container's runtime wraps lines. It writes a long line of a program as several.
+/// The format in which a container runtime wraps lines. Both split a long line of a program into
+/// several.
 public enum LineFormat: String, Sendable, CaseIterable {
-    /// Docker's json-file, `{"log": …, "stream": …, "time": …}`: `log` ends with a line feed in the last line of a record.
+    /// Docker's json-file, `{"log": …, "stream": …, "time": …}`: in the last part of a line `log` ends
+    /// with a line feed.
     case docker
-    /// containerd's and CRI-O's, time, stream, `F` or `P`, text: `F` in the last line of a record.
+    /// The format of containerd and CRI-O: time, stream, `F` or `P`, text; `F` in the last part of a
+    /// line.
     case cri
+}
+
+/// How a record of several lines begins. Readers of files use it without knowing any format.
+public struct RecordStart: Sendable, Equatable {
+    /// Most bytes of one record; the next line begins another one.
+    public static let mostBytes = 64 << 10
+    /// Most lines of one record.
+    public static let mostLines = 500
+
+    private let name: String
+    /// Whether a record begins with a line, given the line and the one before it.
+    private let test: @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Bool
+
+    /// - Parameters:
+    ///   - name: equal for starts with the same test.
+    ///   - test: whether a record begins with a line, given the line and the one before it; both
+    ///     without line feeds.
+    public init(
+        name: String, _ test: @escaping @Sendable (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Bool
+    ) {
+        self.name = name
+        self.test = test
+    }
+
+    /// Whether a record begins with this line.
+    public func begins(_ line: UnsafeRawBufferPointer, after previous: UnsafeRawBufferPointer) -> Bool {
+        test(line, previous)
+    }
+
+    /// Equal if the names are: closures cannot be compared.
+    public static func == (left: RecordStart, right: RecordStart) -> Bool { left.name == right.name }
 }

@@ -1,25 +1,29 @@
-/// What happened to one attempt to send a batch. A value, not an error: every answer of a destination is one of these.
+/// What happened to one attempt to send a batch. A value rather than an error: every answer of a
+/// destination is one of these.
 public enum Outcome: Sendable, Equatable {
-    /// The destination has all of it.
+    /// The destination has the whole batch.
     case acknowledged
-    /// The destination has the batch, and says that it rejected so many of its events, but not which. Not to be sent again.
+    /// The destination has the batch and says that it rejected some of the events, but not which ones.
+    /// Sending it again would repeat the others.
     case acknowledgedWithLoss(rejected: Int, Failure)
-    /// The destination has some of it. Events in none of the two lists are acknowledged.
+    /// The destination has some of the batch. Events in neither list are acknowledged.
     case partial(rejected: [RejectedEvent], retry: [Int])
-    /// Not now: try the same batch again, by the backoff.
+    /// Not now: the same batch is tried again after the backoff.
     case retry(Failure)
-    /// Not now, and the destination says when: nothing goes to it for that long, and the attempt does not count.
+    /// Not now, and the destination says when: nothing is sent to it until then, and the attempt does
+    /// not count.
     case retryAfter(Duration, Failure)
-    /// The body is too large: to be split. `wireBytes` is the size of the body that was refused.
+    /// The body is too large and the batch must be split. `wireBytes` is the size of the refused body.
     case tooLarge(wireBytes: Int, Failure)
-    /// The destination does not want (some of) these events: to be bisected.
+    /// The destination does not accept some or all of these events. Bisecting finds which.
     case rejected(Failure)
-    /// The destination or its settings are wrong, not the events: data is kept, a person must look.
+    /// The destination or its settings are wrong, not the events. The events stay queued; a person must
+    /// look.
     case held(Failure)
-    /// There is no route to the destination: no attempt was made, nothing counts.
+    /// There is no route to the destination. No attempt was made, and nothing counts.
     case offline
 
-    /// What the destination said against the batch, or first against one of its events.
+    /// What the destination reported about the batch, or about the first rejected event.
     package var failure: Failure? {
         switch self {
         case .acknowledged, .offline: nil
@@ -31,12 +35,13 @@ public enum Outcome: Sendable, Equatable {
     }
 }
 
-/// An event that its destination rejected by itself.
+/// An event that the destination rejected individually.
 public struct RejectedEvent: Sendable, Equatable {
-    /// Its place in the batch, from 0.
+    /// Index in the batch, from 0.
     public let index: Int
     package let failure: Failure
-    /// Whether nothing else decides: it is not offered again, whatever the destination is known for.
+    /// Whether the rejection is final: nothing known about the destination can overrule it, and the
+    /// event is not offered again.
     public let isFinal: Bool
 
     package init(index: Int, failure: Failure, isFinal: Bool = false) {
@@ -50,29 +55,35 @@ public struct RejectedEvent: Sendable, Equatable {
 public struct Failure: Sendable, Equatable {
     /// Closed, because it is a metric label.
     public enum Kind: String, Sendable, CaseIterable {
-        /// The destination answered with another status than hoped for.
+        /// The destination answered with an unexpected status.
         case status
+        /// The host name could not be resolved.
         case resolve
+        /// No connection could be established.
         case connect
+        /// The TLS handshake failed, or a certificate was not accepted.
         case tls
-        /// The connection or the answer took too long.
+        /// Connecting or the answer took too long.
         case timeout
         /// The connection broke, before or after the request was read.
         case connection
+        /// The answer does not follow the protocol.
         case protocolViolation = "protocol"
-        /// The request could not be made here: a file that cannot be read, a body that cannot be built.
+        /// The request could not be made: a file cannot be read, or a body cannot be built.
         case local
     }
 
     package let kind: Kind
-    /// The HTTP status, where there was one.
+    /// The HTTP status; nil if there was no HTTP answer.
     public let status: Int?
     /// One line for a person; never event content, never a secret.
     public let message: String
-    /// The beginning of the answer's body (at most 1 KiB), for the dead letter's record only: it may quote the event.
+    /// The beginning of the answer's body, at most 1 KiB. For the dead letter's record only, because it
+    /// may quote the event.
     public let excerpt: String
 
-    /// Whether the receiver may have taken the events and only its answer been lost, between it and a gateway too.
+    /// Whether the receiver may have stored the events although no success arrived: the answer may have
+    /// been lost, also between the receiver and a gateway (502, 504).
     package var leavesOpen: Bool {
         switch kind {
         case .timeout, .connection, .protocolViolation: true
@@ -81,12 +92,16 @@ public struct Failure: Sendable, Equatable {
         }
     }
 
-    /// Whether the receiver refuses the request itself, and so has taken nothing of it.
-    package var isRefusal: Bool { status.map { (400..<500).contains($0) && $0 != 429 } ?? false && !leavesOpen }
+    /// Whether the receiver refused the request as such, and so has stored nothing of it.
+    package var isRefusal: Bool {
+        status.map { (400..<500).contains($0) && $0 != 429 } ?? false && !leavesOpen
+    }
 
-    /// The first 200 characters of the answer that can be shown, blanks joined; nil when there are none.
+    /// The first 200 characters of the answer, with runs of blanks joined; nil if nothing printable is
+    /// left.
     ///
-    /// They may quote an event, and play no tricks on a terminal: only printable characters are kept.
+    /// It may quote an event. Control and format characters are removed, so that it cannot manipulate a
+    /// terminal.
     public var words: String? {
         var text = ""
         var isBlank = true
@@ -103,7 +118,9 @@ public struct Failure: Sendable, Equatable {
             }
             if text.unicodeScalars.count >= 200 { break }
         }
-        if text.hasSuffix(" ") { text.removeLast() }
+        if text.hasSuffix(" ") {
+            text.removeLast()
+        }
         return text.isEmpty ? nil : text
     }
 

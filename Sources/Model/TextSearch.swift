@@ -1,9 +1,12 @@
-/// Searched by bytes: the standard library's `contains` and `replacing` bring 1.5 MB of regular expressions along.
+/// Searching by bytes. The standard library's `contains` and `replacing` would link the regular
+/// expression library, 1.5 MB.
 extension String {
-    /// Whether the text is in this one.
-    public func holds(_ text: String) -> Bool { utf8.indices.contains { utf8[$0...].starts(with: text.utf8) } }
+    /// Whether this text contains another one.
+    public func holds(_ text: String) -> Bool {
+        utf8.indices.contains { utf8[$0...].starts(with: text.utf8) }
+    }
 
-    /// This text with another one for each occurrence of one that is not empty.
+    /// This text with each occurrence of `old`, which must not be empty, replaced.
     public func replacingAll(_ old: String, with new: String) -> String {
         var result: [UInt8] = []
         var rest = Array(utf8)[...]
@@ -17,11 +20,13 @@ extension String {
 }
 
 extension [UInt8] {
-    /// Whether a name fits a pattern with `*` (any bytes), in time linear in both for each `*`.
+    /// Whether a name matches a pattern with `*` (any bytes). Only the last star is backtracked to, so
+    /// the time is at most proportional to the product of both lengths, even for a hostile pattern.
     ///
-    /// - Parameter hasMarks: whether a `?` stands for any byte, and not for itself.
+    /// - Parameter hasMarks: whether `?` matches any single byte; otherwise it matches itself.
     public func fits(_ pattern: [UInt8], hasMarks: Bool = false) -> Bool {
-        var (place, next) = (0, 0)
+        var place = 0
+        var next = 0
         var star: (pattern: Int, name: Int)?
         while place < count {
             if next < pattern.count, pattern[next] == UInt8(ascii: "*") {
@@ -33,7 +38,7 @@ extension [UInt8] {
                 place += 1
                 next += 1
             } else if let last = star {
-                // The last star takes a byte more.
+                // The last star matches one more byte.
                 star = (last.pattern, last.name + 1)
                 (place, next) = (last.name + 1, last.pattern + 1)
             } else {

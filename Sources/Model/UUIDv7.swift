@@ -1,9 +1,10 @@
 public import EventLoops
 
-/// An identifier that sorts by the time it was made: 48 bits of milliseconds, a counter, then random bits.
+/// An id that sorts by the time at which it was made: 48 bits of milliseconds, a counter, then random
+/// bits.
 ///
-/// Ids made one after the other share most of their text, which makes events smaller once compressed.
-/// Source: RFC 9562, section 5.7 and method 1 of section 6.2.
+/// Consecutive ids share most of their text, so events compress better than with random ids. Source:
+/// RFC 9562, section 5.7 and section 6.2, method 1. https://www.rfc-editor.org/rfc/rfc9562
 public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// The first eight bytes, big-endian: time, version, counter.
     public let high: UInt64
@@ -15,17 +16,17 @@ public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
         self.low = low
     }
 
-    /// Whether the left one was made earlier (by the same generator).
+    /// Whether the left id was made earlier, if the same generator made both.
     public static func < (left: UUIDv7, right: UUIDv7) -> Bool {
         (left.high, left.low) < (right.high, right.low)
     }
 
-    /// The sixteen bytes in their order.
+    /// The sixteen bytes in order.
     public var bytes: [UInt8] {
         (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> (56 - 8 * UInt64($0 % 8))) }
     }
 
-    /// An id from its sixteen bytes; nil for any other number of them.
+    /// An id from its sixteen bytes; nil for any other number of bytes.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
@@ -40,7 +41,7 @@ public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
         }
     }
 
-    /// An id from its usual text, either case; nil for anything else.
+    /// An id from its usual text in either case; nil for any other text.
     public init?(_ text: some StringProtocol) {
         guard let made = UUIDv7(bytes: Hexadecimal.bytes(String(text).filter { $0 != "-" })),
             made.description == text.lowercased()
@@ -48,7 +49,7 @@ public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
         self = made
     }
 
-    /// Writes the usual text: 36 bytes, which the buffer must have.
+    /// Writes the usual text, 36 bytes, to a buffer of at least that size.
     public func write(to buffer: UnsafeMutableRawBufferPointer) {
         precondition(buffer.count >= 36, "an id's text takes 36 bytes")
         let places = [0..<8, 9..<13, 14..<18, 19..<23, 24..<36].joined()
@@ -57,18 +58,21 @@ public struct UUIDv7: Sendable, Hashable, Comparable, CustomStringConvertible {
     }
 }
 
-/// Makes ids, each greater than the one before, even if the clock is set back.
+/// Makes ids that always increase, even if the clock is set back.
 public struct UUIDv7Generator: Sendable {
+    /// Time of the last id; ahead of the clock after many ids in a millisecond.
     private var millisecond: UInt64 = 0
+    /// Counter of the last id, 12 bits.
     private var counter: UInt64 = 0
 
     package init() {}
 
     /// The next id.
     ///
-    /// Within a millisecond the 12-bit counter counts on from a random start in its lower half; when it is used up,
-    /// or the clock was set back, the id borrows the next millisecond.
-    /// - Parameter random: where the random 62 bits come from; the kernel's in the agent, a seeded one in tests.
+    /// Within a millisecond a 12-bit counter increases from a random start in its lower half. While the
+    /// clock is set back, ids keep the last millisecond. When the counter is used up, the id takes the
+    /// next millisecond.
+    /// - Parameter random: source of the 62 random bits: the kernel in the agent, a seed in tests.
     public mutating func next(at now: Timestamp, using random: inout some RandomNumberGenerator) -> UUIDv7 {
         let current = UInt64(clamping: now.milliseconds) & 0xFFFF_FFFF_FFFF
         if current <= millisecond, counter < 0xFFF {

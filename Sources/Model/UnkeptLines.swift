@@ -1,14 +1,16 @@
-/// Bad lines of a file that a commit could not keep in the quarantine: the file stays because of them, and they are read again there.
+/// Bad lines of a file that a commit could not keep in the quarantine. The file must stay in the spool,
+/// and the lines are read again from there.
 ///
-/// They are rows of table `memory`, one for each file and commit, so that a row is written once however many lines there are.
+/// They are rows of table `memory`, one for each file and commit: a file with a million bad lines costs
+/// a row for each commit, not for each line.
 public struct UnkeptLines: Sendable, Equatable {
     /// How the names of the rows begin.
     public static let prefix = "unkept/"
 
     package var app: String
-    /// The file as it was called then, relative to the spool.
+    /// The file's path at that time, relative to the spool.
     public var path: String
-    /// Where they are in the unpacked file; neighbours are one.
+    /// Where the lines are in the unpacked file; neighbouring lines are one range.
     public private(set) var ranges: [Range<Int64>] = []
 
     package init(app: String, path: String) {
@@ -16,6 +18,7 @@ public struct UnkeptLines: Sendable, Equatable {
         self.path = path
     }
 
+    /// Adds a line, to the last range if it follows directly.
     package mutating func add(_ record: QuarantineRecord) {
         let range = record.offset..<record.offset + max(1, record.length)
         if let last = ranges.last, last.upperBound == range.lowerBound {
@@ -25,23 +28,25 @@ public struct UnkeptLines: Sendable, Equatable {
         }
     }
 
-    /// Leaves out what is before an offset: it has been read again.
+    /// Removes what is before an offset, because it has been read again.
     public mutating func drop(before offset: Int64) {
-        ranges = ranges.compactMap { $0.upperBound > offset ? max($0.lowerBound, offset)..<$0.upperBound : nil }
+        ranges = ranges.compactMap {
+            $0.upperBound > offset ? max($0.lowerBound, offset)..<$0.upperBound : nil
+        }
     }
 
-    /// The row that holds them.
+    /// Name of the row.
     public func name(of file: [UInt8]) -> String {
         "\(UnkeptLines.prefix)\(Hexadecimal.text(file))/\(ranges.first?.lowerBound ?? 0)"
     }
 
-    /// The value of the row.
+    /// Value of the row.
     public var encoded: [UInt8] {
         let places = ranges.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",")
         return Array("\(places)\0\(app)\0\(path)".utf8)
     }
 
-    /// What a row says; nil if it is not what this version writes.
+    /// Parses a row's value; nil if this version would not write it.
     public init?(_ value: [UInt8]) {
         let parts = String(decoding: value, as: UTF8.self).split(
             separator: "\0", maxSplits: 2, omittingEmptySubsequences: false)
@@ -54,7 +59,7 @@ public struct UnkeptLines: Sendable, Equatable {
         }
     }
 
-    /// What names the file of a row, in hexadecimal digits.
+    /// The file handle in a row's name, in hexadecimal.
     public static func file(ofRow name: String) -> String {
         String(name.dropFirst(prefix.count).prefix { $0 != "/" })
     }

@@ -1,18 +1,21 @@
 package import EventLoops
 package import Model
 
-/// Looks into the events of stored batches, for counting them by their time.
+/// Reads the events of a batch that was just acknowledged, to count those that came after a deadline (see
+/// `DeliveryEffect.countLate`).
 package final class BatchEvents {
+    /// Unpacks a batch's frames; its encoder is never used.
     private let builder: BodyBuilder
 
-    /// - Throws: `OutputError` with code `library` for want of memory.
+    /// - Throws: `OutputError` with code `library` if there is no memory.
     package init() throws(OutputError) { builder = try BodyBuilder(NDJSONEncoder(), .none) }
 
-    /// How many events of a batch have a time before that instant, and are of one of those apps.
+    /// Number of events of a batch whose time is before `instant` and whose app is in `apps`.
     ///
-    /// The app is the one that the event itself names, which is its producer's unless it says otherwise.
-    /// - Parameter apps: empty for all.
-    /// - Returns: all of them when the batch cannot be read.
+    /// The app is the event's own member `app`, not the app that the queue noted for the event. An event
+    /// without a time counts at the time at which its batch was accepted.
+    /// - Parameter apps: names of apps; empty for all.
+    /// - Returns: the number of all events if the batch cannot be read.
     package func count(in batch: Batch, before instant: Timestamp, apps: Set<String>) -> Int {
         do throws(OutputError) {
             return try EventView.all(try builder.lines(of: batch)).count { event in
@@ -20,7 +23,8 @@ package final class BatchEvents {
                 return apps.isEmpty || event["app"]?.string.map { apps.contains($0) } ?? false
             }
         } catch {
-            // What was sent could be read a moment ago; the destination has it, and too many late ones alarm nobody wrongly.
+            // The batch was readable when it was sent a moment ago, so this is rare. Too many late events
+            // alarm nobody wrongly; too few would hide a real delay.
             return batch.header.events
         }
     }

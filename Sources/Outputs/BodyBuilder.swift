@@ -3,25 +3,36 @@ internal import Frames
 internal import Glibc
 internal import Model
 
+/// The events of a batch for which a template has the same text, to be sent to the place of that name.
 struct BatchPart {
-    /// The place: what a template became.
+    /// The text that the template became for all these events: an object key, a subject or a topic.
     let text: String
-    /// Its events' places in the batch; none where it is all of it.
+    /// Positions of the events in the batch, from 0; empty if the part is the whole batch.
     let events: [Int]
-    /// They alone, under the batch's id.
+    /// These events alone, under the id of the batch that they belong to.
     let batch: Batch
 }
 
-/// Makes bodies of batches: one frame or member each, never several.
+/// Turns stored batches into request bodies: exactly one compressed frame (or gzip member) each.
 ///
-/// Lives on its output's loop; the compressors' working memory is kept between bodies.
+/// A receiver that decompresses only the first frame of a body would lose the events in further frames.
+/// Belongs to its output's loop, and keeps the compressors' working memory, so that it is not allocated for
+/// each body.
 final class BodyBuilder {
+    /// The format of the bodies.
     private let encoder: any BatchEncoder
+    /// The compression that the destination wants; `.none` also means that encoded bytes are returned as
+    /// they are.
     private let compression: Compression
     private let compressor: FrameCompressor
     private let decompressor: FrameDecompressor
+    /// Most bytes of lines that are remembered.
+    private static let largestCut = 256 << 10
+    /// The frame of the last batch that was a part of a frame. Where a destination refuses events, many such
+    /// batches of one frame follow each other.
+    private var lastCut: (frame: [UInt8], lines: [UInt8])?
 
-    /// - Throws: `OutputError` with code `library` for want of memory.
+    /// - Throws: `OutputError` with code `library` if there is no memory.
     init(_ encoder: any BatchEncoder, _ compression: Compression) throws(OutputError) {
         self.encoder = encoder
         self.compression = compression
@@ -33,12 +44,15 @@ final class BodyBuilder {
         }
     }
 
-    /// The body of a batch, as it goes over the wire.
+    /// The body of a batch, as the bytes that go over the wire.
     ///
-    /// A frame that is stored as the destination wants it, and belongs to the batch whole, is the body as it is.
-    /// - Throws: `OutputError` with code `badBatch` when a frame is damaged or is not what the batch says.
+    /// A batch that consists of one whole stored frame in the wanted compression needs no work if the
+    /// format sends lines as they are stored: the frame is the body. This is the fast path of NDJSON.
+    /// - Throws: `OutputError` with code `badBatch` if a frame is damaged or does not hold what the batch
+    ///   says.
     func body(of batch: Batch) throws(OutputError) -> [UInt8] {
-        if encoder.traits.sendsLinesAsStored, batch.parts.count == 1, let part = batch.parts.first, part.isWhole,
+        if encoder.traits.sendsLinesAsStored, batch.parts.count == 1, let part = batch.parts.first,
+            part.isWhole,
             part.compression == compression
         {
             return part.frame
@@ -48,18 +62,17 @@ final class BodyBuilder {
         do { return try compressor.compress(encoded) } catch { throw OutputError(.badBatch, error.message) }
     }
 
-    /// The lines of a batch, in their order, each with its line feed.
+    /// The uncompressed lines of a batch in their order, each with its line feed.
+    ///
+    /// A frame may hold more events than the batch does, for instance after a split; only the batch's own
+    /// lines are taken out of the frame. Decompression is limited to the size that the queue noted, so a
+    /// damaged frame cannot fill the memory.
+    /// - Throws: `OutputError` with code `badBatch` if a frame is damaged or lacks lines.
     func lines(of batch: Batch) throws(OutputError) -> [UInt8] {
         var lines: [UInt8] = []
         lines.reserveCapacity(batch.header.bytes)
         for part in batch.parts {
-            var frame = part.frame
-            if part.compression != .none {
-                frame = try relaying(try decompressor.decompress(frame, part.compression, limit: part.bytes)) {
-                    (error: FrameError) in
-                    OutputError(.badBatch, "a stored frame of batch \(batch.header.id): \(error.message)")
-                }
-            }
+            let frame = try unpacked(part, of: batch.header)
             guard let bytes = part.isWhole ? 0..<frame.count : BodyBuilder.bytes(of: part.events, in: frame),
                 frame.isEmpty || frame.last == UInt8(ascii: "\n")
             else {
@@ -71,7 +84,23 @@ final class BodyBuilder {
         return lines
     }
 
-    /// A batch in parts by what its events make of a template; all of it where they do not differ.
+    /// The lines of a part's whole frame.
+    private func unpacked(_ part: Batch.Part, of header: BatchHeader) throws(OutputError) -> [UInt8] {
+        guard part.compression != .none else { return part.frame }
+        if !part.isWhole, let lastCut, lastCut.frame == part.frame, lastCut.lines.count <= part.bytes {
+            return lastCut.lines
+        }
+        let lines = try relaying(try decompressor.decompress(part.frame, part.compression, limit: part.bytes))
+        {
+            (error: FrameError) in
+            OutputError(.badBatch, "a stored frame of batch \(header.id): \(error.message)")
+        }
+        lastCut = part.isWhole || lines.count > BodyBuilder.largestCut ? nil : (part.frame, lines)
+        return lines
+    }
+
+    /// Divides a batch by the text that a template gives each event; the whole batch if the template has no
+    /// placeholders of events, in which case no event is read.
     func parts(of batch: Batch, by templates: EventTemplates) throws(OutputError) -> [BatchPart] {
         guard templates.areOfEvents else {
             let text = try templates.fill(for: batch.header) { [] }[0][0]
@@ -85,18 +114,30 @@ final class BodyBuilder {
         }
     }
 
-    /// Events of a batch as separate batches, under the same id.
+    /// Makes a batch of each group of events, under the id of the original batch.
+    ///
+    /// The id stays because a receiver recognises a repeat by it; what tells the pieces apart is added by
+    /// the caller.
+    /// - Parameters:
+    ///   - groups: positions of events in the batch, from 0; in any order, and in no group, one or several.
+    ///   - lines: the lines of the batch, from `lines(of:)`.
+    /// - Throws: `OutputError` with code `badBatch` if the lines are not as many as the header says.
     func pieces(_ groups: [[Int]], of batch: Batch, _ lines: [UInt8]) throws(OutputError) -> [Batch] {
         let all = lines.split(separator: UInt8(ascii: "\n"))
-        guard all.count == batch.header.events, groups.joined().allSatisfy({ all.indices.contains($0) }) else {
+        guard all.count == batch.header.events, [0, all.count].contains(batch.header.apps.count),
+            groups.joined().allSatisfy({ all.indices.contains($0) })
+        else {
             throw OutputError(.badBatch, "batch \(batch.header.id) does not hold the events that it should")
         }
         return groups.map { events in
             let kept = events.flatMap { all[$0] + [UInt8(ascii: "\n")] }
-            let header = BatchHeader(
+            var header = BatchHeader(
                 id: batch.header.id, destination: batch.header.destination, priority: batch.header.priority,
                 events: events.count, bytes: kept.count, acceptedAt: batch.header.acceptedAt,
                 firstEventTime: batch.header.firstEventTime)
+            if !batch.header.apps.isEmpty {
+                header.apps = events.map { batch.header.apps[$0] }
+            }
             let part = Batch.Part(
                 compression: .none, frame: kept, bytes: kept.count, eventsInFrame: events.count,
                 events: 0..<events.count)
@@ -104,7 +145,7 @@ final class BodyBuilder {
         }
     }
 
-    /// Where a run of lines is; nil when there are not as many.
+    /// Byte range of the lines with these numbers; nil if the frame has fewer lines.
     static func bytes(of events: Range<Int>, in frame: [UInt8]) -> Range<Int>? {
         frame.withUnsafeBytes { raw in
             guard let base = raw.baseAddress else { return events.isEmpty ? 0..<0 : nil }
@@ -112,7 +153,9 @@ final class BodyBuilder {
             var offset = 0
             var start = 0
             while line < events.upperBound {
-                if line == events.lowerBound { start = offset }
+                if line == events.lowerBound {
+                    start = offset
+                }
                 guard let feed = memchr(base + offset, 0x0A, raw.count - offset) else { return nil }
                 offset = UnsafeRawPointer(feed) - base + 1
                 line += 1

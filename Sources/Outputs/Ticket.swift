@@ -1,31 +1,41 @@
 internal import EventLoops
 internal import Model
 
+/// The result of a `Ticket`, returned to the output that sent the messages.
 struct TicketReport: Sendable {
-    /// What happened to each, in their order.
+    /// Outcome of each item, in the order of the items.
     var outcomes: [Outcome]
-    /// The bytes that were handed over: of messages, of keys and events.
+    /// Bytes handed over to the kernel or the library: messages with their heads, or keys and values.
     var sentBytes: Int
-    /// What kept all of them from being sent; nil when there was a connection.
+    /// Why nothing could be sent, for instance because there was no connection; nil if sending began.
     var refusal: Outcome?
-    /// Whether a message may be stored that no acknowledgement came for.
+    /// Whether the server may have stored a message for which no acknowledgement came.
     var mayBeStored = false
-    /// The places of those that were taken for repeats.
+    /// Positions of items that the server acknowledged as repeats.
     var repeats: [Int] = []
-    /// What came back for a question.
+    /// Body of the reply, if the ticket was a question.
     var answer: [UInt8]?
 }
 
-/// Some messages or records on their way, from the call that brings them to its return. Lives on its client's loop.
+/// Messages or records that are being sent, from the call that brings them until the last of them has an
+/// outcome. Belongs to its client's loop; not thread-safe. The call waits in `continuation`, which is
+/// resumed exactly once, by `finish`.
 class Ticket<Item> {
+    /// Number by which timers and cancellation find the ticket: a ticket that has ended is no longer found.
     let id: UInt64
+    /// What is sent, in order.
     let items: [Item]
+    /// The waiting call.
     private let continuation: CheckedContinuation<TicketReport, Never>
+    /// Outcome of each item; nil while it is open.
     private var outcomes: [Outcome?]
+    /// Number of items that have an outcome.
     private(set) var settled = 0
-    /// The first that was not handed over yet.
+    /// Index of the first item that was not handed over yet.
     var next = 0
+    /// The timer that ends the ticket at the request timeout; nil once it has fired or was cancelled.
     var timer: EventLoop.TimerID?
+    /// Bytes handed over so far.
     var sentBytes = 0
 
     init(_ id: UInt64, _ items: [Item], _ continuation: CheckedContinuation<TicketReport, Never>) {
@@ -35,17 +45,21 @@ class Ticket<Item> {
         outcomes = Array(repeating: nil, count: items.count)
     }
 
+    /// Whether every item has an outcome.
     var isSettled: Bool { settled == items.count }
 
+    /// Sets the outcome of an item. The first outcome stays: an acknowledgement that comes twice, or with a
+    /// bad index, changes nothing.
     func settle(_ index: Int, _ outcome: Outcome) {
         guard outcomes.indices.contains(index), outcomes[index] == nil else { return }
         outcomes[index] = outcome
         settled += 1
     }
 
-    /// Ends it: those without an outcome share this one.
+    /// Ends the ticket: resumes the waiting call. Items without an outcome get `rest`.
     func finish(_ rest: Outcome?) { continuation.resume(returning: report(or: rest)) }
 
+    /// The report as of now; items without an outcome get `rest`, or a retry if that is nil.
     func report(or rest: Outcome?) -> TicketReport {
         let fallback = rest ?? .retry(Failure(kind: .connection, message: "given up before an answer came"))
         return TicketReport(outcomes: outcomes.map { $0 ?? fallback }, sentBytes: sentBytes)

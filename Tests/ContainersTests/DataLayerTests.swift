@@ -20,12 +20,17 @@ struct DataLayerTests {
             """)
     }
 
-    private func shown(_ outcome: Trial.Outcome) -> [JSONValue] { outcome["shown"]?.members?.map(\.value) ?? [] }
+    private func shown(_ outcome: Trial.Outcome) -> [JSONValue] {
+        outcome["shown"]?.members?.map(\.value) ?? []
+    }
 
-    @Test("tm11: an event pushes its name as event, its properties at the top, its other members under their names")
+    @Test(
+        "tm11: an event pushes its name as event, its properties at the top, its other members under their names"
+    )
     func tm11_eventsArePushed() throws {
         let trial = try trial("event", "plan", "country", "user.id", "name")
-        let first = trial.apply(#"{"name":"Login","country":"IT","properties":{"plan":"gold","user":{"id":7}}}"#)
+        let first = trial.apply(
+            #"{"name":"Login","country":"IT","properties":{"plan":"gold","user":{"id":7}}}"#)
         #expect(shown(first) == ["Login", "gold", "IT", 7, "none"])
         // What an event does not say stays as it was.
         #expect(shown(trial.apply(#"{"name":"Start"}"#)) == ["Start", "gold", "IT", 7, "none"])
@@ -90,7 +95,9 @@ struct DataLayerTests {
         #expect(trial.engine.counts.problems[.refusedPush, default: 0] == 1)
         #expect(shown(trial.apply(#"{"name":"n"}"#)) == [1, "none", "none"])
         // Small steps come to the same end.
-        for number in 0..<3000 { _ = trial.push("{\"type\":\"data_layer\",\"key \(number)\":\"0123456789\"}") }
+        for number in 0..<3000 {
+            _ = trial.push("{\"type\":\"data_layer\",\"key \(number)\":\"0123456789\"}")
+        }
         #expect(trial.engine.counts.problems[.refusedPush, default: 0] > 2000)
         // Another app is not troubled.
         _ = trial.push(#"{"type":"data_layer","a":3}"#, app: "other")
@@ -101,10 +108,13 @@ struct DataLayerTests {
     }
 
     @Test(
-        "tm11: whoever has many owner ids leaves an app room for its layer; the layer given up for it goes from memory")
+        "tm11: whoever has many owner ids leaves an app room for its layer; the layer given up for it goes from memory"
+    )
     func tm11_boundOfApps() throws {
         let trial = try trial("plan")
-        for number in 0..<515 { _ = trial.push(#"{"type":"data_layer","plan":"x"}"#, app: "uid-\(131_072 + number)") }
+        for number in 0..<515 {
+            _ = trial.push(#"{"type":"data_layer","plan":"x"}"#, app: "uid-\(131_072 + number)")
+        }
         #expect(trial.engine.counts.problems[.refusedPush] == 3)
         let before = trial.engine.takeMemory().compactMapValues { $0 }
         _ = trial.push(#"{"type":"data_layer","plan":"gold"}"#, app: "b")
@@ -157,7 +167,9 @@ struct DataLayerTests {
         case 1: return .integer(Int.random(in: 0..<10, using: &random))
         case 2: return .string(String(Int.random(in: 0..<1000, using: &random)))
         case 3: return .bool(Bool.random(using: &random))
-        case 4: return .array((0..<Int.random(in: 0..<4, using: &random)).map { _ in value(depth: depth - 1, &random) })
+        case 4:
+            return .array(
+                (0..<Int.random(in: 0..<4, using: &random)).map { _ in value(depth: depth - 1, &random) })
         default:
             let keys = ["x", "y", "z"].filter { _ in Bool.random(using: &random) }
             return .object(keys.map { .init($0, value(depth: depth - 1, &random)) })
@@ -180,7 +192,8 @@ struct DataLayerTests {
         case (.array(let left)?, .array(let right)):
             return .array(
                 (0..<max(left.count, right.count)).map { index in
-                    index < right.count ? merged(index < left.count ? left[index] : nil, right[index]) : left[index]
+                    index < right.count
+                        ? merged(index < left.count ? left[index] : nil, right[index]) : left[index]
                 })
         default: return new
         }

@@ -51,7 +51,9 @@ struct DefaultFileTests {
             """)
         let list = try read("GTM-1234.plist")
         #expect(value(list, "from") == #"pl&ist "x""# && value(list, "count") == -3)
-        #expect(value(list, "share") == .double(0.5) && value(list, "whole") == .double(2) && value(list, "on") == true)
+        #expect(
+            value(list, "share") == .double(0.5) && value(list, "whole") == .double(2)
+                && value(list, "on") == true)
         #expect(value(list, "list") == [1, "zwei"])
     }
 
@@ -62,7 +64,8 @@ struct DefaultFileTests {
             decoding: try SignedDocument(signing: Array(complete.utf8), with: [key]).bytes, as: UTF8.self)
         let changed = String(signed.dropLast(2)) + " }}"
         for (text, keys, isGood) in [
-            (signed, [key.publicKey], true), (signed, [other.publicKey], false), (changed, [key.publicKey], false),
+            (signed, [key.publicKey], true), (signed, [other.publicKey], false),
+            (changed, [key.publicKey], false),
             (changed, [], true), (complete, [key.publicKey], true),
         ] {
             try place("GTM-1234", text)
@@ -85,7 +88,9 @@ struct DefaultFileTests {
             let table = UInt64(bytes.count)
             bytes += offsets
             bytes += [0, 0, 0, 0, 0, 0, 1, 1]
-            for number in [3, 0, table] as [UInt64] { bytes += withUnsafeBytes(of: number.bigEndian) { Array($0) } }
+            for number in [3, 0, table] as [UInt64] {
+                bytes += withUnsafeBytes(of: number.bigEndian) { Array($0) }
+            }
             return bytes
         }
         func write(_ bytes: [UInt8]) throws {
@@ -96,7 +101,9 @@ struct DefaultFileTests {
         }
         try write(list([0x62, 0x00, 0x41, 0x00, 0xE9]))
         #expect(value(try read("GTM-1234.plist"), "ab") == "A\u{E9}")
-        for text: [UInt8] in [[0x62, 0x00, 0x41, 0x00, 0x00], [0x61, 0x00, 0x00], [0x53, 0x41, 0x00, 0x42]] {
+        for text: [UInt8] in [
+            [0x62, 0x00, 0x41, 0x00, 0x00], [0x61, 0x00, 0x00], [0x53, 0x41, 0x00, 0x42],
+        ] {
             try write(list(text))
             #expect(throws: (any Error).self) { try read("GTM-1234.plist") }
         }
@@ -107,13 +114,18 @@ struct DefaultFileTests {
         try place("GTM-1234", complete)
         let other = try TemporaryDirectory()
         #expect(symlink("\(directory.path)/GTM-1234", "\(other.path)/GTM-1234") == 0)
-        #expect(throws: ContainerError.self) { try DefaultFile(path: "\(other.path)/GTM-1234", id: "GTM-1234") }
+        #expect(throws: ContainerError.self) {
+            try DefaultFile(path: "\(other.path)/GTM-1234", id: "GTM-1234")
+        }
         #expect(symlink(directory.path, "\(other.path)/inner") == 0)
-        #expect(throws: ContainerError.self) { try DefaultFile(path: "\(other.path)/inner/GTM-1234", id: "GTM-1234") }
+        #expect(throws: ContainerError.self) {
+            try DefaultFile(path: "\(other.path)/inner/GTM-1234", id: "GTM-1234")
+        }
         #expect(throws: Never.self) { try read("GTM-1234") }
     }
 
-    @Test("tm02: a default file is trusted only where nobody else can put another in its place, all the way up")
+    @Test(
+        "tm02: a default file is trusted only where nobody else can put another in its place, all the way up")
     func directories() throws {
         let inner = "\(directory.path)/inner"
         #expect(mkdir(inner, 0o755) == 0)
@@ -121,7 +133,8 @@ struct DefaultFileTests {
         func isTrusted() -> Bool { (try? DefaultFile(path: "\(inner)/GTM-1234", id: "GTM-1234")) != nil }
         #expect(isTrusted())
         for (path, mode, wanted) in [
-            (inner, mode_t(0o775), false), (inner, 0o757, false), (inner, 0o1777, false), (inner, 0o755, true),
+            (inner, mode_t(0o775), false), (inner, 0o757, false), (inner, 0o1777, false),
+            (inner, 0o755, true),
             (directory.path, 0o777, false), (directory.path, 0o1777, true), (directory.path, 0o755, true),
         ] {
             #expect(chmod(path, mode) == 0)
@@ -138,7 +151,8 @@ struct DefaultFileTests {
         #expect(value(second, "from") == "plist" && second.overshadowed == ["GTM-1234.json"])
         try place("GTM-1234", complete)
         let third = try read("GTM-1234.plist")
-        #expect(value(third, "from") == "complete" && third.overshadowed == ["GTM-1234.plist", "GTM-1234.json"])
+        #expect(
+            value(third, "from") == "complete" && third.overshadowed == ["GTM-1234.plist", "GTM-1234.json"])
     }
 
     @Test(
@@ -153,11 +167,14 @@ struct DefaultFileTests {
             try read(name)
         } throws: { error in
             guard let error = error as? ContainerError else { return false }
-            return error.code == .file && "\(error)".hasSuffix(hint) || "\(error)".split(separator: hint).count > 1
+            return error.code == .file && "\(error)".hasSuffix(hint)
+                || "\(error)".split(separator: hint).count > 1
         }
     }
 
-    @Test("tm02: values only with rules or tags is refused with the reason", arguments: ["rules", "tags", "macros"])
+    @Test(
+        "tm02: values only with rules or tags is refused with the reason",
+        arguments: ["rules", "tags", "macros"])
     func valuesOnly(_ word: String) throws {
         try place("GTM-1234.json", #"{"id": "GTM-1234", "\#(word)": [{"a": 1}]}"#)
         #expect { try read("GTM-1234.json") } throws: { "\($0)".split(separator: word).count > 1 }
@@ -190,7 +207,8 @@ struct DefaultFileTests {
         try place("GTM-1234", "{")
         #expect { try read("GTM-1234") } throws: { ($0 as? ContainerError)?.code == .notJSON }
         unlink("\(directory.path)/GTM-1234")
-        try place("GTM-1234.plist", "<plist><dict><key>when</key><date>2026-01-01T00:00:00Z</date></dict></plist>")
+        try place(
+            "GTM-1234.plist", "<plist><dict><key>when</key><date>2026-01-01T00:00:00Z</date></dict></plist>")
         #expect { try read("GTM-1234.plist") } throws: { ($0 as? ContainerError)?.code == .form }
         try place("GTM-1234.plist", "no list")
         #expect { try read("GTM-1234.plist") } throws: { ($0 as? ContainerError)?.code == .form }

@@ -37,7 +37,8 @@ struct DocumentTests {
 
         init(_ members: String, _ code: ContainerError.Code = .form, says: String) {
             text =
-                members.hasPrefix("{") || !members.contains(":") ? members : "{\"id\":\"A\",\"version\":1,\(members)}"
+                members.hasPrefix("{") || !members.contains(":")
+                ? members : "{\"id\":\"A\",\"version\":1,\(members)}"
             self.code = code
             self.says = says
         }
@@ -52,9 +53,14 @@ struct DocumentTests {
         Mistake("{\"id\":\"A\",\"id\":\"A\",\"version\":1}", says: "says \"id\" twice"),
         Mistake("\"expires\":\"soon\"", says: "expires: must be a time"),
         Mistake("\"rulez\":{}", says: "has no member \"rulez\"; known are id, version"),
-        Mistake("\"macros\":{\"a\":{\"type\":\"cookie\"}}", says: "macros.a: there is no macro type \"cookie\""),
-        Mistake("\"macros\":{\"a\":{\"type\":\"event\",\"path\":\"x\"}}", says: "macros.a: has no member \"path\""),
-        Mistake("\"macros\":{\"a b\":{\"type\":\"data_layer\"}}", says: "macros[\"a b\"]: needs a member \"path\""),
+        Mistake(
+            "\"macros\":{\"a\":{\"type\":\"cookie\"}}", says: "macros.a: there is no macro type \"cookie\""),
+        Mistake(
+            "\"macros\":{\"a\":{\"type\":\"event\",\"path\":\"x\"}}", says: "macros.a: has no member \"path\""
+        ),
+        Mistake(
+            "\"macros\":{\"a b\":{\"type\":\"data_layer\"}}", says: "macros[\"a b\"]: needs a member \"path\""
+        ),
         Mistake(
             "\"rules\":{\"r\":{\"conditions\":[{\"macro\":\"event\"}]}}",
             says: "rules.r.conditions[0]: needs exactly one of equals"),
@@ -68,15 +74,18 @@ struct DocumentTests {
             "\"tags\":[{\"name\":\"t\",\"type\":\"discard\",\"rules\":[\"r\"]}]",
             says: "tags[0].rules: there is no rule \"r\""),
         Mistake(
-            "\"tags\":[{\"name\":\"t\",\"type\":\"discard\",\"rules\":[]}]", says: "tags[0].rules: must name at least 1"
+            "\"tags\":[{\"name\":\"t\",\"type\":\"discard\",\"rules\":[]}]",
+            says: "tags[0].rules: must name at least 1"
         ),
         Mistake(
-            "\"tags\":[{\"name\":\"t\",\"type\":\"drop\",\"rules\":[]}]", says: "tags[0]: there is no tag type \"drop\""
+            "\"tags\":[{\"name\":\"t\",\"type\":\"drop\",\"rules\":[]}]",
+            says: "tags[0]: there is no tag type \"drop\""
         ),
         Mistake(
             "\"rules\":{\"r\":{\"conditions\":[]}},\"tags\":[{\"name\":\"t\",\"type\":\"sample\",\"rules\":[\"r\"],\"rate\":2}]",
             says: "tags[0].rate: must be a number from 0.0 to 1.0"),
-        Mistake("\"tests\":[{\"name\":\"t\",\"expect\":{\"kept\":true}}]", says: "tests[0]: needs an \"event\""),
+        Mistake(
+            "\"tests\":[{\"name\":\"t\",\"expect\":{\"kept\":true}}]", says: "tests[0]: needs an \"event\""),
         Mistake(
             "\"macros\":{\"a\":{\"type\":\"function_call\",\"function\":\"f\",\"parameters\":{\"x\":{\"macro\":\"b\"}}},"
                 + "\"b\":{\"type\":\"function_call\",\"function\":\"f\",\"parameters\":{\"x\":{\"macro\":\"a\"}}}}",
@@ -111,13 +120,15 @@ struct DocumentTests {
         #expect(refusal(String(repeating: "[", count: 500_000))?.code == .notJSON)
         let values = (0...DocumentLimits.values).map { "\"v\($0)\":1" }.joined(separator: ",")
         #expect(refusal(document("\"values\":{\(values)}"))?.code == .limit)
-        let conditions = Array(repeating: "{\"macro\":\"event\",\"equals\":1}", count: 51).joined(separator: ",")
+        let conditions = Array(repeating: "{\"macro\":\"event\",\"equals\":1}", count: 51).joined(
+            separator: ",")
         #expect(refusal(document("\"rules\":{\"r\":{\"conditions\":[\(conditions)]}}"))?.code == .limit)
         let chain = (0..<20).map { index in
             "\"m\(index)\":{\"type\":\"function_call\",\"function\":\"f\",\"parameters\":{\"p\":{\"macro\":\"m\(index + 1)\"}}}"
         }
         #expect(
-            refusal(document("\"macros\":{\(chain.joined(separator: ",")),\"m20\":{\"type\":\"event\"}}"))?.code
+            refusal(document("\"macros\":{\(chain.joined(separator: ",")),\"m20\":{\"type\":\"event\"}}"))?
+                .code
                 == .limit)
     }
 
@@ -130,6 +141,8 @@ struct DocumentTests {
         let error = #expect(throws: ContainerError.self) {
             try ContainerDocument(id: "GTM-1", valuesOnly: try JSONValue(parsing: #"{"tags": []}"#))
         }
-        #expect(error?.message == "has tags; a file of values only has none: name the file GTM-1, without an extension")
+        #expect(
+            error?.message
+                == "has tags; a file of values only has none: name the file GTM-1, without an extension")
     }
 }

@@ -10,7 +10,8 @@ struct DottedNameTests {
     private func trial(_ tags: String..., facts: AgentFacts = AgentFacts()) throws -> Trial {
         let named = tags.enumerated().map { "{\"name\":\"t\($0)\",\"rules\":[\"all\"],\($1)}" }
         return try Trial(
-            "\"rules\":{\"all\":{\"conditions\":[]}},\"tags\":[\(named.joined(separator: ","))]", facts: facts)
+            "\"rules\":{\"all\":{\"conditions\":[]}},\"tags\":[\(named.joined(separator: ","))]", facts: facts
+        )
     }
 
     private func redacted(_ paths: String, _ event: String) throws -> String {
@@ -21,12 +22,24 @@ struct DottedNameTests {
         "33: a path with dots hides the nested member and those whose names contain the dots",
         arguments: [
             (#""process.command_line""#, #"{"name":"n","process.command_line":"SECRET","process.pid":"1"}"#),
-            (#""a.b.c""#, #"{"name":"n","a":{"b":{"c":"SECRET"}},"a.b":{"c":"SECRET"},"a":{"b.c":"SECRET"}}"#),
-            (#""a.b.c""#, #"{"name":"n","a.b.c":"SECRET","a\u002eb.c":"SECRET","a.b":[{"c":"SECRET","kept":1}]}"#),
+            (
+                #""a.b.c""#,
+                #"{"name":"n","a":{"b":{"c":"SECRET"}},"a.b":{"c":"SECRET"},"a":{"b.c":"SECRET"}}"#
+            ),
+            (
+                #""a.b.c""#,
+                #"{"name":"n","a.b.c":"SECRET","a\u002eb.c":"SECRET","a.b":[{"c":"SECRET","kept":1}]}"#
+            ),
             (#""user""#, #"{"name":"n","user.email":"SECRET","user.address.city":"SECRET"}"#),
             (#""user.address""#, #"{"name":"n","user":{"address.city":"SECRET","age":1}}"#),
-            (#""**.email""#, #"{"name":"n","user.email":"SECRET","x":{"user.work.email":"SECRET","mail":1}}"#),
-            (#""*.email""#, #"{"name":"n","user.email":"SECRET","my.user":{"email":"SECRET"},"a.b.email":"SECRET"}"#),
+            (
+                #""**.email""#,
+                #"{"name":"n","user.email":"SECRET","x":{"user.work.email":"SECRET","mail":1}}"#
+            ),
+            (
+                #""*.email""#,
+                #"{"name":"n","user.email":"SECRET","my.user":{"email":"SECRET"},"a.b.email":"SECRET"}"#
+            ),
             (#""properties.*""#, #"{"name":"n","properties.x":"SECRET","properties.x.y":"SECRET"}"#),
             (#""a.**.z""#, #"{"name":"n","a.z":"SECRET","a.b.c.z":"SECRET","a":{"b.c":{"z":"SECRET"}}}"#),
         ])
@@ -38,7 +51,8 @@ struct DottedNameTests {
         let kept = String(decoding: trial.engine.presentable(Array(event.utf8), of: "shop"), as: UTF8.self)
         #expect(!kept.contains("SECRET"), "\(kept)")
         _ = trial.push("{\"type\":\"data_layer\"," + event.dropFirst())
-        let memory = trial.engine.takeMemory().values.map { String(decoding: $0 ?? [], as: UTF8.self) }.joined()
+        let memory = trial.engine.takeMemory().values.map { String(decoding: $0 ?? [], as: UTF8.self) }
+            .joined()
         #expect(!memory.contains("SECRET"), "\(memory)")
         #expect(trial.engine.hiding(of: "shop").paths != nil)
     }
@@ -47,17 +61,20 @@ struct DottedNameTests {
     func exact() throws {
         let event = #"{"name":"n","a.b":1,"a":{"b":2},"a.bc":3,"xa.b":4,"a.b.c":5}"#
         #expect(try redacted(#"["a.b"]"#, event) == #"{"name":"n","a":{"b":2},"a.bc":3,"xa.b":4,"a.b.c":5}"#)
-        #expect(try redacted(#"["a","b"]"#, event) == #"{"name":"n","a.b":1,"a":{},"a.bc":3,"xa.b":4,"a.b.c":5}"#)
+        #expect(
+            try redacted(#"["a","b"]"#, event) == #"{"name":"n","a.b":1,"a":{},"a.bc":3,"xa.b":4,"a.b.c":5}"#)
         #expect(try redacted(#""a.b""#, event) == #"{"name":"n","a":{},"a.bc":3,"xa.b":4}"#)
         #expect(
-            try redacted(#""a.b""#, #"{"name":"n","a":1,"b":2,"a.":3,".b":4}"#).contains(#""a":1,"b":2,"a.":3,".b":4"#))
+            try redacted(#""a.b""#, #"{"name":"n","a":1,"b":2,"a.":3,".b":4}"#).contains(
+                #""a":1,"b":2,"a.":3,".b":4"#))
     }
 
     @Test("hashes, texts in place and patterns reach names with dots")
     func others() throws {
         let event = #"{"name":"n","user.email":"ann@example.com"}"#
         for tag in [
-            #""type":"hash","salt":"s","paths":["user.email"]"#, #""type":"redact","with":"-","paths":["user.email"]"#,
+            #""type":"hash","salt":"s","paths":["user.email"]"#,
+            #""type":"redact","with":"-","paths":["user.email"]"#,
             #""type":"redact","pattern":"email","paths":["user.email"]"#,
         ] {
             let line = try trial(tag).apply(event).line
@@ -128,7 +145,8 @@ struct DottedNameTests {
             let event = object(3, &random)
             let all = leaves(event, [])
             let expected = Set(all.filter { !isHidden($0.names, path, isList: isList) }.map(\.text))
-            let written = isList ? JSONValue.array(path.map { .string($0) }) : .string(path.joined(separator: "."))
+            let written =
+                isList ? JSONValue.array(path.map { .string($0) }) : .string(path.joined(separator: "."))
             let trial = try trial("\"type\":\"redact\",\"paths\":[\(written)]")
             let text = spelled(event, &random)
             let note = "\(Seeds.again(seed)): \(written) \(text)"
@@ -201,7 +219,8 @@ struct DottedNameTests {
         case "**":
             allows(path.dropFirst(), names) || !names.isEmpty && allows(path, names.dropFirst())
         case let step?:
-            !names.isEmpty && (step == "*" || step == names.first) && allows(path.dropFirst(), names.dropFirst())
+            !names.isEmpty && (step == "*" || step == names.first)
+                && allows(path.dropFirst(), names.dropFirst())
         }
     }
 }

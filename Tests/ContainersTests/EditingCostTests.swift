@@ -10,7 +10,8 @@ import Testing
 struct EditingCostTests {
     private func trial(_ tags: [String]) throws -> Trial {
         let named = tags.enumerated().map { "{\"name\": \"t\($0)\", \"rules\": [\"all\"], \($1)}" }
-        return try Trial("\"rules\": {\"all\": {\"conditions\": []}}, \"tags\": [\(named.joined(separator: ","))]")
+        return try Trial(
+            "\"rules\": {\"all\": {\"conditions\": []}}, \"tags\": [\(named.joined(separator: ","))]")
     }
 
     private func cpuTime() -> Double {
@@ -20,7 +21,9 @@ struct EditingCostTests {
     }
 
     /// The bytes that are copied for one event, and the seconds of CPU that it takes.
-    private func cost(_ trial: Trial, _ event: String, largest: Int = 1 << 26) -> (bytes: Int, seconds: Double) {
+    private func cost(_ trial: Trial, _ event: String, largest: Int = 1 << 26) -> (
+        bytes: Int, seconds: Double
+    ) {
         let (copied, start) = (trial.engine.editor.copied, cpuTime())
         let outcome = trial.apply(event, largest: largest)
         #expect(outcome.fate == .kept && !outcome.line.contains("\"u1\""))
@@ -30,14 +33,19 @@ struct EditingCostTests {
     @Test(
         "a tag copies the line once, however many values it concerns, and looks at each once",
         arguments: [
-            #""type": "hash", "paths": ["list.user"], "salt": "s""#, #""type": "redact", "paths": ["list.user"]"#,
-            #""type": "redact", "paths": ["**.user"], "with": "***""#, #""type": "redact", "pattern": "u[0-9]+""#,
-            #""type": "rename", "path": "list.user", "to": "x""#, #""type": "set", "path": "list", "value": 1"#,
+            #""type": "hash", "paths": ["list.user"], "salt": "s""#,
+            #""type": "redact", "paths": ["list.user"]"#,
+            #""type": "redact", "paths": ["**.user"], "with": "***""#,
+            #""type": "redact", "pattern": "u[0-9]+""#,
+            #""type": "rename", "path": "list.user", "to": "x""#,
+            #""type": "set", "path": "list", "value": 1"#,
         ])
     func linear(tag: String) throws {
         let trial = try trial([tag])
         func cost(_ values: Int) -> (bytes: Int, seconds: Double) {
-            let list = (0..<values).map { "{\"x\":1,\"user\":\"\(tag.contains("rename") ? "v" : "u")\($0)\",\"x\":2}" }
+            let list = (0..<values).map {
+                "{\"x\":1,\"user\":\"\(tag.contains("rename") ? "v" : "u")\($0)\",\"x\":2}"
+            }
             return self.cost(trial, "{\"name\":\"n\",\"list\":[\(list.joined(separator: ","))]}")
         }
         let few = (0..<3).map { _ in cost(5000) }
@@ -64,7 +72,9 @@ struct EditingCostTests {
         #expect(outcome["properties", "s0"] == 0 && outcome["properties", "s1"] == 1)
     }
 
-    @Test("120,000 values whose digests are too much for an event cost no more than fit into it, and nothing is kept")
+    @Test(
+        "120,000 values whose digests are too much for an event cost no more than fit into it, and nothing is kept"
+    )
     func tooMany() throws {
         let trial = try trial([#""type": "hash", "paths": ["list.a"], "salt": "s""#])
         let list = repeatElement(#"{"a":1}"#, count: 120_000).joined(separator: ",")
@@ -74,7 +84,9 @@ struct EditingCostTests {
         #expect(trial.engine.counts.problems[.tooLarge, default: 0] == 1)
     }
 
-    @Test("what an event may become between two tags is known to the byte, before it is built", arguments: [0, 1])
+    @Test(
+        "what an event may become between two tags is known to the byte, before it is built",
+        arguments: [0, 1])
     func ceiling(more: Int) throws {
         let (event, largest) = (#"{"name":"n","a":1}"#, 100)
         let ceiling = largest * 2 + 65_536

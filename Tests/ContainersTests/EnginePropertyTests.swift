@@ -47,17 +47,21 @@ struct EnginePropertyTests {
                 switch predicate {
                 case "equals":
                     comparand = pick([
-                        "\"a\"", "\"b\"", "\"ab\"", "5", "5.5", "\"5.50\"", "0.1", "null", "true", "{\"macro\":\"p\"}",
+                        "\"a\"", "\"b\"", "\"ab\"", "5", "5.5", "\"5.50\"", "0.1", "null", "true",
+                        "{\"macro\":\"p\"}",
                         "{\"macro\":\"long\"}",
                     ])
                 case "matches":
                     comparand = pick([
-                        "\"^a\"", "\"b$\"", "\"[0-9]\"", "\"^ab*$\"", "\"^ab?\"", "\"^b|5\"", "\"^A?B\"", "\"^5.5\"",
+                        "\"^a\"", "\"b$\"", "\"[0-9]\"", "\"^ab*$\"", "\"^ab?\"", "\"^b|5\"", "\"^A?B\"",
+                        "\"^5.5\"",
                         "\"^ab$\"",
                         "\"^(?:x|ab)\"",
                     ])
                 case "less", "less_or_equal", "greater", "greater_or_equal":
-                    comparand = pick(["1", "5", "5.5", "-0.25", "1e1", "9007199254740993", "{\"macro\":\"q\"}"])
+                    comparand = pick([
+                        "1", "5", "5.5", "-0.25", "1e1", "9007199254740993", "{\"macro\":\"q\"}",
+                    ])
                 default: comparand = pick(["\"a\"", "\"b\"", "\"\"", "\"B\"", "\"ab\"", "\"aaab\""])
                 }
                 let negate = Bool.random(using: &random) ? ",\"negate\":true" : ""
@@ -69,7 +73,8 @@ struct EnginePropertyTests {
         let tags = (0..<8).map { number -> String in
             let names = (0..<6).map { "\"r\($0)\"" }.shuffled(using: &random)
             let count = Int.random(in: 1...2, using: &random)
-            let blocking = Int.random(in: 0...2, using: &random) == 0 ? ",\"blocking_rules\":[\(names[3])]" : ""
+            let blocking =
+                Int.random(in: 0...2, using: &random) == 0 ? ",\"blocking_rules\":[\(names[3])]" : ""
             return "{\"name\":\"t\(number)\",\"type\":\"prioritise\",\"priority\":\"critical\","
                 + "\"rules\":[\(names.prefix(count).joined(separator: ","))]\(blocking)}"
         }
@@ -84,7 +89,8 @@ struct EnginePropertyTests {
     private func event(_ random: inout SplitMix64) -> JSONValue {
         func value() -> JSONValue {
             let values: [JSONValue] = [
-                "a", "b", "ab", "AB", "5", 5, 1, .double(5.5), true, .null, ["x": 1], [1], "", "5.50", "05", "1e1",
+                "a", "b", "ab", "AB", "5", 5, 1, .double(5.5), true, .null, ["x": 1], [1], "", "5.50", "05",
+                "1e1",
                 .double(0.1), .double(-0.25), .integer(9_007_199_254_740_993), .double(9_007_199_254_740_992),
                 ["a.b": ["c": "a"]], ["a.b": 5], "a\"b", "\u{E9}A", .integer(.min), "aaaaaab", "aaaaaaaaa",
             ]
@@ -96,7 +102,9 @@ struct EnginePropertyTests {
         ]
         // Of members of one name the last counts, whatever the others are.
         for _ in 0..<Int.random(in: 0...2, using: &random) {
-            let names = ["p", "p", "a property with a long name", "a property with a long nam", "a proper", "x"]
+            let names = [
+                "p", "p", "a property with a long name", "a property with a long nam", "a proper", "x",
+            ]
             let properties = (0..<Int.random(in: 0...4, using: &random)).map { _ in
                 JSONValue.Member(names[Int.random(in: 0..<names.count, using: &random)], value())
             }
@@ -139,8 +147,10 @@ struct EnginePropertyTests {
                 return plainly(condition, macro(condition.macro), other) != condition.negate
             } ?? false
         }
-        return document.tags.filter { $0.rules.contains(where: holds) && !$0.blockingRules.contains(where: holds) }
-            .map(\.name)
+        return document.tags.filter {
+            $0.rules.contains(where: holds) && !$0.blockingRules.contains(where: holds)
+        }
+        .map(\.name)
     }
 
     private func plainly(_ condition: Condition, _ value: JSONValue, _ other: JSONValue) -> Bool {
@@ -163,7 +173,8 @@ struct EnginePropertyTests {
             guard let left = number(value), let right = number(other) else { return false }
             return left == right
         }
-        if condition.predicate.rawValue.hasPrefix("less") || condition.predicate.rawValue.hasPrefix("greater") {
+        if condition.predicate.rawValue.hasPrefix("less") || condition.predicate.rawValue.hasPrefix("greater")
+        {
             guard let left = number(value), let right = number(other) else { return false }
             switch condition.predicate {
             case .less: return left < right
@@ -202,7 +213,9 @@ struct EnginePropertyTests {
         for _ in 0..<3000 {
             guard case .object(let members)? = try? JSONValue(parsing: documents.next()) else { continue }
             let event = JSONValue.object([.init("name", "n")] + members.filter { $0.key != "name" })
-            let keys = Set(["a", "b"] + members.map(\.key).prefix(3)).subtracting(["name", "id"]).filter { !$0.isEmpty }
+            let keys = Set(["a", "b"] + members.map(\.key).prefix(3)).subtracting(["name", "id"]).filter {
+                !$0.isEmpty
+            }
             var expected = event
             var tags: [String] = []
             for number in 0..<Int.random(in: 1...5, using: &random) {
@@ -222,7 +235,8 @@ struct EnginePropertyTests {
                 tags.append("{\"name\":\"t\(number)\",\"rules\":[\"all\"],\(tag)}")
                 expected = self.changed(expected, path[...], change)
             }
-            let trial = try Trial("\"rules\":{\"all\":{\"conditions\":[]}},\"tags\":[\(tags.joined(separator: ","))]")
+            let trial = try Trial(
+                "\"rules\":{\"all\":{\"conditions\":[]}},\"tags\":[\(tags.joined(separator: ","))]")
             let line = event.description
             let after = trial.apply(line).line
             let parsed = try #require(try? JSONValue(parsing: after), "\(Seeds.again(seed)): \(after)")

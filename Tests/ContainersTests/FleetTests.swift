@@ -27,9 +27,12 @@ struct FleetTests {
 
     static let scenarios = [
         Scenario(
-            name: "fetch-12h-outage-24h", interval: .seconds(43_200), outage: 43_200..<129_600, end: 140_000, bound: 6),
-        Scenario(name: "fetch-1m-outage-1h", interval: .seconds(60), outage: 600..<4_200, end: 9_000, bound: 30),
-        Scenario(name: "fetch-1m-outage-1m", interval: .seconds(60), outage: 600..<660, end: 1_500, bound: 30),
+            name: "fetch-12h-outage-24h", interval: .seconds(43_200), outage: 43_200..<129_600, end: 140_000,
+            bound: 6),
+        Scenario(
+            name: "fetch-1m-outage-1h", interval: .seconds(60), outage: 600..<4_200, end: 9_000, bound: 30),
+        Scenario(
+            name: "fetch-1m-outage-1m", interval: .seconds(60), outage: 600..<660, end: 1_500, bound: 30),
         Scenario(
             name: "fetch-1m-retry-after-1h", interval: .seconds(60), outage: 600..<660, end: 6_000,
             retryAfter: .seconds(3_600), bound: 30),
@@ -81,11 +84,13 @@ struct FleetTests {
                 let second = Int((bench.time.bootTime - start).components.seconds)
                 fetches.append(second)
                 let isDown = scenario.outage.contains(second)
-                let failure = ContainerMachine.Fetched.failed(.serverError, "503", retryAfter: scenario.retryAfter)
+                let failure = ContainerMachine.Fetched.failed(
+                    .serverError, "503", retryAfter: scenario.retryAfter)
                 bench.handle(.fetched(isDown ? failure : .notModified))
                 continue
             }
-            guard let wake = bench.machine.wake(at: bench.moment), wake - start < .seconds(scenario.end) else { break }
+            guard let wake = bench.machine.wake(at: bench.moment), wake - start < .seconds(scenario.end)
+            else { break }
             bench.time.advance(by: max(.zero, wake - bench.time.bootTime))
             bench.handle(.timer)
         }

@@ -56,11 +56,13 @@ struct FunctionRunnerTests {
         }
     }
 
-    private func cached(_ asker: Asker, _ function: String, _ parameters: JSONValue = [:]) async -> JSONValue? {
+    private func cached(_ asker: Asker, _ function: String, _ parameters: JSONValue = [:]) async -> JSONValue?
+    {
         await withCheckedContinuation { continuation in
             loop.post {
                 continuation.resume(
-                    returning: asker.runner.cachedResult(of: FunctionCall(function: function, parameters: parameters)))
+                    returning: asker.runner.cachedResult(
+                        of: FunctionCall(function: function, parameters: parameters)))
             }
         }
     }
@@ -80,11 +82,14 @@ struct FunctionRunnerTests {
         #expect(results(asker, "echo") == [.success: 1])
     }
 
-    @Test("tm14: an unknown name, an exit code, a signal, rubbish, nothing, too much, no program: null, counted")
+    @Test(
+        "tm14: an unknown name, an exit code, a signal, rubbish, nothing, too much, no program: null, counted"
+    )
     func failures() async throws {
         let programs: [(String, String, FunctionResult)] = [
             ("code", "cat >/dev/null; echo 1; exit 3", .exit), ("signal", "kill -9 $$", .exit),
-            ("rubbish", "echo '{\"a\": '", .badJSON), ("two", "echo '1 2'", .badJSON), ("nothing", "true", .badJSON),
+            ("rubbish", "echo '{\"a\": '", .badJSON), ("two", "echo '1 2'", .badJSON),
+            ("nothing", "true", .badJSON),
             ("much", "yes | head -c 100000", .tooLarge), ("endless", "yes", .tooLarge),
         ]
         var definitions = ["none": FunctionSettings(command: ["/does/not/exist"])]
@@ -156,7 +161,8 @@ struct FunctionRunnerTests {
         #expect(most == 2)
 
         let stuck = runner([
-            "stuck": FunctionSettings(command: try program("sleep 1000", "stuck"), timeout: .milliseconds(400))
+            "stuck": FunctionSettings(
+                command: try program("sleep 1000", "stuck"), timeout: .milliseconds(400))
         ])
         await withTaskGroup(of: JSONValue.self) { group in
             for number in 0..<4 { group.addTask { await call(stuck, "stuck", ["n": .integer(number)]) } }
@@ -187,7 +193,8 @@ struct FunctionRunnerTests {
         loop.post {
             for (app, calls) in [("a", ["first", "a", "a", "a"]), ("b", ["b", "b", "b"])] {
                 for (number, of) in calls.enumerated() {
-                    let call = FunctionCall(function: "look", parameters: ["of": .string(of), "n": .integer(number)])
+                    let call = FunctionCall(
+                        function: "look", parameters: ["of": .string(of), "n": .integer(number)])
                     asker.runner.call(call, for: app) { _ in answered.withLock { $0 += 1 } }
                 }
             }
@@ -210,7 +217,8 @@ struct FunctionRunnerTests {
         #expect(results(asker, "slow") == [.success: 25])
     }
 
-    @Test("tm14: a failure tells its exit code and the beginning of standard error, however much is said there")
+    @Test(
+        "tm14: a failure tells its exit code and the beginning of standard error, however much is said there")
     func complaints() async throws {
         let scripts = [
             ("code", "echo 'no such user' >&2; exit 7", FunctionResult.exit, Int32(7), "no such user"),
@@ -218,7 +226,9 @@ struct FunctionRunnerTests {
             ("rubbish", "echo 'it says' >&2; echo x", .badJSON, 0, "it says"),
         ]
         for (name, text, result, code, said) in scripts {
-            let asker = runner([name: FunctionSettings(command: try program(text, name), timeout: .seconds(60))])
+            let asker = runner([
+                name: FunctionSettings(command: try program(text, name), timeout: .seconds(60))
+            ])
             #expect(await call(asker, name) == .null)
             let wanted = FunctionFailure(function: name, result: result, code: code, complaint: said)
             #expect(failures.all.last == wanted, "\(failures.all)")
@@ -236,10 +246,13 @@ struct FunctionRunnerTests {
         let third = runner(["stuck": FunctionSettings(command: stuck, timeout: .seconds(3))])
         #expect(await call(third, "stuck") == .null)
         #expect(
-            failures.all.last == FunctionFailure(function: "stuck", result: .timeout, code: nil, complaint: "waiting"))
+            failures.all.last
+                == FunctionFailure(function: "stuck", result: .timeout, code: nil, complaint: "waiting"))
     }
 
-    @Test("tm14: a program that others can change, or replace, is not run; once it is trusted it is, without a restart")
+    @Test(
+        "tm14: a program that others can change, or replace, is not run; once it is trusted it is, without a restart"
+    )
     func trust() async throws {
         let inner = "\(directory.path)/inner"
         #expect(mkdir(inner, 0o755) == 0)
@@ -254,7 +267,8 @@ struct FunctionRunnerTests {
                 #expect(chmod(changed, mode) == 0)
                 for way in [path, "\(directory.path)/link"] {
                     let problem = FunctionProgram.problem(way)
-                    #expect((problem == nil) == isRun, "\(changed) \(String(mode, radix: 8)): \(problem ?? "")")
+                    #expect(
+                        (problem == nil) == isRun, "\(changed) \(String(mode, radix: 8)): \(problem ?? "")")
                     #expect(await answer(way) == (isRun ? 1 : .null))
                     if !isRun { #expect(failures.all.last?.result == .notStarted) }
                 }
@@ -282,7 +296,9 @@ struct FunctionRunnerTests {
     func cache() async throws {
         let log = "\(directory.path)/log"
         let command = try program("echo run >> \(log); cat")
-        let asker = runner(["get": FunctionSettings(command: command, timeout: .seconds(60), cache: .seconds(3600))])
+        let asker = runner([
+            "get": FunctionSettings(command: command, timeout: .seconds(60), cache: .seconds(3600))
+        ])
         #expect(await cached(asker, "get", ["a": 1]) == nil)
         let first = await call(asker, "get", ["a": 1])
         #expect(await cached(asker, "get", ["a": 1]) == first)
@@ -356,7 +372,9 @@ struct FunctionRunnerTests {
 }
 
 extension FunctionSettings {
-    fileprivate init(command: [String], timeout: Duration = .seconds(2), parallel: Int = 1, cache: Duration = .zero) {
+    fileprivate init(
+        command: [String], timeout: Duration = .seconds(2), parallel: Int = 1, cache: Duration = .zero
+    ) {
         self.init()
         self.command = command
         self.timeout = timeout

@@ -7,7 +7,8 @@ import Testing
 /// Digests that nobody can make or undo without the machine's key (33.7).
 @Suite("Hashes")
 struct HashTests {
-    private func trial(_ key: HashKey?, _ more: String = "", facts: AgentFacts = AgentFacts()) throws -> Trial {
+    private func trial(_ key: HashKey?, _ more: String = "", facts: AgentFacts = AgentFacts()) throws -> Trial
+    {
         var facts = facts
         facts.hashKey = key
         return try Trial(
@@ -33,7 +34,10 @@ struct HashTests {
         (#""\u00e9\n\"\\\/""#, "6a1e6de0d1fda1d0f678ad169cc5f6f7274c22b1df656e79278d42d9f5fb0c1f"),
         ("-1.5e-7", "3dce5821940fa1a11534604b3513566ed602903e7f93b517e2cf2aef0363365b"),
         ("12345678901234567890123", "d7a7300c849feaa604fb4e543e6705e88040cc3a483ff82e62d4cf6dccd0367c"),
-        ("1000000000000000000000000000000", "f1a6ab632f32ca8f2342d5e8057f7073b7894df2123ee60b9c71ffc1dea125be"),
+        (
+            "1000000000000000000000000000000",
+            "f1a6ab632f32ca8f2342d5e8057f7073b7894df2123ee60b9c71ffc1dea125be"
+        ),
     ]
 
     @Test("33.7: known answers, the same for every spelling of a value", arguments: known)
@@ -47,11 +51,16 @@ struct HashTests {
 
         init(_ random: inout SplitMix64, depth: Int) {
             switch Int.random(in: 0..<(depth > 0 ? 5 : 3), using: &random) {
-            case 0: self = .text(["", "5", "true", "é\n", "a\"b\\", "[1]", "😀"].randomElement(using: &random) ?? "")
-            case 1: self = .number(Int.random(in: -20...20, using: &random), Int.random(in: -30...30, using: &random))
+            case 0:
+                self = .text(
+                    ["", "5", "true", "é\n", "a\"b\\", "[1]", "😀"].randomElement(using: &random) ?? "")
+            case 1:
+                self = .number(
+                    Int.random(in: -20...20, using: &random), Int.random(in: -30...30, using: &random))
             case 2: self = .bool(.random(using: &random))
             case 3:
-                self = .list((0..<Int.random(in: 0...3, using: &random)).map { _ in Drawn(&random, depth: depth - 1) })
+                self = .list(
+                    (0..<Int.random(in: 0...3, using: &random)).map { _ in Drawn(&random, depth: depth - 1) })
             default:
                 var map: [String: Drawn] = [:]
                 for name in ["a", "é", "b\n"] where Bool.random(using: &random) {
@@ -132,13 +141,17 @@ struct HashTests {
         }
     }
 
-    @Test("33.7: without a key nothing is hashed, nothing is in clear, and both are told; a salt is read and warned of")
+    @Test(
+        "33.7: without a key nothing is hashed, nothing is in clear, and both are told; a salt is read and warned of"
+    )
     func withoutKey() throws {
         let keyless = try trial(nil)
         let line = keyless.apply(#"{"name":"n","v":"SECRET"}"#).line
         #expect(line == #"{"name":"n","v":"(no hash key)"}"#)
         #expect(keyless.engine.counts.problems[.missingKey, default: 0] == 1)
-        #expect(keyless.engine.containers[0].mistake?.contains("hashes without a key: name a hash_key_file") == true)
+        #expect(
+            keyless.engine.containers[0].mistake?.contains("hashes without a key: name a hash_key_file")
+                == true)
         let kept = keyless.engine.presentable(Array(#"{"v":"SECRET"}"#.utf8), of: "shop")
         #expect(String(decoding: kept, as: UTF8.self) == #"{"v":"(no hash key)"}"#)
         let salted = try trial(.trial, #","salt":"s""#)
@@ -150,7 +163,8 @@ struct HashTests {
     }
 
     @Test(
-        "33.7: a key that is missing, short, long, no file, or open to others is refused; its bytes are shown nowhere")
+        "33.7: a key that is missing, short, long, no file, or open to others is refused; its bytes are shown nowhere"
+    )
     func files() throws {
         let directory = try TemporaryDirectory()
         let path = "\(directory.path)/key"

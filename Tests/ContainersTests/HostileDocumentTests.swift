@@ -23,7 +23,9 @@ struct HostileDocumentTests {
 
     @Test("expressions that kill backtracking engines take time linear in the text")
     func expressionsAreLinear() throws {
-        for expression in ["(a+)+$", "(a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*)*(.*)*(.*)*x", "(x+x+)+y"] {
+        for expression in [
+            "(a+)+$", "(a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*)*(.*)*(.*)*x", "(x+x+)+y",
+        ] {
             let trial = try Trial(byExpression(expression))
             let text = String(repeating: "a", count: 500_000) + "!"
             let start = Date()
@@ -33,10 +35,16 @@ struct HostileDocumentTests {
         }
     }
 
-    @Test("expressions that would grow without bound, and such as RE2 does not know, are refused with the reason")
+    @Test(
+        "expressions that would grow without bound, and such as RE2 does not know, are refused with the reason"
+    )
     func expressionsAreBounded() throws {
-        for expression in ["((((a{100}){100}){100}){100})", "(a", "(?=a)", "\\1", "[z-a]", "a**{2000}", "\\C{900}{9}"] {
-            let error = #expect(throws: ContainerError.self, "\(expression)") { try Trial(byExpression(expression)) }
+        for expression in [
+            "((((a{100}){100}){100}){100})", "(a", "(?=a)", "\\1", "[z-a]", "a**{2000}", "\\C{900}{9}",
+        ] {
+            let error = #expect(throws: ContainerError.self, "\(expression)") {
+                try Trial(byExpression(expression))
+            }
             #expect(error?.code == .expression)
             #expect(error?.path == "rules.r.conditions[0].matches")
             #expect(error?.message.hasPrefix("the regular expression cannot be used: ") ?? false)
@@ -48,7 +56,8 @@ struct HostileDocumentTests {
         let conditions = (0..<DocumentLimits.expressions).map {
             "{\"macro\":\"p\",\"matches\":\"(x|y|z|[a-w]\($0)){1,40}.{1,60}\"}"
         }
-        let rules = conditions.enumerated().map { "\"r\($0)\":{\"conditions\":[\($1)]}" }.joined(separator: ",")
+        let rules = conditions.enumerated().map { "\"r\($0)\":{\"conditions\":[\($1)]}" }.joined(
+            separator: ",")
         let names = (0..<DocumentLimits.expressions).map { "\"r\($0)\"" }.joined(separator: ",")
         let before = try resident()
         let trial = try Trial(
@@ -70,7 +79,9 @@ struct HostileDocumentTests {
         }
     }
 
-    @Test("documents of all sizes, shapes and depths are read or refused in time", arguments: [1, 2, 3, 4, 5, 6])
+    @Test(
+        "documents of all sizes, shapes and depths are read or refused in time",
+        arguments: [1, 2, 3, 4, 5, 6])
     func shapes(_ shape: Int) {
         let size = DocumentLimits.bytes - 100
         let text: String

@@ -19,7 +19,9 @@ struct MachineBench {
         machine = ContainerMachine(options)
     }
 
-    var moment: ContainerMoment { ContainerMoment(boot: time.bootTime, wall: time.wallTime, isTrusted: isTrusted) }
+    var moment: ContainerMoment {
+        ContainerMoment(boot: time.bootTime, wall: time.wallTime, isTrusted: isTrusted)
+    }
 
     /// What the machine says to an input.
     @discardableResult
@@ -47,7 +49,8 @@ struct MachineBench {
     var version: Int? { machine.inForce?.copy.version }
 
     static func copy(_ version: Int, expires: Timestamp? = nil, _ content: String? = nil) -> ContainerCopy {
-        ContainerCopy(version: version, expires: expires, content: Array((content ?? "document \(version)").utf8))
+        ContainerCopy(
+            version: version, expires: expires, content: Array((content ?? "document \(version)").utf8))
     }
 
     /// A saved copy of that age.

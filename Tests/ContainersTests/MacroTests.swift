@@ -58,7 +58,8 @@ struct MacroTests {
 
     @Test("tm13: each macro gives its value; what is unknown is null", arguments: cases)
     func tm13_macros(_ example: Case) throws {
-        let facts = AgentFacts(hostName: "web1", osVersion: "12", agentVersion: "1.2.3", locale: "de_DE.UTF-8")
+        let facts = AgentFacts(
+            hostName: "web1", osVersion: "12", agentVersion: "1.2.3", locale: "de_DE.UTF-8")
         let value = try value(example.macro, Self.event, facts: facts)
         #expect(try value == JSONValue(parsing: example.gives))
     }
@@ -66,7 +67,9 @@ struct MacroTests {
     @Test("tm13: the language is the event's, else the device's, else the agent's; C and POSIX are English")
     func tm13_language() throws {
         let agent = AgentFacts(locale: "de_DE.UTF-8")
-        #expect(try value(#"{"type": "language"}"#, #"{"name":"n","device":{"locale":"fr-FR"}}"#, facts: agent) == "fr")
+        #expect(
+            try value(#"{"type": "language"}"#, #"{"name":"n","device":{"locale":"fr-FR"}}"#, facts: agent)
+                == "fr")
         #expect(try value(#"{"type": "language"}"#, facts: agent) == "de")
         #expect(try value(#"{"type": "language"}"#, facts: AgentFacts(locale: "POSIX")) == "en")
         #expect(try value(#"{"type": "language"}"#, facts: AgentFacts(locale: "C.UTF-8")) == "en")
@@ -77,7 +80,8 @@ struct MacroTests {
     @Test(
         "the level is that of the logger, whatever it calls it; a record's time and name are where the agent has added them",
         arguments: [
-            (#"{"level":50}"#, "error"), (#"{"PRIORITY":"4"}"#, "warn"), (#"{"levelname":"CRITICAL"}"#, "error"),
+            (#"{"level":50}"#, "error"), (#"{"PRIORITY":"4"}"#, "warn"),
+            (#"{"levelname":"CRITICAL"}"#, "error"),
             (#"{"log":{"level":"alert"}}"#, "error"), (#"{"log.level":"Trace","s":"F"}"#, "trace"),
             (#"{"level":"?","lvl":"wrn"}"#, "warn"),
             (#"{"record":{"level":{"name":"SUCCESS"}}}"#, "info"), (#"{"level":4}"#, nil), (#"{}"#, nil),
@@ -125,7 +129,9 @@ struct MacroTests {
             "tags": [{"name": "g", "type": "set", "path": "g", "value": {"macro": "greeting"}, "rules": ["all"]},
                      {"name": "c", "type": "set", "path": "c", "value": {"macro": "spanish"}, "rules": ["all"]}]
             """)
-        func greeting(_ locale: String) -> Trial.Outcome { trial.apply("{\"name\":\"n\",\"locale\":\"\(locale)\"}") }
+        func greeting(_ locale: String) -> Trial.Outcome {
+            trial.apply("{\"name\":\"n\",\"locale\":\"\(locale)\"}")
+        }
         #expect(greeting("es_ES")["g"] == "hola")
         #expect(greeting("es_ES")["c"] == ["greeting": "hola"])
         #expect(greeting("it_IT")["g"] == "ciao")
@@ -165,7 +171,38 @@ struct MacroTests {
         #expect(english.keys == ["plain", "host", "by event", "looked up", "only here", "shop"])
     }
 
-    @Test("tm14: a function is asked for before anything happens, with parameters that macros give; its result goes on")
+    @Test(
+        "without an event a macro with a default gives it; with one the default takes the place of a missing member, not of null"
+    )
+    func defaults() throws {
+        let body =
+            """
+            "values": {"plan": {"macro": "plan"}, "category": {"macro": "category"}, "bare": {"macro": "bare"}},
+            "macros": {"plan": {"type": "data_layer", "path": "plan", "default": "free"},
+                       "category": {"type": "event_property", "path": "Category", "default": "none"},
+                       "bare": {"type": "event_property", "path": "Category"}},
+            "rules": {"all": {"conditions": []}},
+            "tags": [{"name": "c", "type": "set", "path": "c", "value": {"macro": "category"}, "rules": ["all"]},
+                     {"name": "p", "type": "set", "path": "p", "value": {"macro": "plan"}, "rules": ["all"]}]
+            """
+        let container = try CompiledContainer(ContainerDocument(reading: Array(Trial.document(body).utf8)))
+        #expect(container.value(ofKey: "plan") == .value("free"))
+        #expect(container.value(ofKey: "category") == .value("none"))
+        #expect(container.value(ofKey: "bare") == .needsEvent)
+        let trial = try Trial(body)
+        for (properties, category) in [
+            ("{}", "none"), (#"{"Category":null}"#, .null), (#"{"Category":""}"#, ""),
+        ]
+            as [(String, JSONValue)]
+        {
+            let outcome = trial.apply(#"{"name":"n","properties":\#(properties)}"#)
+            #expect(outcome["c"] == category && outcome["p"] == "free")
+        }
+    }
+
+    @Test(
+        "tm14: a function is asked for before anything happens, with parameters that macros give; its result goes on"
+    )
     func tm14_functionMacros() throws {
         let document = """
             "macros": {
@@ -191,7 +228,9 @@ struct MacroTests {
         #expect(trial.apply(#"{"name":"Other"}"#).fate == .kept)
     }
 
-    @Test("tm14: a function that the configuration does not let the container call gives null and is never asked")
+    @Test(
+        "tm14: a function that the configuration does not let the container call gives null and is never asked"
+    )
     func tm14_deniedFunctions() throws {
         let trial = try Trial(
             """

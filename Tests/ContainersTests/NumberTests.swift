@@ -52,7 +52,8 @@ struct NumberTests {
                     mantissa.append(digit)
                     behind += 1
                     state = .fraction
-                case (.zero, "e", _), (.zero, "E", _), (.whole, "e", _), (.whole, "E", _), (.fraction, "e", _),
+                case (.zero, "e", _), (.zero, "E", _), (.whole, "e", _), (.whole, "E", _),
+                    (.fraction, "e", _),
                     (.fraction, "E", _):
                     state = .e
                 case (.e, "+", _): state = .sign
@@ -82,7 +83,8 @@ struct NumberTests {
             let (left, right) = (isNegative && !a.isEmpty, other.isNegative && !b.isEmpty)
             guard left == right else { return left ? -1 : 1 }
             let size =
-                a.count != b.count ? (a.count < b.count ? -1 : 1) : a == b ? 0 : a.lexicographicallyPrecedes(b) ? -1 : 1
+                a.count != b.count
+                ? (a.count < b.count ? -1 : 1) : a == b ? 0 : a.lexicographicallyPrecedes(b) ? -1 : 1
             return left ? -size : size
         }
     }
@@ -92,15 +94,20 @@ struct NumberTests {
     /// Spellings that differ little in value, and ones that are no numbers.
     static let spellings: [String] = {
         var made = [
-            "0", "-0", "0.0", "-0.0", "0e5", "00", "", "-", "+1", "1.", ".5", "0x10", "042", "5 ", " 5", "+42", "1e",
+            "0", "-0", "0.0", "-0.0", "0e5", "00", "", "-", "+1", "1.", ".5", "0x10", "042", "5 ", " 5",
+            "+42", "1e",
             "1e+",
             "Infinity", "nan", "1_000", "1,5", "٣", "１", "5", "5.0", "5e0", "50e-1", "0.5e1", "500E-2",
             "5.00000000000000001",
-            "42", "42.0", "4.2e1", "9007199254740992", "9007199254740993", "9007199254740993.0", "9007199254740992.5",
+            "42", "42.0", "4.2e1", "9007199254740992", "9007199254740993", "9007199254740993.0",
+            "9007199254740992.5",
             "9.007199254740993e15", "9223372036854775807", "9223372036854775808", "-9223372036854775808",
-            "-9223372036854775809", "18446744073709551615", "18446744073709551616", "1e19", "1e400", "1e401", "-1e400",
-            "1e-400", "2e-400", "0.1", "0.10", "0.1000000000000000055", "0.30000000000000004", "0.3", "1e15", "1e16",
-            "999999999999999", "1000000000000000", "123456789012345.6", "123456789012345.5", "1e280", "1e281", "1e-280",
+            "-9223372036854775809", "18446744073709551615", "18446744073709551616", "1e19", "1e400", "1e401",
+            "-1e400",
+            "1e-400", "2e-400", "0.1", "0.10", "0.1000000000000000055", "0.30000000000000004", "0.3", "1e15",
+            "1e16",
+            "999999999999999", "1000000000000000", "123456789012345.6", "123456789012345.5", "1e280", "1e281",
+            "1e-280",
         ]
         var random = SplitMix64(seed: seed)
         while made.count < 110 {
@@ -129,7 +136,9 @@ struct NumberTests {
         #expect(compared > 4_000)
     }
 
-    @Test("tm12: a condition compares as the numbers do: event with document, both ways, as numbers and as texts")
+    @Test(
+        "tm12: a condition compares as the numbers do: event with document, both ways, as numbers and as texts"
+    )
     func conditions() throws {
         let good = Self.spellings.filter { Exact($0) != nil && (try? JSONValue(parsing: $0)) != nil }
         let kept = try good.filter { try KeptNumbers.read(Array($0.utf8)).lost == nil }
@@ -142,7 +151,8 @@ struct NumberTests {
                     for spelled in Exact(left) == nil ? ["\"\(left)\""] : [left, "\"\(left)\""] {
                         let wanted = expected(spelled, form)
                         let outcome = trial.apply("{\"name\":\"n\",\"v\":\(spelled)}")
-                        #expect(Set(outcome.tags) == wanted, "\(spelled) with \(form); \(Seeds.again(Self.seed))")
+                        #expect(
+                            Set(outcome.tags) == wanted, "\(spelled) with \(form); \(Seeds.again(Self.seed))")
                         compared += 1
                     }
                 }
@@ -192,9 +202,11 @@ struct NumberTests {
             ("5 ", .double, nil),
             (" 5", .double, nil), ("18446744073709551616", .integer, nil),
             ("18446744073709551616", .double, nil), ("9223372036854775807", .integer, .integer(.max)),
-            ("-9223372036854775808", .integer, .integer(.min)), ("1e400", .double, nil), ("0.1", .double, .double(0.1)),
+            ("-9223372036854775808", .integer, .integer(.min)), ("1e400", .double, nil),
+            ("0.1", .double, .double(0.1)),
             ("0.1000000000000000055", .double, nil), (.double(1e15), .integer, 1_000_000_000_000_000),
-            (.double(-0.0), .integer, 0), ("infinity", .double, nil), (.integer(.min), .double, .double(-0x1p63)),
+            (.double(-0.0), .integer, 0), ("infinity", .double, nil),
+            (.integer(.min), .double, .double(-0x1p63)),
             ("-9223372036854775808", .double, .double(-0x1p63)), (.double(-0x1p63), .integer, .integer(.min)),
             ("9223372036854775808", .double, .double(0x1p63)), (.double(0x1p63), .integer, nil),
             (.integer(1 << 60), .double, .double(0x1p60)), (.integer((1 << 60) + 1), .double, nil),
@@ -209,7 +221,9 @@ struct NumberTests {
             }
             if case .double(let value)? = TypedValue.double.convert(.string(text)) {
                 let again = Exact(JSONValue.double(value).description)
-                let held = UInt64(exactly: value.magnitude).flatMap { Exact((value < 0 ? "-" : "") + "\($0)") }
+                let held = UInt64(exactly: value.magnitude).flatMap {
+                    Exact((value < 0 ? "-" : "") + "\($0)")
+                }
                 let orders = [again, held].compactMap { number in exact.flatMap { number?.order(to: $0) } }
                 #expect(orders.contains(0), "\(text)")
             }
@@ -218,7 +232,8 @@ struct NumberTests {
     }
 
     @Test(
-        "tm12: a value that is held as a double equals the whole number that it is, and the one that it is spelled as")
+        "tm12: a value that is held as a double equals the whole number that it is, and the one that it is spelled as"
+    )
     func heldDoubles() throws {
         let trial = try Trial(
             #""macros":{"v":{"type":"event_member","path":"v"},"f":{"type":"function_call","function":"f"}},"rules":{"equal":{"conditions":[{"macro":"v","equals":{"macro":"f"}}]},"turned":{"conditions":[{"macro":"f","equals":{"macro":"v"}}]},"less":{"conditions":[{"macro":"v","less":{"macro":"f"}}]}},"tags":[{"name":"equal","type":"prioritise","priority":"normal","rules":["equal"]},{"name":"turned","type":"prioritise","priority":"normal","rules":["turned"]},{"name":"less","type":"prioritise","priority":"normal","rules":["less"]}]"#,
@@ -228,7 +243,10 @@ struct NumberTests {
                 -0x1p63, ["-9223372036854775808", "-9223372036854775808.0", "-9.223372036854776e18"],
                 "-9223372036854777000"
             ),
-            (0x1p63, ["9223372036854775808", "9223372036854775808.00", "9223372036854776000"], "9223372036854775807"),
+            (
+                0x1p63, ["9223372036854775808", "9223372036854775808.00", "9223372036854776000"],
+                "9223372036854775807"
+            ),
             (0x1p60, ["1152921504606846976", "1.152921504606847e18"], "1152921504606846975"),
         ] {
             trial.results["f"] = .double(held)
@@ -243,7 +261,8 @@ struct NumberTests {
     func keptNumbers() {
         for text in ["18446744073709551616", "0.1000000000000000055", "9007199254740993.5"] {
             #expect(throws: ContainerError.self, "\(text)") {
-                try ContainerDocument(reading: Array("{\"id\":\"G\",\"version\":1,\"values\":{\"a\":\(text)}}".utf8))
+                try ContainerDocument(
+                    reading: Array("{\"id\":\"G\",\"version\":1,\"values\":{\"a\":\(text)}}".utf8))
             }
         }
         for text in [
@@ -251,7 +270,8 @@ struct NumberTests {
             "\"\\\"1.0000000000000000001\"",
         ] {
             #expect(throws: Never.self, "\(text)") {
-                try ContainerDocument(reading: Array("{\"id\":\"G\",\"version\":1,\"values\":{\"a\":\(text)}}".utf8))
+                try ContainerDocument(
+                    reading: Array("{\"id\":\"G\",\"version\":1,\"values\":{\"a\":\(text)}}".utf8))
             }
         }
     }

@@ -19,7 +19,8 @@ struct OpeningTests {
         #expect(second.contains(.fetch(etag: nil)))
         let third = bench.handle(bench.fetched(2))
         #expect(bench.source == .network && bench.version == 2)
-        #expect(third.contains(.keep(MachineBench.copy(2), etag: "\"tag 2\"", confirmed: bench.time.wallTime)))
+        #expect(
+            third.contains(.keep(MachineBench.copy(2), etag: "\"tag 2\"", confirmed: bench.time.wallTime)))
     }
 
     @Test("tm01: without an address the default serves for ever, nothing is read or fetched")
@@ -46,7 +47,9 @@ struct OpeningTests {
         }
     }
 
-    @Test("tm03: without a saved one the network opens it; if that fails, or the timeout is over, the default does")
+    @Test(
+        "tm03: without a saved one the network opens it; if that fails, or the timeout is over, the default does"
+    )
     func withoutSaved() {
         var network = MachineBench()
         network.handle(.start(standard: standard))
@@ -92,7 +95,8 @@ struct OpeningTests {
         #expect(effects.fetches == 0)
     }
 
-    @Test("tm04: prefer_fresh waits for the network when the saved one is stale; then saved, then the default")
+    @Test(
+        "tm04: prefer_fresh waits for the network when the saved one is stale; then saved, then the default")
     func staleSaved() {
         for end in 0..<4 {
             var bench = MachineBench { $0.opening = .preferFresh }
@@ -123,7 +127,8 @@ struct OpeningTests {
         #expect(nothing.isOpen && nothing.source == .standard)
     }
 
-    @Test("tm04: immediate opens with the default before anything is read, then saved, then network take over")
+    @Test(
+        "tm04: immediate opens with the default before anything is read, then saved, then network take over")
     func immediate() {
         var bench = MachineBench { $0.opening = .immediate }
         #expect(bench.handle(.start(standard: nil)).contains(.open))
@@ -140,7 +145,8 @@ struct OpeningTests {
         var random = SplitMix64(seed: Seeds.one(55))
         for seed in 0..<2000 {
             var bench = MachineBench {
-                $0.opening = [.preferNonDefault, .preferFresh, .immediate].randomElement(using: &random) ?? .immediate
+                $0.opening =
+                    [.preferNonDefault, .preferFresh, .immediate].randomElement(using: &random) ?? .immediate
                 $0.hasAddress = Bool.random(using: &random)
             }
             bench.handle(.start(standard: Bool.random(using: &random) ? standard : nil))

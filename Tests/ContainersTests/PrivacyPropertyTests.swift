@@ -14,7 +14,8 @@ struct PrivacyPropertyTests {
         var marker: String { "SECRET-MARKER" }
 
         mutating func path() -> [String] {
-            let first = ["properties", "properties", "device", "user", "plan"].randomElement(using: &random) ?? "user"
+            let first =
+                ["properties", "properties", "device", "user", "plan"].randomElement(using: &random) ?? "user"
             return [first] + (0..<Int.random(in: 1...2, using: &random)).map { _ in name() }
         }
 
@@ -23,19 +24,23 @@ struct PrivacyPropertyTests {
         /// The name as JSON, sometimes under another spelling.
         mutating func spelled(_ name: String) -> String {
             guard Bool.random(using: &random) else { return "\"\(name)\"" }
-            return "\"" + name.unicodeScalars.map { "\\u" + String($0.value + 0x10000, radix: 16).suffix(4) }.joined()
+            return "\""
+                + name.unicodeScalars.map { "\\u" + String($0.value + 0x10000, radix: 16).suffix(4) }.joined()
                 + "\""
         }
 
         /// What leads to the marker by these names: objects, lists on the way, members around it.
         mutating func tree(_ path: ArraySlice<String>) -> String {
             guard let first = path.first else {
-                return ["\"\(marker)\"", "[\"\(marker)\"]", "{\"x\":\"\(marker)\"}"].randomElement(using: &random) ?? ""
+                return ["\"\(marker)\"", "[\"\(marker)\"]", "{\"x\":\"\(marker)\"}"].randomElement(
+                    using: &random) ?? ""
             }
             let member = spelled(first) + ":" + tree(path.dropFirst())
             let object =
-                ["{\(member)}", "{\"o\":1,\(member)}", "{\(member),\"o\":[1]}"].randomElement(using: &random) ?? ""
-            return path.startIndex > 0 && Int.random(in: 0..<4, using: &random) == 0 ? "[1,\(object)]" : object
+                ["{\(member)}", "{\"o\":1,\(member)}", "{\(member),\"o\":[1]}"].randomElement(using: &random)
+                ?? ""
+            return path.startIndex > 0 && Int.random(in: 0..<4, using: &random) == 0
+                ? "[1,\(object)]" : object
         }
 
         func json(_ path: [String]) -> String { "[" + path.map { "\"\($0)\"" }.joined(separator: ",") + "]" }

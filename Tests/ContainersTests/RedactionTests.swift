@@ -11,7 +11,8 @@ struct RedactionTests {
 
     private func trial(_ tags: String..., mayCall: Set<String> = []) throws -> Trial {
         let named = tags.enumerated().map { "{\"name\": \"t\($0)\", \"rules\": [\"all\"], \($1)}" }
-        return try Trial("\(RedactionTests.all), \"tags\": [\(named.joined(separator: ","))]", mayCall: mayCall)
+        return try Trial(
+            "\(RedactionTests.all), \"tags\": [\(named.joined(separator: ","))]", mayCall: mayCall)
     }
 
     @Test(
@@ -34,7 +35,8 @@ struct RedactionTests {
         #expect(trial.apply(event, largest: 1000).fate == .kept)
         // What redacting makes small enough again may go.
         let small = try self.trial(
-            #""type": "set", "path": "a", "value": "0123456789""#, #""type": "redact", "paths": ["properties"]"#)
+            #""type": "set", "path": "a", "value": "0123456789""#,
+            #""type": "redact", "paths": ["properties"]"#)
         #expect(small.apply(event, largest: 70).line == #"{"name":"n","a":"0123456789"}"#)
     }
 
@@ -113,9 +115,12 @@ struct RedactionTests {
           "not no": {"conditions": [{"macro": "answer", "equals": "no", "negate": true}]}},
         """#
 
-    @Test("tm15: redact and hash fire while a function has not answered, unless something else rules them out")
+    @Test(
+        "tm15: redact and hash fire while a function has not answered, unless something else rules them out")
     func tm15_failedFunctions() throws {
-        func line(_ rules: String, _ blocking: String = "", answer: JSONValue, app: String = "shop") throws -> String {
+        func line(_ rules: String, _ blocking: String = "", answer: JSONValue, app: String = "shop") throws
+            -> String
+        {
             let trial = try Trial(
                 RedactionTests.byFunction
                     + "\"tags\": [{\"name\": \"t\", \"type\": \"redact\", \"paths\": [\"secret\"], \"rules\": [\(rules)], \"blocking_rules\": [\(blocking)]}]",
@@ -146,7 +151,8 @@ struct RedactionTests {
     }
 
     @Test(
-        "tm11, tm15: a redacted or hashed member is in no data layer: of events, of pushes, of what was pushed before")
+        "tm11, tm15: a redacted or hashed member is in no data layer: of events, of pushes, of what was pushed before"
+    )
     func tm11_layers() throws {
         let reading = #"""
             "macros": {"email": {"type": "data_layer", "path": "email"}, "mail": {"type": "data_layer", "path": "mail"},
@@ -195,20 +201,26 @@ struct RedactionTests {
     func cutNames() throws {
         var facts = AgentFacts()
         facts.keyLengths = [8, 6]
-        for (written, sent) in [("customer_email", "customer"), ("customer", "customer"), ("straß😀e", "straß")] {
+        for (written, sent) in [
+            ("customer_email", "customer"), ("customer", "customer"), ("straß😀e", "straß"),
+        ] {
             let tag = #"{"name":"t","type":"redact","rules":["all"],"paths":[["properties","\#(written)"]]}"#
             let trial = try Trial("\(RedactionTests.all),\"tags\":[\(tag)]", facts: facts)
             #expect(
-                !trial.apply(#"{"name":"n","properties":{"\#(sent)":"SECRET"}}"#).line.contains("SECRET"), "\(written)")
+                !trial.apply(#"{"name":"n","properties":{"\#(sent)":"SECRET"}}"#).line.contains("SECRET"),
+                "\(written)")
             let full = written == "customer" ? "customer_email" : written
             let escaped =
-                full.hasPrefix("c") ? "\\u0063" + String(full.dropFirst()) : "\\u0073" + String(full.dropFirst())
+                full.hasPrefix("c")
+                ? "\\u0063" + String(full.dropFirst()) : "\\u0073" + String(full.dropFirst())
             for spelled in [full, escaped] {
                 let line = #"{"name":"n","properties":{"\#(spelled)":"SECRET","other":1}}"#
-                let kept = String(decoding: trial.engine.presentable(Array(line.utf8), of: "shop"), as: UTF8.self)
+                let kept = String(
+                    decoding: trial.engine.presentable(Array(line.utf8), of: "shop"), as: UTF8.self)
                 #expect(!kept.contains("SECRET") && kept.contains("other"), "\(kept)")
                 _ = trial.push(
-                    #"{"type":"data_layer","\#(spelled)":"SECRET","properties":{"\#(spelled)":"SECRET"},"custom":1}"#)
+                    #"{"type":"data_layer","\#(spelled)":"SECRET","properties":{"\#(spelled)":"SECRET"},"custom":1}"#
+                )
                 let memory = text(trial.engine.takeMemory())
                 #expect(!memory.contains("SECRET"), "\(memory)")
             }
@@ -216,7 +228,8 @@ struct RedactionTests {
     }
 
     @Test(
-        "33.3: a tag whose rule reads from the data layer what it hides acts all the same, and is said to be a mistake")
+        "33.3: a tag whose rule reads from the data layer what it hides acts all the same, and is said to be a mistake"
+    )
     func blindRules() throws {
         func trial(_ extra: String = "") throws -> Trial {
             try Trial(
@@ -225,7 +238,9 @@ struct RedactionTests {
         }
         let blind = try trial()
         _ = blind.push(#"{"type":"data_layer","user":{"plan":"gold"}}"#)
-        #expect(blind.apply(#"{"name":"n","properties":{"email":"SECRET"}}"#).line == #"{"name":"n","properties":{}}"#)
+        #expect(
+            blind.apply(#"{"name":"n","properties":{"email":"SECRET"}}"#).line
+                == #"{"name":"n","properties":{}}"#)
         #expect(blind.engine.containers[0].blindTags == ["t"])
         #expect(blind.engine.containers[0].mistake?.contains("use event_property") == true)
         // What else its rule says still rules it out.
@@ -236,7 +251,8 @@ struct RedactionTests {
     @Test("tm15: a line for the quarantine goes there without hidden members; what is no JSON, as its shape")
     func tm15_quarantine() throws {
         let trial = try trial(
-            #""type": "redact", "paths": ["properties.email"]"#, #""type": "hash", "paths": ["user"], "salt": "s""#)
+            #""type": "redact", "paths": ["properties.email"]"#,
+            #""type": "hash", "paths": ["user"], "salt": "s""#)
         func kept(_ line: String) -> String {
             String(decoding: trial.engine.presentable(Array(line.utf8), of: "shop"), as: UTF8.self)
         }

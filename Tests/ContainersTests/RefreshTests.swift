@@ -23,8 +23,9 @@ struct RefreshTests {
 
     @Test("tm06: refresh_interval is the timer where it is shorter than fresh_for, and the other way round")
     func interval() {
-        for (fresh, interval) in [(Duration.seconds(43_200), Duration.seconds(600)), (.seconds(600), .seconds(43_200))]
-        {
+        for (fresh, interval) in [
+            (Duration.seconds(43_200), Duration.seconds(600)), (.seconds(600), .seconds(43_200)),
+        ] {
             var bench = open {
                 $0.freshFor = fresh
                 $0.refreshInterval = interval
@@ -118,7 +119,9 @@ struct RefreshTests {
         #expect(bench.source == .none)
     }
 
-    @Test("tm06: by itself it is fetched at most twice a minute, whatever happens; a person's refresh goes at once")
+    @Test(
+        "tm06: by itself it is fetched at most twice a minute, whatever happens; a person's refresh goes at once"
+    )
     func atMostOnceAMinute() {
         var random = SplitMix64(seed: Seeds.one(66))
         for run in 0..<300 {
@@ -135,7 +138,8 @@ struct RefreshTests {
                 if case .refresh = input { continue }
                 if case .fetched = input, !bench.machine.isFetching { continue }
                 bench.handle(input)
-                let fetches = bench.effects[start...].filter { if case .fetch = $0 { true } else { false } }.count
+                let fetches = bench.effects[start...].filter { if case .fetch = $0 { true } else { false } }
+                    .count
                 for _ in 0..<fetches { own.append(bench.time.bootTime) }
             }
             // Once by the clock and once because the network was back. Each was noted after its step, which took at most 50 s.
@@ -150,7 +154,9 @@ struct RefreshTests {
         #expect(bench.handle(.refresh).fetches == 1)
     }
 
-    @Test("tm06: failures are tried again after 1, 2, 4 … minutes, an hour at most, with jitter; a success ends that")
+    @Test(
+        "tm06: failures are tried again after 1, 2, 4 … minutes, an hour at most, with jitter; a success ends that"
+    )
     func backoff() {
         var bench = MachineBench()
         bench.handle(.start(standard: nil))
@@ -164,7 +170,9 @@ struct RefreshTests {
         #expect(bench.wait(.seconds(38_000)).fetches == 0)
     }
 
-    @Test("tm06: when the network is back, what is stale is fetched at once, for a route that flaps once a minute")
+    @Test(
+        "tm06: when the network is back, what is stale is fetched at once, for a route that flaps once a minute"
+    )
     func networkBack() {
         var bench = MachineBench()
         bench.handle(.start(standard: nil))
@@ -183,7 +191,8 @@ struct RefreshTests {
     }
 
     @Test(
-        "tm06: a server that says Retry-After is asked no earlier, unless a person asks; a short one shortens nothing")
+        "tm06: a server that says Retry-After is asked no earlier, unless a person asks; a short one shortens nothing"
+    )
     func retryAfter() {
         for (wait, least) in [(Duration.seconds(7_200), 7_200), (.seconds(1), 60)] {
             var bench = MachineBench()
@@ -303,19 +312,24 @@ struct RefreshTests {
             var highest = 0
             for _ in 0..<30 {
                 bench.handle(bench.anything(using: &random))
-                guard bench.source == .network || bench.source == .saved, let version = bench.version else { continue }
+                guard bench.source == .network || bench.source == .saved, let version = bench.version else {
+                    continue
+                }
                 #expect(version >= highest || bench.source == .saved && highest == 0, "seed 88, run \(run)")
                 if bench.source == .network { highest = max(highest, version) }
             }
         }
     }
 
-    @Test("tm08: an expired document is not taken; one that expires gives way to the default, and a fetch begins")
+    @Test(
+        "tm08: an expired document is not taken; one that expires gives way to the default, and a fetch begins"
+    )
     func expiry() {
         var bench = MachineBench()
         bench.handle(.start(standard: MachineBench.copy(1)))
         let end = bench.time.wallTime + .seconds(7_200)
-        bench.handle(.saved(.copy(MachineBench.copy(5, expires: end), etag: nil, confirmed: bench.time.wallTime)))
+        bench.handle(
+            .saved(.copy(MachineBench.copy(5, expires: end), etag: nil, confirmed: bench.time.wallTime)))
         bench.wait(.seconds(7_199))
         #expect(bench.version == 5)
         let effects = bench.wait(.seconds(1))
@@ -327,17 +341,21 @@ struct RefreshTests {
         var late = MachineBench()
         late.handle(.start(standard: MachineBench.copy(1)))
         let over = late.time.wallTime - .seconds(1)
-        let result = late.handle(.saved(.copy(MachineBench.copy(5, expires: over), etag: nil, confirmed: over)))
+        let result = late.handle(
+            .saved(.copy(MachineBench.copy(5, expires: over), etag: nil, confirmed: over)))
         #expect(result.results.map(\.1) == [.expired])
         #expect(late.version == nil)
     }
 
-    @Test("tm08: nothing expires while the clock cannot be trusted; a clock that was set is noticed within the hour")
+    @Test(
+        "tm08: nothing expires while the clock cannot be trusted; a clock that was set is noticed within the hour"
+    )
     func clocks() {
         var bench = MachineBench()
         bench.handle(.start(standard: MachineBench.copy(1)))
         let end = bench.time.wallTime + .seconds(50_000)
-        bench.handle(.saved(.copy(MachineBench.copy(5, expires: end), etag: nil, confirmed: bench.time.wallTime)))
+        bench.handle(
+            .saved(.copy(MachineBench.copy(5, expires: end), etag: nil, confirmed: bench.time.wallTime)))
         bench.isTrusted = false
         bench.time.step(to: end + .seconds(100))
         bench.handle(.timer)

@@ -1,4 +1,5 @@
 import Containers
+import EventLoops
 import Model
 import Testing
 
@@ -38,6 +39,45 @@ struct ReviewTests {
                 "\(place) \(says): \(found)")
         }
         #expect(found.contains { $0.hasPrefix("3:35 ") }, "\(found)")
+    }
+
+    @Test("a text that is not JSON is reported where it stops being JSON")
+    func syntax() {
+        for (text, place) in [
+            ("{\"id\": \"A\",\n \"version\": 1,\n \"values\": {\"a\": 1,}}", "3:20"),
+            ("{\"id\": \"A\",\n \"version\": 1\n \"values\": {}}", "3:2"),
+            ("{\"id\": \"A\",\n \"version\": 01}", "2:14"),
+            ("{\"id\": \"A\",\n 'version': 1}", "2:2"), ("{\"id\": \"A\",\n \"version\": 1", "2:14"),
+            ("{\"id\": \"A\"}\n}", "2:1"),
+        ] {
+            #expect(
+                found(text).count == 1 && found(text)[0].hasPrefix("\(place) not JSON"),
+                "\(found(text)) not \(place)")
+        }
+    }
+
+    @Test("a byte that is not UTF-8 is reported where it stands")
+    func notUTF8() {
+        for (bytes, place) in [
+            (Array("{\"id\": \"A\",\n \"version\": \"".utf8) + [0xFF] + Array("\"}".utf8), [2, 14]),
+            (Array("{\"ä\": \"".utf8) + [0xC3], [1, 9]),
+        ] {
+            let found = DocumentReview(bytes).findings
+            #expect(found.count == 1 && [found[0].line, found[0].column] == place, "\(found)")
+        }
+    }
+
+    @Test("an expired document is a mistake where the time is known")
+    func expired() {
+        let text = "{\"id\": \"A\", \"version\": 1,\n \"expires\": \"2026-11-29T07:00:00Z\"}"
+        let end = Timestamp(milliseconds: 1_795_935_600_000)
+        func mistakes(_ now: Timestamp?) -> [String] {
+            DocumentReview(Array(text.utf8), now: now).findings.map {
+                "\($0.line):\($0.column) \($0.finding)"
+            }
+        }
+        #expect(mistakes(nil).isEmpty && mistakes(end - .milliseconds(1)).isEmpty)
+        #expect(mistakes(end) == ["2:13 expires: has passed; agents would refuse the document"])
     }
 
     static let weaknesses: [(String, String)] = [

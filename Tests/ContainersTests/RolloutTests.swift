@@ -13,7 +13,9 @@ struct RolloutTests {
         return trial.apply(#"{"name":"n"}"#).fate != .kept
     }
 
-    @Test("tm15: a rollout reaches its share of the machines, always the same ones, a smaller one within a larger one")
+    @Test(
+        "tm15: a rollout reaches its share of the machines, always the same ones, a smaller one within a larger one"
+    )
     func tm15_shares() throws {
         let hosts = (0..<1000).map { "web\($0).example.com" }
         let tenth = try hosts.filter { try holds("10", on: $0) }
@@ -27,11 +29,14 @@ struct RolloutTests {
         #expect(try hosts.filter { try holds("10", on: $0, id: "GTM-2") } != tenth)
     }
 
-    @Test("tm08: a document for a share of the machines leaves the others with what they have, until it is for all")
+    @Test(
+        "tm08: a document for a share of the machines leaves the others with what they have, until it is for all"
+    )
     func tm08_wholeDocument() {
         func copy(_ version: Int, _ percent: Double?) -> ContainerCopy {
             ContainerCopy(
-                version: version, expires: nil, rollout: percent, content: Array("\(version) \(percent ?? 100)".utf8))
+                version: version, expires: nil, rollout: percent,
+                content: Array("\(version) \(percent ?? 100)".utf8))
         }
         var bench = MachineBench { $0.share = 15 }
         bench.handle(.start(standard: nil))
@@ -43,7 +48,8 @@ struct RolloutTests {
         #expect(bench.version == 5 && bench.machine.heldBack == 6)
         // It is not fetched again as a whole, and said once.
         #expect(bench.handle(.refresh).contains(.fetch(etag: "\"six\"")))
-        #expect(bench.handle(.fetched(.notModified)).notes == [.succeeded(.network, version: 5, isNew: false)])
+        #expect(
+            bench.handle(.fetched(.notModified)).notes == [.succeeded(.network, version: 5, isNew: false)])
         bench.handle(.refresh)
         #expect(bench.handle(.fetched(.copy(copy(7, 10), etag: "\"seven\""))).notes.count == 2)
         #expect(bench.version == 5)

@@ -61,10 +61,12 @@ struct SchemaTests {
 
     /// Documents with mistakes that a schema can see.
     private static let seen = [
-        "[]", #"{"id":"A"}"#, #"{"id":"A b","version":1}"#, #"{"id":"A","version":0}"#, #"{"id":"A","version":1.5}"#,
+        "[]", #"{"id":"A"}"#, #"{"id":"A b","version":1}"#, #"{"id":"A","version":0}"#,
+        #"{"id":"A","version":1.5}"#,
         member(#""rulez":{}"#), member(#""macros":{"a":{"type":"cookie"}}"#),
         member(#""macros":{"a":{"type":"event","path":"x"}}"#),
-        member(#""macros":{"a":{"type":"data_layer"}}"#), member(#""macros":{"a":{"type":"data_layer","path":""}}"#),
+        member(#""macros":{"a":{"type":"data_layer"}}"#),
+        member(#""macros":{"a":{"type":"data_layer","path":""}}"#),
         member(#""rules":{"r":{"conditions":[{"macro":"event"}]}}"#),
         member(#""rules":{"r":{"conditions":[{"macro":"event","equals":1,"less":2}]}}"#),
         member(#""rules":{"r":{"conditions":[{"macro":"event","less":"3"}]}}"#),
@@ -74,8 +76,10 @@ struct SchemaTests {
         tag(#""type":"set","path":"id","value":1"#), tag(#""type":"rename","path":"name","to":"x""#),
         tag(#""type":"throttle","events":0,"seconds":1"#), tag(#""type":"prioritise","priority":"urgent""#),
         tag(#""type":"discard","destinations":["a"]"#),
-        tag(#""type":"redact""#), tag(#""type":"redact","pattern":[]"#), tag(#""type":"redact","pattern":"""#),
-        member(#""tags":[{"name":"t","type":"discard","rules":[]}]"#), tag(#""type":"discard","when":"name == 'a'""#),
+        tag(#""type":"redact""#), tag(#""type":"redact","pattern":[]"#),
+        tag(#""type":"redact","pattern":"""#),
+        member(#""tags":[{"name":"t","type":"discard","rules":[]}]"#),
+        tag(#""type":"discard","when":"name == 'a'""#),
         member(#""tags":[{"name":"t","type":"discard"}]"#), member(#""rules":{"r":{"when":""}}"#),
         member(#""tests":[{"name":"t","expect":{"kept":true}}]"#),
     ]
@@ -93,7 +97,8 @@ struct SchemaTests {
         tag(#""type":"rename","path":"a.b","to":"c""#), tag(#""type":"redact","paths":["a"],"with":"x""#),
         tag(#""type":"redact","pattern":"email""#),
         tag(#""type":"redact","pattern":["jwt","x+"],"paths":["**.a"],"with":"x""#),
-        tag(#""type":"hash","paths":["a","b.c"],"salt":"s""#), tag(#""type":"prioritise","priority":"critical""#),
+        tag(#""type":"hash","paths":["a","b.c"],"salt":"s""#),
+        tag(#""type":"prioritise","priority":"critical""#),
         tag(#""type":"throttle","events":5,"seconds":60"#),
         tag(#""type":"function","function":"f","parameters":{"a":1}"#),
         member(
@@ -101,13 +106,16 @@ struct SchemaTests {
                 + #""c":{"type":"device_property","name":"model","default":"?"},"d":{"type":"random_number"},"e":{"type":"value","key":"k"}}"#
         ),
         member(#""tests":[{"name":"t","expect":{"values":{"a":1}}}]"#),
-        member(#""rules":{"r":{"when":"name == 'a'"}},"tags":[{"name":"t","type":"discard","when":"app in ['a']"}]"#),
+        member(
+            #""rules":{"r":{"when":"name == 'a'"}},"tags":[{"name":"t","type":"discard","when":"app in ['a']"}]"#
+        ),
     ]
 
     @Test("the shipped schema says the same as the reader, for what a schema can see")
     func schemaAgrees() throws {
         let schema = Self.root.appending(path: "etc/container.schema.json").path
-        let documents = Self.good + Self.seen + DocumentTests.mistakes.map(\.text).filter { !$0.hasPrefix("[1") }
+        let documents =
+            Self.good + Self.seen + DocumentTests.mistakes.map(\.text).filter { !$0.hasPrefix("[1") }
         let verdicts = try schemaVerdicts(schema, documents)
         for (document, bySchema) in zip(documents, verdicts) {
             let byReader = (try? ContainerDocument(reading: Array(document.utf8))) != nil
@@ -127,10 +135,13 @@ struct SchemaTests {
             contentsOf: Self.root.appending(path: "docs/container-documents.md"), encoding: .utf8)
         var documents: [String] = []
         for predicate in Condition.Predicate.allCases {
-            #expect(page.contains("`\(predicate.rawValue)`"), "docs/container-documents.md: \(predicate.rawValue)")
+            #expect(
+                page.contains("`\(predicate.rawValue)`"), "docs/container-documents.md: \(predicate.rawValue)"
+            )
             // An order wants a number.
             let forms = ["\"a\"", "1"].map { value in
-                Self.member(#""rules":{"r":{"conditions":[{"macro":"event","\#(predicate.rawValue)":\#(value)}]}}"#)
+                Self.member(
+                    #""rules":{"r":{"conditions":[{"macro":"event","\#(predicate.rawValue)":\#(value)}]}}"#)
             }
             documents.append(
                 try #require(forms.first { (try? ContainerDocument(reading: Array($0.utf8))) != nil }))

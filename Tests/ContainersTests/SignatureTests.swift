@@ -34,7 +34,8 @@ struct SignatureTests {
     }
 
     @Test(
-        "tm16: a signature for previews is none for publication, nor the other way round, whatever the first line says")
+        "tm16: a signature for previews is none for publication, nor the other way round, whatever the first line says"
+    )
     func purposes() throws {
         let key = try SigningKey.generate()
         let draft = try SignedDocument(signing: document, with: [key], for: .preview).bytes
@@ -53,7 +54,8 @@ struct SignatureTests {
     }
 
     @Test(
-        "tm08: keys are rotated: a document signed by both is taken by agents that know either, and by those with both")
+        "tm08: keys are rotated: a document signed by both is taken by agents that know either, and by those with both"
+    )
     func rotation() throws {
         let old = try SigningKey.generate()
         let new = try SigningKey.generate()
@@ -97,7 +99,9 @@ struct SignatureTests {
         #expect { try key.save(path) } throws: { ($0 as? SigningError)?.code == .exists }
         #expect(chmod(path, 0o640) == 0)
         #expect { try SigningKey.load(path) } throws: { ($0 as? SigningError)?.code == .permission }
-        #expect { try SigningKey.load("\(directory.path)/none") } throws: { ($0 as? SigningError)?.code == .io }
+        #expect { try SigningKey.load("\(directory.path)/none") } throws: {
+            ($0 as? SigningError)?.code == .io
+        }
     }
 
     @Test("a file without a key of the right kind is refused")

@@ -21,9 +21,12 @@ struct TagTests {
         ).apply(event).line
     }
 
-    @Test("tm15: ship names the destinations; what several tags name adds up; without one the configuration decides")
+    @Test(
+        "tm15: ship names the destinations; what several tags name adds up; without one the configuration decides"
+    )
     func tm15_ship() throws {
-        let two = try trial(#""type": "ship", "destinations": ["ga4", "b"]"#, #""type": "ship", "destinations": ["a"]"#)
+        let two = try trial(
+            #""type": "ship", "destinations": ["ga4", "b"]"#, #""type": "ship", "destinations": ["a"]"#)
         #expect(two.apply(#"{"name":"n"}"#).destinations == ["a", "b", "ga4"])
         #expect(try trial(#""type": "discard""#).apply(#"{"name":"n"}"#).destinations == nil)
     }
@@ -36,7 +39,9 @@ struct TagTests {
         #expect(outcome.tags == ["t0"])
     }
 
-    @Test("tm15: sample keeps its share, the same events for the same key, and a smaller share within a larger one")
+    @Test(
+        "tm15: sample keeps its share, the same events for the same key, and a smaller share within a larger one"
+    )
     func tm15_sample() throws {
         let user = #""user": {"type": "event_property", "path": "user"}"#
         let tenth = try trial(#""type": "sample", "rate": 0.1, "key": {"macro": "user"}"#, macros: user)
@@ -75,23 +80,32 @@ struct TagTests {
 
     static let edits: [Edit] = [
         Edit(#""type": "set", "path": "a", "value": 1"#, #"{"name":"n"}"#, #"{"name":"n","a":1}"#),
-        Edit(#""type": "set", "path": "a", "value": [1, "x"]"#, #"{"name":"n" }"#, #"{"name":"n","a":[1,"x"]}"#),
-        Edit(#""type": "set", "path": "a", "value": 1"#, #"{"a" : 1.50 ,"name":"n"}"#, #"{"a" : 1 ,"name":"n"}"#),
         Edit(
-            #""type": "set", "path": "p.q.r", "value": true"#, #"{"name":"n"}"#, #"{"name":"n","p":{"q":{"r":true}}}"#),
+            #""type": "set", "path": "a", "value": [1, "x"]"#, #"{"name":"n" }"#, #"{"name":"n","a":[1,"x"]}"#
+        ),
+        Edit(
+            #""type": "set", "path": "a", "value": 1"#, #"{"a" : 1.50 ,"name":"n"}"#,
+            #"{"a" : 1 ,"name":"n"}"#),
+        Edit(
+            #""type": "set", "path": "p.q.r", "value": true"#, #"{"name":"n"}"#,
+            #"{"name":"n","p":{"q":{"r":true}}}"#),
         Edit(
             #""type": "set", "path": "p.q", "value": true"#, #"{"p":{ },"name":"n","z":1e0}"#,
             #"{"p":{"q":true},"name":"n","z":1e0}"#),
         Edit(
             #""type": "set", "path": "p.q", "value": null"#, #"{"p":"text","name":"n"}"#,
             #"{"p":{"q":null},"name":"n"}"#),
-        Edit(#""type": "set", "path": "a", "value": 2"#, #"{"a":1,"name":"n","a":3}"#, #"{"name":"n","a":2}"#),
-        Edit(#""type": "set", "path": "a\"b", "value": "\n""#, #"{"name":"n"}"#, #"{"name":"n","a\"b":"\n"}"#),
+        Edit(
+            #""type": "set", "path": "a", "value": 2"#, #"{"a":1,"name":"n","a":3}"#, #"{"name":"n","a":2}"#),
+        Edit(
+            #""type": "set", "path": "a\"b", "value": "\n""#, #"{"name":"n"}"#, #"{"name":"n","a\"b":"\n"}"#),
         Edit(#""type": "set", "path": "name", "value": "m""#, #"{"name":"n"}"#, #"{"name":"m"}"#),
         Edit(
             #""type": "rename", "path": "p.a", "to": "b""#, #"{"p":{"a":1,"b":2},"name":"n"}"#,
             #"{"p":{"b":1},"name":"n"}"#),
-        Edit(#""type": "rename", "path": "a", "to": "b""#, #"{"b":2,"a":1,"name":"n","b":3}"#, #"{"b":1,"name":"n"}"#),
+        Edit(
+            #""type": "rename", "path": "a", "to": "b""#, #"{"b":2,"a":1,"name":"n","b":3}"#,
+            #"{"b":1,"name":"n"}"#),
         Edit(#""type": "rename", "path": "a", "to": "a""#, #"{"a":1,"name":"n"}"#, #"{"a":1,"name":"n"}"#),
         Edit(#""type": "rename", "path": "x", "to": "b""#, #"{"b":1,"name":"n"}"#, #"{"b":1,"name":"n"}"#),
         Edit(#""type": "redact", "paths": ["a"]"#, #"{"a":1,"name":"n"}"#, #"{"name":"n"}"#),
@@ -106,11 +120,14 @@ struct TagTests {
             #"{"p":{"a":{"x":1}},"b":2,"name":"n"}"#,
             #"{"p":{"a":"***"},"b":"***","name":"n"}"#),
         Edit(
-            #""type": "hash", "paths": ["a", "b", "missing"], "salt": "s""#, #"{"a":"x","b":null,"name":"n"}"#,
+            #""type": "hash", "paths": ["a", "b", "missing"], "salt": "s""#,
+            #"{"a":"x","b":null,"name":"n"}"#,
             #"{"a":"9740c9dcdb4487d8cd63d2a544d8e6573f082081c49aef08c7853ab0f99e019a","b":null,"name":"n"}"#),
     ]
 
-    @Test("tm15: set, rename, redact and hash change their members and leave the rest byte for byte", arguments: edits)
+    @Test(
+        "tm15: set, rename, redact and hash change their members and leave the rest byte for byte",
+        arguments: edits)
     func tm15_edits(_ edit: Edit) throws {
         #expect(try line(edit.before, edit.tag) == edit.after)
     }
@@ -127,7 +144,8 @@ struct TagTests {
     func tm15_nameAndID() throws {
         let refused = [
             #""type": "set", "path": "id", "value": "x""#, #""type": "set", "path": "name", "value": """#,
-            #""type": "rename", "path": "name", "to": "title""#, #""type": "rename", "path": "x", "to": "name""#,
+            #""type": "rename", "path": "name", "to": "title""#,
+            #""type": "rename", "path": "x", "to": "name""#,
             #""type": "redact", "paths": ["name"]"#, #""type": "hash", "paths": ["id"]"#,
         ]
         for tag in refused { #expect(throws: ContainerError.self, "\(tag)") { try trial(tag) } }
@@ -154,8 +172,10 @@ struct TagTests {
         let macro = #""u": {"type": "event_property", "path": "u"}"#
         let trial = try trial(tag, macros: macro)
         func kept(_ trial: Trial, _ user: String, _ count: Int) -> Int {
-            (0..<count).filter { _ in trial.apply("{\"name\":\"n\",\"properties\":{\"u\":\"\(user)\"}}").fate == .kept }
-                .count
+            (0..<count).filter { _ in
+                trial.apply("{\"name\":\"n\",\"properties\":{\"u\":\"\(user)\"}}").fate == .kept
+            }
+            .count
         }
         #expect(kept(trial, "a", 5) == 3)
         #expect(kept(trial, "b", 2) == 2)
@@ -185,7 +205,8 @@ struct TagTests {
             users.reduce(0) { sum, user in
                 sum
                     + (0..<each).count { _ in
-                        trial.apply("{\"name\":\"n\",\"properties\":{\"u\":\"\(user)\"}}", app: app).fate == .kept
+                        trial.apply("{\"name\":\"n\",\"properties\":{\"u\":\"\(user)\"}}", app: app).fate
+                            == .kept
                     }
             }
         }

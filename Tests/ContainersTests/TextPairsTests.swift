@@ -7,18 +7,22 @@ import Testing
 struct TextPairsTests {
     private let alphabet = ["a", "b", "A", "B", "k", "K", "0", "1", "-", " ", "é", "\u{212A}", "ſ", "s", "."]
 
-    private func pairs(_ text: String) -> TextPairs { Array(text.utf8).withUnsafeBufferPointer { TextPairs(of: $0) } }
+    private func pairs(_ text: String) -> TextPairs {
+        Array(text.utf8).withUnsafeBufferPointer { TextPairs(of: $0) }
+    }
 
     private func required(_ part: String) -> TextPairs {
         Array(part.utf8).withUnsafeBufferPointer { TextPairs(requiredBy: $0) }
     }
 
     private func draw(_ lengths: ClosedRange<Int>, using random: inout SplitMix64) -> String {
-        (0..<Int.random(in: lengths, using: &random)).map { _ in alphabet.randomElement(using: &random) ?? "a" }
-            .joined()
+        (0..<Int.random(in: lengths, using: &random)).map { _ in alphabet.randomElement(using: &random) ?? "a"
+        }
+        .joined()
     }
 
-    @Test("a text lacks nothing of a part that it holds, in capitals or not", arguments: [1, 2, 3] as [UInt64])
+    @Test(
+        "a text lacks nothing of a part that it holds, in capitals or not", arguments: [1, 2, 3] as [UInt64])
     func partsAreNotMissed(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         for _ in 0..<5_000 {
@@ -26,7 +30,9 @@ struct TextPairsTests {
             let text = draw(0...60, using: &random) + part + draw(0...60, using: &random)
             #expect(!pairs(text).lacks(required(part)), "seed \(seed): \(part) in \(text)")
             // What is folded at the publishing of a container is compared with folded texts.
-            #expect(!pairs(text.lowercased()).lacks(required(part.lowercased())), "seed \(seed): \(part) in \(text)")
+            #expect(
+                !pairs(text.lowercased()).lacks(required(part.lowercased())),
+                "seed \(seed): \(part) in \(text)")
         }
     }
 
@@ -46,12 +52,14 @@ struct TextPairsTests {
         switch choice {
         case 0: return draw(1...4, using: &random).split(separator: ".").joined(separator: "\\.")
         case 1:
-            return ["[ab]", "[^k]", ".", "\\d", "[a-k0]", "\\w", "(?i:kS)", "\\x41"].randomElement(using: &random)
+            return ["[ab]", "[^k]", ".", "\\d", "[a-k0]", "\\w", "(?i:kS)", "\\x41"].randomElement(
+                using: &random)
                 ?? "."
         case 2: return ["^a", "b$", "\\b"].randomElement(using: &random) ?? "^a"
         case 3, 4: return inner() + inner()
         case 5: return "(?:\(inner())|\(inner()))"
-        case 6: return "(?:\(inner()))" + (["*", "?", "+", "{2}", "{0,3}"].randomElement(using: &random) ?? "*")
+        case 6:
+            return "(?:\(inner()))" + (["*", "?", "+", "{2}", "{0,3}"].randomElement(using: &random) ?? "*")
         case 7: return "(\(inner()))"
         default: return inner() + ".*" + inner()
         }
@@ -81,7 +89,8 @@ struct TextPairsTests {
     @Test(
         "what an expression cannot do without is found in it",
         arguments: [
-            ("^unwanted-[a-z]+7", "unwanted-"), ("error.*timeout", "errortimeout"), ("(?i)PayMent", "payment"),
+            ("^unwanted-[a-z]+7", "unwanted-"), ("error.*timeout", "errortimeout"),
+            ("(?i)PayMent", "payment"),
             ("(abcd|xbcd)", "bcd"), ("abc|xyz", ""), ("a*", ""), ("[0-9]+", ""), ("x", ""),
         ])
     func requiredPieces(expression: String, pieces: String) throws {

@@ -26,13 +26,16 @@ final class Trial {
         subscript(_ names: String...) -> JSONValue? { names.reduce(event) { ($0 ?? .null)[$1] } }
     }
 
-    init(_ documents: String..., mayCall: Set<String> = [], facts: AgentFacts = AgentFacts(), seed: UInt64 = 1) throws {
+    init(
+        _ documents: String..., mayCall: Set<String> = [], facts: AgentFacts = AgentFacts(), seed: UInt64 = 1
+    ) throws {
         var random = SplitMix64(seed: seed)
         engine = RuleEngine(random: { random.next() })
         engine.use(
             try documents.map { text in
                 try CompiledContainer(
-                    try ContainerDocument(reading: Array(Trial.document(text).utf8)), mayCall: mayCall, facts: facts)
+                    try ContainerDocument(reading: Array(Trial.document(text).utf8)), mayCall: mayCall,
+                    facts: facts)
             })
     }
 
@@ -41,7 +44,9 @@ final class Trial {
         members.hasPrefix("{") ? members : "{\"id\":\"GTM-1\",\"version\":3,\(members)}"
     }
 
-    func apply(_ event: String, app: String = "shop", priority: Priority = .normal, largest: Int = .max) -> Outcome {
+    func apply(_ event: String, app: String = "shop", priority: Priority = .normal, largest: Int = .max)
+        -> Outcome
+    {
         let line = event + "\n"
         while true {
             let (fate, left) = Array(line.utf8).withUnsafeBytes { bytes in
@@ -56,13 +61,17 @@ final class Trial {
 
     func push(_ line: String, app: String = "shop") -> Outcome {
         while true {
-            let fate = Array((line + "\n").utf8).withUnsafeBytes { engine.push($0, app: app, at: now, results: result) }
+            let fate = Array((line + "\n").utf8).withUnsafeBytes {
+                engine.push($0, app: app, at: now, results: result)
+            }
             if case .needs(let calls) = fate, answer(calls) { continue }
             return outcome(fate, line)
         }
     }
 
-    private func result(of call: FunctionCall) -> JSONValue? { asked.contains(call) ? results[call.function] : nil }
+    private func result(of call: FunctionCall) -> JSONValue? {
+        asked.contains(call) ? results[call.function] : nil
+    }
 
     /// Notes that functions were asked; false when nobody knows their answers.
     private func answer(_ calls: [FunctionCall]) -> Bool {

@@ -13,7 +13,10 @@ struct WhenTests {
         ("properties.n < 5", #"{"macro":"n","less":5}"#),
         ("properties.n>=-0.5", #"{"macro":"n","greater_or_equal":-0.5}"#),
         (#"properties["x.y"] == null"#, #"{"macro":"xy","equals":null}"#),
-        ("event.level starts_with 'ERR' ignore_case", #"{"macro":"level","starts_with":"ERR","ignore_case":true}"#),
+        (
+            "event.level starts_with 'ERR' ignore_case",
+            #"{"macro":"level","starts_with":"ERR","ignore_case":true}"#
+        ),
         ("event.level matches '^e.*r$'", #"{"macro":"level","matches":"^e.*r$"}"#),
         ("`the n` > properties.m", #"{"macro":"the n","greater":{"macro":"m"}}"#),
         ("properties.yes == true", #"{"macro":"yes","equals":true}"#),
@@ -46,7 +49,8 @@ struct WhenTests {
             switch self {
             case .atom(let number): WhenTests.atoms[number].0
             case .not(let tree): "!(\(tree.text))"
-            case .join(let trees, let isAnd): "(" + trees.map(\.text).joined(separator: isAnd ? " && " : "||") + ")"
+            case .join(let trees, let isAnd):
+                "(" + trees.map(\.text).joined(separator: isAnd ? " && " : "||") + ")"
             }
         }
 
@@ -77,7 +81,8 @@ struct WhenTests {
         for _ in 0..<150 {
             let tree = Tree(depth: 4, using: &random)
             let when = JSONValue.string(tree.text)
-            let all = tags + ["{\"name\":\"e\",\"type\":\"prioritise\",\"priority\":\"critical\",\"when\":\(when)}"]
+            let all =
+                tags + ["{\"name\":\"e\",\"type\":\"prioritise\",\"priority\":\"critical\",\"when\":\(when)}"]
             let text =
                 "\"macros\":{\(Self.macros)},\"rules\":{\(rules.joined(separator: ","))},\"tags\":[\(all.joined(separator: ","))]"
             let trial: Trial
@@ -97,7 +102,8 @@ struct WhenTests {
                 let fired = Set(trial.apply(event).tags)
                 let atoms = Self.atoms.indices.map { fired.contains("t\($0)") }
                 #expect(
-                    fired.contains("e") == tree.holds(atoms), "\(Seeds.again(seed))\n\(tree.text)\n\(event)\n\(fired)")
+                    fired.contains("e") == tree.holds(atoms),
+                    "\(Seeds.again(seed))\n\(tree.text)\n\(event)\n\(fired)")
                 if fired.contains("e") { held += 1 }
             }
         }
@@ -126,13 +132,17 @@ struct WhenTests {
         #expect(concerns("Order paid") && !concerns("Order"))
 
         let text = Trial.document(
-            "\"rules\":{\"r\":{\(Self.paid)}},\"tags\":[{\"name\":\"t\",\"type\":\"discard\",\"rules\":[\"r\"]}]")
+            "\"rules\":{\"r\":{\(Self.paid)}},\"tags\":[{\"name\":\"t\",\"type\":\"discard\",\"rules\":[\"r\"]}]"
+        )
         let trials = try ContainerTrials(try ContainerDocument(reading: Array(text.utf8)), now: Trial.now)
         let shown = try #require(
-            try trials.run(Array(#"{"name":"Order paid","country":"AT","properties":{"amount":5}}"#.utf8), app: "shop"))
+            try trials.run(
+                Array(#"{"name":"Order paid","country":"AT","properties":{"amount":5}}"#.utf8), app: "shop"))
         let rule = try #require(shown.tags.first?.rules.first)
-        #expect(shown.tags[0].rules.count == 1 && rule.holds && rule.expression?.hasPrefix("name == ") == true)
-        #expect(rule.conditions.map(\.condition.macro) == ["name", "properties.amount", "country", "country"])
+        #expect(
+            shown.tags[0].rules.count == 1 && rule.holds && rule.expression?.hasPrefix("name == ") == true)
+        #expect(
+            rule.conditions.map(\.condition.macro) == ["name", "properties.amount", "country", "country"])
         #expect(rule.conditions.map(\.holds) == [true, false, false, true])
         #expect(rule.conditions[1].value == 5)
     }
@@ -150,7 +160,8 @@ struct WhenTests {
                      {"name": "others", "type": "prioritise", "priority": "critical", "when": "name != null", "blocking_rules": ["either"]}]
             """)
         #expect(trial.apply(#"{"name":"b"}"#)["v"] == 1)
-        #expect(trial.apply(#"{"name":"b"}"#).tags == ["yes"] && trial.apply(#"{"name":"c"}"#).tags == ["others"])
+        #expect(
+            trial.apply(#"{"name":"b"}"#).tags == ["yes"] && trial.apply(#"{"name":"c"}"#).tags == ["others"])
         #expect(trial.apply(#"{"name":"b"}"#, app: "other").tags == ["others"])
     }
 
@@ -158,12 +169,14 @@ struct WhenTests {
     func mistakes() {
         for (text, says) in [
             ("", "column 1: expected the name"), ("name", "column 5: expected ==, !="),
-            ("name == ", "column 9: expected a value"), ("nane == 'a'", "column 1: there is no macro \"nane\""),
+            ("name == ", "column 9: expected a value"),
+            ("nane == 'a'", "column 1: there is no macro \"nane\""),
             ("`nane` == 'a'", "there is no macro"),
             ("properties.n < 'a'", "column 19: what less compares with must be a number"),
             ("properties.n contains 5", "column 24: what contains"),
             ("name matches app", "must be a regular expression"),
-            ("name == 'a' name == 'b'", "column 13: expected && or ||"), ("(name == 'a'", "column 13: expected )"),
+            ("name == 'a' name == 'b'", "column 13: expected && or ||"),
+            ("(name == 'a'", "column 13: expected )"),
             ("name == 'a", "column 9: the text does not end"), ("name in 'a'", "expected a list"),
             ("name in ['a' 'b']", "column 14: expected , or ]"), ("properties == 'a'", "there is no macro"),
             ("event.a. == 1", "is not a path"), ("properties.n == 12345678901234567890123", "more digits"),
@@ -171,13 +184,17 @@ struct WhenTests {
             ("name == 'é' & app == 'x'", "column 13: expected && or ||"),
             (String(repeating: "(", count: 40), "levels deep"),
             (
-                (0..<9).map { "(properties.a\($0) == 1 || properties.b\($0) == 1)" }.joined(separator: " && "),
+                (0..<9).map { "(properties.a\($0) == 1 || properties.b\($0) == 1)" }.joined(
+                    separator: " && "),
                 "more than 256 alternatives"
             ),
             ("name matches '('", "regular expression cannot be used"),
         ] {
             for (document, path) in [
-                ("\"tags\":[{\"name\":\"t\",\"type\":\"discard\",\"when\":\(JSONValue.string(text))}]", "tags[0].when"),
+                (
+                    "\"tags\":[{\"name\":\"t\",\"type\":\"discard\",\"when\":\(JSONValue.string(text))}]",
+                    "tags[0].when"
+                ),
                 ("\"rules\":{\"r\":{\"when\":\(JSONValue.string(text))}}", "rules.r.when"),
             ] {
                 var found: ContainerError?

@@ -36,7 +36,9 @@ struct HoldingsTests {
     @Test("owners without a name beyond the first 65,536 are one for each 65,536; others are their own")
     func holders() {
         #expect(
-            ["shop", "uid-65535", "uid-x", "uid-65536", "uid-131071", "uid-131072"].map { Holdings.holder(of: $0) }
+            ["shop", "uid-65535", "uid-x", "uid-65536", "uid-131071", "uid-131072"].map {
+                Holdings.holder(of: $0)
+            }
                 == ["shop", "uid-65535", "uid-x", "uids-1", "uids-1", "uids-2"])
     }
 }

@@ -26,18 +26,24 @@ struct JSONCorpusTests {
             text.withUTF8 { JSONString.append($0, to: &json) }
             #expect(try JSONValue(parsing: json) == .string(string))
             #expect(
-                json.dropFirst().dropLast().withUnsafeBufferPointer { JSONString.decoded($0) } == Array(string.utf8))
+                json.dropFirst().dropLast().withUnsafeBufferPointer { JSONString.decoded($0) }
+                    == Array(string.utf8))
         }
         for value in JSONCorpus.cases where value.bytes.first == UInt8(ascii: "\"") && value.bytes.count > 1 {
-            let decoded = value.bytes.dropFirst().dropLast().withUnsafeBufferPointer { JSONString.decoded($0) }
+            let decoded = value.bytes.dropFirst().dropLast().withUnsafeBufferPointer {
+                JSONString.decoded($0)
+            }
             if let string = value.string { #expect(decoded == Array(string.utf8)) }
         }
     }
 
-    @Test("strings: an escape is found wherever it is, in ASCII and beyond it, and bytes that are no UTF-8 stay")
+    @Test(
+        "strings: an escape is found wherever it is, in ASCII and beyond it, and bytes that are no UTF-8 stay"
+    )
     func escapesAtEachPlace() {
         let escapes: [(byte: UInt8, text: String)] = [
-            (0x22, #"\""#), (0x5C, #"\\"#), (0x00, #"\u0000"#), (0x1F, #"\u001f"#), (0x20, " "), (0x7F, "\u{7F}"),
+            (0x22, #"\""#), (0x5C, #"\\"#), (0x00, #"\u0000"#), (0x1F, #"\u001f"#), (0x20, " "),
+            (0x7F, "\u{7F}"),
         ]
         for filler in ["a", "é"].map({ Array($0.utf8) }) + [[0xFF]] {
             for place in 0..<40 {
@@ -58,7 +64,8 @@ struct JSONCorpusTests {
             (#"\ud800"#, "\u{FFFD}"), (#"\ud800x"#, "\u{FFFD}x"), (#"\udc00\ud83d\ude00"#, "\u{FFFD}😀"),
             (#"\ud83d\ud83d\ude00"#, "\u{FFFD}😀"), (#"\u12"#, "\u{FFFD}"), (#"a\"#, #"a\"#), (#"\x"#, "x"),
         ] {
-            #expect(Array(text.utf8).withUnsafeBufferPointer { JSONString.decoded($0) } == Array(meaning.utf8))
+            #expect(
+                Array(text.utf8).withUnsafeBufferPointer { JSONString.decoded($0) } == Array(meaning.utf8))
         }
     }
 }

@@ -17,7 +17,9 @@ struct JSONValueTests {
 
     private static func random(depth: Int, _ random: inout SplitMix64) -> JSONValue {
         func text(_ random: inout SplitMix64) -> String {
-            let characters: [Unicode.Scalar] = ["a", "\"", "\\", "\n", "\0", "é", "😀", "\u{7F}", "/", "\u{FFFF}"]
+            let characters: [Unicode.Scalar] = [
+                "a", "\"", "\\", "\n", "\0", "é", "😀", "\u{7F}", "/", "\u{FFFF}",
+            ]
             var text = String.UnicodeScalarView()
             for _ in 0..<Int.random(in: 0...40, using: &random) {
                 text.append(characters[Int.random(in: 0..<characters.count, using: &random)])
@@ -44,7 +46,8 @@ struct JSONValueTests {
         "the usual forms",
         arguments: [
             (#" { "a" : [ 1 , -2.5e3, true , null ] } "#, #"{"a":[1,-2500.0,true,null]}"#),
-            (#""\u00e9\ud83d\ude00\/\b""#, "\"é😀/\\u0008\""), ("9223372036854775808", "9.223372036854776e+18"),
+            (#""\u00e9\ud83d\ude00\/\b""#, "\"é😀/\\u0008\""),
+            ("9223372036854775808", "9.223372036854776e+18"),
             ("-0", "0"), ("[]", "[]"), ("{}", "{}"), ("1E2", "100.0"),
         ])
     func forms(text: String, written: String) throws {
@@ -54,8 +57,10 @@ struct JSONValueTests {
     @Test(
         "anything else is refused with its place",
         arguments: [
-            "", " ", "{", "[1,]", "{\"a\":1,}", "{a:1}", "01", "1.", ".5", "+1", "1e", "--1", "tru", "nulls", "[1 2]",
-            "\"a", "\"\\x\"", "\"\\u12g4\"", #""\ud800""#, #""\ud800\u0041""#, #""\udc00""#, "\"\n\"", "1e999", "[1]]",
+            "", " ", "{", "[1,]", "{\"a\":1,}", "{a:1}", "01", "1.", ".5", "+1", "1e", "--1", "tru", "nulls",
+            "[1 2]",
+            "\"a", "\"\\x\"", "\"\\u12g4\"", #""\ud800""#, #""\ud800\u0041""#, #""\udc00""#, "\"\n\"",
+            "1e999", "[1]]",
             "{\"a\" 1}", "\u{FEFF}{}", "NaN",
         ])
     func refused(text: String) {

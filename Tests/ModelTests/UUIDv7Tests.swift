@@ -11,7 +11,8 @@ struct UUIDv7Tests {
         var generator = UUIDv7Generator()
         var last = UUIDv7(high: 0, low: 0)
         for step in 0..<20_000 {
-            let id = generator.next(at: Timestamp(milliseconds: 1_700_000_000_000 - Int64(step / 5000)), using: &random)
+            let id = generator.next(
+                at: Timestamp(milliseconds: 1_700_000_000_000 - Int64(step / 5000)), using: &random)
             #expect(id > last)
             last = id
         }

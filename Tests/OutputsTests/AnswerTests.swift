@@ -16,10 +16,13 @@ struct AnswerTests {
             .outcome(of: answer, for: header, wireBytes: 1234, now: now) { () throws(OutputError) in [] }
     }
 
-    @Test("a web page is no acknowledgement: it holds, and says what answers there; a person's word stands above")
+    @Test(
+        "a web page is no acknowledgement: it holds, and says what answers there; a person's word stands above"
+    )
     func webPages() {
         for page in [
-            "<!DOCTYPE html><html>", "\n <HTML lang=en>", "\u{FEFF}<html>", "<head><title>Sign in</title>", "<script>",
+            "<!DOCTYPE html><html>", "\n <HTML lang=en>", "\u{FEFF}<html>", "<head><title>Sign in</title>",
+            "<script>",
         ] {
             guard case .held(let failure) = outcome(HTTPAnswer(status: 200, body: Array(page.utf8))) else {
                 Issue.record("\(page) is taken for an acknowledgement")
@@ -59,7 +62,9 @@ struct AnswerTests {
 
     @Test("a destination's own meaning stands above the table")
     func overridesWin() {
-        let overrides: [String: AnswerMeaning] = ["409": .acknowledge, "404": .retry, "500": .bisect, "204": .hold]
+        let overrides: [String: AnswerMeaning] = [
+            "409": .acknowledge, "404": .retry, "500": .bisect, "204": .hold,
+        ]
         #expect(outcome(HTTPAnswer(status: 409), overrides: overrides) == .acknowledged)
         guard case .retry = outcome(HTTPAnswer(status: 404), overrides: overrides),
             case .rejected = outcome(HTTPAnswer(status: 500), overrides: overrides),
@@ -74,7 +79,8 @@ struct AnswerTests {
     func classOverrides() {
         let table = AnswerTable(["404": .retry, "4xx": .hold, "2xx": .bisect])
         #expect(
-            table.meaning(of: 400) == .hold && table.meaning(of: 404) == .retry && table.meaning(of: 204) == .bisect)
+            table.meaning(of: 400) == .hold && table.meaning(of: 404) == .retry
+                && table.meaning(of: 204) == .bisect)
         #expect(table.meaning(of: 500) == .retry)
     }
 
@@ -92,7 +98,8 @@ struct AnswerTests {
         #expect(RetryAfter.wait(retryAfter: text, milliseconds: nil, date: nil, now: now) == expected)
         let outcome = outcome(HTTPAnswer(status: 503, retryAfter: text))
         switch (outcome, expected) {
-        case (.retryAfter(let wait, let failure), let expected?): #expect(wait == expected && failure.status == 503)
+        case (.retryAfter(let wait, let failure), let expected?):
+            #expect(wait == expected && failure.status == 503)
         case (.retry, nil): break
         default: Issue.record("\(text) became \(outcome)")
         }
@@ -103,7 +110,9 @@ struct AnswerTests {
         let date = "Fri, 20 Nov 2026 12:00:00 GMT"
         let later = "Fri, 20 Nov 2026 12:01:00 GMT"
         #expect(RetryAfter.wait(retryAfter: later, milliseconds: nil, date: date, now: now) == .seconds(60))
-        #expect(RetryAfter.wait(retryAfter: "5", milliseconds: "1500", date: nil, now: now) == .milliseconds(1500))
+        #expect(
+            RetryAfter.wait(retryAfter: "5", milliseconds: "1500", date: nil, now: now) == .milliseconds(1500)
+        )
         #expect(RetryAfter.wait(retryAfter: nil, milliseconds: "10", date: nil, now: now) == .seconds(1))
         #expect(RetryAfter.wait(retryAfter: "5", milliseconds: "x", date: nil, now: now) == .seconds(5))
     }

@@ -7,7 +7,8 @@ import Testing
 
 @Suite("Bodies")
 struct BodyTests {
-    @Test("a whole frame that is packed as wanted is the body, byte for byte", arguments: Compression.allCases)
+    @Test(
+        "a whole frame that is packed as wanted is the body, byte for byte", arguments: Compression.allCases)
     func storedFramesAreSentAsTheyAre(compression: Compression) throws {
         let part = try Sample.part(0..<50, compression)
         let body = try BodyBuilder(NDJSONEncoder(), compression).body(of: Sample.batch([part]))
@@ -39,12 +40,28 @@ struct BodyTests {
         }
     }
 
+    @Test("pieces of several frames, one after the other in any order, hold their own lines")
+    func pieces() throws {
+        var random = SplitMix64(seed: 52)
+        let builder = try BodyBuilder(NDJSONEncoder(), .none)
+        for _ in 0..<300 {
+            let frame = Int.random(in: 0..<3, using: &random)
+            let first = Int.random(in: 0..<20, using: &random)
+            let events = first..<Int.random(in: first + 1...20, using: &random)
+            let compression: Compression = frame == 0 ? .gzip : .zstd
+            let part = try Sample.part(frame * 20..<frame * 20 + 20, compression, events: events)
+            let lines = Sample.lines(frame * 20 + events.lowerBound..<frame * 20 + events.upperBound)
+            #expect(try builder.body(of: Sample.batch([part])) == lines)
+        }
+    }
+
     @Test("a frame that is damaged, or holds fewer lines than it should, is an error and nothing is sent")
     func damagedFramesAreErrors() throws {
         var part = try Sample.part(0..<10, .gzip)
         var frame = part.frame
         frame[frame.count / 2] ^= 0xFF
-        part = Batch.Part(compression: .gzip, frame: frame, bytes: part.bytes, eventsInFrame: 10, events: 0..<10)
+        part = Batch.Part(
+            compression: .gzip, frame: frame, bytes: part.bytes, eventsInFrame: 10, events: 0..<10)
         #expect(throws: OutputError.self) {
             try BodyBuilder(NDJSONEncoder(), .zstd).body(of: Sample.batch([part]))
         }
@@ -57,7 +74,8 @@ struct BodyTests {
 
     @Test("a JSON array of the events")
     func jsonArray() throws {
-        let body = try BodyBuilder(JSONArrayEncoder(), .none).body(of: Sample.batch([try Sample.part(0..<2, .zstd)]))
+        let body = try BodyBuilder(JSONArrayEncoder(), .none).body(
+            of: Sample.batch([try Sample.part(0..<2, .zstd)]))
         #expect(
             String(decoding: body, as: UTF8.self)
                 == #"[{"name":"Video clicked","n":0},{"name":"Video clicked","n":1}]"#)

@@ -21,7 +21,10 @@ struct ClickHouseTests {
             try PrivateFile.replace(password, with: "secret")
             server = try await PythonServer(
                 "clickhouse_server.py",
-                ["\(bench.directory.path)/tables", "--ready", file, "--user", "me", "--password-file", password]
+                [
+                    "\(bench.directory.path)/tables", "--ready", file, "--user", "me", "--password-file",
+                    password,
+                ]
                     + words,
                 portFile: file)
         }
@@ -30,7 +33,8 @@ struct ClickHouseTests {
             let options = HTTPOptions(url: "http://127.0.0.1:\(server.port)/")
             let client = try HTTPClient(
                 on: bench.loop,
-                settings: TransferSettings(options: options, tls: try TLSMaterial(options.settings.tls).contents)
+                settings: TransferSettings(
+                    options: options, tls: try TLSMaterial(options.settings.tls).contents)
             )
             let request = HTTPRequest(
                 url: options.url, headers: ["X-ClickHouse-User: me", "X-ClickHouse-Key: secret"],
@@ -44,9 +48,12 @@ struct ClickHouseTests {
 
         struct Refused: Error { var query: String }
 
-        func make(_ table: String, _ settings: String = "non_replicated_deduplication_window = 100") async throws {
+        func make(_ table: String, _ settings: String = "non_replicated_deduplication_window = 100")
+            async throws
+        {
             _ = try await query(
-                "CREATE TABLE \(table) (name String, n UInt16) ENGINE = MergeTree ORDER BY name SETTINGS \(settings)")
+                "CREATE TABLE \(table) (name String, n UInt16) ENGINE = MergeTree ORDER BY name SETTINGS \(settings)"
+            )
         }
 
         func output(
@@ -72,7 +79,9 @@ struct ClickHouseTests {
             return await output.compareTable(with: ["name", "timestamp", "n", "id"])
         }
         let insert = "INSERT%20INTO%20events%20FORMAT%20JSONEachRow"
-        #expect(try await probe(insert) == .columns(table: "events", missing: ["timestamp", "id"], isRefused: true))
+        #expect(
+            try await probe(insert)
+                == .columns(table: "events", missing: ["timestamp", "id"], isRefused: true))
         #expect(
             try await probe("insert+into+table+events+format+JSONEachRow&input_format_skip_unknown_fields=1")
                 == .columns(table: "events", missing: ["timestamp", "id"], isRefused: false))
@@ -82,7 +91,9 @@ struct ClickHouseTests {
         ] {
             #expect(try await probe(other) == .notClickHouse, "\(other)")
         }
-        for (query, password) in [(insert, "wrong"), ("INSERT%20INTO%20none%20FORMAT%20JSONEachRow", "secret")] {
+        for (query, password) in [
+            (insert, "wrong"), ("INSERT%20INTO%20none%20FORMAT%20JSONEachRow", "secret"),
+        ] {
             guard case .failed(let failure) = try await probe(query, password: password) else {
                 Issue.record("\(query)")
                 continue
@@ -117,23 +128,32 @@ struct ClickHouseTests {
             #"{"name":"b","properties":{"x":1},"app":"shop","observed_at":"2026-11-20T10:00:02.000Z","id":"2"}"#,
         ]
         let text = Array(lines.map { $0 + "\n" }.joined().utf8)
-        let part = Batch.Part(compression: .none, frame: text, bytes: text.count, eventsInFrame: 2, events: 0..<2)
+        let part = Batch.Part(
+            compression: .none, frame: text, bytes: text.count, eventsInFrame: 2, events: 0..<2)
         #expect(await (try stage.output(String(query))).send(Sample.batch([part])) == .acknowledged)
         let rows = try await stage.query(
-            "SELECT name, toUnixTimestamp64Milli(timestamp), app, properties FROM events ORDER BY id FORMAT CSV")
+            "SELECT name, toUnixTimestamp64Milli(timestamp), app, properties FROM events ORDER BY id FORMAT CSV"
+        )
         #expect(
-            rows == "\"a\",1795168800123,\"shop\",\"\"\n\"b\",1795168802000,\"shop\",\"{\"\"x\"\":1}\"\n", "\(rows)")
+            rows == "\"a\",1795168800123,\"shop\",\"\"\n\"b\",1795168802000,\"shop\",\"{\"\"x\"\":1}\"\n",
+            "\(rows)")
     }
 
     @Test(
         "a query with a slip, a table that is not there and a wrong password hold; no event is taken for the cause",
         arguments: [
             ("INSRT%20INTO%20events%20FORMAT%20JSONEachRow", "secret", "SYNTAX_ERROR (62)"),
-            ("INSERT%20INTO%20events%20(name,m)%20FORMAT%20JSONEachRow", "secret", "NO_SUCH_COLUMN_IN_TABLE (16)"),
+            (
+                "INSERT%20INTO%20events%20(name,m)%20FORMAT%20JSONEachRow", "secret",
+                "NO_SUCH_COLUMN_IN_TABLE (16)"
+            ),
             ("INSERT%20INTO%20events%20FORMAT%20JSONEachRaw", "secret", "UNKNOWN_FORMAT (73)"),
             ("INSERT%20INTO%20event%20FORMAT%20JSONEachRow", "secret", "UNKNOWN_TABLE (60)"),
             ("INSERT%20INTO%20shop.events%20FORMAT%20JSONEachRow", "secret", "UNKNOWN_DATABASE (81)"),
-            ("INSERT%20INTO%20events%20FORMAT%20JSONEachRow&no_such_setting=1", "secret", "UNKNOWN_SETTING (115)"),
+            (
+                "INSERT%20INTO%20events%20FORMAT%20JSONEachRow&no_such_setting=1", "secret",
+                "UNKNOWN_SETTING (115)"
+            ),
             ("INSERT%20INTO%20events%20FORMAT%20JSONEachRow", "wrong", "AUTHENTICATION_FAILED (516)"),
         ])
     func holds(insert: String, password: String, words: String) async throws {
@@ -152,8 +172,10 @@ struct ClickHouseTests {
         let stage = try await Stage()
         try await stage.make("events")
         let output = try stage.output()
-        let lines = Array(#"{"name":"a","n":1}"#.utf8) + [10] + Array(#"{"name":"b","n":"private"}"#.utf8) + [10]
-        let part = Batch.Part(compression: .none, frame: lines, bytes: lines.count, eventsInFrame: 2, events: 0..<2)
+        let lines =
+            Array(#"{"name":"a","n":1}"#.utf8) + [10] + Array(#"{"name":"b","n":"private"}"#.utf8) + [10]
+        let part = Batch.Part(
+            compression: .none, frame: lines, bytes: lines.count, eventsInFrame: 2, events: 0..<2)
         let outcome = await output.send(Sample.batch([part]))
         guard case .rejected(let failure) = outcome else {
             Issue.record("not rejected: \(outcome)")
@@ -184,16 +206,20 @@ struct ClickHouseTests {
         let stage = try await Stage()
         let codes = ClickHouseError.all.keys.sorted()
         let list = codes.map(String.init).joined(separator: ", ")
-        let names = try await stage.query("SELECT errorCodeToName(arrayJoin([\(list)]))").split(separator: "\n").map(
+        let names = try await stage.query("SELECT errorCodeToName(arrayJoin([\(list)]))").split(
+            separator: "\n"
+        ).map(
             String.init)
         #expect(names == codes.compactMap { ClickHouseError.all[$0]?.name })
     }
 
-    @Test("an error is no acknowledgement, whatever its status; what a person set for a status stands above it")
+    @Test(
+        "an error is no acknowledgement, whatever its status; what a person set for a status stands above it")
     func precedence() {
         func outcome(_ status: Int, _ code: String, _ overrides: [String: AnswerMeaning] = [:]) -> Outcome {
             AnswerReader(table: AnswerTable(overrides), encoder: NDJSONEncoder()).outcome(
-                of: HTTPAnswer(status: status, clickHouseCode: code), for: Sample.batch([]).header, wireBytes: 1,
+                of: HTTPAnswer(status: status, clickHouseCode: code), for: Sample.batch([]).header,
+                wireBytes: 1,
                 now: Timestamp(milliseconds: 0)
             ) { () throws(OutputError) in [] }
         }

@@ -75,7 +75,9 @@ struct DeliveryToReceiverTests {
             for batch in batches { group.addTask { @Sendable in await output.send(batch) } }
         }
         #expect(connections(to: receiver.port) == 3)
-        for number in 3..<6 { #expect(await output.send(try Sample.batch(1, number: UInt64(number))) == .acknowledged) }
+        for number in 3..<6 {
+            #expect(await output.send(try Sample.batch(1, number: UInt64(number))) == .acknowledged)
+        }
         #expect(await eventually { connections(to: receiver.port) == 1 })
     }
 

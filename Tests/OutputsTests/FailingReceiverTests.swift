@@ -16,7 +16,8 @@ struct FaultyReceiverTests {
             $0.faults.retryAfter = 17
         }
         guard
-            case .retryAfter(let wait, let failure) = try await bench.output(to: receiver.url).send(try Sample.batch(5))
+            case .retryAfter(let wait, let failure) = try await bench.output(to: receiver.url).send(
+                try Sample.batch(5))
         else {
             Issue.record("429 did not say when")
             return
@@ -135,7 +136,9 @@ struct FaultyReceiverTests {
             let output = try bench.output(to: receiver.url)
             for number in 0..<40 {
                 var attempts = 0
-                while await output.send(try Sample.batch(3, number: UInt64(number))) != .acknowledged, attempts < 50 {
+                while await output.send(try Sample.batch(3, number: UInt64(number))) != .acknowledged,
+                    attempts < 50
+                {
                     attempts += 1
                 }
             }

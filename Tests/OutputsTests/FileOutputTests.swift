@@ -22,10 +22,14 @@ struct FileOutputTests {
         deinit { loop.stop() }
 
         var path: String { "\(directory.path)/out.jsonl" }
-        func output(_ path: String? = nil) throws -> FileOutput { try FileOutput(path: path ?? self.path, on: loop) }
+        func output(_ path: String? = nil) throws -> FileOutput {
+            try FileOutput(path: path ?? self.path, on: loop)
+        }
     }
 
-    private func expected(_ numbers: Range<Int>) -> String { String(decoding: Sample.lines(numbers), as: UTF8.self) }
+    private func expected(_ numbers: Range<Int>) -> String {
+        String(decoding: Sample.lines(numbers), as: UTF8.self)
+    }
 
     private func holdMessage(_ outcome: Outcome) -> String? {
         guard case .held(let failure) = outcome else { return nil }
@@ -147,7 +151,8 @@ struct StandardOutputTests {
         #expect(pipe.read() == Sample.lines(0..<20) + Sample.lines(0..<5))
     }
 
-    @Test("fault10: a reader that sleeps costs the timeout; a cut batch goes on where it was, no line is torn")
+    @Test(
+        "fault10: a reader that sleeps costs the timeout; a cut batch goes on where it was, no line is torn")
     func fault10_sleepingReader() async throws {
         let pipe = try Pipe()
         let output = try pipe.output()

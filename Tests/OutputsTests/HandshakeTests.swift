@@ -11,7 +11,10 @@ struct DocumentFetcherTests {
     func noDocuments() async throws {
         let bench = try Bench()
         for (answer, words) in [
-            ("Content-Length: 21\r\n\r\n<!doctype html><html>", "this is a web page: a login page, portal or proxy"),
+            (
+                "Content-Length: 21\r\n\r\n<!doctype html><html>",
+                "this is a web page: a login page, portal or proxy"
+            ),
             ("Content-Length: 3\r\n\r\n\u{1F}~\u{8}", "the answer is compressed"),
             ("Content-Length: 99\r\n\r\n{", "the document broke off, or took too long"),
         ] {
@@ -22,7 +25,8 @@ struct DocumentFetcherTests {
             }
             defer { peer.stop() }
             let fetcher = try DocumentFetcher(
-                peer.url, caFile: nil, largest: 1 << 20, userAgent: "test", on: bench.loop, time: Sample.Time())
+                peer.url, caFile: nil, largest: 1 << 20, userAgent: "test", on: bench.loop,
+                time: Sample.Time())
             guard case .failed(let failure) = await fetcher.fetch(etag: nil) else {
                 Issue.record("\(answer) was taken")
                 continue
@@ -62,7 +66,9 @@ struct HandshakeTests {
             try PrivateFile.replace(certificate, with: identity.certificate)
             try PrivateFile.replace(key, with: identity.key)
         }
-        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) { $0.hang() }
+        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) {
+            $0.hang()
+        }
         defer { peer.stop() }
         var options = options(bench, peer.url)
         let none = try #require(try HTTPHandshake.attempt(options))
@@ -72,10 +78,13 @@ struct HandshakeTests {
         #expect(none.kind == .tls && refusals.contains { none.message.contains($0) }, "\(none)")
         let stranger = try CertificateAuthority(now: now)
         try use(
-            stranger.issue(.init(notBefore: now - .seconds(60), notAfter: now + .seconds(3600), isClient: true)))
+            stranger.issue(
+                .init(notBefore: now - .seconds(60), notAfter: now + .seconds(3600), isClient: true)))
         (options.settings.tls.certificateFile, options.settings.tls.keyFile) = (certificate, key)
         let foreign = try #require(try HTTPHandshake.attempt(options))
-        #expect(foreign.kind == .tls && ["unknown ca", gone].contains { foreign.message.contains($0) }, "\(foreign)")
+        #expect(
+            foreign.kind == .tls && ["unknown ca", gone].contains { foreign.message.contains($0) },
+            "\(foreign)")
         try use(bench.identity(names: [], isClient: true))
         #expect(try HTTPHandshake.attempt(options) == nil)
         let rude = try ScriptedPeer(bench.identity()) { _ in }
@@ -84,7 +93,8 @@ struct HandshakeTests {
         #expect(ended.message.contains("closed the connection right after the TLS handshake"), "\(ended)")
     }
 
-    @Test("fault22: what keeps a connection from coming about is told: port, name, certificate, authority, pin")
+    @Test(
+        "fault22: what keeps a connection from coming about is told: port, name, certificate, authority, pin")
     func fault22_notReached() throws {
         let bench = try Bench()
         let otherName = try bench.identity(names: ["DNS:elsewhere.test"])
@@ -101,7 +111,9 @@ struct HandshakeTests {
             ("https://127.0.0.1:\(plain.port)/", .tls, "this port may not speak TLS"),
         ] as [(String, Failure.Kind, String)] {
             let failure = try HTTPHandshake.attempt(options(bench, url))
-            #expect(failure?.kind == kind && failure?.message.contains(words) == true, "\(url): \(failure as Any)")
+            #expect(
+                failure?.kind == kind && failure?.message.contains(words) == true, "\(url): \(failure as Any)"
+            )
         }
         var unknown = options(bench, "https://127.0.0.1:\(good.port)/")
         unknown.settings.tls.caFile = nil

@@ -48,7 +48,9 @@ struct HostileServerTests {
         if format == "ndjson" {
             #expect(outcome == .acknowledged)
         } else {
-            #expect(retried(outcome)?.kind == .connection && retried(outcome)?.message.contains("broke off") == true)
+            #expect(
+                retried(outcome)?.kind == .connection
+                    && retried(outcome)?.message.contains("broke off") == true)
         }
     }
 
@@ -68,7 +70,8 @@ struct HostileServerTests {
         let failure = retried(await output.send(try Sample.batch(events)))
         #expect(failure?.kind == .connection && failure?.status == 200)
         #expect(
-            failure?.message.hasPrefix("127.0.0.1 answered 200 before it had the events") == true, "\(failure as Any)")
+            failure?.message.hasPrefix("127.0.0.1 answered 200 before it had the events") == true,
+            "\(failure as Any)")
     }
 
     @Test("a refusal that comes before the request was read is what it says")
@@ -109,7 +112,28 @@ struct HostileServerTests {
         let (outcome, seconds) = try await timed { await output.send(try Sample.batch(5)) }
         #expect(retried(outcome)?.kind == .timeout)
         #expect(retried(outcome)?.message.contains("request_timeout") == true)
+        #expect(retried(outcome)?.message.contains("its machine acknowledged all") == true, "\(outcome)")
         #expect((0.4...45).contains(seconds))
+    }
+
+    @Test(
+        "a batch that may take longer gets the longer time, and the next one on the connection the usual time"
+    )
+    func longerRequest() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            for _ in 0..<2 {
+                guard connection.request() != nil else { return }
+                connection.pause(milliseconds: 1500)
+                guard connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") else { return }
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) { $0.requestTimeout = .seconds(1) }
+        var batch = try Sample.batch(5)
+        batch.timeFactor = 8
+        #expect(await output.send(batch) == .acknowledged)
+        #expect(retried(await output.send(try Sample.batch(5)))?.kind == .timeout)
     }
 
     @Test("a server that answers a byte at a time costs the request timeout and no more")
@@ -145,10 +169,15 @@ struct HostileServerTests {
         let bench = try Bench()
         let peer = try ScriptedPeer(nil) { $0.hang() }
         defer { peer.stop() }
-        let output = try bench.output(to: "https://127.0.0.1:\(peer.port)/") { $0.connectTimeout = .milliseconds(400) }
+        let output = try bench.output(to: "https://127.0.0.1:\(peer.port)/") {
+            $0.connectTimeout = .milliseconds(400)
+        }
         let (outcome, seconds) = try await timed { await output.send(try Sample.batch(5)) }
         #expect(retried(outcome)?.kind == .timeout)
         #expect(retried(outcome)?.message.contains("connect_timeout") == true)
+        #expect(
+            retried(outcome)?.message.contains("the handshake was acknowledged and not answered") == true,
+            "\(outcome)")
         #expect((0.3...45).contains(seconds))
     }
 
@@ -192,7 +221,9 @@ struct HostileServerTests {
 
     @Test(
         "what is no HTTP is tried again, as a breach of the protocol",
-        arguments: ["hello\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/7.7 200 OK\r\n\r\n"])
+        arguments: [
+            "hello\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/7.7 200 OK\r\n\r\n",
+        ])
     func garbage(answer: String) async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { connection in
@@ -223,13 +254,17 @@ struct HostileServerTests {
             body.stop()
             head.stop()
         }
-        let (first, seconds) = try await timed { try await bench.output(to: body.url).send(try Sample.batch(5)) }
+        let (first, seconds) = try await timed {
+            try await bench.output(to: body.url).send(try Sample.batch(5))
+        }
         guard case .rejected(let failure) = first else {
             Issue.record("became \(first)")
             return
         }
         #expect(failure.excerpt.utf8.count == 1024 && seconds < 45)
-        let (second, more) = try await timed { try await bench.output(to: head.url).send(try Sample.batch(5)) }
+        let (second, more) = try await timed {
+            try await bench.output(to: head.url).send(try Sample.batch(5))
+        }
         #expect(retried(second) != nil && more < 45)
     }
 
@@ -283,6 +318,9 @@ struct HostileServerTests {
             #expect(await output.send(try Sample.batch(5, number: UInt64(number))) == .acknowledged)
         }
         #expect(peer.connections == 1)
+        // A request that goes out before the end of the connection has come is lost with the connection.
+        let deadline = SystemTime().bootTime + .seconds(30)
+        while peer.closedConnections == 0, SystemTime().bootTime < deadline { sched_yield() }
         for number in 0..<20 {
             #expect(await output.send(try Sample.batch(5, number: UInt64(number))) == .acknowledged)
         }

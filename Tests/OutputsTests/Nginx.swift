@@ -44,7 +44,9 @@ final class Nginx: Sendable {
         child = pid
         let deadline = SystemTime().bootTime + .seconds(20)
         while !Nginx.answers(port) {
-            try #require(SystemTime().bootTime < deadline, "nginx did not start: \(text(of: "\(directory)/error.log"))")
+            try #require(
+                SystemTime().bootTime < deadline, "nginx did not start: \(text(of: "\(directory)/error.log"))"
+            )
             await Task.yield()
         }
     }
@@ -74,7 +76,8 @@ final class Nginx: Sendable {
             }
             guard let pid = pid_t(name) else { continue }
             // "7 (nginx) S 6 …": behind the name come the state and the parent.
-            let fields = text(of: "/proc/\(name)/stat").split(separator: ")").last?.split(separator: " ") ?? []
+            let fields =
+                text(of: "/proc/\(name)/stat").split(separator: ")").last?.split(separator: " ") ?? []
             if fields.count > 1, pid_t(String(fields[1])) == child { found.append(pid) }
         }
         return found

@@ -72,7 +72,8 @@ struct NginxTests {
         // Over HTTP/1.1 so few leave with the head.
         #expect(!isEarly || events > 10 || http2)
         #expect(retried(try await send("busy"))?.status == 503)
-        guard case .retryAfter(.seconds(7), let failure) = try await send("later"), failure.status == 429 else {
+        guard case .retryAfter(.seconds(7), let failure) = try await send("later"), failure.status == 429
+        else {
             Issue.record("429 did not say when")
             return
         }
@@ -138,7 +139,9 @@ struct ProxyTests {
 
 @Suite("Addresses and requests")
 struct RequestTests {
-    @Test("the batch's id goes where the destination looks for it, and a token into the address where a format has it")
+    @Test(
+        "the batch's id goes where the destination looks for it, and a token into the address where a format has it"
+    )
     func argumentsAreAdded() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -151,7 +154,9 @@ struct RequestTests {
         defer { peer.stop() }
         let output = try bench.output(to: "\(peer.url)?query=INSERT") {
             $0.batchIDParameter = "insert_deduplication_token"
-            $0.headers = ["content-type": "text/plain", "X-Empty": "", "X-Scope-OrgID": "shop"].mapValues { Secret($0) }
+            $0.headers = ["content-type": "text/plain", "X-Empty": "", "X-Scope-OrgID": "shop"].mapValues {
+                Secret($0)
+            }
         }
         for number in 1...2 {
             #expect(await output.send(try Sample.batch(3, number: UInt64(number))) == .acknowledged)
@@ -159,7 +164,8 @@ struct RequestTests {
             #expect(seen.last.hasPrefix("POST /?query=INSERT&insert_deduplication_token=\(id) HTTP/1.1\r\n"))
             #expect(seen.last.contains("\r\nX-Spoolship-Events: 3\r\n"))
             #expect(seen.last.contains("\r\ncontent-type: text/plain\r\n") && !seen.last.contains("x-ndjson"))
-            #expect(seen.last.contains("\r\nX-Empty:\r\n") && seen.last.contains("\r\nX-Scope-OrgID: shop\r\n"))
+            #expect(
+                seen.last.contains("\r\nX-Empty:\r\n") && seen.last.contains("\r\nX-Scope-OrgID: shop\r\n"))
         }
     }
 

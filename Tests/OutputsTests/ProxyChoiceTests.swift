@@ -52,7 +52,8 @@ struct ProxyChoiceTests {
         #expect(options.beside(EndpointURL("https://a"), caFile: nil).settings.requestTimeout == .seconds(3))
     }
 
-    @Test("plain HTTP with a credential goes to no proxy of the environment; without one, and over TLS, it may")
+    @Test(
+        "plain HTTP with a credential goes to no proxy of the environment; without one, and over TLS, it may")
     func credentials() {
         var options = HTTPOptions(url: "http://events.example.com/x")
         options.settings.allowPlainHTTP = true
@@ -89,7 +90,10 @@ struct ProxyChoiceTests {
         let answers = [
             (nil, "no connection to the proxy PROXY for collector.test: connection refused"),
             ("", "the connection to the proxy PROXY for collector.test broke before an answer arrived"),
-            ("nonsense\r\n\r\n", "the connection to the proxy PROXY for collector.test broke before an answer arrived"),
+            (
+                "nonsense\r\n\r\n",
+                "the connection to the proxy PROXY for collector.test broke before an answer arrived"
+            ),
             ("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", "answered 403: see its rules"),
             (
                 "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n",
@@ -132,9 +136,13 @@ struct ProxyChoiceTests {
         for (address, words) in [
             (
                 "http://127.0.0.1:\(peer.port)",
-                "no connection to the proxy http://127.0.0.1:\(peer.port) for collector.test in time"
+                "no connection to the proxy http://127.0.0.1:\(peer.port) for collector.test in time (connect_timeout):"
+                    + " the proxy accepted the connection and did not answer CONNECT"
             ),
-            ("http://proxy.invalid:3128", "cannot resolve the proxy http://proxy.invalid:3128 for collector.test"),
+            (
+                "http://proxy.invalid:3128",
+                "cannot resolve the proxy http://proxy.invalid:3128 for collector.test"
+            ),
         ] {
             let output = try bench.output(to: "https://collector.test/in") {
                 $0.proxy = EndpointURL(address)
@@ -156,7 +164,9 @@ struct ProxyChoiceTests {
             setenv("no_proxy", list, 1)
             let output = try bench.output(to: "https://nowhere.invalid/in", heedsEnvironment: true)
             let said = try #require(retried(await output.send(try Sample.batch(5)))?.message)
-            #expect(said == "cannot resolve nowhere.invalid: check the url and the name servers", "\(list): \(said)")
+            #expect(
+                said == "cannot resolve nowhere.invalid: check the url and the name servers",
+                "\(list): \(said)")
         }
     }
 }

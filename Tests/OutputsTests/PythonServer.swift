@@ -56,7 +56,8 @@ final class PythonServer: Sendable {
             method: method, url: "\(options.url)/_test/\(what)", headers: ["Content-Type: application/json"],
             body: Array(body.utf8),
             answerLimit: 1 << 24)
-        guard case .answered(let answer) = await client.perform(request), answer.status == 200, answer.extent == .whole
+        guard case .answered(let answer) = await client.perform(request), answer.status == 200,
+            answer.extent == .whole
         else {
             throw SteeringError()
         }

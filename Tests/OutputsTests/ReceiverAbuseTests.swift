@@ -18,7 +18,8 @@ struct ReceiverAbuseTests {
     private func status(_ outcome: Outcome) -> Int? {
         switch outcome {
         case .acknowledged: 200
-        case .rejected(let failure), .held(let failure), .tooLarge(_, let failure), .retry(let failure): failure.status
+        case .rejected(let failure), .held(let failure), .tooLarge(_, let failure), .retry(let failure):
+            failure.status
         default: nil
         }
     }

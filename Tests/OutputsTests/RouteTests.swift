@@ -19,7 +19,9 @@ import Testing
 
 /// With a name server of its own that never answers: `CLONE_NEWNS`, and `/etc/resolv.conf` mounted over.
 @Sendable private func useNameServer(_ file: String) -> Bool {
-    guard enter(0x0002_0000), mount("none", "/", nil, UInt(MS_REC | MS_PRIVATE), nil) == 0 else { return false }
+    guard enter(0x0002_0000), mount("none", "/", nil, UInt(MS_REC | MS_PRIVATE), nil) == 0 else {
+        return false
+    }
     return mount(file, "/etc/resolv.conf", nil, UInt(MS_BIND), nil) == 0
 }
 

@@ -41,7 +41,9 @@ final class S3Server: Sendable {
         try JSONDecoder().decode([String: Object].self, from: try await ask(.get, "objects"))
     }
 
-    func log() async throws -> [Request] { try JSONDecoder().decode([Request].self, from: try await ask(.get, "log")) }
+    func log() async throws -> [Request] {
+        try JSONDecoder().decode([Request].self, from: try await ask(.get, "log"))
+    }
 
     /// What happens to the next uploads, one each, as JSON.
     func fault(_ faults: String) async throws { _ = try await ask(.put, "faults", faults) }

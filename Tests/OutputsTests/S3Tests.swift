@@ -103,11 +103,38 @@ struct S3Tests {
         // Two objects were there, of a batch of which nobody said that it was sent before.
         #expect(await output.measures.repeats[batch.header.id]?.isEmpty == false)
         // What was written by the first attempt was found, not written again.
-        #expect(try await server.log().filter { $0.method == "PUT" }.map(\.status) == [200, 0, 412, 412, 200, 200])
+        #expect(
+            try await server.log().filter { $0.method == "PUT" }.map(\.status) == [
+                200, 0, 412, 412, 200, 200,
+            ])
         #expect(output.templates?.takeCounts() == EventTemplates.Counts(missing: 2, beyond: 0))
     }
 
-    @Test("an object that is too large is split alone; anything else that fails makes the batch go again as it is")
+    @Test("the paths of the page's example are partitions by the event's own day and hour")
+    func partitions() async throws {
+        let bench = try Bench()
+        let server = try await S3Server(bench)
+        let template = "events/app={app}/dt={event_date}/hour={event_hour}/{batch_id}"
+        let page =
+            String(#filePath.dropLast("Tests/OutputsTests/S3Tests.swift".count)) + "docs/destinations.md"
+        #expect(text(of: page).contains("key = \"\(template)\""))
+        let key = try Template(template, for: .key)
+        let output = try output(bench, server) {
+            $0.compression = .none
+            $0.s3.key = key
+        }
+        let batch = mixed(6)
+        #expect(await output.send(batch) == .acknowledged)
+        let found = try await numbers(server)
+        let partition = "events/app=shop/dt=2026-11-19/hour="
+        let end = "23/\(batch.header.id).jsonl"
+        #expect(found.keys.contains(partition + end), "\(found)")
+        #expect(found.values.joined().sorted() == Array(0..<6))
+    }
+
+    @Test(
+        "an object that is too large is split alone; anything else that fails makes the batch go again as it is"
+    )
     func partly() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -132,11 +159,14 @@ struct S3Tests {
     func probe() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
-        func probe(_ bucket: String = "events", secret: String = "secret/with+signs=") async throws -> Failure? {
+        func probe(_ bucket: String = "events", secret: String = "secret/with+signs=") async throws
+            -> Failure?
+        {
             var options = options(server)
             options.settings.s3.bucket = bucket
             options.settings.s3.aws.secret.inline = Secret(secret)
-            let output = try S3Output("check", options, installID: "check", on: bench.loop, log: Log(bench.log))
+            let output = try S3Output(
+                "check", options, installID: "check", on: bench.loop, log: Log(bench.log))
             return await output.probe()
         }
         #expect(try await probe() == nil)
@@ -177,7 +207,8 @@ struct S3Tests {
     }
 
     @Test(
-        "exactly once: a lost answer is found as the object that is already there, and the object is not touched again")
+        "exactly once: a lost answer is found as the object that is already there, and the object is not touched again"
+    )
     func lostAnswer() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -201,7 +232,9 @@ struct S3Tests {
         let server = try await S3Server(bench)
         let time = ManualTime(wall: Sample.accepted + .seconds(3600))
         func stored() async throws -> [Substring] {
-            try await server.objects().keys.map { $0[($0.lastIndex(of: "/") ?? $0.startIndex)...].dropFirst() }.sorted()
+            try await server.objects().keys.map {
+                $0[($0.lastIndex(of: "/") ?? $0.startIndex)...].dropFirst()
+            }.sorted()
         }
         let first = try output(bench, server, time: time) { $0.compression = before }
         try await server.fault(#"["lose-answer"]"#)
@@ -236,7 +269,9 @@ struct S3Tests {
         #expect(try await server.log().count == asked + 1)
     }
 
-    @Test("an object of another size under the batch's key is replaced, and said; one that may not be looked at counts")
+    @Test(
+        "an object of another size under the batch's key is replaced, and said; one that may not be looked at counts"
+    )
     func otherSize() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -252,7 +287,8 @@ struct S3Tests {
         #expect(bench.log.messages.count { $0.text.contains("of another size") } == 1)
     }
 
-    @Test("where the size cannot be asked now the batch goes again; a store that knows no ranges tells it too")
+    @Test(
+        "where the size cannot be asked now the batch goes again; a store that knows no ranges tells it too")
     func sizeNotKnown() async throws {
         let bench = try Bench()
         let server = try await S3Server(bench)
@@ -284,7 +320,9 @@ struct S3Tests {
         let bench = try Bench()
         let server = try await S3Server(bench)
         func hint(_ change: (inout DestinationSettings) -> Void) async throws -> String {
-            guard case .held(let failure) = await (try output(bench, server, change)).send(try Sample.batch(1)) else {
+            guard
+                case .held(let failure) = await (try output(bench, server, change)).send(try Sample.batch(1))
+            else {
                 return ""
             }
             return failure.message
@@ -307,11 +345,13 @@ struct S3Tests {
             (301, "PermanentRedirect", "hold"),
             (400, "AuthorizationHeaderMalformed", "hold"), (400, "EntityTooLarge", "split"),
             (501, "NotImplemented", "hold"),
-            (400, "InvalidArgument", "hold"), (403, "SignatureDoesNotMatch", "hold"), (418, "Unheard", "hold"),
+            (400, "InvalidArgument", "hold"), (403, "SignatureDoesNotMatch", "hold"),
+            (418, "Unheard", "hold"),
             (412, "PreconditionFailed", "good"),
         ])
     func table(status: Int, code: String, meaning: String) async throws {
-        let body = Array("<?xml version=\"1.0\"?><Error><Code>\(code)</Code><Message>m</Message></Error>".utf8)
+        let body = Array(
+            "<?xml version=\"1.0\"?><Error><Code>\(code)</Code><Message>m</Message></Error>".utf8)
         let outcome = S3Answer.outcome(
             of: HTTPAnswer(status: status, body: body), wireBytes: 7, now: Timestamp(milliseconds: 0))
         let found: String =
@@ -336,7 +376,8 @@ struct S3Tests {
             Issue.record("not held")
             return
         }
-        #expect(failure.message.contains("QuotaExceeded: the quota") && !failure.message.contains("PutObject"))
+        #expect(
+            failure.message.contains("QuotaExceeded: the quota") && !failure.message.contains("PutObject"))
     }
 
     @Test("SlowDown with Retry-After holds the whole destination for that long")
@@ -384,7 +425,9 @@ struct S3Tests {
             "SecretAccessKey": "role-secret-\(number)", "Token": "token-\(number)", "Expiration": "\(time.wallTime + ends)"}}
             """
         }
-        let output = try output(bench, server, time: time, metadata: server.url) { $0.s3.aws.credentials = .instance }
+        let output = try output(bench, server, time: time, metadata: server.url) {
+            $0.s3.aws.credentials = .instance
+        }
         func asked() async throws -> Int { try await server.log().count { $0.path.hasSuffix("/agents") } }
         func uploads() async throws -> [S3Server.Request] {
             try await server.log().filter { $0.path.hasPrefix("/events") }
@@ -403,7 +446,9 @@ struct S3Tests {
         #expect(try await uploads().last?.headers["x-amz-security-token"] == "token-2")
 
         try await server.fault(#"[{"status": 400, "code": "ExpiredToken"}]"#)
-        #expect(retried(await output.send(try Sample.batch(1, number: 4)))?.message.contains("ExpiredToken") == true)
+        #expect(
+            retried(await output.send(try Sample.batch(1, number: 4)))?.message.contains("ExpiredToken")
+                == true)
         #expect(await output.send(try Sample.batch(1, number: 4)) == .acknowledged)
         #expect(try await asked() == 3)
     }
@@ -414,13 +459,17 @@ struct S3Tests {
         let server = try await S3Server(bench)
         for (answers, said) in [
             (#"{"role": "", "document": {}}"#, "role"), (#"{"role": "../../x", "document": {}}"#, "no role"),
-            (#"{"role": "r", "document": {"Code": "Failed"}}"#, "no credentials"), (#"{"status": 404}"#, "404"),
+            (#"{"role": "r", "document": {"Code": "Failed"}}"#, "no credentials"),
+            (#"{"status": 404}"#, "404"),
         ] {
             try await server.metadata(answers)
             let output = try output(bench, server, metadata: server.url) { $0.s3.aws.credentials = .instance }
-            #expect(retried(await output.send(try Sample.batch(1)))?.message.contains(said) == true, "\(answers)")
+            #expect(
+                retried(await output.send(try Sample.batch(1)))?.message.contains(said) == true, "\(answers)")
         }
-        let output = try output(bench, server, metadata: "http://127.0.0.1:1") { $0.s3.aws.credentials = .instance }
+        let output = try output(bench, server, metadata: "http://127.0.0.1:1") {
+            $0.s3.aws.credentials = .instance
+        }
         #expect(retried(await output.send(try Sample.batch(1)))?.message.contains("metadata service") == true)
     }
 

@@ -15,12 +15,14 @@ final class ScriptedPeer: Sendable {
         let number: Int
         fileprivate let socket: Int32
         fileprivate let tls: OpaquePointer?
+        fileprivate let listener: Int32
 
         /// Some bytes; none when the other side is gone.
         func read() -> [UInt8] {
             var buffer = [UInt8](repeating: 0, count: 65_536)
             let count =
-                tls.map { Int(SSL_read($0, &buffer, Int32(buffer.count))) } ?? Glibc.read(socket, &buffer, buffer.count)
+                tls.map { Int(SSL_read($0, &buffer, Int32(buffer.count))) }
+                ?? Glibc.read(socket, &buffer, buffer.count)
             return count > 0 ? Array(buffer[..<count]) : []
         }
 
@@ -72,6 +74,9 @@ final class ScriptedPeer: Sendable {
             setsockopt(socket, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
         }
 
+        /// Takes no further connections.
+        func closeListener() { shutdown(listener, Int32(SHUT_RDWR)) }
+
         /// Lets a little time pass: a peer that is slow is what is tested.
         func pause(milliseconds: UInt32) { usleep(milliseconds * 1000) }
     }
@@ -79,6 +84,7 @@ final class ScriptedPeer: Sendable {
     let port: UInt16
     private let listener: Int32
     private let accepted = Atomic<Int>(0)
+    private let closed = Atomic<Int>(0)
     private let script: @Sendable (Connection) -> Void
     private let isTLS: Bool
     // Made in init and used by OpenSSL's functions, which count references under locks of their own.
@@ -87,13 +93,15 @@ final class ScriptedPeer: Sendable {
     /// - Parameters:
     ///   - identity: nil speaks no TLS.
     ///   - clientAuthority: the PEM of the authority whose clients alone are let in.
+    ///   - http2: whether it agrees to HTTP/2 (ALPN).
     init(
-        _ identity: CertificateAuthority.Identity?, clientAuthority: String? = nil,
+        _ identity: CertificateAuthority.Identity?, clientAuthority: String? = nil, http2: Bool = false,
         _ script: @escaping @Sendable (Connection) -> Void
     ) throws {
         self.script = script
         isTLS = identity != nil
         context = try identity.map { try ScriptedPeer.context($0, clientAuthority) }
+        if http2, let context { ScriptedPeer.agreeToHTTP2(context) }
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -102,7 +110,8 @@ final class ScriptedPeer: Sendable {
         let listener = listener
         let bound = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && listen(listener, 64) == 0 && getsockname(listener, $0, &length) == 0
+                bind(listener, $0, length) == 0 && listen(listener, 64) == 0
+                    && getsockname(listener, $0, &length) == 0
             }
         }
         try #require(bound)
@@ -118,6 +127,8 @@ final class ScriptedPeer: Sendable {
     }
 
     var connections: Int { accepted.load(ordering: .acquiring) }
+    /// Connections whose script ended, and whose end the kernel has sent.
+    var closedConnections: Int { closed.load(ordering: .acquiring) }
     var url: String { "\(isTLS ? "https" : "http")://127.0.0.1:\(port)/" }
 
     func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
@@ -134,10 +145,32 @@ final class ScriptedPeer: Sendable {
                     return
                 }
             }
-            script(Connection(number: number, socket: socket, tls: tls))
+            script(Connection(number: number, socket: socket, tls: tls, listener: listener))
             SSL_free(tls)
             close(socket)
+            closed.add(1, ordering: .acquiringAndReleasing)
         }
+    }
+
+    private static func agreeToHTTP2(_ context: OpaquePointer) {
+        SSL_CTX_set_alpn_select_cb(
+            context,
+            { _, chosen, length, offered, count, _ in
+                // Names with their lengths in front: the client's own bytes for "h2" are the answer.
+                var place = 0
+                while let offered, place < Int(count) {
+                    let size = Int(offered[place])
+                    if size == 2, offered[place + 1] == UInt8(ascii: "h"),
+                        offered[place + 2] == UInt8(ascii: "2")
+                    {
+                        chosen?.pointee = offered + place + 1
+                        length?.pointee = 2
+                        return SSL_TLSEXT_ERR_OK
+                    }
+                    place += 1 + size
+                }
+                return SSL_TLSEXT_ERR_NOACK
+            }, nil)
     }
 
     private static func context(
@@ -152,7 +185,8 @@ final class ScriptedPeer: Sendable {
         }
         let certificate = try #require(PEM_read_bio_X509(certificateMemory, nil, nil, nil))
         let key = try #require(PEM_read_bio_PrivateKey(keyMemory, nil, nil, nil))
-        try #require(SSL_CTX_use_certificate(context, certificate) == 1 && SSL_CTX_use_PrivateKey(context, key) == 1)
+        try #require(
+            SSL_CTX_use_certificate(context, certificate) == 1 && SSL_CTX_use_PrivateKey(context, key) == 1)
         if let clientAuthority {
             let memory = shim_openssl_copy(clientAuthority, clientAuthority.utf8.count)
             defer { BIO_free(memory) }

@@ -52,6 +52,41 @@ struct SecretTests {
         #expect(logged.contains("is empty"))
     }
 
+    @Test(
+        "a certificate file that goes wrong does not keep a new token out of use; each problem is logged once"
+    )
+    func tokenBesideBrokenCertificates() async throws {
+        let bench = try Bench()
+        let time = ManualTime()
+        let file = "\(bench.directory.path)/token"
+        let authority = "\(bench.directory.path)/followed.pem"
+        try PrivateFile.replace(file, with: "first-secret\n")
+        try PrivateFile.replace(authority, with: bench.authority.certificate)
+        let heads = Seen()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while let (head, _) = connection.request() {
+                heads.note(head)
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            }
+        }
+        defer { peer.stop() }
+        var options = HTTPOptions(url: peer.url)
+        options.settings.tls.caFile = authority
+        options.settings.token.file = file
+        let output = try HTTPOutput(
+            "main", options, format: NDJSONEncoder(), on: bench.loop, log: Log(bench.log), time: time)
+        _ = await output.send(try Sample.batch(1))
+        try PrivateFile.replace(authority, with: "garbage")
+        try PrivateFile.replace(file, with: "second-secret\n")
+        for _ in 0..<3 {
+            time.advance(by: .seconds(2))
+            _ = await output.send(try Sample.batch(1))
+        }
+        #expect(heads.last.contains("Authorization: Bearer second-secret\r\n"))
+        let complaints = bench.log.messages.filter { "\($0)".contains("changed file not used") }
+        #expect(complaints.count == 1, "\(complaints)")
+    }
+
     @Test("an answer that quotes the request shows no secret of it, and none of the address")
     func quotedSecrets() async throws {
         let bench = try Bench()
@@ -71,8 +106,12 @@ struct SecretTests {
             Issue.record("it was to be held")
             return
         }
-        #expect(failure.excerpt.contains("api_key=**** HTTP") && failure.excerpt.contains("Idempotency-Key: 0193"))
-        for secret in ["secret-", "QWxhZGRpbjpvcGVuIHNlc2FtZQ", "sesame"] { #expect(!failure.excerpt.contains(secret)) }
+        #expect(
+            failure.excerpt.contains("api_key=**** HTTP") && failure.excerpt.contains("Idempotency-Key: 0193")
+        )
+        for secret in ["secret-", "QWxhZGRpbjpvcGVuIHNlc2FtZQ", "sesame"] {
+            #expect(!failure.excerpt.contains(secret))
+        }
     }
 
     @Test("Basic credentials and headers of the destination's own")
@@ -87,7 +126,8 @@ struct SecretTests {
         options.settings = DestinationSettings()
         options.settings.token.inline = secret
         #expect(try options.credential(secret, in: bearer) == .header("Authorization: Bearer open sesame"))
-        #expect(try options.credential(secret, in: .header("App-Secret")) == .header("App-Secret: open sesame"))
+        #expect(
+            try options.credential(secret, in: .header("App-Secret")) == .header("App-Secret: open sesame"))
         #expect(try options.credential(secret, in: .argument("key")) == .argument("key=open%20sesame"))
         options.settings.tokenScheme = "ApiKey"
         #expect(try options.credential(secret, in: bearer) == .header("Authorization: ApiKey open sesame"))
@@ -116,7 +156,9 @@ struct SecretTests {
         options.settings.headers = ["X-Key": secret]
         var dumped = ""
         dump(options, to: &dumped)
-        let texts = ["\(secret)", String(reflecting: secret), "\(options)", String(reflecting: options), dumped]
+        let texts = [
+            "\(secret)", String(reflecting: secret), "\(options)", String(reflecting: options), dumped,
+        ]
         for text in texts { #expect(!text.contains("hunter2")) }
     }
 

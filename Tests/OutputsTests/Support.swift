@@ -109,18 +109,23 @@ enum Sample {
         Array(numbers.map { #"{"name":"Video clicked","n":\#($0)}"# + "\n" }.joined().utf8)
     }
 
-    static func part(_ numbers: Range<Int>, _ compression: Compression, events: Range<Int>? = nil) throws -> Batch.Part
+    static func part(_ numbers: Range<Int>, _ compression: Compression, events: Range<Int>? = nil) throws
+        -> Batch.Part
     {
         let bytes = lines(numbers)
         return Batch.Part(
-            compression: compression, frame: try FrameCompressor(compression).compress(bytes), bytes: bytes.count,
+            compression: compression, frame: try FrameCompressor(compression).compress(bytes),
+            bytes: bytes.count,
             eventsInFrame: numbers.count, events: events ?? 0..<numbers.count)
     }
 
-    static func batch(_ parts: [Batch.Part], id: BatchID = BatchID(high: 0x0193_0000_0000_7000, low: 1)) -> Batch {
+    static func batch(_ parts: [Batch.Part], id: BatchID = BatchID(high: 0x0193_0000_0000_7000, low: 1))
+        -> Batch
+    {
         return Batch(
             header: BatchHeader(
-                id: id, destination: "main", priority: .normal, events: parts.reduce(0) { $0 + $1.events.count },
+                id: id, destination: "main", priority: .normal,
+                events: parts.reduce(0) { $0 + $1.events.count },
                 bytes: parts.reduce(0) { $0 + $1.bytes }, acceptedAt: accepted, firstEventTime: accepted),
             parts: parts)
     }

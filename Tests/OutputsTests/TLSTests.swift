@@ -31,6 +31,27 @@ struct TLSTests {
         #expect(failure.message.contains("for another name"), "\(failure.message)")
     }
 
+    @Test("a certificate that names the server in its CN only is refused, and trusted where that is allowed")
+    func commonNameOnly() async throws {
+        let bench = try Bench()
+        let identity = try bench.identity(names: [])
+        let failure = try await failure(bench, identity, host: "localhost")
+        #expect(failure.kind == .tls, "\(failure)")
+        #expect(
+            failure.message.contains(#"names the server in its CN only ("localhost")"#), "\(failure.message)")
+        #expect(failure.message.contains("tls.allow_common_name = true"))
+        let receiver = try bench.receiver { $0.identity = identity }
+        let output = try bench.output(to: "https://localhost:\(receiver.port)/") {
+            $0.tls.allowsCommonName = true
+        }
+        for number in 1...2 {
+            #expect(await output.send(try Sample.batch(5, number: UInt64(number))) == .acknowledged)
+        }
+        // The CN is compared all the same.
+        let elsewhere = try await self.failure(bench, identity) { $0.tls.allowsCommonName = true }
+        #expect(elsewhere.kind == .tls && elsewhere.message.contains("for another name"), "\(elsewhere)")
+    }
+
     @Test("a certificate that has expired is refused, and the message says so")
     func expired() async throws {
         let bench = try Bench()
@@ -58,7 +79,9 @@ struct TLSTests {
         #expect(systems.kind == .tls && systems.message.contains("tls.ca_file"))
     }
 
-    @Test("a CA that is missing is named, and so is a certificate of the chain that has expired, and whose it is")
+    @Test(
+        "a CA that is missing is named, and so is a certificate of the chain that has expired, and whose it is"
+    )
     func chains() async throws {
         let bench = try Bench()
         let now = SystemTime().wallTime
@@ -71,7 +94,8 @@ struct TLSTests {
             stranger.message
                 == "the certificate of 127.0.0.1 is from an unknown CA, \"An Intermediate\": name it in tls.ca_file;"
                 + " if the CA above it is there, the server does not send its intermediate certificate")
-        let past = try CertificateAuthority(now: now - .seconds(3660 * 86_400), commonName: "An Old\u{1B} Root")
+        let past = try CertificateAuthority(
+            now: now - .seconds(3660 * 86_400), commonName: "An Old\u{1B} Root")
         let file = "\(bench.directory.path)/old.pem"
         try PrivateFile.replace(file, with: past.certificate)
         let old = try await failure(bench, identity(of: past)) { $0.tls.caFile = file }
@@ -90,7 +114,8 @@ struct TLSTests {
     func noTLSThere() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver { $0.identity = nil }
-        let outcome = try await bench.output(to: "https://127.0.0.1:\(receiver.port)/").send(try Sample.batch(5))
+        let outcome = try await bench.output(to: "https://127.0.0.1:\(receiver.port)/").send(
+            try Sample.batch(5))
         #expect(retried(outcome)?.kind == .tls)
     }
 
@@ -102,8 +127,11 @@ struct TLSTests {
         let key = "\(bench.directory.path)/client.key"
         try PrivateFile.replace(certificate, with: client.certificate)
         try PrivateFile.replace(key, with: client.key)
-        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) { connection in
-            while connection.request() != nil { connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }
+        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) {
+            connection in
+            while connection.request() != nil {
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            }
         }
         defer { peer.stop() }
         #expect(try await bench.output(to: peer.url).send(try Sample.batch(5)) != .acknowledged)
@@ -116,7 +144,9 @@ struct TLSTests {
         #expect(abs((expiry - (SystemTime().wallTime + .seconds(86_400))).components.seconds) < 60)
     }
 
-    @Test("mTLS: a server that wants a certificate, or another's, is told as such, by its alert or by its hanging up")
+    @Test(
+        "mTLS: a server that wants a certificate, or another's, is told as such, by its alert or by its hanging up"
+    )
     func whatTheServerThinksOfOurCertificate() async throws {
         let bench = try Bench()
         let stranger = try CertificateAuthority(now: SystemTime().wallTime)
@@ -127,13 +157,17 @@ struct TLSTests {
         let key = "\(bench.directory.path)/client.key"
         try PrivateFile.replace(certificate, with: client.certificate)
         try PrivateFile.replace(key, with: client.key)
-        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) { $0.hang() }
+        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) {
+            $0.hang()
+        }
         defer { peer.stop() }
         // TLS 1.3 tells late, and the kernel may be faster than the alert and say only that the connection was reset: of several
         // attempts most must name the cause, and none may say something else.
         var told = 0
         func judge(_ failure: Failure, names words: [String]) {
-            if failure.kind == .tls, words.contains(where: { failure.message.contains($0) }) { return told += 1 }
+            if failure.kind == .tls, words.contains(where: { failure.message.contains($0) }) {
+                return told += 1
+            }
             #expect(failure.message.contains("broke before an answer arrived"), "\(failure.message)")
         }
         for _ in 0..<10 {
@@ -176,7 +210,9 @@ struct TLSTests {
         #expect(failure.kind == .tls && failure.message.contains("pinned_keys"))
     }
 
-    @Test("fault23: a renewed ca_file is followed without a restart; a bad one leaves the last good one in force")
+    @Test(
+        "fault23: a renewed ca_file is followed without a restart; a bad one leaves the last good one in force"
+    )
     func fault23_authoritiesAreReadAgain() async throws {
         let bench = try Bench()
         let time = ManualTime()
@@ -233,8 +269,11 @@ struct TLSTests {
         let foreign = try other.issue(
             .init(names: [], notBefore: now - .seconds(60), notAfter: now + .seconds(600), isClient: true))
         try place(foreign)
-        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) { connection in
-            while connection.request() != nil { connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }
+        let peer = try ScriptedPeer(bench.identity(), clientAuthority: bench.authority.certificate) {
+            connection in
+            while connection.request() != nil {
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            }
         }
         defer { peer.stop() }
         var options = HTTPOptions(url: peer.url)
@@ -249,7 +288,8 @@ struct TLSTests {
         try place(good, certificateOnly: true)
         time.advance(by: .seconds(2))
         #expect(await output.send(try Sample.batch(5)) != .acknowledged)
-        #expect(bench.log.messages.contains { $0.fields.contains { $0.value.contains("does not belong to") } })
+        #expect(
+            bench.log.messages.contains { $0.fields.contains { $0.value.contains("does not belong to") } })
         try place(good)
         time.advance(by: .seconds(2))
         #expect(await output.send(try Sample.batch(5)) == .acknowledged)
@@ -270,7 +310,9 @@ struct TLSTests {
     @Test("plain HTTP goes to loopback, in all its names, and elsewhere only when allowed")
     func plainHTTP() throws {
         let bench = try Bench()
-        for host in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]"] { _ = try bench.output(to: "http://\(host)/") }
+        for host in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]"] {
+            _ = try bench.output(to: "http://\(host)/")
+        }
         for host in ["128.0.0.1", "127.0.0.1.example.org", "localhost.example.org", "[::2]", "0.0.0.0"] {
             #expect(throws: OutputError.self) { try bench.output(to: "http://\(host)/") }
         }
@@ -282,7 +324,8 @@ struct TLSTests {
         let bench = try Bench()
         let url = "https://127.0.0.1/"
         let changes: [(inout DestinationSettings) -> Void] = [
-            { $0.tls.caFile = "/etc/hostname" }, { $0.tls.caFile = "/nonexistent" }, { $0.tls.caFile = "/dev/zero" },
+            { $0.tls.caFile = "/etc/hostname" }, { $0.tls.caFile = "/nonexistent" },
+            { $0.tls.caFile = "/dev/zero" },
             { $0.tls.keyFile = "/nonexistent" },
         ]
         for change in changes { #expect(throws: OutputError.self) { try bench.output(to: url, change) } }

@@ -29,10 +29,12 @@ struct TemplateTests {
     @Test(
         "each placeholder says what of an event it stands for",
         arguments: [
-            ("{app}", "shop"), ("{level}", "warn"), ("{name}", "Video_clicked"), ("{member:user.kind}", "buyer"),
+            ("{app}", "shop"), ("{level}", "warn"), ("{name}", "Video_clicked"),
+            ("{member:user.kind}", "buyer"),
             ("{member:n}", "3"), ("{member:ok}", "true"), ("{date}", "2026-11-19"), ("{hour}", "23"),
             ("{priority}", "normal"), ("a-{app}.{date}", "a-shop.2026-11-19"), ("{member:list}", "none"),
-            ("{member:user}", "none"), ("{member:nothing}", "none"), ("{member:empty}", "none"), ("plain", "plain"),
+            ("{member:user}", "none"), ("{member:nothing}", "none"), ("{member:empty}", "none"),
+            ("plain", "plain"),
         ])
     func placeholders(text: String, expected: String) throws {
         let event = #"""
@@ -46,9 +48,11 @@ struct TemplateTests {
         arguments: [
             (Template.Place.index, #"Web\/Shop"#, "web_shop"), (.index, "-_..", "none"), (.index, "+a", "a"),
             (.index, "Größe,x", "gr__e_x"), (.topic, "a.b/ü", "a_b__"), (.topic, "..", "__"),
-            (.subject, "a.b c*>", "a_b_c__"), (.subject, "größe", "größe"), (.subject, #"x\u0000\r\nPUB"#, "x___PUB"),
+            (.subject, "a.b c*>", "a_b_c__"), (.subject, "größe", "größe"),
+            (.subject, #"x\u0000\r\nPUB"#, "x___PUB"),
             (.key, "../../other", "_._.._other"), (.key, "1.2", "1.2"),
             (.key, #"a\nb"#, "a_b"), (.label, #"a b\u0007\"c"#, "a b_\"c"), (.key, "/", "_"),
+            (.request, #"a/../b?c=d&e\r\nX: y"#, "a_.._b_c_d_e__X__y"), (.request, "..é", "_._"),
         ])
     func safe(place: Template.Place, app: String, expected: String) throws {
         let text = place == .key ? "{app}/{batch_id}" : "{app}"
@@ -68,7 +72,8 @@ struct TemplateTests {
             try fill(templates, names.map { #"{"app":"a","name":"\#($0)"}"# })
         }
         let beyond = "other-other-normal"
-        #expect(try send("x", "y", "z", "x", "z") == ["a-x-normal", "a-y-normal", beyond, "a-x-normal", beyond])
+        #expect(
+            try send("x", "y", "z", "x", "z") == ["a-x-normal", "a-y-normal", beyond, "a-x-normal", beyond])
         #expect(templates.takeCounts() == EventTemplates.Counts(missing: 0, beyond: 2))
         #expect(templates.takeCounts() == EventTemplates.Counts())
         time.advance(by: .seconds(3599))
@@ -94,7 +99,9 @@ struct TemplateTests {
         #expect(groups.map(\.events) == [[0, 1]])
     }
 
-    @Test("an app that has all the values it may have leaves room for the others'; owners of one range of ids are one")
+    @Test(
+        "an app that has all the values it may have leaves room for the others'; owners of one range of ids are one"
+    )
     func sharedBound() throws {
         let templates = EventTemplates(
             [try Template("{app}-{name}", for: .topic)], TemplateScope(destination: "main", mostValues: 100))
@@ -109,6 +116,25 @@ struct TemplateTests {
         // What was taken stays: a repeat finds its place again.
         #expect(try send("a", 120) == 100)
         #expect(try send("b", 10) == 10)
+    }
+
+    @Test(
+        "each template has its own bound: too many values of one change no other, and no text without placeholders"
+    )
+    func boundByTemplate() throws {
+        let templates = EventTemplates(
+            [try Template("{name}", for: .label), try Template("{level}", for: .label), Template("fixed")],
+            TemplateScope(destination: "main", mostValues: 10))
+        let events = (0..<1000).map {
+            #"{"app":"a","name":"n\#($0)","level":"\#($0 % 2 == 0 ? "info" : "warn")"}"#
+        }
+        let found = try fill(templates, events)
+        #expect(
+            found
+                == events.indices.map {
+                    "\($0 < 10 ? "n\($0)" : "other") \($0 % 2 == 0 ? "info" : "warn") fixed"
+                })
+        #expect(templates.takeCounts() == EventTemplates.Counts(missing: 0, beyond: 990))
     }
 
     @Test("an app that names others in its events uses up its own values, not theirs")
@@ -148,7 +174,8 @@ struct TemplateTests {
             let template = try Template("p-{app}" + (place == .key ? "/{batch_id}" : ""), for: place)
             let events = (0..<50).map { _ in
                 (
-                    app: ["", "shop", "Web-1", "größe", "a.b", "uid-70000"].randomElement(using: &random) ?? "",
+                    app: ["", "shop", "Web-1", "größe", "a.b", "uid-70000"].randomElement(using: &random)
+                        ?? "",
                     said: text(&random)
                 )
             }
@@ -173,11 +200,14 @@ struct TemplateTests {
     /// Text of characters that mean something somewhere.
     private func text(_ random: inout SplitMix64) -> String {
         let signs = [
-            "a", "B", "9", ".", "..", "/", "\\\\", " ", "*", ">", "-", "_", "+", "é", "日", "\\u0000", "\\n", "\\\"",
+            "a", "B", "9", ".", "..", "/", "\\\\", " ", "*", ">", "-", "_", "+", "é", "日", "\\u0000", "\\n",
+            "\\\"",
             "\u{202E}", "#", "{",
         ]
-        return (0..<Int.random(in: 0...80, using: &random)).map { _ in signs.randomElement(using: &random) ?? "" }
-            .joined()
+        return (0..<Int.random(in: 0...80, using: &random)).map { _ in
+            signs.randomElement(using: &random) ?? ""
+        }
+        .joined()
     }
 
     @Test(
@@ -207,6 +237,8 @@ struct TemplateTests {
                     case .topic: name.isKafkaTopic && !name.contains(".")
                     case .subject: name.isNATSSubject && name.split(separator: ".").count == 4
                     case .label: name.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+                    case .request:
+                        name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#&%".utf8.contains($0) }
                     case .key:
                         name.split(separator: "/", omittingEmptySubsequences: false).count == 5
                             && !name.split(separator: "/").contains { $0.hasPrefix(".") }
@@ -247,7 +279,8 @@ struct TemplateTests {
     @Test("loki: a stream for each set of labels; splunk_hec: an index beside each event")
     func others() throws {
         let labels = ["job": "j", "lvl": try Template("{level}", for: .label), "host": ""]
-        let streams = try #require(slice(try encoded(LokiEncoder(labels: labels), mixed))?["streams"]?.elements)
+        let streams = try #require(
+            slice(try encoded(LokiEncoder(labels: labels), mixed))?["streams"]?.elements)
         #expect(
             streams.compactMap { $0["stream"]?.text } == [
                 #"{"app":"shop","job":"j","lvl":"info"}"#, #"{"app":"Web","job":"j","lvl":"error"}"#,
@@ -262,7 +295,8 @@ struct TemplateTests {
     @Test("the settings write a template as it was read")
     func text() throws {
         for (text, place) in [
-            ("{app}/{date}/{event_date}/{member:a.b c}-{batch_id}x", Template.Place.key), ("a.{date}.{hour}", .subject),
+            ("{app}/{date}/{event_date}/{member:a.b c}-{batch_id}x", Template.Place.key),
+            ("a.{date}.{hour}", .subject),
         ] {
             #expect(try Template(text, for: place).text == text)
         }

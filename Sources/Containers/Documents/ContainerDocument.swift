@@ -4,38 +4,46 @@ public import Model
 
 /// A container's document as it was published: parsed, checked, immutable.
 ///
-/// JSON (RFC 8259) with the members `id`, `version`, `expires`, `description`, `values`, `macros`, `rules`, `tags` and
-/// `tests`; `id` and `version` are needed, unknown members are errors. A value of this type was checked as a whole:
-/// every name in it is defined, no macro needs itself, `DocumentLimits` are kept. `CompiledContainer` compiles, and
-/// refuses, regular expressions.
+/// JSON (RFC 8259) with the members `id`, `version`, `expires`, `rollout`, `description`, `values`, `macros`,
+/// `rules`, `tags` and `tests`. `id` and `version` are required, and unknown members are errors, so that a
+/// misspelled one is noticed. A value of this type was checked as a whole: each name in it is defined, no
+/// macro depends on itself, and `DocumentLimits` are kept. Only regular expressions are checked later, when
+/// `CompiledContainer` compiles them.
 public struct ContainerDocument: Sendable, Equatable {
-    /// Which container it is: 1 to 64 of A-Z, a-z, 0-9, - and _.
+    /// Id of the container: 1 to 64 of A-Z, a-z, 0-9, - and _.
     public let id: String
-    /// Grows with each publication; 0 for a file of values only.
+    /// Version, which grows with each publication, from 1; 0 for a file of values only.
     public private(set) var version = 0
-    /// From then on it is refused; nil for never.
+    /// Time from which the document is refused; nil for never.
     public private(set) var expires: Timestamp?
-    /// The share of the machines that take it, in percent; nil for all.
+    /// Share of the machines that take the document, in percent; nil for all.
     public private(set) var rollout: Double?
-    /// Values by key, in their order.
+    /// Values by key, in the document's order.
     public let values: [Value]
-    /// Macros, in their order, then those that paths in expressions stand for; the standard ones need not be listed.
+    /// Macros in the document's order, then one for each path that expressions read. Standard macros need not
+    /// be listed.
     public private(set) var macros: [Macro] = []
-    /// Rules, in their order, then those of tags' expressions.
+    /// Rules in the document's order, then those of tags' expressions. An expression is several rules of one
+    /// name.
     public private(set) var rules: [Rule] = []
     /// Tags, in the order in which they act.
     public private(set) var tags: [Tag] = []
+    /// Test cases, which `container test` runs.
     package private(set) var tests: [TestCase] = []
 
-    /// - Throws: `ContainerError` with the codes `limit`, `notJSON` and `form`, and the place in the document.
+    /// Reads a document.
+    ///
+    /// - Throws: `limit`, `notJSON` or `form`, with the place in the document.
     public init(reading bytes: [UInt8]) throws(ContainerError) {
         guard bytes.count <= DocumentLimits.bytes else {
-            throw ContainerError(.limit, "the document has \(bytes.count) bytes; at most \(DocumentLimits.bytes)")
+            throw ContainerError(
+                .limit, "the document has \(bytes.count) bytes; at most \(DocumentLimits.bytes)")
         }
         try self.init(reading: DocumentNode(value: try ContainerDocument.json(bytes), path: ""))
     }
 
-    /// A value whose numbers are all kept as they are spelled.
+    /// The JSON value of a text. A number that would change by being read is an error: a rule must compare
+    /// what the author wrote.
     static func json(_ bytes: [UInt8]) throws(ContainerError) -> JSONValue {
         let (value, lost) = try relaying(try KeptNumbers.read(bytes)) { (error: JSONError) in
             ContainerError(.notJSON, error.description)
@@ -43,18 +51,23 @@ public struct ContainerDocument: Sendable, Equatable {
         if let number = lost {
             throw ContainerError(
                 .form,
-                "the number \(number) has more digits than a number can hold; write it as a text, \(quoted(number))")
+                "the number \(number) has more digits than a number can hold; write it as a text, \(quoted(number))"
+            )
         }
         return value
     }
 
-    /// Values only, as in `ID.json` or `ID.plist` (tm02); throws for rules or tags: those need a complete document.
+    /// A document of values only, as in `ID.json` or `ID.plist`.
+    ///
+    /// - Throws: `form` for rules, tags or macros, which need a complete document, and for a complete
+    ///   document in such a file, which would otherwise become values named `id` and `values`.
     public init(id: String, valuesOnly value: JSONValue) throws(ContainerError) {
         let node = DocumentNode(value: value, path: "")
         let members = try node.members(limit: DocumentLimits.values)
         for word in ["rules", "tags", "macros"]
         where members.value[word]?.members != nil || members.value[word]?.array != nil {
-            throw node.error("has \(word); a file of values only has none: name the file \(id), without an extension")
+            throw node.error(
+                "has \(word); a file of values only has none: name the file \(id), without an extension")
         }
         for word in ["id", "values"]
         where word == "id" ? members.value[word]?.string == id : members.value[word]?.members != nil {
@@ -67,9 +80,13 @@ public struct ContainerDocument: Sendable, Equatable {
         try References(self).check()
     }
 
+    /// Reads the members of a complete document.
     private init(reading node: DocumentNode) throws(ContainerError) {
         let members = try node.members(
-            known: ["id", "version", "expires", "rollout", "description", "values", "macros", "rules", "tags", "tests"])
+            known: [
+                "id", "version", "expires", "rollout", "description", "values", "macros", "rules", "tags",
+                "tests",
+            ])
         id = try ContainerDocument.checkedID(try members.required("id"))
         version = try members.required("version").integer(1...Int(Int32.max))
         expires = try members.optional("expires").map { node throws(ContainerError) in
@@ -101,7 +118,8 @@ public struct ContainerDocument: Sendable, Equatable {
         }
         guard rules.count <= DocumentLimits.allAlternatives else {
             throw node.error(
-                "the rules have \(rules.count) alternatives; at most \(DocumentLimits.allAlternatives)", .limit)
+                "the rules have \(rules.count) alternatives; at most \(DocumentLimits.allAlternatives)",
+                .limit)
         }
         for node in try members.optional("tests")?.elements(limit: DocumentLimits.tests) ?? [] {
             tests.append(try TestCase(reading: node))
@@ -109,6 +127,22 @@ public struct ContainerDocument: Sendable, Equatable {
         try References(self).check()
     }
 
+    /// The rules of the configuration file as one document, so that they are applied as containers are.
+    init(macros: [Macro], rules: [Rule], tags: [Tag]) throws(ContainerError) {
+        id = WrittenRule.documentID
+        values = []
+        self.macros = macros
+        self.rules = rules
+        self.tags = tags
+        guard rules.count <= DocumentLimits.allAlternatives else {
+            throw ContainerError(
+                .limit,
+                "the rules have \(rules.count) alternatives; at most \(DocumentLimits.allAlternatives)")
+        }
+        try References(self).check()
+    }
+
+    /// An id that is allowed. It is part of file names, URLs and metrics.
     private static func checkedID(_ node: DocumentNode) throws(ContainerError) -> String {
         let id = try node.text()
         guard (1...64).contains(id.utf8.count), id.hasOnlyLettersDigits(and: "-_") else {

@@ -1,33 +1,40 @@
-/// What a document may contain. Fixed, so that a document that is valid on one server is valid on all.
+/// What a document may contain at most. Fixed, not configurable, so that a document that is valid on one
+/// machine is valid on all. Together they bound the memory and the time of an event.
 public enum DocumentLimits {
-    /// Bytes of the whole text: 1 MiB.
+    /// Bytes of the whole text, 1 MiB.
     public static let bytes = 1 << 20
-    /// How deeply constants may be nested.
+    /// Levels to which constants may be nested.
     public static let depth = 32
-    /// Bytes of a name (UTF-8).
+    /// Bytes of a name in UTF-8.
     public static let nameBytes = 64
-    /// Values, those of all collections counted with them.
+    /// Values, counted with those of all collections.
     public static let values = 1000
+    /// Macros, counted with those that stand for paths in expressions.
     package static let macros = 500
-    /// How many macros may follow each other, as a function's parameter that is a function's result.
+    /// Macros that may depend on each other in a chain, as a function's parameter that is another function's
+    /// result. Evaluation is recursive, so this bounds the stack.
     public static let macroChain = 16
+    /// Rules by name.
     package static let rules = 500
+    /// Conditions of one rule.
     package static let conditions = 50
-    /// Bytes of a condition that is one expression.
+    /// Bytes of an expression (`when`).
     public static let whenBytes = 4096
-    /// Alternatives of such an expression, that is, of its disjunctive normal form.
+    /// Alternatives of an expression, counted in its disjunctive normal form.
     public static let alternatives = 256
-    /// Rules, each alternative counted as one.
+    /// Rules, counting each alternative as one.
     public static let allAlternatives = 2000
     package static let tags = 200
-    /// Members that all tags together change.
+    /// Members that all tags together may change.
     public static let changes = 256
+    /// Test cases.
     package static let tests = 500
-    /// Names in one list: rules of a tag, destinations, parts of a path.
+    /// Names in one list: rules of a tag, destinations, names of a path.
     public static let list = 64
-    /// Parameters of a function, throttles, members listed in one tag.
+    /// Parameters of a function, patterns, members listed in one tag, throttles.
     public static let parameters = 32
+    /// Bytes of a regular expression.
     package static let expressionBytes = 1024
-    /// Different regular expressions.
+    /// Different regular expressions of a document.
     public static let expressions = 64
 }

@@ -1,16 +1,19 @@
 internal import Model
 
-/// Whether the numbers of a JSON text are kept as they are spelled.
+/// Finds numbers of a JSON text that would change by being read, as 0.1000000000000000055 and 1e400.
 enum KeptNumbers {
-    /// The value of a text, and the first number that reading it has changed; nil for none.
+    /// The value of a text, and the first number that has changed; nil if none has.
     static func read(_ text: [UInt8]) throws(JSONError) -> (value: JSONValue, lost: String?) {
         var lost: String?
         let value = try JSONValue(parsing: text) { spelled, number in
-            if lost == nil, !isKept(spelled, in: number) { lost = String(decoding: spelled, as: UTF8.self) }
+            if lost == nil, !isKept(spelled, in: number) {
+                lost = String(decoding: spelled, as: UTF8.self)
+            }
         }
         return (value, lost)
     }
 
+    /// Whether a number, written again, is exactly the number that was spelled.
     private static func isKept(_ spelled: ArraySlice<UInt8>, in number: JSONValue) -> Bool {
         guard let exact = spelled.withUnsafeBufferPointer({ Decimal($0) }) else { return false }
         return number.description.bytes.withUnsafeBufferPointer { Decimal($0)?.order(to: exact) == 0 }

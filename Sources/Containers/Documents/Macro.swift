@@ -1,59 +1,81 @@
 package import Model
 
-/// A named value that is computed when it is needed (tm13). An unknown value is null.
+/// A named value that is computed when an event needs it, as in Google Tag Manager. A value that is not known
+/// is null.
 public struct Macro: Sendable, Equatable {
-    /// Its name, unique in its document.
+    /// Name, unique in its document.
     public let name: String
+    /// What it gives.
     package let kind: Kind
 
+    /// The kinds of macros.
     package enum Kind: Sendable, Equatable {
+        /// Always this value.
         case constant(JSONValue)
-        /// These values while one of the rules holds (always, where it names none), else null; `Operand`s by key, in order.
+        /// The values of a collection while one of the rules holds, or always if it names no rules; otherwise
+        /// null.
         case valueCollection(rules: [String], values: [Value])
-        /// The container's value of a key, as `container get` gives it.
+        /// The container's value of a key, as `container get` shows it.
         case value(key: String)
+        /// A value of the app's data layer.
         case dataLayer(path: MemberPath, default: JSONValue)
-        /// What the event holds there, from its top.
+        /// A member of the event, by its path from the top.
         case member(path: MemberPath, default: JSONValue)
+        /// The result of a function.
         case functionCall(function: String, parameters: [Value])
+        /// A macro without parameters.
         case standard(StandardMacro)
     }
 }
 
-/// A key with its value, or with the macro that gives it.
+/// A key with its value, or with the macro that gives the value.
 public struct Value: Sendable, Equatable {
-    /// The key, unique in its list.
+    /// Key, unique in its list.
     public let key: String
+    /// The value.
     package let operand: Operand
 }
 
-/// Macros without parameters. They need no definition: a document may use their names unless it gives them to others.
+/// Macros without parameters. They need no definition: a document may use their names, unless it gives a name
+/// to another macro.
 package enum StandardMacro: String, Sendable, CaseIterable {
+    /// The event's name.
     case event
+    /// The app that wrote the event.
     case app
     /// The app's version (`device.app_version`).
     case appVersion = "app_version"
-    /// `linux`.
+    /// Always `linux`.
     case platform
+    /// The event's country.
     case country
-    /// How serious it is: `trace`, `debug`, `info`, `warn`, `error` or `fatal`, from the members that loggers use.
+    /// Severity as a word: `trace`, `debug`, `info`, `warn`, `error` or `fatal`, from the members that
+    /// loggers use.
     case level
-    /// Its time, as RFC 3339.
+    /// Severity as a number that grows: 1, 5, 9, 13, 17 and 21, as in OpenTelemetry's data model for logs.
+    case severity
+    /// Text for people, from the members that loggers use: `message`, `msg` and others.
+    case message
+    /// Path of the file that the line comes from: relative for the spool's files, absolute for others.
+    case file
+    /// Time of the event, as RFC 3339.
     case timestamp
-    /// ISO 639-1: of the event's locale, else of the agent's.
+    /// Language by ISO 639-1, of the event's locale or else of the agent's.
     case language
+    /// Version of the operating system.
     case osVersion = "os_version"
     case agentVersion = "agent_version"
     case hostName = "host_name"
     case containerID = "container_id"
     case containerVersion = "container_version"
-    /// A number from 0 to below 100: the machine's place in rollouts of this container, always the same one.
+    /// This machine's place in rollouts of the container, from 0 to below 100; always the same.
     case rolloutShare = "rollout_share"
     /// A whole number from 0 to 2147483647, drawn for each event.
     case randomNumber = "random_number"
 }
 
 extension Macro {
+    /// Reads a macro of a document.
     init(name: String, reading node: DocumentNode) throws(ContainerError) {
         let word = try node.type()
         self.name = name
@@ -76,7 +98,8 @@ extension Macro {
             let value = try members.defaultValue()
             switch word {
             case "data_layer": kind = .dataLayer(path: path, default: value)
-            case "event_property": kind = .member(path: MemberPath(names: ["properties"] + path.names), default: value)
+            case "event_property":
+                kind = .member(path: MemberPath(names: ["properties"] + path.names), default: value)
             default: kind = .member(path: path, default: value)
             }
         case "device_property":
@@ -88,7 +111,8 @@ extension Macro {
             let members = try read("function", "parameters")
             kind = .functionCall(
                 function: try members.required("function").name(),
-                parameters: try members.optional("parameters")?.values(limit: DocumentLimits.parameters) ?? [])
+                parameters: try members.optional("parameters")?.values(limit: DocumentLimits.parameters) ?? []
+            )
         default:
             guard let standard = StandardMacro(rawValue: word) else {
                 throw node.error(
@@ -103,12 +127,16 @@ extension Macro {
 }
 
 extension DocumentNode {
+    /// The value of `default`; null if it is missing.
     func defaultValue() throws(ContainerError) -> JSONValue { try optional("default")?.constant() ?? .null }
 
+    /// The values of an object, by key.
     func values(limit: Int) throws(ContainerError) -> [Value] {
         var values: [Value] = []
         for (key, node) in try members(limit: limit).all {
-            guard key.utf8.count <= 256, !key.isEmpty else { throw node.error("the key must have 1 to 256 bytes") }
+            guard key.utf8.count <= 256, !key.isEmpty else {
+                throw node.error("the key must have 1 to 256 bytes")
+            }
             values.append(Value(key: key, operand: try node.operand()))
         }
         return values

@@ -1,22 +1,24 @@
 public import Model
 
-/// A value in a document: a literal, or that of a macro.
+/// A value in a document: a constant, or the value of a macro.
 public enum Operand: Sendable, Hashable {
+    /// The value itself.
     case constant(JSONValue)
-    /// What the macro of that name gives: `{"macro": "NAME"}`.
+    /// The value of the macro of that name: `{"macro": "NAME"}`.
     case macro(String)
 }
 
-/// Where a member is in an event, from its top: `["properties", "Category"]`.
+/// Path of a member in an event, from its top: `["properties", "Category"]`.
 ///
-/// Written `"properties.Category"`, or as a list if a name contains a dot. Only members of objects can be named. What tags
-/// hide by a path with dots they hide under names that contain the dots, too.
+/// It is written `"properties.Category"`, or as a list if a name contains a dot. It names only members of
+/// objects, no elements of lists. Tags that hide a member by a path with dots also hide names that contain
+/// the dots.
 public struct MemberPath: Sendable, Hashable, CustomStringConvertible {
-    /// The names, outermost first; not empty.
+    /// Names, outermost first; not empty.
     public let names: [String]
-    /// Whether it is written with dots, not as a list.
+    /// Whether the path was written with dots, not as a list.
     var isDotted = false
 
-    /// The path with dots between its names.
+    /// The names with dots between them.
     public var description: String { names.joined(separator: ".") }
 }

@@ -1,46 +1,57 @@
 internal import Model
 
-/// Conditions that must all hold (tm12). A rule that is an expression (`when`) is several with one name, one of which must hold.
+/// Conditions that must all hold. A rule that is written as an expression (`when`) becomes several of one
+/// name, its alternatives: it holds if one of them holds.
 public struct Rule: Sendable, Equatable {
-    /// Its name, unique in its document: discards stand under it in the ledger and in metrics.
+    /// Name, unique in its document. Discarded events are counted under it in the ledger and in metrics.
     public let name: String
-    /// All must hold; without any the rule always holds.
+    /// Conditions, all of which must hold. Without any the rule always holds.
     public let conditions: [Condition]
-    /// The expression that it is an alternative of; nil for a list of conditions.
+    /// The expression that this is an alternative of; nil for a list of conditions.
     public internal(set) var expression: String?
-    /// Its place in the document: `rules.paid`, or `tags[2]` for the expression of a tag.
+    /// Place in the document: `rules.paid`, or `tags[2]` for the expression of a tag.
     let path: String
 }
 
-/// A macro compared with something.
+/// A comparison of a macro with a value.
 public struct Condition: Sendable, Hashable {
-    /// How they are compared. Texts are compared character by character (Unicode scalars), numbers by value.
+    /// How they are compared: texts by Unicode scalars, numbers by value.
     package enum Predicate: String, Sendable, CaseIterable {
-        /// The same value; a number or truth value equals the text that spells it.
+        /// Both are the same value. A number or truth value equals a text that spells it.
         case equals
+        /// The text contains the other one.
         case contains
+        /// The text begins with the other one.
         case startsWith = "starts_with"
+        /// The text ends with the other one.
         case endsWith = "ends_with"
-        /// A regular expression (RE2) is found in the text.
+        /// A regular expression (RE2) matches somewhere in the text.
         case matches
-        /// Both are numbers, or texts that spell some, and the macro's is the smaller one.
+        /// Both are numbers, or texts that spell numbers, and the macro's is less.
         case less
+        /// As `less`, or equal.
         case lessOrEqual = "less_or_equal"
+        /// As `less`, but greater.
         case greater
+        /// As `greater`, or equal.
         case greaterOrEqual = "greater_or_equal"
     }
 
+    /// Name of the macro.
     package let macro: String
+    /// The comparison.
     package let predicate: Predicate
+    /// What the macro is compared with.
     package let comparand: Operand
-    /// Whether the condition holds when the predicate does not.
+    /// Whether the condition holds if the comparison does not.
     public private(set) var negate = false
-    /// Whether capitals do not matter; for texts only.
+    /// Whether capital and small letters are the same; for texts only.
     public private(set) var ignoreCase = false
 }
 
 extension Rule {
-    /// Reads a rule; an expression gives its alternatives, and the macros that its paths stand for go to `macros`.
+    /// Reads a rule. An expression gives its alternatives, and adds the macros that its paths stand for to
+    /// `macros`.
     static func alternatives(
         name: String, reading node: DocumentNode, macros: inout [Macro]
     ) throws(ContainerError) -> [Rule] {
@@ -51,24 +62,29 @@ extension Rule {
         for element in try listed?.elements(limit: DocumentLimits.conditions) ?? [] {
             conditions.append(try Condition(reading: element))
         }
+        // A rollout is one more condition: this machine's place is below the percentage.
         if let percent = try members.optional("rollout")?.rolloutPercent() {
             conditions.append(
                 Condition(
-                    macro: StandardMacro.rolloutShare.rawValue, predicate: .less, comparand: .constant(.double(percent))
+                    macro: StandardMacro.rolloutShare.rawValue, predicate: .less,
+                    comparand: .constant(.double(percent))
                 ))
         }
         guard let when else { return [Rule(name: name, conditions: conditions, path: node.path)] }
         return try alternatives(name: name, when: when, and: conditions, path: node.path, macros: &macros)
     }
 
-    /// The alternatives of an expression, each with these conditions besides.
+    /// The alternatives of an expression, each with some further conditions.
     static func alternatives(
-        name: String, when node: DocumentNode, and conditions: [Condition] = [], path: String, macros: inout [Macro]
+        name: String, when node: DocumentNode, and conditions: [Condition] = [], path: String,
+        macros: inout [Macro],
+        in place: WhenExpression.Place = .document
     ) throws(ContainerError) -> [Rule] {
-        let expression = try WhenExpression(reading: node, known: Set(macros.map(\.name)))
+        let expression = try WhenExpression(reading: node, known: Set(macros.map(\.name)), in: place)
         macros += expression.macros
         guard macros.count <= DocumentLimits.macros else {
-            throw node.error("makes more than \(DocumentLimits.macros) macros of the members that it reads", .limit)
+            throw node.error(
+                "makes more than \(DocumentLimits.macros) macros of the members that it reads", .limit)
         }
         let text = try node.text()
         return expression.alternatives.map {
@@ -78,13 +94,15 @@ extension Rule {
 }
 
 extension Condition {
-    /// The share of the machines that a rollout lets it hold on; nil for other conditions.
+    /// The percentage of a condition that stands for a rollout; nil for other conditions.
     public var rolloutPercent: Double? {
-        guard macro == StandardMacro.rolloutShare.rawValue, predicate == .less, case .constant(let value) = comparand
+        guard macro == StandardMacro.rolloutShare.rawValue, predicate == .less,
+            case .constant(let value) = comparand
         else { return nil }
         return value.number
     }
 
+    /// Reads a condition, which has exactly one comparison.
     init(reading node: DocumentNode) throws(ContainerError) {
         let words = Predicate.allCases.map(\.rawValue)
         let members = try node.members(known: ["macro"] + words + ["negate", "ignore_case"])
@@ -101,13 +119,14 @@ extension Condition {
         try check(node)
     }
 
+    /// The opposite condition.
     var negated: Condition {
         var other = self
         other.negate.toggle()
         return other
     }
 
-    /// Whether the predicate can be compared with what it is.
+    /// Checks that the value has a type that the comparison can use.
     func check(_ node: DocumentNode) throws(ContainerError) {
         switch (predicate, comparand) {
         case (.matches, .constant(.string(let expression))):
@@ -119,7 +138,9 @@ extension Condition {
         case (.equals, .constant(.object)), (.equals, .constant(.array)):
             throw node.error("must be a string, a number, true, false, null or a macro")
         case (.equals, .constant): break
-        case (.contains, .constant(.string)), (.startsWith, .constant(.string)), (.endsWith, .constant(.string)): break
+        case (.contains, .constant(.string)), (.startsWith, .constant(.string)),
+            (.endsWith, .constant(.string)):
+            break
         case (.contains, _), (.startsWith, _), (.endsWith, _): throw node.error("must be a string or a macro")
         case (_, .constant(let value)):
             guard value.number != nil else { throw node.error("must be a number or a macro") }

@@ -1,49 +1,57 @@
 public import Model
 
-/// What happens to an event when one of its rules holds and none of its blocking rules does (tm15).
+/// An action on an event, done if one of the tag's rules holds and none of its blocking rules does.
 public struct Tag: Sendable, Equatable {
-    /// Its name, unique in its document.
+    /// Name, unique in its document.
     public let name: String
-    /// It fires when one of them holds; at least one.
+    /// Names of the rules, at least one. The tag fires if one of them holds.
     public let rules: [String]
-    /// It does not fire while one of them holds.
+    /// Names of the blocking rules. The tag does not fire while one of them holds.
     public let blockingRules: [String]
+    /// What the tag does.
     package let action: Action
 
-    /// What a tag does. Tags act in order; each sees the event as those before left it.
+    /// The kinds of actions. Tags act in order, and each sees the event as those before it left it.
     public enum Action: Sendable, Equatable {
-        /// The event goes to these destinations only; what several tags name adds up.
+        /// Sends the event to these destinations only. The lists of several tags are joined.
         case ship(destinations: [String])
-        /// The event is discarded, and nothing after it happens.
+        /// Discards the event. No later tag acts.
         case discard
-        /// Only that share of the events is kept (0…1), the same ones for the same key.
+        /// Keeps this share of the events (0 to 1). Events with the same key are kept or discarded together.
         case sample(rate: Double, key: Operand?)
-        /// A member gets a value; objects on the way are made.
+        /// Gives a member a value, and makes the objects on its path.
         case set(path: MemberPath, value: Operand)
-        /// A member gets another name in its place; a member that had it goes.
+        /// Renames a member where it is. Another member that has the new name is removed.
         case rename(path: MemberPath, to: String)
-        /// Members are taken out, or replaced by a text.
+        /// Removes members from the event. The agent's own copies may still have them: `redact` hides members
+        /// there too.
+        case remove(paths: [MemberPath])
+        /// Removes members, or replaces them by a text, in the event and in all that the agent keeps.
         case redact(paths: [MemberPath], with: String?)
-        /// What patterns find in texts of members, however deep, becomes another text.
+        /// Replaces what patterns match in texts, at any depth in the members, by another text.
         case scrub(paths: [MemberPath], patterns: [String], with: String)
-        /// Members are replaced by digests: with the machine's key, or, the old way, by a salt.
+        /// Replaces members by digests: with the machine's key, or, as in older documents, with a salt.
         case hash(paths: [MemberPath], salt: String?)
+        /// Sets the priority.
         case prioritise(Priority)
-        /// At most so many events in so many seconds are kept, for each key of its own.
+        /// Keeps at most `events` events in `seconds` seconds, for each key.
         case throttle(events: Int, seconds: Int, key: Operand?)
-        /// A function is called once the event is durable.
+        /// Calls a function when the event is durable.
         case function(name: String, parameters: [Value])
     }
 }
 
 extension Tag {
+    /// The words for actions, with their members.
     private static let types: [(name: String, members: [String])] = [
         ("ship", ["destinations"]), ("discard", []), ("sample", ["rate", "key"]), ("set", ["path", "value"]),
-        ("rename", ["path", "to"]), ("redact", ["paths", "with", "pattern"]), ("hash", ["paths", "salt"]),
+        ("rename", ["path", "to"]), ("remove", ["paths"]), ("redact", ["paths", "with", "pattern"]),
+        ("hash", ["paths", "salt"]),
         ("prioritise", ["priority"]), ("throttle", ["events", "seconds", "key"]),
         ("function", ["function", "parameters"]),
     ]
 
+    /// Reads a tag.
     init(reading node: DocumentNode) throws(ContainerError) {
         let word = try node.type()
         guard let type = Tag.types.first(where: { $0.name == word }) else {
@@ -59,9 +67,12 @@ extension Tag {
                 rate: try members.required("rate").number(0...1), key: try members.optional("key")?.operand())
         case "set":
             action = .set(
-                path: try members.required("path").memberPath(), value: try members.required("value").operand())
+                path: try members.required("path").memberPath(),
+                value: try members.required("value").operand())
         case "rename":
-            action = .rename(path: try members.required("path").memberPath(), to: try members.required("to").name())
+            action = .rename(
+                path: try members.required("path").memberPath(), to: try members.required("to").name())
+        case "remove": action = .remove(paths: try members.required("paths").memberPaths())
         case "redact":
             let text = try members.optional("with")?.text()
             if let pattern = members.optional("pattern") {
@@ -74,7 +85,8 @@ extension Tag {
             }
         case "hash":
             action = .hash(
-                paths: try members.required("paths").memberPaths(), salt: try members.optional("salt")?.text())
+                paths: try members.required("paths").memberPaths(), salt: try members.optional("salt")?.text()
+            )
         case "prioritise": action = .prioritise(try members.required("priority").priority())
         case "throttle":
             action = .throttle(
@@ -84,14 +96,17 @@ extension Tag {
         case "function":
             action = .function(
                 name: try members.required("function").name(),
-                parameters: try members.optional("parameters")?.values(limit: DocumentLimits.parameters) ?? [])
+                parameters: try members.optional("parameters")?.values(limit: DocumentLimits.parameters) ?? []
+            )
         default: action = .discard
         }
         try Tag.check(action, node)
         name = try members.required("name").name()
         // An expression is a rule of the tag's name.
         if members.optional("when") != nil {
-            guard members.optional("rules") == nil else { throw node.error("has when and rules; write one of them") }
+            guard members.optional("rules") == nil else {
+                throw node.error("has when and rules; write one of them")
+            }
             rules = [name]
         } else {
             rules = try members.required("rules").names(atLeast: 1)
@@ -99,7 +114,8 @@ extension Tag {
         blockingRules = try members.optional("blocking_rules")?.names() ?? []
     }
 
-    /// An event without its name would be none, and its id is what receivers know it by when it comes twice.
+    /// Checks that an action leaves an event's name a text that is not empty, and its id unchanged: a line
+    /// without a name is not an event, and receivers recognise a repeated event by its id.
     private static func check(_ action: Action, _ node: DocumentNode) throws(ContainerError) {
         let changed: [MemberPath]
         var mayTakeName = false
@@ -109,6 +125,7 @@ extension Tag {
             mayTakeName = value.mayBeName
         case .rename(let path, let name):
             changed = [path, MemberPath(names: path.names.dropLast() + [name])]
+        case .remove(let paths): changed = paths
         case .redact(let paths, let text):
             changed = paths
             mayTakeName = text.map { !$0.isEmpty } ?? false
@@ -119,12 +136,15 @@ extension Tag {
         }
         for path in changed where path.names.count == 1 {
             if path.names[0] == "id" { throw node.error("an event's id cannot be changed") }
-            if path.names[0] == "name", !mayTakeName { throw node.error("an event's name must stay a text, not empty") }
+            if path.names[0] == "name", !mayTakeName {
+                throw node.error("an event's name must stay a text, not empty")
+            }
         }
     }
 }
 
 extension Operand {
+    /// Whether the value can be a name. That of a macro is only known with an event.
     fileprivate var mayBeName: Bool {
         switch self {
         case .constant(.string(let text)): !text.isEmpty
@@ -135,6 +155,7 @@ extension Operand {
 }
 
 extension DocumentNode {
+    /// A list of patterns, or one.
     func patterns() throws(ContainerError) -> [String] {
         let nodes = value.string == nil ? try elements(limit: DocumentLimits.parameters) : [self]
         let patterns = try nodes.map { node throws(ContainerError) in
@@ -146,6 +167,7 @@ extension DocumentNode {
         return patterns
     }
 
+    /// A list of paths, at least one.
     func memberPaths() throws(ContainerError) -> [MemberPath] {
         let paths = try elements(limit: DocumentLimits.parameters).map { node throws(ContainerError) in
             try node.memberPath()

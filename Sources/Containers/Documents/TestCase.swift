@@ -2,38 +2,43 @@ public import Model
 
 /// A test case of a document: an event and the expected result. `container test` runs it.
 public struct TestCase: Sendable, Equatable {
-    /// What it shows; unique in its document.
+    /// What the case shows; unique in its document.
     public let name: String
-    /// The app whose event it is. Default `default`.
+    /// The app that wrote the event. Default `default`.
     public let app: String
-    /// What was pushed into the app's data layer before, one after the other.
+    /// Objects that were pushed into the app's data layer before, in order.
     public let dataLayer: [JSONValue]
-    /// What functions answer, by name; the others answer null.
+    /// Results of functions by name; other functions give null.
     public private(set) var functions: [String: JSONValue] = [:]
     /// The event as an app would write it; nil for a case about values only.
     public let event: JSONValue?
-    /// What must become of it; what is nil or empty is not looked at.
+    /// The expected result.
     public let expected: Expectation
 
-    /// What a case expects.
+    /// What a case expects; nil or empty parts are not checked.
     public struct Expectation: Sendable, Equatable {
-        /// The tags that fire, in their order.
+        /// The tags that fire, in order.
         public var tags: [String]?
-        /// Members that the event must have afterwards, with these values; objects may have more.
+        /// Members that the event must have afterwards, with their values. Objects in the event may have
+        /// further members.
         public var event: JSONValue?
         /// Members that the event must not have afterwards.
         public var absent: [MemberPath] = []
+        /// The tag or rule that discards the event.
         package var discardedBy: String?
+        /// Whether the event is kept.
         package var isKept: Bool?
+        /// The priority afterwards.
         package var priority: Priority?
-        /// Where it goes, where a tag says so.
+        /// The destinations, if tags choose them.
         public var destinations: [String]?
-        /// Values as `container get` gives them.
+        /// Values as `container get` shows them.
         public var values: [JSONValue.Member] = []
     }
 }
 
 extension TestCase {
+    /// Reads a test case.
     init(reading node: DocumentNode) throws(ContainerError) {
         let members = try node.members(
             known: ["name", "description", "app", "data_layer", "functions", "event", "expect"])
@@ -54,6 +59,7 @@ extension TestCase {
 }
 
 extension TestCase.Expectation {
+    /// Reads the expected result.
     init(reading node: DocumentNode) throws(ContainerError) {
         let members = try node.members(
             known: ["tags", "event", "absent", "discarded_by", "kept", "priority", "destinations", "values"])

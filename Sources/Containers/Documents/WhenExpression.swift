@@ -1,49 +1,97 @@
+internal import Events
 internal import Model
 
-/// A condition as one expression: `name == "Order paid" && (properties.amount > 100 || country in ["DE", "AT"])`.
+/// A condition as one expression: `name == "Order paid" && (properties.amount > 100 || country in ["DE",
+/// "AT"])`.
 ///
-/// It becomes alternatives of conditions, its disjunctive normal form, which are compiled as those of rules are: nothing is
-/// interpreted when an event comes. So `&&` of many `||` multiplies; `DocumentLimits.alternatives` is the bound.
+/// It becomes alternatives of conditions, the disjunctive normal form, which are compiled like those of
+/// rules: nothing is interpreted for an event. `&&` between several `||` multiplies alternatives;
+/// `DocumentLimits.alternatives` bounds them.
 ///
-/// A name is a macro of the document, a standard one, `name`, or a path that begins with `properties`, `device`, `event` (any
-/// member of the event) or `data_layer`; anything else is a mistake, so that a misspelled name is found.
+/// A name is a macro of the document, a standard macro, `name`, or a path that begins with `properties`,
+/// `device`, `event` (any member of the event) or `data_layer`. Other names are mistakes, so that misspelled
+/// ones are noticed.
+///
+/// Comparisons of order take levels by severity (`level < 'info'`) and sizes by bytes (`properties.size >
+/// '10MB'`).
 struct WhenExpression {
-    /// One of these must hold, each as a whole.
+    /// Where the expression is written.
+    enum Place {
+        /// In a document.
+        case document
+        /// In the configuration: equality with an unknown level is a mistake, and `warning` means `warn`;
+        /// in a document the level is compared as a text.
+        case configuration
+    }
+
+    /// The alternatives; one of them must hold as a whole.
     private(set) var alternatives: [[Condition]] = []
+    /// Macros that the paths of the expression stand for.
     private(set) var macros: [Macro] = []
 
+    /// The node, for errors.
     private let node: DocumentNode
+    /// The text.
     private let text: [UInt8]
+    /// Names of the document's macros.
     private let known: Set<String>
+    /// Where the expression is written.
+    private let writtenIn: Place
+    /// Offset of the next byte.
     private var place = 0
+    /// Number of open parentheses and negations; bounded, because the parser is recursive.
     private var depth = 0
 
-    /// - Parameter known: the names of the document's macros.
-    /// - Throws: `ContainerError` with the column in the expression, counted in characters from 1.
-    init(reading node: DocumentNode, known: Set<String>) throws(ContainerError) {
+    /// Reads an expression.
+    ///
+    /// - Parameter known: names of the document's macros.
+    /// - Throws: `ContainerError` with the column in the expression, in characters from 1.
+    init(reading node: DocumentNode, known: Set<String>, in place: Place = .document) throws(ContainerError) {
+        try self.init(node, known, place)
+        alternatives = try either(negated: false)
+        // A complete text was read: what is left is a mistake.
+        guard self.place == text.count else { throw error("expected && or || here") }
+        // Each alternative had a condition together with its opposite.
+        guard !alternatives.isEmpty else { throw node.error("can never hold") }
+    }
+
+    /// A parser at the beginning of the text.
+    private init(_ node: DocumentNode, _ known: Set<String>, _ place: Place) throws(ContainerError) {
         self.node = node
         self.known = known
+        writtenIn = place
         text = try node.text(limit: DocumentLimits.whenBytes).bytes
-        alternatives = try either(negated: false)
-        guard place == text.count else { throw error("expected && or || here") }
-        guard !alternatives.isEmpty else { throw node.error("can never hold") }
+    }
+
+    /// The macro that a single name stands for, as in the `by` of a rule. A new macro is added to `macros`.
+    static func macro(
+        named node: DocumentNode, macros: inout [Macro], in place: Place
+    ) throws(ContainerError) -> String {
+        var parser = try WhenExpression(node, Set(macros.map(\.name)), place)
+        let name = try parser.operand()
+        guard parser.place == parser.text.count else { throw parser.error("expected nothing more here") }
+        macros += parser.macros
+        return name
     }
 
     // MARK: Structure
 
+    /// Reads terms between `||`, the weakest operator.
     private mutating func either(negated: Bool) throws(ContainerError) -> [[Condition]] {
         try terms("||", joined: negated) { (parser: inout WhenExpression) throws(ContainerError) in
             try parser.all(negated: negated)
         }
     }
 
+    /// Reads terms between `&&`.
     private mutating func all(negated: Bool) throws(ContainerError) -> [[Condition]] {
         try terms("&&", joined: !negated) { (parser: inout WhenExpression) throws(ContainerError) in
             try parser.unary(negated: negated)
         }
     }
 
-    /// Terms between operators; negated, "and" is "or" of the negated terms, and the other way round.
+    /// Reads terms between operators. Negated, "and" is the "or" of the negated terms, and the other way
+    /// round (De Morgan).
     private mutating func terms(
         _ word: String, joined: Bool, _ read: (inout WhenExpression) throws(ContainerError) -> [[Condition]]
     ) throws(ContainerError) -> [[Condition]] {
@@ -55,12 +103,14 @@ struct WhenExpression {
         return found
     }
 
+    /// Reads a comparison, a negation or an expression in parentheses.
     private mutating func unary(negated: Bool) throws(ContainerError) -> [[Condition]] {
         depth += 1
         defer { depth -= 1 }
         guard depth <= DocumentLimits.depth else {
             throw error("nested more than \(DocumentLimits.depth) levels deep", .limit)
         }
+        // The negation is carried down to the comparisons, so that no node for "not" is needed.
         if take("!") { return try unary(negated: !negated) }
         guard take("(") else { return try comparison(negated: negated) }
         let found = try either(negated: negated)
@@ -68,14 +118,18 @@ struct WhenExpression {
         return found
     }
 
+    /// The alternatives of two terms that must both hold: each of one with each of the other.
     private func both(_ left: [[Condition]], _ right: [[Condition]]) throws(ContainerError) -> [[Condition]] {
         var made: [[Condition]] = []
         for one in left {
             for other in right {
                 let all = one + other.filter { !one.contains($0) }
                 // A condition and its opposite never hold together.
-                if !all.contains(where: { all.contains($0.negated) }) { made.append(all) }
+                if !all.contains(where: { all.contains($0.negated) }) {
+                    made.append(all)
+                }
             }
+            // Checked for each term, so that the list cannot grow far beyond the limit in between.
             made = try oneOf(made)
         }
         guard made.allSatisfy({ $0.count <= DocumentLimits.conditions }) else {
@@ -84,6 +138,7 @@ struct WhenExpression {
         return made
     }
 
+    /// Alternatives without duplicates, within the limit.
     private func oneOf(_ alternatives: [[Condition]]) throws(ContainerError) -> [[Condition]] {
         var seen: Set<[Condition]> = []
         let made = alternatives.filter { seen.insert($0).inserted }
@@ -97,23 +152,27 @@ struct WhenExpression {
 
     // MARK: Comparisons
 
+    /// Reads a comparison. `in` with a list is an alternative for each value.
     private mutating func comparison(negated: Bool) throws(ContainerError) -> [[Condition]] {
         let macro = try operand()
         if take(word: "in") {
             guard take("[") else { throw error("expected a list such as [\"DE\", \"AT\"] here") }
-            var values: [(Operand, Int)] = []
-            repeat { values.append((try comparand(), place)) } while take(",")
+            var values: [(Operand, Range<Int>)] = []
+            repeat { values.append(try placedComparand()) } while take(",")
             guard take("]") else { throw error("expected , or ] here") }
             let ignoreCase = take(word: "ignore_case")
             var found: [[Condition]] = []
-            for (value, end) in values {
-                let one = try condition(macro, .equals, value, negated, ignoreCase, until: end)
+            for (value, place) in values {
+                let one = try condition(macro, .equals, value, negated, ignoreCase, at: place)
+                // A positive list is one of its values, a negative one none of them.
                 found = try found.isEmpty || !negated ? oneOf(found + [[one]]) : both(found, [[one]])
             }
             return found
         }
+        // Longer operators first: `<=` begins with `<`.
         let operators: [(String, Condition.Predicate, Bool)] = [
-            ("==", .equals, false), ("!=", .equals, true), ("<=", .lessOrEqual, false), (">=", .greaterOrEqual, false),
+            ("==", .equals, false), ("!=", .equals, true), ("<=", .lessOrEqual, false),
+            (">=", .greaterOrEqual, false),
             ("<", .less, false), (">", .greater, false),
         ]
         var found = operators.first { take($0.0) }.map { ($0.1, $0.2) }
@@ -124,24 +183,76 @@ struct WhenExpression {
                 "expected ==, !=, <, <=, >, >=, in, contains, starts_with, ends_with or matches here; write \(macro) == true for a truth value"
             )
         }
-        let value = try comparand()
-        let end = place
+        let (value, place) = try placedComparand()
         let ignoreCase = take(word: "ignore_case")
-        return [[try condition(macro, predicate, value, negated != isOpposite, ignoreCase, until: end)]]
+        return [[try condition(macro, predicate, value, negated != isOpposite, ignoreCase, at: place)]]
     }
 
+    /// Reads the value of a comparison, and returns its place in the text for errors.
+    private mutating func placedComparand() throws(ContainerError) -> (value: Operand, place: Range<Int>) {
+        skipBlanks()
+        let start = place
+        let value = try comparand()
+        return (value, start..<max(start, place))
+    }
+
+    /// A condition, in which levels and sizes are replaced by numbers.
     private func condition(
-        _ macro: String, _ predicate: Condition.Predicate, _ value: Operand, _ negate: Bool, _ ignoreCase: Bool,
-        until end: Int
+        _ macro: String, _ predicate: Condition.Predicate, _ value: Operand, _ negate: Bool,
+        _ ignoreCase: Bool,
+        at place: Range<Int>
     ) throws(ContainerError) -> Condition {
+        var macro = macro
+        var value = value
+        if case .constant(.string(let text)) = value {
+            if macro == StandardMacro.level.rawValue, !known.contains(macro) {
+                (macro, value) = try level(text, predicate, at: place.lowerBound)
+            } else if predicate.isOrder, let bytes = WhenExpression.bytes(of: text) {
+                value = .constant(.integer(bytes))
+            }
+        }
         let made = Condition(
             macro: macro, predicate: predicate, comparand: value, negate: negate, ignoreCase: ignoreCase)
         try relaying(try made.check(node)) { (mistake: ContainerError) in
-            error("what \(predicate.rawValue) compares with \(mistake.message)", mistake.code, at: end)
+            error(
+                "what \(predicate.rawValue) compares with \(mistake.message)", mistake.code,
+                at: place.upperBound)
         }
         return made
     }
 
+    /// What a level is compared as: by order the number of its severity, otherwise the word that the macro
+    /// gives.
+    private func level(
+        _ text: String, _ predicate: Condition.Predicate, at start: Int
+    ) throws(ContainerError) -> (macro: String, value: Operand) {
+        let isName = predicate.isOrder || predicate == .equals && writtenIn == .configuration
+        guard isName else { return (StandardMacro.level.rawValue, .constant(.string(text))) }
+        guard let level = Severity(text: text)?.level else {
+            let known = SeverityLevel.allCases.map(\.rawValue).joined(separator: ", ")
+            throw error("there is no level \(quoted(text)); levels are \(known)", at: start)
+        }
+        guard predicate.isOrder else {
+            return (StandardMacro.level.rawValue, .constant(.string(level.rawValue)))
+        }
+        return (StandardMacro.severity.rawValue, .constant(.integer(Severity(level).number)))
+    }
+
+    /// The bytes of a size such as `10MB` or `1.5KiB`; nil for another text.
+    private static func bytes(of text: String) -> Int? {
+        let units = [
+            "B": 1, "kB": 1_000, "KB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000, "KiB": 1 << 10,
+            "MiB": 1 << 20,
+            "GiB": 1 << 30,
+        ]
+        let digits = text.prefix { $0.isASCII && $0.isNumber || $0 == "." }
+        guard digits.utf8.count <= 12, let number = Double(digits),
+            let unit = units[String(text[digits.endIndex...])]
+        else { return nil }
+        return Int(exactly: number * Double(unit))
+    }
+
+    /// Reads a value: a text, a number, `true`, `false`, `null`, or a name.
     private mutating func comparand() throws(ContainerError) -> Operand {
         skipBlanks()
         guard let byte = next else { throw error("expected a value here") }
@@ -164,7 +275,8 @@ struct WhenExpression {
         return .macro(try operand())
     }
 
-    /// The macro that a name or a path stands for.
+    /// Reads a name or a path, and returns the macro that it stands for. Backquotes allow any name of a
+    /// macro.
     private mutating func operand() throws(ContainerError) -> String {
         skipBlanks()
         let start = place
@@ -181,7 +293,8 @@ struct WhenExpression {
             if byte == UInt8(ascii: ".") {
                 place += 1
                 names.append(word())
-            } else if byte == UInt8(ascii: "["), place + 1 < text.count, "\"'".utf8.contains(text[place + 1]) {
+            } else if byte == UInt8(ascii: "["), place + 1 < text.count, "\"'".utf8.contains(text[place + 1])
+            {
                 place += 1
                 names.append(try string())
                 guard take("]") else { throw error("expected ] here") }
@@ -190,6 +303,11 @@ struct WhenExpression {
             }
         }
         let name = String(decoding: text[start..<place], as: UTF8.self)
+        if names == ["destination"], !known.contains(name), writtenIn == .configuration {
+            throw error(
+                "rules act before events are divided among destinations; name those that get the event with send_to",
+                at: start)
+        }
         guard !names.contains(""), names.count <= DocumentLimits.depth else {
             throw error("\(quoted(name)) is not a path", at: start)
         }
@@ -199,25 +317,32 @@ struct WhenExpression {
         switch (names[0], names.count) {
         case ("name", 1): kind = .standard(.event)
         case ("event", 2...): kind = .member(path: rest, default: .null)
-        case ("properties", 2...), ("device", 2...): kind = .member(path: MemberPath(names: names), default: .null)
+        case ("properties", 2...), ("device", 2...):
+            kind = .member(path: MemberPath(names: names), default: .null)
         case ("data_layer", 2...): kind = .dataLayer(path: rest, default: .null)
         default:
+            let what = writtenIn == .document ? "macro" : "name"
             throw error(
-                "there is no macro \(quoted(name)); a member of events is event.\(name) or properties.\(name)",
+                "there is no \(what) \(quoted(name)); a member of events is event.\(name) or properties.\(name)",
                 at: start)
         }
-        if !macros.contains(where: { $0.name == name }) { macros.append(Macro(name: name, kind: kind)) }
+        if !macros.contains(where: { $0.name == name }) {
+            macros.append(Macro(name: name, kind: kind))
+        }
         return name
     }
 
     // MARK: Words
 
+    /// The next byte; nil at the end.
     private var next: UInt8? { place < text.count ? text[place] : nil }
 
+    /// Steps over blanks.
     private mutating func skipBlanks() {
         while let byte = next, byte == 0x20 || (0x09...0x0D).contains(byte) { place += 1 }
     }
 
+    /// Steps over a sign and blanks around it, if it is here; returns whether it is.
     private mutating func take(_ sign: String) -> Bool {
         skipBlanks()
         guard text[place...].starts(with: sign.utf8) else { return false }
@@ -228,6 +353,7 @@ struct WhenExpression {
         return true
     }
 
+    /// Steps over a word and blanks around it, if it is here; returns whether it is.
     private mutating func take(word wanted: String) -> Bool {
         skipBlanks()
         let start = place
@@ -239,6 +365,7 @@ struct WhenExpression {
         return false
     }
 
+    /// Reads a word: letters, digits, `_`, `-` and characters beyond ASCII. May be empty.
     private mutating func word() -> String {
         let start = place
         while let byte = next,
@@ -248,7 +375,7 @@ struct WhenExpression {
         return String(decoding: text[start..<place], as: UTF8.self)
     }
 
-    /// In double quotes as in JSON, in single ones as it is.
+    /// Reads a text: in double quotes with JSON's escapes, in single quotes without any.
     private mutating func string() throws(ContainerError) -> String {
         let start = place
         let quote = text[place]
@@ -265,10 +392,12 @@ struct WhenExpression {
         return found
     }
 
+    /// An error at an offset of the expression, by default where reading is.
     private func error(
         _ message: String, _ code: ContainerError.Code = .form, at offset: Int? = nil
     ) -> ContainerError {
         let before = String(decoding: text[..<min(offset ?? place, text.count)], as: UTF8.self)
-        return node.error("column \(before.unicodeScalars.count + 1): \(message)", code)
+        let column = before.unicodeScalars.count + 1
+        return ContainerError(code, at: node.path, "column \(column): \(message)", column: column)
     }
 }

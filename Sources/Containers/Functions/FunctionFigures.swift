@@ -1,36 +1,42 @@
-/// How a call of a function ended. Closed, because it is a metric label.
+/// How a call of a function ended. Closed, because it is the label of a metric.
 package enum FunctionResult: String, Sendable, CaseIterable {
+    /// The program printed a JSON value.
     case success
-    /// An earlier result served again.
+    /// The result of an earlier call was used.
     case cached
-    /// The configuration names no such function.
+    /// The configuration has no function of that name.
     case unknown
+    /// The program ran longer than its `timeout`.
     case timeout
-    /// It ended with another code than 0, or by a signal.
+    /// The program ended with another code than 0, or by a signal.
     case exit
-    /// It printed something else than one JSON value.
+    /// The program printed something other than one JSON value.
     case badJSON = "bad_json"
-    /// It printed, or would have been given, more than is allowed.
+    /// The program printed more than 64 KiB, or its input would be longer than that.
     case tooLarge = "too_large"
+    /// The program could not be started, or must not be: others could change it.
     case notStarted = "not_started"
-    /// So many calls wait already that this one was not taken.
+    /// Too many calls of the function wait.
     case busy
 }
 
-/// A call of a function that failed.
+/// A failed call of a function, for the log.
 public struct FunctionFailure: Sendable, Equatable {
+    /// Name of the function.
     package var function: String
+    /// The kind of failure.
     package var result: FunctionResult
-    /// The exit code, 128 and the number for a signal; nil where the program did not end by itself.
+    /// Exit code, or 128 plus the number of a signal; nil if the program did not end by itself.
     public var code: Int32?
-    /// The beginning of what the program wrote to standard error, or why it was not started; of at most 256 bytes.
+    /// The beginning of the program's standard error, at most 256 bytes, or why it was not started.
     public var complaint: String
 }
 
 /// What functions did since the start.
 public struct FunctionFigures: Sendable, Equatable {
-    /// Calls by function and result. Names that the configuration does not know are counted together, as `unknown`.
+    /// Calls by function and result. Names that the configuration does not have are counted together, as
+    /// `unknown`: names come from documents, and would make any number of series.
     package var calls: [String: [FunctionResult: Int]] = [:]
-    /// Processes that run now, by function.
+    /// Programs that run now, by function.
     public var running: [String: Int] = [:]
 }

@@ -2,14 +2,15 @@ internal import CLinux
 internal import EventLoops
 internal import Glibc
 
-/// The program of a function: it runs with the agent's rights, so nobody else may be able to change it.
+/// Checks the program of a function. It runs with the agent's rights, so other users must not be able to
+/// change it.
 public enum FunctionProgram {
-    /// Why a program is not to be run; nil when it may be.
+    /// Why a program must not be run; nil if it may.
     ///
-    /// It and each directory on the way to it must belong to root or the agent's user and be writable by nobody else; links are
-    /// followed where that holds for them too.
+    /// The file and each directory on its path must belong to root or the agent's user, and be writable by no
+    /// other user. A symbolic link is followed if the same holds for it.
     ///
-    /// - Parameter user: the agent's user; default this process's.
+    /// - Parameter user: the agent's user; by default that of this process.
     public static func problem(_ path: String, user: UInt32? = nil) -> String? {
         let user = user ?? geteuid()
         do throws(TrustedPath.Refusal) {

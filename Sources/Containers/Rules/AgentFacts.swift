@@ -1,18 +1,20 @@
-/// What macros know of the agent and its machine.
+/// What macros know about the agent and its machine.
 public struct AgentFacts: Sendable, Equatable {
-    /// The machine's name; nil when it has none.
+    /// Host name; nil if the machine has none.
     public var hostName: String?
-    /// The operating system's version, as `VERSION_ID` in os-release; nil when it says none.
+    /// Version of the operating system, `VERSION_ID` of os-release(5); nil if it is not set.
     public var osVersion: String?
+    /// Version of the agent.
     package var agentVersion: String?
-    /// The agent's own locale, as `it_IT.UTF-8`.
+    /// The agent's locale, as `it_IT.UTF-8`.
     public var locale: String?
-    /// The lengths, in UTF-16 code units, to which the limits cut the names of properties.
+    /// Lengths, in UTF-16 code units, to which the limits cut names of properties. A path must also hide what
+    /// such a cut leaves.
     public var keyLengths: Set<Int> = []
-    /// What `hash` tags of the container make digests with; nil where the configuration names no key.
+    /// Key for the digests of `hash` tags; nil if the configuration names no key.
     public var hashKey: HashKey?
 
-    /// What is known.
+    /// The facts.
     public init(
         hostName: String? = nil, osVersion: String? = nil, agentVersion: String? = nil, locale: String? = nil
     ) {
@@ -22,14 +24,17 @@ public struct AgentFacts: Sendable, Equatable {
         self.locale = locale
     }
 
-    /// This machine's place in the rollouts of a container, from 0 to below 100: always the same one.
+    /// This machine's place in the rollouts of a container, from 0 to below 100; always the same.
     public func share(of container: String) -> Double { Sampling.share(of: container, on: hostName ?? "") }
 
-    /// The language of a locale by ISO 639-1: two small letters; `C` and `POSIX` are English; nil for anything else.
+    /// Language of a locale by ISO 639-1: two small letters. `C` and `POSIX` are English; nil for other
+    /// texts.
     static func language(of locale: String) -> String? {
         let word = locale.prefix { $0 != "_" && $0 != "-" && $0 != "." && $0 != "@" }
         if word == "C" || word == "POSIX" { return "en" }
-        guard word.utf8.count == 2, word.utf8.allSatisfy({ (0x61...0x7A).contains($0 | 0x20) }) else { return nil }
+        guard word.utf8.count == 2, word.utf8.allSatisfy({ (0x61...0x7A).contains($0 | 0x20) }) else {
+            return nil
+        }
         return word.lowercased()
     }
 }

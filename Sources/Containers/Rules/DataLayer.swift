@@ -1,25 +1,29 @@
 internal import Model
 
-/// What an app has pushed so far: a tree that merges deeply (tm11).
+/// What an app has pushed so far: a tree of values, merged deeply.
 ///
-/// Objects merge member by member, lists by index, everything else replaces; null is a value. Bounded in size: a push that
-/// would pass the bound changes nothing.
+/// Objects are merged member by member, lists by index, and other values are replaced; null is a value. The
+/// size is bounded: a push that would exceed the bound changes nothing.
 struct DataLayer: Sendable {
-    /// What one app's layer may take, in bytes of JSON text, about.
+    /// Most bytes of one app's layer as JSON text, approximately. Small, because a changed layer is stored
+    /// whole with each commit.
     static let limit = 16 << 10
 
-    /// Its members: as those of each object in it, each name once, sorted by the names' bytes.
+    /// Members, without duplicate names and sorted by their bytes; so are the members of the objects in them.
     private(set) var members: [JSONValue.Member] = []
-    /// When it changed last, counted in changes of all layers.
+    /// Number of the last change, counted over all layers; tells which layer changed longest ago.
     fileprivate var turn = 0
-    /// Bytes of JSON text, about.
+    /// Bytes as JSON text, approximately.
     private var size = 0
 
+    /// An empty layer.
     init() {}
 
+    /// The layer as an object.
     var json: JSONValue { .object(members) }
 
-    /// Whether merging these members would change nothing, as far as that is quick to see.
+    /// Whether merging these members would change nothing, as far as that is quickly seen. Most events repeat
+    /// values, and then need no copy and no write.
     func holds(_ new: [JSONValue.Member]) -> Bool {
         new.allSatisfy { member in
             switch member.value {
@@ -29,11 +33,11 @@ struct DataLayer: Sendable {
         }
     }
 
-    /// Merges members into it; false, and nothing has changed, when it would grow too large.
+    /// Merges members. Returns false, without a change, if the layer would become too large.
     mutating func push(_ new: [JSONValue.Member]) -> Bool {
         var layer = self
         for member in new {
-            // What is too large by itself is not even merged.
+            // A value that is too large by itself is not merged at all.
             guard DataLayer.weight(member.value) <= DataLayer.limit else { return false }
             layer.size += DataLayer.merge(member, into: &layer.members)
             guard layer.size <= DataLayer.limit else { return false }
@@ -42,18 +46,19 @@ struct DataLayer: Sendable {
         return true
     }
 
-    /// The value at these names, outermost first; nil when there is none.
+    /// The value at a path; nil if there is no value.
     func value(at names: [String]) -> JSONValue? {
         names.reduce(json) { (value: JSONValue?, name) in
             switch value {
             case .object(let members)?: DataLayer.find(name, in: members).value
-            case .array(let elements)?: Int(name).flatMap { elements.indices.contains($0) ? elements[$0] : nil }
+            case .array(let elements)?:
+                Int(name).flatMap { elements.indices.contains($0) ? elements[$0] : nil }
             default: nil
             }
         }
     }
 
-    /// Takes out what tags hide; gives whether there was any.
+    /// Removes what tags hide; returns whether anything was removed.
     mutating func hide(_ hidden: HiddenMembers) -> Bool {
         var clean = json
         for path in hidden.layerPaths {
@@ -63,13 +68,13 @@ struct DataLayer: Sendable {
         guard clean != json else { return false }
         var layer = DataLayer()
         layer.turn = turn
-        // What takes the place of a match may be longer: beyond the bound nothing is kept.
+        // The replacement of a match may be longer than the match; beyond the bound nothing is kept.
         _ = layer.push(clean.members ?? [])
         self = layer
         return true
     }
 
-    /// The value without what the path leads to, in each element of lists on the way.
+    /// A value without what a path leads to, also in each element of lists.
     private static func without(_ path: PathSteps, _ states: UInt64, _ value: JSONValue) -> JSONValue {
         switch value {
         case .object(let members):
@@ -86,18 +91,24 @@ struct DataLayer: Sendable {
 
     // MARK: Merging
 
-    /// Where a member of that name is, or belongs, and its value where there is one.
-    private static func find(_ name: String, in members: [JSONValue.Member]) -> (place: Int, value: JSONValue?) {
+    /// Index of a member, or where it belongs, and its value if it exists.
+    private static func find(_ name: String, in members: [JSONValue.Member]) -> (
+        place: Int, value: JSONValue?
+    ) {
         var (low, high) = (0, members.count)
         while low < high {
             let middle = (low + high) / 2
-            if members[middle].key.utf8.lexicographicallyPrecedes(name.utf8) { low = middle + 1 } else { high = middle }
+            if members[middle].key.utf8.lexicographicallyPrecedes(name.utf8) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         let isThere = low < members.count && members[low].key.utf8.elementsEqual(name.utf8)
         return (low, isThere ? members[low].value : nil)
     }
 
-    /// Merges a member with the one of its name, or replaces that; gives by how much they have grown.
+    /// Merges a member into members; returns by how many bytes they have grown.
     private static func merge(
         _ member: JSONValue.Member, into members: inout [JSONValue.Member], replaces: Bool = false
     ) -> Int {
@@ -107,10 +118,11 @@ struct DataLayer: Sendable {
         return weight(value) - (old.map { weight($0) } ?? -member.key.utf8.count - 4)
     }
 
+    /// The result of merging a value into another one.
     private static func merged(_ old: JSONValue?, _ new: JSONValue) -> JSONValue {
         switch (old, new) {
         case (_, .object(let new)):
-            // Where there was no object, the last of equal names counts.
+            // Without an old object the last of equal names counts.
             var members = old?.members ?? []
             for member in new { _ = merge(member, into: &members, replaces: old?.members == nil) }
             return .object(members)
@@ -123,6 +135,7 @@ struct DataLayer: Sendable {
         }
     }
 
+    /// Bytes of a value as JSON text, approximately.
     private static func weight(_ value: JSONValue) -> Int {
         switch value {
         case .string(let text): text.utf8.count + 2
@@ -133,38 +146,54 @@ struct DataLayer: Sendable {
     }
 }
 
-/// The data layers of all apps: bounded in number, durable with the events that changed them.
+/// The data layers of all apps: bounded in number, and stored with the events that changed them.
 struct DataLayers {
-    /// How many apps have one; names of apps come from users of the spool.
+    /// Most layers. Names of apps come from users of the spool, so their number must be bounded.
     static let limit = 512
 
+    /// Layers by app.
     private(set) var layers: [String: DataLayer] = [:]
+    /// Shares of the layers among the holders of apps.
     private var holdings = Holdings()
+    /// Number of the last change.
     private var turn = 0
+    /// Apps whose layers have changed since they were last stored.
     private var changed: Set<String> = []
-    /// Pushes that would have passed a bound and changed nothing, and layers that were given up.
+    /// Number of pushes that would have exceeded a bound and changed nothing, and of layers that were given
+    /// up.
     private(set) var refused = 0
 
-    /// Takes out of an app's layer what is hidden.
+    /// Removes from an app's layer what is hidden.
     mutating func hide(_ hidden: HiddenMembers, of app: String) {
-        if layers[app]?.hide(hidden) == true { changed.insert(app) }
+        if layers[app]?.hide(hidden) == true {
+            changed.insert(app)
+        }
     }
 
-    /// - Parameter hidden: what is not taken.
+    /// Pushes members into an app's layer.
+    ///
+    /// - Parameter hidden: what must not get into the layer.
     mutating func push(_ members: [JSONValue.Member], of app: String, hiding hidden: HiddenMembers? = nil) {
-        if !take(members, of: app, hidden) { refused += 1 }
+        if !take(members, of: app, hidden) {
+            refused += 1
+        }
     }
 
-    private mutating func take(_ members: [JSONValue.Member], of app: String, _ hidden: HiddenMembers?) -> Bool {
+    /// Pushes members; returns false if a bound refuses them.
+    private mutating func take(_ members: [JSONValue.Member], of app: String, _ hidden: HiddenMembers?)
+        -> Bool
+    {
         var members = members
         if let hidden, !hidden.isEmpty {
             var pushed = DataLayer()
-            // What is too large for a layer by itself is too large for one with more in it.
+            // What is too large for an empty layer is too large for one with members.
             guard pushed.push(members) else { return false }
-            if pushed.hide(hidden) { members = pushed.members }
+            if pushed.hide(hidden) {
+                members = pushed.members
+            }
         }
         var layer = layers[app] ?? DataLayer()
-        // Most events say again what is known: that needs no copy, and no write with the next commit.
+        // Most events repeat what is known: no copy, and no write with the next commit.
         if layer.holds(members) { return true }
         guard layer.push(members), makeRoom(for: app) else { return false }
         turn += 1
@@ -174,12 +203,15 @@ struct DataLayers {
         return true
     }
 
-    /// Whether an app may have a layer; whoever has most of too many gives up the one that changed longest ago.
+    /// Makes room for an app's layer; returns false if it gets no room. If there are too many layers,
+    /// the holder with the most gives up the one that changed longest ago.
     private mutating func makeRoom(for app: String) -> Bool {
         guard layers[app] == nil else { return true }
         let room = holdings.take(for: Holdings.holder(of: app), of: DataLayers.limit)
         if case .givenUp(let giver) = room,
-            let old = layers.filter({ Holdings.holder(of: $0.key) == giver }).min(by: { $0.value.turn < $1.value.turn })
+            let old = layers.filter({ Holdings.holder(of: $0.key) == giver }).min(by: {
+                $0.value.turn < $1.value.turn
+            })
         {
             layers[old.key] = nil
             changed.insert(old.key)
@@ -188,7 +220,17 @@ struct DataLayers {
         return room != .none
     }
 
-    /// What has changed since the last call, by name, for `Commit.memory`.
+    /// Gives up layers whose JSON text is found, for the removal of a person's data.
+    mutating func forget(_ isFound: ([UInt8]) -> Bool) {
+        for (app, layer) in layers where isFound(Array(layer.json.description.utf8)) {
+            layers[app] = nil
+            holdings.release(Holdings.holder(of: app))
+            changed.insert(app)
+        }
+    }
+
+    /// The layers that have changed since the last call, by name, for `Commit.memory`; nil for a layer that
+    /// was given up.
     mutating func takeMemory() -> [String: [UInt8]?] {
         guard !changed.isEmpty else { return [:] }
         var memory: [String: [UInt8]?] = [:]
@@ -199,13 +241,15 @@ struct DataLayers {
         return memory
     }
 
-    /// Takes up what an earlier process remembered; what cannot be read is left out.
+    /// Restores layers that an earlier process stored; what cannot be read is left out.
     mutating func restore(_ memory: [String: [UInt8]]) {
         for (key, bytes) in memory where key.hasPrefix("layer/") {
             guard case .object(let members)? = try? JSONValue(parsing: bytes) else { continue }
             var layer = DataLayer()
             let app = String(key.dropFirst(6))
-            if layer.push(members), makeRoom(for: app) { layers[app] = layer }
+            if layer.push(members), makeRoom(for: app) {
+                layers[app] = layer
+            }
         }
     }
 }

@@ -1,22 +1,27 @@
 internal import Events
 
-/// Changes members of an event in its text, and leaves all the rest byte for byte as it was.
+/// Changes members of an event in its text, and leaves all other bytes as they are.
 ///
-/// Each change is one walk over the line and one copy of it, however many places it concerns; values that are set one after
-/// the other are one change. How long the line becomes is known before it is copied. It works on a line that the events'
-/// pass has accepted and leaves one that it would accept.
+/// A change is one walk over the line and one copy of it, however many places it concerns; successive values
+/// of `set` are one change. The new length is known before the copy. The editor works on a line that the
+/// events' pass accepted, and leaves one that it would accept.
 struct EventEditor: ~Copyable {
-    /// The line as it is without the values that are waiting, its line feed included.
+    /// The line without the values that wait, with its line feed.
     private var current = LineBuffer(capacity: 1024)
+    /// Buffer for the next copy; the two are swapped after each change.
     private var next = LineBuffer(capacity: 1024)
+    /// Values of `set` that wait to be written together.
     private var wanted = WantedValues()
+    /// Longest line that is allowed, in bytes.
     private var most = Int.max
-    /// Whether the line would have become longer than it may: it is as it was then.
+    /// Whether the line would have become too long. It stays as it was before that change.
     private(set) var isOver = false
-    /// How many bytes it has copied so far: what its work is told by.
+    /// Bytes that were copied so far; a measure of the work.
     private(set) var copied = 0
 
-    /// - Parameter most: how long it may become, in bytes.
+    /// Begins with a line.
+    ///
+    /// - Parameter most: longest line that is allowed, in bytes.
     mutating func begin(_ bytes: UnsafeRawBufferPointer, most: Int) {
         current.removeAll(keepingCapacity: 1 << 20)
         current.append(bytes)
@@ -25,49 +30,52 @@ struct EventEditor: ~Copyable {
         isOver = false
     }
 
-    /// The line as it is now, its line feed included; valid until the next change.
+    /// The line as it is now, with its line feed; valid until the next change.
     mutating func line() -> UnsafeRawBufferPointer {
         setWanted()
         return current.bytes
     }
 
-    /// Whether all that was asked for has been done, or can be.
+    /// Whether all changes were made, or can be made, within the length.
     mutating func fits() -> Bool {
-        if current.count + wanted.size > most { setWanted() }
+        if current.count + wanted.size > most {
+            setWanted()
+        }
         return !isOver
     }
 
-    /// Gives a member a value; objects on the way are made, and what stands in their way goes.
+    /// Gives a member a value. Objects on its path are made, and other values in their place are replaced.
     mutating func set(_ names: [[UInt8]], to value: [UInt8]) {
         if wanted.add(names, value) { return }
         setWanted()
         _ = wanted.add(names, value)
     }
 
-    /// Changes what a path leads to; `takesName` says whether that may be the event's name.
+    /// Changes what a path leads to. `takesName` says whether the event's name may be changed too.
     mutating func change(_ path: PathSteps, _ change: PathFinder.Change, takesName: Bool = true) {
         setWanted()
         splice(PathFinder(base, to: current.count, path, change, takesName: takesName, most: most).edits)
     }
 
-    /// Gives a member another name in its place, wherever the names lead; members that had it go.
+    /// Renames a member where it is. Other members with the new name are removed.
     mutating func rename(_ names: [[UInt8]], to name: String) {
         guard names.last != name.bytes else { return }
         change(PathSteps(names), .rename(to: name.bytes))
     }
 
-    // A buffer of lines always has storage.
+    // A line buffer always has storage, also when it is empty.
     private var base: UnsafePointer<UInt8> {
         current.bytes.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self)
     }
 
+    /// Writes the values that wait.
     private mutating func setWanted() {
         guard !wanted.isEmpty else { return }
         splice(wanted.edits(in: base, to: current.count, most: most))
         wanted.removeAll()
     }
 
-    /// Writes other bytes in some places, in one copy: what a list holds may be 100,000 values.
+    /// Replaces some ranges in one copy: a list may have 100,000 values.
     private mutating func splice(_ edits: Edits) {
         guard !edits.isOver, current.count + edits.growth <= most else {
             isOver = true
@@ -88,25 +96,32 @@ struct EventEditor: ~Copyable {
     }
 }
 
-/// Other bytes for some places of a line, in their order; none within another.
+/// Replacements for ranges of a line, in order, not overlapping.
 struct Edits {
+    /// The ranges with their new bytes.
     private(set) var places: [(range: Range<Int>, bytes: [UInt8])] = []
-    /// By how much they make the line longer, in bytes.
+    /// By how many bytes the line grows.
     private(set) var growth = 0
-    /// Whether the line becomes longer than it may up to the last place: there is no use in looking for more.
+    /// Whether the line becomes too long up to the last range, so that looking for more is useless.
     private(set) var isOver = false
+    /// Longest line that is allowed, in bytes.
     private let most: Int
 
-    /// - Parameter most: how long the line may become, in bytes.
+    /// No replacements yet.
+    ///
+    /// - Parameter most: longest line that is allowed, in bytes.
     init(most: Int) { self.most = most }
 
+    /// Adds a replacement after the others.
     mutating func replace(_ range: Range<Int>, with bytes: [UInt8]) {
         places.append((range, bytes))
         growth += bytes.count - range.count
-        if range.upperBound + growth > most { isOver = true }
+        if range.upperBound + growth > most {
+            isOver = true
+        }
     }
 
-    /// Takes out more, up to `end`, from a place that is taken out.
+    /// Extends a removal up to `end`.
     mutating func extend(_ place: Int, to end: Int) {
         growth -= end - places[place].range.upperBound
         places[place].range = places[place].range.lowerBound..<end

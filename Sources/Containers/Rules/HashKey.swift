@@ -4,25 +4,31 @@ internal import Events
 internal import Glibc
 internal import Model
 
-/// The secret of a machine, or of a fleet, with which `hash` tags make digests. No document contains it, and nothing shows it.
+/// The secret key of a machine, or of a fleet, for the digests of `hash` tags. No document contains it, and
+/// nothing prints it.
 public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+    /// The keyed hash.
     private let code: HMAC
 
-    /// How many bytes it has at least: those of a digest. Source: RFC 2104, section 3.
+    /// Least length: that of a digest. Source: RFC 2104, section 3.
     public static let fewestBytes = 32
 
-    /// The key of `container test` and of documents' own tests, which come out the same on every machine: zeros.
+    /// The key of `container test` and of test cases, all zeros, so that their results are the same on every
+    /// machine.
     public static let trial = HashKey(bytes: [UInt8](repeating: 0, count: fewestBytes))
 
+    /// A key of some bytes.
     private init(bytes: [UInt8]) { code = HMAC(key: bytes) }
 
-    /// Reads a key; a line feed at its end does not count.
+    /// Reads a key from a file. A line feed at its end does not count.
     ///
-    /// - Throws: `ContainerError` with code `file` when it cannot be read, is no file, is too short, or others may read or change it.
+    /// - Throws: `file` if it cannot be read, is not a regular file, is too short, or other users may read or
+    ///   change it.
     public init(reading path: String) throws(ContainerError) {
         self = try answering(path) { () throws(ContainerError) in try HashKey(file: path) }
     }
 
+    /// Reads the file; may block as long as its file system does.
     private init(file path: String) throws(ContainerError) {
         func mistake(_ text: String) -> ContainerError { ContainerError(.file, "\(path) \(text)") }
         let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -32,13 +38,16 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
             throw mistake("is not a regular file")
         }
         guard status.mode & 0o027 == 0 else {
-            throw mistake("can be read or changed by others (mode \(status.shownMode)); run chmod 0640 \(path)")
+            throw mistake(
+                "can be read or changed by others (mode \(status.shownMode)); run chmod 0640 \(path)")
         }
         var content = [UInt8](repeating: 0, count: 4097)
         let count = read(descriptor.raw, &content, content.count)
         guard count >= 0 else { throw mistake("cannot be read: \(SystemError.message(errno).lowercased())") }
         content.removeSubrange(count...)
-        if content.count > HashKey.fewestBytes, content.last == UInt8(ascii: "\n") { content.removeLast() }
+        if content.count > HashKey.fewestBytes, content.last == UInt8(ascii: "\n") {
+            content.removeLast()
+        }
         guard (HashKey.fewestBytes...4096).contains(content.count) else {
             throw mistake(
                 "holds \(content.count) bytes; a key has \(HashKey.fewestBytes) to 4096: openssl rand -hex 32 makes one"
@@ -47,12 +56,12 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
         self.init(bytes: content)
     }
 
-    /// The digest of a value, in hexadecimal digits: of its canonical JSON text, so that 5 and "5" differ, and 5 and 5.0 do not.
+    /// Digest of a value's canonical JSON, in hexadecimal digits. So 5 and "5" differ, and 5 and 5.0 do not.
     func digest(_ canonical: [UInt8]) -> String { Hexadecimal.text(code.bytes(canonical)) }
 
     /// What logs may show.
     public var description: String { "(secret)" }
-    /// Nothing for `dump` to walk into.
+    /// Empty, so that `dump` does not print the key.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
@@ -60,12 +69,14 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
 enum Hashing {
     /// With the machine's key.
     case keyed(HashKey)
-    /// By the salt in the document, the old way: whoever has the document can try values, and 5 and "5" are the same.
+    /// With the salt in the document, as older documents do. Anybody with the document can try values, and 5
+    /// and "5" are the same.
     case salted([UInt8])
-    /// Not at all: the key is missing, and what cannot be hashed is not shown either.
+    /// No key is configured. What cannot be hashed must not be shown either, so a constant text takes its
+    /// place.
     case withoutKey
 
-    /// What is put in a value's place; nil leaves null as it is.
+    /// The replacement of a value, as JSON; nil leaves null as it is.
     func replacement(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8]? {
         guard let text = MacroValue(base, value).text(base) else { return nil }
         let digest: String
@@ -77,17 +88,22 @@ enum Hashing {
         return [UInt8(ascii: "\"")] + Array(digest.utf8) + [UInt8(ascii: "\"")]
     }
 
-    /// The same as a UUID (RFC 9562, section 5.8): one for each value, as receivers and their tables expect ids.
+    /// The digest as a UUID (RFC 9562, section 5.8), for an event's id: receivers and their tables expect
+    /// UUIDs.
     func identifier(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8]? {
         let digits = replacement(base, value)?.dropFirst().prefix(32) ?? []
-        guard let id = UUIDv7(bytes: Hexadecimal.bytes(String(decoding: digits, as: UTF8.self))) else { return nil }
+        guard let id = UUIDv7(bytes: Hexadecimal.bytes(String(decoding: digits, as: UTF8.self))) else {
+            return nil
+        }
         return "\"\(UUIDv7(high: id.high & ~0xF000 | 0x8000, low: id.low >> 2 | 1 << 63))\"".bytes
     }
 }
 
-/// One text for all spellings of a value: no blanks, members sorted by the bytes of their names, only quotes, backslashes and
-/// control characters escaped, numbers as ECMAScript writes them, with all of their digits. After RFC 8785, where numbers are doubles.
+/// One text for all spellings of a value: no blanks, members sorted by the bytes of their names, only
+/// necessary escapes, numbers as ECMAScript writes them. After RFC 8785, but numbers keep all of their
+/// digits, which doubles would not.
 enum CanonicalJSON {
+    /// The canonical text of a value of the line.
     static func text(_ base: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8] {
         guard let first = value.first.map({ base[$0] }) else { return [] }
         switch first {
@@ -100,7 +116,8 @@ enum CanonicalJSON {
                 members.append((string(base, member.name), text(base, member.value)))
             }
             members.sort { $0.name.lexicographicallyPrecedes($1.name) }
-            return Array("{".utf8) + members.map { $0.name + Array(":".utf8) + $0.text }.joined(separator: ",".utf8)
+            return Array("{".utf8)
+                + members.map { $0.name + Array(":".utf8) + $0.text }.joined(separator: ",".utf8)
                 + Array("}".utf8)
         case UInt8(ascii: "["):
             let elements = RawWalk.elements(base, value).map { text(base, $0) }
@@ -108,7 +125,8 @@ enum CanonicalJSON {
         default:
             let spelling = UnsafeBufferPointer(start: base + value.lowerBound, count: value.count)
             // Most numbers are spelled so already.
-            if spelling.count <= 15, (0x31...0x39).contains(first), spelling.allSatisfy({ (0x30...0x39).contains($0) })
+            if spelling.count <= 15, (0x31...0x39).contains(first),
+                spelling.allSatisfy({ (0x30...0x39).contains($0) })
             {
                 return Array(spelling)
             }
@@ -116,6 +134,7 @@ enum CanonicalJSON {
         }
     }
 
+    /// The canonical text of a string, from what is between its quotes.
     private static func string(_ base: UnsafePointer<UInt8>, _ text: Range<Int>) -> [UInt8] {
         Array(JSONValue.string(String(decoding: RawJSON.decoded(base, text), as: UTF8.self)).description.utf8)
     }

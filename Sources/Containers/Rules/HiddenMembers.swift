@@ -1,30 +1,38 @@
 public import Events
 internal import Model
 
-/// The members that tags in force redact or hash whatever rules say: in no data layer, and in no quarantined line.
+/// The members that tags in force redact or hash, regardless of rules: they must be in no data layer and in
+/// no quarantined line, for which rules cannot be evaluated (DESIGN.md, "Data at rest").
 struct HiddenMembers {
-    /// Redacting and hashing, in the order of containers and tags, for members under each name that they may have had.
+    /// Redacting and hashing, in the order of containers and tags, with all paths at which a member may be
+    /// before tags rename it.
     let actions: [(paths: [PathSteps], hiding: CompiledTag.Hiding)]
-    /// The same members, by their names in a data layer; an empty path is all of it.
+    /// Paths of the same members in a data layer; an empty path is the whole layer.
     let layerPaths: [PathSteps]
-    /// What is taken out of texts, in data layers out of all of them.
+    /// Patterns that are removed from texts, and in data layers from all texts.
     let scrubbers: [Scrubber]
 
+    /// Whether no tag hides anything.
     var isEmpty: Bool { actions.isEmpty }
 
-    /// Which texts may not leave. Patterns that search the whole of a message find in a text what they find in a member.
+    /// Which texts, lines that are not JSON, must not be sent. Patterns that search a whole message find in a
+    /// text what they would find in the member, so such texts may go.
     let withheldTexts: WithheldTexts
-    /// Whether what is remembered of an app has hidden members: what tells its sessions and processes apart, and the names of its events.
+    /// Whether the agent's memory of an app would have hidden members: those that tell its sessions and
+    /// processes apart, and the names of its events.
     let memory: (sessions: Bool, names: Bool)
-    /// Where members are that give the agent nothing: what it copied from them would leave.
+    /// Paths of members from which the agent copies nothing: the copy would be sent.
     let uncopied: Set<PathSteps>
 
+    /// The hidden members of some containers.
     init(_ containers: [CompiledContainer]) {
         let lengths = containers.reduce(into: Set()) { $0.formUnion($1.facts.keyLengths) }
         self.init(containers.flatMap { Array($0.tags) }, keyLengths: lengths)
     }
 
-    /// - Parameter keyLengths: to what names of properties may be cut before tags see them.
+    /// The hidden members of some tags.
+    ///
+    /// - Parameter keyLengths: lengths to which names of properties may have been cut before tags see them.
     init(_ tags: [CompiledTag], keyLengths: Set<Int>) {
         var actions: [(paths: [PathSteps], hiding: CompiledTag.Hiding)] = []
         var renames: [(from: [[UInt8]], to: [[UInt8]])] = []
@@ -45,16 +53,21 @@ struct HiddenMembers {
         scrubbers = actions.compactMap(\.hiding.scrubber)
         let taken = Set(actions.filter { $0.hiding.scrubber == nil }.flatMap(\.paths))
         let all = taken.union(actions.flatMap(\.paths))
-        func hides(_ names: String...) -> Bool { names.contains { name in all.contains { $0.covers([name.bytes]) } } }
+        func hides(_ names: String...) -> Bool {
+            names.contains { name in all.contains { $0.covers([name.bytes]) } }
+        }
         memory = (sessions: hides("session_id", "process", "pid"), names: hides("name"))
-        layerPaths = Set(taken.flatMap { HiddenMembers.layerPaths($0) }).sorted { $0.names.count < $1.names.count }
-        // What searches all of an event finds it in a copy, too.
+        layerPaths = Set(taken.flatMap { HiddenMembers.layerPaths($0) }).sorted {
+            $0.names.count < $1.names.count
+        }
+        // A pattern that searches the whole event also finds its match in the copy.
         uncopied = all.filter { taken.contains($0) || $0.names != [PathSteps.anyDepth] }
     }
 
-    /// The same path where a name in it may be what a limit leaves of longer ones: those are hidden, too.
+    /// A path whose names also match names that a limit has cut to them: what is left of a longer name is
+    /// hidden too.
     private static func uncut(_ path: PathSteps, _ lengths: Set<Int>) -> PathSteps {
-        // A cut is never within a character, so it may leave one unit less.
+        // A cut is never inside a character, so it may leave one unit less.
         let lengths = lengths.union(lengths.map { $0 - 1 })
         let names = path.names.indices.map { end in
             let isCut = ((path.isDotted ? 0 : end)...end).contains { start in
@@ -68,7 +81,7 @@ struct HiddenMembers {
         return path.with(names)
     }
 
-    /// The paths, and the paths that members there may have had before earlier tags renamed them.
+    /// The paths, and the paths that the members there may have had before earlier tags renamed them.
     private static func all(
         _ paths: [PathSteps], before renames: [(from: [[UInt8]], to: [[UInt8]])]
     ) -> [PathSteps] {
@@ -77,14 +90,17 @@ struct HiddenMembers {
             for path in all {
                 for rest in path.rests(after: rename.to) {
                     let before = rest.with(rename.from + rest.names)
-                    if !all.contains(before) { all.append(before) }
+                    if !all.contains(before) {
+                        all.append(before)
+                    }
                 }
             }
         }
         return all
     }
 
-    /// Where a layer may hold it: an event's properties are at its top, those of a push may be named as in an event.
+    /// Paths in a data layer: an event's properties are at its top, and a push may have the same names as an
+    /// event.
     private static func layerPaths(_ path: PathSteps) -> [PathSteps] {
         switch path.names.first {
         case "properties".bytes, PathSteps.anyName: [path, path.with(Array(path.names.dropFirst()))]
@@ -95,27 +111,30 @@ struct HiddenMembers {
 }
 
 extension CompiledContainer {
-    /// Whether it hides members by their paths, which are found in JSON objects only.
+    /// Whether the container hides members by paths, which can be found in JSON objects only.
     public var hidesByPath: Bool { HiddenMembers([self]).withheldTexts == .members }
 }
 
 extension RuleEngine {
-    /// Which texts of an app may not leave, whether patterns look for parts of texts, and of which members nothing is copied.
+    /// For an app: which texts must not be sent, whether patterns search texts, and from which members
+    /// nothing is copied.
     public func hiding(of app: String) -> (withheld: WithheldTexts, isSearched: Bool, paths: HiddenPaths?) {
         let hidden = hidden(of: app)
         let paths: HiddenPaths = (changes, { names in hidden.uncopied.contains { $0.covers(names) } })
         return (hidden.withheldTexts, !hidden.scrubbers.isEmpty, hidden.isEmpty ? nil : paths)
     }
 
-    /// Which of what is remembered of an app is stored nowhere, because tags hide it.
+    /// Which parts of the agent's memory of an app must not be stored, because tags hide them.
     public func hiddenMemory(of app: String) -> (sessions: Bool, names: Bool) { hidden(of: app).memory }
 
-    /// What may be kept of a line that is not an event, or not to be one: as it came while nothing is redacted or hashed. Else
-    /// JSON without its hidden members; and of anything else just its shape, letters and digits as `x`.
+    /// What may be kept of a line that is not an event: the line itself if nothing is redacted or hashed;
+    /// otherwise JSON without its hidden members; of other lines only the shape.
     ///
-    /// What was changed is never as long as it was: so nobody takes it for the whole line.
+    /// What was changed never has the length of the line, so that it cannot be mistaken for the whole line
+    /// and read again.
     ///
-    /// - Parameter isText: whether members are looked for in vain, though it may be JSON: a text is in it.
+    /// - Parameter isText: whether the line contains text in which members cannot be found, although it may
+    ///   be JSON.
     public func presentable(_ content: [UInt8], of app: String, isText: Bool = false) -> [UInt8] {
         let hidden = hidden(of: app)
         guard !hidden.isEmpty, !content.isEmpty else { return content }
@@ -130,7 +149,8 @@ extension RuleEngine {
         return kept.count == content.count ? kept + [UInt8(ascii: " ")] : kept
     }
 
-    /// A line's shape: what is a letter, a digit or no ASCII is an `x`. Without its last byte: nobody takes it for the line.
+    /// The shape of a line: letters, digits and bytes beyond ASCII become `x`. The last byte is dropped, so
+    /// that the result cannot be mistaken for the line.
     public static func shape(of content: [UInt8]) -> [UInt8] {
         content.dropLast().map { byte in
             switch byte {

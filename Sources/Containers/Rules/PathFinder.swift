@@ -1,40 +1,59 @@
 internal import Events
 internal import Model
 
-/// Finds what a path leads to, in one pass over a line: of equal names each, and in each element of lists on the way.
+/// Finds what a path leads to in one walk over a line, and collects the edits: for each of equal names, and
+/// in each element of lists.
 struct PathFinder {
+    /// What is done with what the path leads to.
     enum Change {
-        /// It goes, with its comma.
+        /// Removes the member with its comma.
         case cut
-        /// Its value becomes another; nil leaves it.
+        /// Replaces the value; nil leaves it.
         case value((_ line: UnsafePointer<UInt8>, _ value: Range<Int>) -> [UInt8]?)
-        /// It gets another name, and members go that had it.
+        /// Renames the member, and removes other members of that name.
         case rename(to: [UInt8])
-        /// Its texts lose what patterns find, however deep they are in it.
+        /// Replaces what patterns find in texts, at any depth in the member.
         case texts(Scrubber)
     }
 
+    /// The line.
     private let base: UnsafePointer<UInt8>
+    /// Length of the line.
     private let end: Int
+    /// The path.
     private let path: PathSteps
+    /// What is done.
     private let change: Change
+    /// Whether the event's name may be changed or removed.
     private let takesName: Bool
+    /// Longest line that is allowed.
     private let most: Int
+    /// The edits.
     private(set) var edits: Edits
 
-    /// `takesName`: whether it may lose its name. In a line longer than `most` nothing more is looked for.
+    /// Walks over a line. `takesName` says whether the event's name may be changed. The walk ends when the
+    /// line would be longer than `most`.
     init(
         _ base: UnsafePointer<UInt8>, to end: Int, _ path: PathSteps, _ change: Change, takesName: Bool,
         most: Int
     ) {
         edits = Edits(most: most)
-        (self.base, self.end, self.path) = (base, end, path)
-        (self.change, self.takesName, self.most) = (change, takesName, most)
+        self.base = base
+        self.end = end
+        self.path = path
+        self.change = change
+        self.takesName = takesName
+        self.most = most
         guard end > 0, base[0] == UInt8(ascii: "{") else { return }
         _ = take(object: 0, path.start, isInside: false, isTop: true)
     }
 
-    /// Goes through an object; gives the offset after it.
+    /// Walks over an object; returns the offset after it.
+    ///
+    /// - Parameters:
+    ///   - states: how far the path has been followed, as in `PathSteps`.
+    ///   - isInside: whether the object is in a member that the path leads to.
+    ///   - isTop: whether it is the event itself.
     private mutating func take(object: Int, _ states: UInt64, isInside: Bool, isTop: Bool) -> Int {
         var walk = RawWalk(base, from: object, to: end)
         var last: Int?
@@ -43,7 +62,9 @@ struct PathFinder {
         let renaming = renaming(in: object, states)
         while !edits.isOver, let member = walk.nextName() {
             let start = member.name.lowerBound - 1
-            if let place = open { edits.extend(place, to: start) }
+            if let place = open {
+                edits.extend(place, to: start)
+            }
             open = nil
             let isID = isTop && !isNested(member.value.lowerBound) && member.isNamed(PathFinder.id, in: base)
             let isKept =
@@ -61,7 +82,9 @@ struct PathFinder {
                 walk.skipValue()
             }
             if isCut {
-                if !hasKept { open = edits.places.count }
+                if !hasKept {
+                    open = edits.places.count
+                }
                 edits.replace(((hasKept ? last : nil) ?? start)..<walk.offset, with: [])
             }
             hasKept = hasKept || !isCut
@@ -70,7 +93,7 @@ struct PathFinder {
         return walk.objectEnd
     }
 
-    /// Does what is to be done with a member that the path leads to, and goes over it; gives whether it goes.
+    /// Changes a member that the path leads to, and walks over it; returns whether the member is removed.
     private mutating func meet(
         _ member: RawMember, _ states: UInt64, isID: Bool, _ renamed: RawMember?, _ walk: inout RawWalk
     ) -> Bool {
@@ -81,10 +104,12 @@ struct PathFinder {
         case .value(let make):
             walk.skipValue()
             let value = member.value.lowerBound..<walk.offset
-            if let bytes = make(base, value) { edits.replace(value, with: bytes) }
+            if let bytes = make(base, value) {
+                edits.replace(value, with: bytes)
+            }
         case .rename(let name):
             walk.skipValue()
-            // Of equal ones the last counts.
+            // Of equal names the last one counts.
             guard member.name == renamed?.name else { return true }
             var quoted: [UInt8] = []
             name.withUnsafeBufferPointer { JSONString.append($0, to: &quoted) }
@@ -104,13 +129,14 @@ struct PathFinder {
         return false
     }
 
+    /// How far the path leads with a member's name.
     private func next(_ states: UInt64, _ member: RawMember) -> UInt64 {
         member.isEscaped
             ? path.next(states, RawJSON.decoded(base, member.name))
             : path.next(states, RawJSON.bytes(base, member.name))
     }
 
-    /// The member of an object that is to get another name, and that name.
+    /// The member of an object that is to be renamed, and its new name.
     private func renaming(in object: Int, _ states: UInt64) -> (member: RawMember, name: [UInt8])? {
         guard case .rename(let name) = change, let last = path.names.last,
             states >> UInt64(path.names.count - 1) & 1 == 1
@@ -118,7 +144,8 @@ struct PathFinder {
         return RawWalk.find(last, in: base, from: object, to: end).map { ($0, name) }
     }
 
-    /// Goes through an object or a list, however nested (the events' pass bounds that); gives the offset after it.
+    /// Walks over an object or a list at any depth, which the events' pass has bounded; returns the offset
+    /// after it.
     private mutating func take(nested start: Int, _ states: UInt64, isInside: Bool) -> Int {
         guard base[start] == UInt8(ascii: "[") else {
             return take(object: start, states, isInside: isInside, isTop: false)
@@ -127,19 +154,23 @@ struct PathFinder {
         while position < end, !edits.isOver {
             switch base[position] {
             case UInt8(ascii: "]"): return position + 1
-            case UInt8(ascii: "{"), UInt8(ascii: "["): position = take(nested: position, states, isInside: isInside)
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                position = take(nested: position, states, isInside: isInside)
             case UInt8(ascii: ","), ...0x20: position += 1
             default:
                 let value = position..<max(RawWalk.valueEnd(base, position, end), position + 1)
-                if isInside, case .texts(let scrubber) = change { scrub(value, scrubber) }
+                if isInside, case .texts(let scrubber) = change {
+                    scrub(value, scrubber)
+                }
                 position = value.upperBound
             }
         }
         return end
     }
 
+    /// Replaces what patterns find in a text or number.
     private mutating func scrub(_ value: Range<Int>, _ scrubber: Scrubber, isID: Bool = false) {
-        // Neither true, false nor null.
+        // Truth values and null have no text.
         guard let first = value.first, base[first] == UInt8(ascii: "\"") || base[first] <= UInt8(ascii: "9"),
             let text = MacroValue(base, value).text(base), let clean = scrubber.clean(text, most: most)
         else { return }
@@ -147,13 +178,16 @@ struct PathFinder {
         edits.replace(value, with: isID ? scrubber.hashing.identifier(base, value) ?? other : other)
     }
 
+    /// Whether a value is an object or a list.
     private func isNested(_ place: Int) -> Bool {
         place < end && (base[place] == UInt8(ascii: "{") || base[place] == UInt8(ascii: "["))
     }
 
-    /// Whether patterns look for parts of texts; an event keeps its id, but for one in which they find something.
+    /// Whether patterns search texts. Only then may an event's id be changed, if they find something in it.
     private var isSearching: Bool { if case .texts = change { true } else { false } }
 
+    /// Name of the member for the event's id.
     private static let id = "id".bytes
+    /// Name of the member for the event's name.
     private static let name = "name".bytes
 }

@@ -1,58 +1,72 @@
 internal import Glibc
 
-/// The steps of a path: names, any name (`*`), any number of levels (`**`). How far a path has been followed is a bit for
-/// each place in it.
+/// The steps of a path: names, any name (`*`), any number of levels (`**`). How far a path was followed is a
+/// set of bits, one for each place between steps, because `**` may be at several places at once.
 ///
-/// A path that was written with dots takes each dot in a member's name for a level, too: `a.b.c` leads to `c` in `a.b`, to
-/// `b.c` in `a`, to `a.b.c`, and to `a.b.c.d`, which is below it. Its `*` is then one or more of the parts of one name.
+/// A path with dots takes each dot in a member's name for a level, too: `a.b.c` leads to `c` in `a.b`, to
+/// `b.c` in `a`, to `a.b.c`, and to `a.b.c.d`, which is below it. Its `*` is then one or more parts of one
+/// name.
 struct PathSteps: Hashable {
-    /// Any one name. No byte of UTF-8.
+    /// Stands for any one name. 0xFE is not a byte of UTF-8.
     static let anyName: [UInt8] = [0xFE]
-    /// Any names, also none.
+    /// Stands for any number of names, also none.
     static let anyDepth: [UInt8] = [0xFD]
-    /// Behind a name: all names that begin so are meant. No byte of UTF-8.
+    /// Behind a name: all names that begin with it match. Not a byte of UTF-8.
     static let anyEnd: UInt8 = 0xFF
+    /// The separator of parts in names.
     static let dot = UInt8(ascii: ".")
 
+    /// The steps.
     let names: [[UInt8]]
+    /// Whether dots in members' names count as levels.
     let isDotted: Bool
-    /// The places of `**`.
+    /// Places of `**`, a bit each.
     private let depths: UInt64
 
+    /// A path of names.
     init(_ names: [[UInt8]], isDotted: Bool = false) {
         let parts =
             isDotted
-            ? names.flatMap { $0.split(separator: PathSteps.dot, omittingEmptySubsequences: false).map { Array($0) } }
+            ? names.flatMap {
+                $0.split(separator: PathSteps.dot, omittingEmptySubsequences: false).map { Array($0) }
+            }
             : names
-        // What renames make longer than there are bits is hidden wherever its last name is.
+        // Renames may make a path longer than there are bits: then its last name is hidden wherever it is.
         let steps = parts.count < 64 ? parts : [PathSteps.anyDepth, parts[parts.count - 1]]
         self.names = steps
         self.isDotted = isDotted
         depths = steps.indices.reduce(0) { $0 | (steps[$1] == PathSteps.anyDepth ? 1 << UInt64($1) : 0) }
     }
 
+    /// A path of a document, in which `*` and `**` are wildcards.
     init(_ path: MemberPath) {
-        let names = path.names.map { $0 == "*" ? PathSteps.anyName : $0 == "**" ? PathSteps.anyDepth : $0.bytes }
+        let names = path.names.map {
+            $0 == "*" ? PathSteps.anyName : $0 == "**" ? PathSteps.anyDepth : $0.bytes
+        }
         self.init(names, isDotted: path.isDotted)
     }
 
-    /// The same way with other names.
+    /// A path with other names, of the same kind.
     func with(_ names: [[UInt8]]) -> PathSteps { PathSteps(names, isDotted: isDotted) }
 
+    /// The set of places before the first name.
     var start: UInt64 { open(1) }
 
+    /// Adds the places that `**` lets be reached without a name.
     private func open(_ states: UInt64) -> UInt64 {
         var states = states
         while case let further = (states & depths) << 1, further & ~states != 0 { states |= further }
         return states
     }
 
+    /// Whether the path has been followed to its end.
     func isAtEnd(_ states: UInt64) -> Bool { states >> UInt64(names.count) & 1 == 1 }
 
-    /// Where the path stands after one more name of a member; at its end it stays there. Takes time in proportion to the name.
+    /// The set of places after one more name. At its end the path stays there, because what is below is meant
+    /// too. Takes time in proportion to the name's length.
     func next(_ states: UInt64, _ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
         var states = states
-        // The places that take more of this name's parts than one.
+        // Places of steps that match further parts of this name too.
         var wide: UInt64 = 0
         var start = 0
         repeat {
@@ -66,11 +80,16 @@ struct PathSteps: Hashable {
                 case 0xFD: next |= 1 << UInt64(place)
                 case 0xFE: wide |= 1 << UInt64(place)
                 case PathSteps.anyEnd:
-                    if isPart(step, step.count - 1, of: name, at: start) { wide |= 1 << UInt64(place) }
+                    if isPart(step, step.count - 1, of: name, at: start) {
+                        wide |= 1 << UInt64(place)
+                    }
                 default:
                     let end = start + step.count
-                    let isWhole = end == name.count || isDotted && end < name.count && name[end] == PathSteps.dot
-                    if isWhole, isPart(step, step.count, of: name, at: start) { next |= 1 << UInt64(place + 1) }
+                    let isWhole =
+                        end == name.count || isDotted && end < name.count && name[end] == PathSteps.dot
+                    if isWhole, isPart(step, step.count, of: name, at: start) {
+                        next |= 1 << UInt64(place + 1)
+                    }
                 }
             }
             states = open(next | wide << 1)
@@ -80,28 +99,35 @@ struct PathSteps: Hashable {
         return states
     }
 
-    private func isPart(_ step: [UInt8], _ count: Int, of name: UnsafeBufferPointer<UInt8>, at start: Int) -> Bool {
+    /// Whether a step is a part of a name.
+    private func isPart(_ step: [UInt8], _ count: Int, of name: UnsafeBufferPointer<UInt8>, at start: Int)
+        -> Bool
+    {
         guard let base = name.baseAddress, start + count <= name.count else { return count == 0 }
         return memcmp(base + start, step, count) == 0
     }
 
-    func next(_ states: UInt64, _ name: [UInt8]) -> UInt64 { name.withUnsafeBufferPointer { next(states, $0) } }
+    /// The set of places after one more name.
+    func next(_ states: UInt64, _ name: [UInt8]) -> UInt64 {
+        name.withUnsafeBufferPointer { next(states, $0) }
+    }
 
-    /// The rests of the path after these names, however it leads through them.
+    /// What is left of the path after these names, in each way that it leads through them.
     func rests(after prefix: [[UInt8]]) -> [PathSteps] {
         let states = prefix.reduce(start) { next($0, $1) }
         return (0...names.count).filter { states >> UInt64($0) & 1 == 1 }.map { with(Array(names[$0...])) }
     }
 
-    /// Whether it leads to these names or above them.
+    /// Whether the path leads to these names or above them.
     func covers(_ other: [[UInt8]]) -> Bool { isAtEnd(other.reduce(start) { next($0, $1) }) }
 
-    /// Whether it leads to these names, above them or below them.
+    /// Whether the path leads to these names, above or below them.
     func meets(_ other: [[UInt8]]) -> Bool { other.reduce(start) { next($0, $1) } != 0 }
 
-    /// Whether a name of a path may be that of a property of an event.
+    /// Whether a name of a path may be that of an event's property, which limits may cut.
     static func mayBeProperty(_ place: Int, of names: [[UInt8]]) -> Bool {
         guard place > 0, names[place].last ?? 0 < 0xFD else { return false }
-        return place == 1 && PathSteps([names[0]]).covers(["properties".bytes]) || names[..<place].contains(anyDepth)
+        return place == 1 && PathSteps([names[0]]).covers(["properties".bytes])
+            || names[..<place].contains(anyDepth)
     }
 }

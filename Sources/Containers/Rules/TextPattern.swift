@@ -1,21 +1,26 @@
 internal import CRE2
+internal import Glibc
 internal import Model
 
-/// What is taken out of texts: an expression of the document, or one of the ready ones.
+/// A pattern that is removed from texts: a regular expression of the document, or a ready pattern.
 final class TextPattern: Sendable {
-    /// Patterns that documents name.
+    /// The ready patterns, by the names that documents use.
     enum Ready: String, CaseIterable {
         case email, ipv4, ipv6, jwt
         case creditCard = "credit_card"
         case bearerToken = "bearer_token"
 
-        /// Wider than the standards: what may be one is one.
+        /// Broader than the standards: in doubt a text is an address or a number.
         var expression: String {
             let part = #"[^\s@＠"<>()\[\]{},;:=|&?/\\]"#
+            // As they are written plainly, and as URLs, HTML and programs' texts write them.
+            let at = #"(?:@|＠|%(?:25)*40|\\+(?:u0040|x40)|&(?:#0*64|#[xX]0*40|commat);)"#
+            let stop = #"(?:\.|%(?:25)*2[Ee]|\\+(?:u002[Ee]|x2[Ee])|&(?:#0*46|#[xX]0*2[Ee]|period);)"#
+            let domain = #"(?:\#(part)+\#(stop)\#(part){2,}|localhost\b|\[[^\s\[\]]+\])"#
             return switch self {
-            case .email: #"(?:\#(part)+|"[^"]+")(?:@|＠|%(?:25)*40|\\+u0040)\#(part)+\.\#(part){2,}"#
+            case .email: #"(?:\#(part)+|"[^"]+")\#(at)\#(domain)"#
             case .ipv4: #"\d+(?:\.\d+){3,}"#
-            // All that may belong to it: each byte of a text is looked at once.
+            // All characters that an address may have, so that each byte of a text is looked at once.
             case .ipv6: "[0-9A-Fa-f.]*:[0-9A-Fa-f:.]+"
             case .jwt: #"eyJ[A-Za-z0-9_\-]+\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?"#
             case .creditCard: #"[\d０-９](?:[ \-\t./_\x{A0}\x{202F}\x{2010}-\x{2013}]*[\d０-９]){12,}"#
@@ -23,59 +28,56 @@ final class TextPattern: Sendable {
             }
         }
 
-        /// What each text has in which it is found: one of these texts, or so many of these bytes in a row.
-        var needs: (texts: [String], bytes: String, count: Int) {
-            let digits = "0123456789"
-            return switch self {
-            case .email: (["@", "＠", "%40", "%25", "u0040"], "", 0)
-            case .ipv4: ([], digits + ".", 7)
-            case .ipv6: (["::"], digits + "abcdefABCDEF:", 15)
-            case .jwt: (["eyJ"], "", 0)
-            case .creditCard: ([], digits + "０１２３４５６７８９ -\t./_\u{A0}\u{202F}\u{2010}\u{2011}\u{2012}\u{2013}", 13)
-            case .bearerToken: ([], "bearBEAR", 6)
+        /// The quick test for the pattern, which is C code.
+        var quick: cre2_ready {
+            switch self {
+            case .email: cre2_email
+            case .ipv4: cre2_ipv4
+            case .ipv6: cre2_ipv6
+            case .jwt: cre2_jwt
+            case .creditCard: cre2_credit_card
+            case .bearerToken: cre2_bearer_token
             }
         }
     }
 
+    /// The expression.
     private let expression: Expression
+    /// The ready pattern; nil for an expression of the document.
     private let ready: Ready?
-    private let texts: [[UInt8]]
-    private let bytes: [UInt64]
-    private let count: Int
-    /// Whether it asks where a text begins or ends: a look at the whole line tells nothing then.
+    /// Whether the expression refers to the beginning or end of a text. Then a search in the whole line says
+    /// nothing about the texts in it.
     private let isTied: Bool
 
-    /// - Throws: `ContainerError` with code `expression`.
+    /// Compiles a pattern.
+    ///
+    /// - Throws: `expression` if RE2 refuses it, or it matches the empty text.
     init(_ text: String, at path: String) throws(ContainerError) {
         ready = Ready(rawValue: text)
         expression = try Expression(ready?.expression ?? text, ignoreCase: false, at: path)
         guard ![UInt8]().withUnsafeBufferPointer({ [expression] in expression.finds(in: $0) }) else {
-            throw ContainerError(.expression, at: path, "the pattern matches the empty text, which is in every text")
+            throw ContainerError(
+                .expression, at: path, "the pattern matches the empty text, which is in every text")
         }
-        let needs = ready?.needs ?? (texts: [], bytes: "", count: 0)
-        texts = needs.texts.map(\.bytes)
-        count = needs.count
-        var bits: [UInt64] = [0, 0, 0, 0]
-        for byte in needs.bytes.utf8 { bits[Int(byte >> 6)] |= 1 << UInt64(byte & 63) }
-        bytes = bits
         isTied =
             ready == nil
             && (text.replacingAll("[^", with: "").contains { "^$".contains($0) } || text.holds(#"\A"#)
                 || text.holds(#"\z"#))
     }
 
-    /// Whether it may be found in the text; quick for ready ones. The text may be a whole line without escapes.
+    /// Whether the pattern may be in a text, quickly. The text may be a whole line without escapes.
     func mayBe(in text: UnsafeBufferPointer<UInt8>, isLine: Bool) -> Bool {
-        guard ready != nil else { return isLine ? isTied || expression.finds(in: text) : true }
+        guard let ready else { return isLine ? isTied || expression.finds(in: text) : true }
         guard let start = text.baseAddress else { return false }
-        return texts.contains { cre2_contains(start, text.count, $0, $0.count) }
-            || count > 0 && cre2_has_run(start, text.count, bytes, count)
+        return cre2_may_hold(ready.quick, start, text.count)
     }
 
-    /// So many bytes of a text are searched for an expression of the document; then all of the text goes.
+    /// Bytes that are searched for an expression of the document in one text, 256 MiB. Beyond that the whole
+    /// text is replaced.
     private static let mostWork = 256 << 20
 
-    /// The text with what it finds replaced; nil where it finds nothing, a longer part where it exceeds `most` bytes.
+    /// The text with each match replaced; nil if nothing matches. A text that grows beyond `most` is returned
+    /// as it is then.
     func replacing(in text: [UInt8], with other: [UInt8], most: Int) -> [UInt8]? {
         guard text.withUnsafeBufferPointer({ mayBe(in: $0, isLine: false) }) else { return nil }
         var result: [UInt8] = []
@@ -83,7 +85,7 @@ final class TextPattern: Sendable {
         var place = 0
         var work = 0
         while place < text.count, result.count <= most, let found = expression.find(in: text, from: place) {
-            // A search may read to the text's end for each thing that it finds.
+            // A search may read to the end of the text for each match, which is quadratic.
             work += text.count - place
             guard ready != nil || work < TextPattern.mostWork else { return other }
             place = max(found.upperBound, place + 1)
@@ -95,7 +97,7 @@ final class TextPattern: Sendable {
         return done == 0 ? nil : result + text[done...]
     }
 
-    /// The parts of what was found that are what is looked for, as far as digits and neighbours tell.
+    /// The parts of a match that really are what the pattern means, by digits and neighbouring characters.
     private func confirmed(_ found: Range<Int>, in text: [UInt8]) -> [Range<Int>] {
         switch ready {
         case .creditCard: return TextPattern.cards(in: text[found])
@@ -110,11 +112,13 @@ final class TextPattern: Sendable {
         }
     }
 
-    /// The part of what was found that is an address of IPv6. `std::string` is none: letters that go on before or behind belong to
-    /// words.
+    /// The part of a match that is an IPv6 address. `std::string` is not one: letters that continue before or
+    /// behind it belong to words.
     private static func address(_ found: Range<Int>, in text: [UInt8]) -> Range<Int>? {
         let (colon, point) = (UInt8(ascii: ":"), UInt8(ascii: "."))
-        guard text[found].count(where: { $0 == colon }) < 7 || text[found].contains(point) else { return found }
+        guard text[found].count(where: { $0 == colon }) < 7 || text[found].contains(point) else {
+            return found
+        }
         func isLetter(_ place: Int) -> Bool {
             text.indices.contains(place) && (0x61...0x7A).contains(text[place] | 0x20)
         }
@@ -122,18 +126,21 @@ final class TextPattern: Sendable {
         if isLetter(range.lowerBound - 1), let first = text[range].firstIndex(of: colon) {
             range = first + 1..<range.upperBound
         }
-        if isLetter(range.upperBound), let last = text[range].lastIndex(of: colon) { range = range.lowerBound..<last }
+        if isLetter(range.upperBound), let last = text[range].lastIndex(of: colon) {
+            range = range.lowerBound..<last
+        }
         let part = text[range]
         let isOne = zip(part, part.dropFirst()).contains { $0 == colon && $1 == colon }
         return isOne && part.contains { $0 != colon && $0 != point } ? range : nil
     }
 
-    /// Where groups of the digits make a number of 13 to 19 with the right check digit that begins as cards do: a date or another
-    /// number may be before it.
+    /// Groups of digits that make a number of 13 to 19 digits, with a correct check digit and a first digit
+    /// of cards. A date or another number may precede it.
+    ///
     /// Source: ISO/IEC 7812-1, annex B (Luhn).
     private static func cards(in text: ArraySlice<UInt8>) -> [Range<Int>] {
         var text = text
-        // Of a full-width digit the first byte becomes the digit: EF BC 90 to 99.
+        // The first byte of a full-width digit (EF BC 90 to 99) becomes the digit.
         for place in text.indices.dropLast(2) where text[place] == 0xEF && text[place + 1] == 0xBC {
             text[place] = text[place + 2] - 0x60
         }
@@ -145,17 +152,20 @@ final class TextPattern: Sendable {
             var last = group
             for other in groups[first...] {
                 digits += other
-                // What such signs part is mostly a date, a path or a fraction: they join only groups as cards have them.
+                // Points, slashes and underscores mostly separate dates, paths and fractions: they join only
+                // groups of the lengths that cards have.
                 let gap = text[min(last.endIndex, other.startIndex)..<other.startIndex]
-                let joins = !gap.contains { "./_".utf8.contains($0) } || [last, other].allSatisfy { 3...6 ~= $0.count }
+                let joins =
+                    !gap.contains { "./_".utf8.contains($0) }
+                    || [last, other].allSatisfy { 3...6 ~= $0.count }
                 guard digits.count <= 19, joins else { break }
                 last = other
-                // Behind it is often its security code.
+                // The security code often follows.
                 end = text[other.endIndex...].firstIndex { $0 & 0xC0 != 0x80 } ?? text.endIndex
                 isOne = isOne || digits.count >= 13 && hasCheckDigit(digits)
             }
             guard isOne else { continue }
-            // A date may pass for one, with the beginning of the card behind it.
+            // A date may pass for a card that has the beginning of the card behind it: join the two.
             if let last = found.last, last.upperBound > group.startIndex {
                 found[found.count - 1] = last.lowerBound..<max(last.upperBound, end)
             } else {
@@ -165,6 +175,7 @@ final class TextPattern: Sendable {
         return found
     }
 
+    /// Whether digits have a correct check digit.
     private static func hasCheckDigit(_ digits: [UInt8]) -> Bool {
         let sum = digits.reversed().enumerated().reduce(0) { sum, digit in
             let value = Int(digit.element & 0x0F) * (digit.offset % 2 + 1)
@@ -174,20 +185,26 @@ final class TextPattern: Sendable {
     }
 }
 
-/// Patterns, and what takes the place of what they find.
+/// Patterns, and the replacement for what they match.
 struct Scrubber: Sendable {
+    /// The patterns.
     let patterns: [TextPattern]
+    /// The replacement.
     let other: [UInt8]
-    /// How an event's id is replaced: without what was found it would be no id.
+    /// How an event's id is replaced, if a pattern matches in it: with a part missing it would not be an id.
     let hashing: Hashing
 
-    /// Whether anything may be found in a line; escapes may hide it.
+    /// Whether a pattern may match in a line. A line with escapes always may, because they hide matches.
     func mayBe(in line: UnsafeRawBufferPointer) -> Bool {
         let bytes = line.assumingMemoryBound(to: UInt8.self)
-        return bytes.contains(UInt8(ascii: "\\")) || patterns.contains { $0.mayBe(in: bytes, isLine: true) }
+        guard let start = bytes.baseAddress else { return false }
+        // memchr looks at 16 and more bytes at a time.
+        return memchr(start, 0x5C, bytes.count) != nil
+            || patterns.contains { $0.mayBe(in: bytes, isLine: true) }
     }
 
-    /// The text without what the patterns find; nil where they find nothing, a longer part where it exceeds `most` bytes.
+    /// The text with matches replaced; nil if nothing matches. A text that grows beyond `most` is returned as
+    /// it is then.
     func clean(_ text: [UInt8], most: Int = .max) -> [UInt8]? {
         var result: [UInt8]?
         for pattern in patterns where (result?.count ?? 0) <= most {
@@ -196,7 +213,8 @@ struct Scrubber: Sendable {
         return result
     }
 
-    /// A data layer's value without what the patterns find in texts and numbers, and members whose names they find.
+    /// A value of a data layer with matches in texts and numbers replaced, and without members whose names
+    /// match.
     func clean(_ value: JSONValue) -> JSONValue {
         switch value {
         case .string, .integer, .double:
@@ -204,7 +222,8 @@ struct Scrubber: Sendable {
             return clean.map { .string(String(decoding: $0, as: UTF8.self)) } ?? value
         case .array(let elements): return .array(elements.map { clean($0) })
         case .object(let members):
-            return .object(members.filter { clean($0.key.bytes) == nil }.map { .init($0.key, clean($0.value)) })
+            return .object(
+                members.filter { clean($0.key.bytes) == nil }.map { .init($0.key, clean($0.value)) })
         case .null, .bool: return value
         }
     }

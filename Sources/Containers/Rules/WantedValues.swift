@@ -1,31 +1,36 @@
 internal import Events
 internal import Model
 
-/// The values that `set` tags give to members of an event, gathered so that one walk over the line sets them all.
+/// The values that `set` tags give to members of an event, gathered so that one walk over the line sets them
+/// all.
 struct WantedValues {
+    /// A member, as a node of a tree.
     private struct Node {
+        /// Name.
         let name: [UInt8]
-        /// What tells the name and the object that it is in from most others.
+        /// Hash of the name and of its object; tells nearly all members apart.
         let key: UInt64
-        /// The text of its value; nil for an object of which some members get values.
+        /// JSON text of the value; nil for an object of which only members get values.
         var value: [UInt8]?
-        /// The members of the object, in the order in which they were first asked for.
+        /// Members of the object, in the order in which they were first set.
         var members: [Int] = []
-        /// Which member of the line it is, by its place among those that were found; nil for a new one.
+        /// Index of the member among those found in the line; nil if the line does not have it.
         var found: Int?
     }
 
-    /// All that a document may change, in their own objects.
+    /// Upper bound for the nodes: all changes of a document, each in an object of its own.
     private static let most = DocumentLimits.changes * 2
-    /// The event, then its members and theirs.
+    /// The event, then its members, then theirs.
     private var nodes = [Node(name: [], key: 0)]
-    /// The nodes by their keys, by open addressing; 0 for none.
+    /// The nodes by their hashes, by open addressing; 0 for an empty slot.
     private var slots = [Int16](repeating: 0, count: most * 2)
-    /// By how much they make a line longer at most, in bytes.
+    /// Most bytes by which the values make a line longer.
     private(set) var size = 0
 
+    /// Whether no value waits.
     var isEmpty: Bool { nodes.count == 1 }
 
+    /// Forgets all values.
     mutating func removeAll() {
         guard !isEmpty else { return }
         nodes.removeSubrange(1...)
@@ -34,14 +39,15 @@ struct WantedValues {
         size = 0
     }
 
-    /// Asks for a value; false where others must be in the line first: they are too many, or the names lead through one.
+    /// Adds a value. Returns false if others must be written first: there are too many, or the path leads
+    /// through one of them.
     mutating func add(_ names: [[UInt8]], _ value: [UInt8]) -> Bool {
         guard isEmpty || nodes.count + names.count <= WantedValues.most else { return false }
         var node = 0
         for name in names {
             if nodes[node].value != nil { return false }
             node = member(name, of: node)
-            // Each byte escaped, two quotes, a colon, two brackets and a comma.
+            // Each byte may be escaped; and two quotes, a colon, two braces and a comma.
             size += name.count * 6 + 6
         }
         nodes[node].value = value
@@ -50,6 +56,7 @@ struct WantedValues {
         return true
     }
 
+    /// The node of a name in an object, made if it is new.
     private mutating func member(_ name: [UInt8], of object: Int) -> Int {
         let (key, slot, known) = name.withUnsafeBufferPointer { find($0, in: object) }
         if let known { return known }
@@ -59,9 +66,11 @@ struct WantedValues {
         return nodes.count - 1
     }
 
-    /// The node of a name in an object, and where it is to be found.
+    /// The node of a name in an object, with its hash and its slot.
     @inline(__always)
-    private func find(_ name: UnsafeBufferPointer<UInt8>, in object: Int) -> (key: UInt64, slot: Int, node: Int?) {
+    private func find(_ name: UnsafeBufferPointer<UInt8>, in object: Int) -> (
+        key: UInt64, slot: Int, node: Int?
+    ) {
         var key = ComparedValue.head(of: name)
         if name.count > 8 {
             let tail = UnsafeBufferPointer(rebasing: name[(name.count - 8)...])
@@ -79,14 +88,17 @@ struct WantedValues {
         return (key, slot, nil)
     }
 
-    /// What sets them in a line.
+    /// The edits that set the values in a line.
     mutating func edits(in base: UnsafePointer<UInt8>, to end: Int, most: Int) -> Edits {
         var edits = Edits(most: most)
-        if end > 0, base[0] == UInt8(ascii: "{") { visit(0, at: 0, base, end, &edits) }
+        if end > 0, base[0] == UInt8(ascii: "{") {
+            visit(0, at: 0, base, end, &edits)
+        }
         return edits
     }
 
-    /// Sets the members of an object that begins at `start`. Of equal ones the last gets the value, the others go.
+    /// Sets the members of an object that begins at `start`. Of equal names the last one gets the value, the
+    /// others are removed.
     private mutating func visit(
         _ object: Int, at start: Int, _ base: UnsafePointer<UInt8>, _ end: Int, _ edits: inout Edits
     ) {
@@ -95,7 +107,9 @@ struct WantedValues {
         var isEmpty = true
         while let member = walk.next() {
             let begin = member.name.lowerBound - 1
-            if let last = found.indices.last, found[last].next == nil { found[last].next = begin }
+            if let last = found.indices.last, found[last].next == nil {
+                found[last].next = begin
+            }
             isEmpty = false
             guard let node = node(of: member, in: object, base) else { continue }
             nodes[node].found = found.count
@@ -122,6 +136,7 @@ struct WantedValues {
         edits.replace(last..<close, with: text)
     }
 
+    /// The node of a member of the line; nil if it gets no value.
     @inline(__always)
     private func node(of member: RawMember, in object: Int, _ base: UnsafePointer<UInt8>) -> Int? {
         if member.isEscaped {
@@ -130,15 +145,19 @@ struct WantedValues {
         return find(RawJSON.bytes(base, member.name), in: object).node
     }
 
+    /// Writes members as JSON.
     private func write(_ members: [Int], to text: inout [UInt8]) {
         for (place, member) in members.enumerated() {
-            if place > 0 { text.append(UInt8(ascii: ",")) }
+            if place > 0 {
+                text.append(UInt8(ascii: ","))
+            }
             nodes[member].name.withUnsafeBufferPointer { JSONString.append($0, to: &text) }
             text.append(UInt8(ascii: ":"))
             write(member, to: &text)
         }
     }
 
+    /// Writes the value of a node as JSON.
     private func write(_ node: Int, to text: inout [UInt8]) {
         if let value = nodes[node].value {
             text += value

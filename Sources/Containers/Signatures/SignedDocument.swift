@@ -2,53 +2,62 @@ internal import Digests
 
 /// A document with its signatures, as one file that any web server can serve.
 ///
-/// The first line is `Spoolship-Container-Signature: ed25519 SIGNATURE`, with further signatures after it, separated by
-/// spaces, each 64 bytes in base64; it ends with one line feed. All bytes after it are the document, and exactly these
-/// are signed: nothing is normalised, so nothing is ambiguous. `tail -n +2` extracts the document.
+/// The first line is `Spoolship-Container-Signature: ed25519 SIGNATURE`, perhaps with further signatures
+/// after it, separated by spaces, each 64 bytes in Base64; it ends with a line feed. All bytes after it are
+/// the document, and exactly these are signed: nothing is normalised, so nothing is ambiguous. `tail -n +2`
+/// prints the document.
 ///
-/// A draft is signed for previews only: its first line begins with `Spoolship-Container-Preview:`, and the signature
-/// covers `Spoolship-Container-Preview`, a line feed and the document. No document begins like this, and a signature
-/// for one purpose is not valid for the other: someone who controls the web server can neither publish a draft nor
-/// preview an old document.
+/// A draft is signed for previews only: its first line begins with `Spoolship-Container-Preview:`, and the
+/// signature covers `Spoolship-Container-Preview`, a line feed and the document. No document begins with that
+/// text, so a signature for one purpose is not valid for the other: who controls the web server can
+/// neither publish a draft nor preview an old document.
 ///
-/// Several signatures let a key be replaced: agents that know either key accept a document signed by the old and the new one.
+/// Several signatures let a key be replaced: while some agents know the old key and some the new one, both
+/// accept the document.
 public struct SignedDocument: Sendable, Equatable {
-    /// The largest file that is taken, in bytes.
+    /// Largest file that is read, 1 MiB.
     public static let largest = 1 << 20
 
     /// What a signature is for.
     public enum Purpose: String, Sendable {
-        /// Agents may fetch it and keep it.
+        /// Agents may fetch and keep the document.
         case publication = "Spoolship-Container-Signature"
-        /// A person may let it rule one agent for a time.
+        /// A person may put the document in force on one agent for a time.
         case preview = "Spoolship-Container-Preview"
 
+        /// Beginning of the first line.
         fileprivate var head: String { "\(rawValue): ed25519" }
 
+        /// The bytes that a signature covers.
         fileprivate func message(_ document: [UInt8]) -> [UInt8] {
             self == .publication ? document : Array("\(rawValue)\n".utf8) + document
         }
     }
 
+    /// What the document is signed for.
     package let purpose: Purpose
+    /// The exact bytes of the document.
     package let document: [UInt8]
     /// The signatures, 64 bytes each, at least one.
     public let signatures: [[UInt8]]
 
+    /// Most signatures of a file; bounds the work of verifying.
     private static let mostSignatures = 8
 
-    /// What a file is signed for, rightly or not; nil for one without signatures before its document.
+    /// What a file claims to be signed for, verified or not; nil for a file without signatures.
     public static func purpose(of bytes: [UInt8]) -> Purpose? {
         [Purpose.publication, .preview].first { bytes.starts(with: $0.head.utf8) }
     }
 
-    /// The document in a file, signed for whatever, or not at all: where signatures do not matter.
+    /// The document of a file with or without signatures, for callers that need no verification.
     public static func document(in bytes: [UInt8]) -> [UInt8] {
         guard let purpose = purpose(of: bytes) else { return bytes }
         return (try? SignedDocument(bytes, for: purpose).document) ?? bytes
     }
 
-    /// Reads a file without verifying it; throws `signature` when none for that purpose is before the document.
+    /// Reads a file without verifying it.
+    ///
+    /// - Throws: `signature` if the file is not signed for that purpose.
     public init(_ bytes: [UInt8], for purpose: Purpose = .publication) throws(ContainerError) {
         let found = SignedDocument.purpose(of: bytes)
         guard found == purpose else {
@@ -66,6 +75,7 @@ public struct SignedDocument: Sendable, Equatable {
         }
         self.purpose = purpose
         let head = purpose.head.utf8.count
+        // 89 bytes: a space, and 64 bytes in Base64.
         let longest = head + 1 + SignedDocument.mostSignatures * 89
         guard let end = bytes.prefix(longest + 1).firstIndex(of: UInt8(ascii: "\n")) else {
             throw ContainerError(.signature, "its first line is too long for signatures; sign it again")
@@ -76,8 +86,10 @@ public struct SignedDocument: Sendable, Equatable {
         }
         var signatures: [[UInt8]] = []
         for word in words.dropFirst() {
-            guard let signature = Base64.decode(String(decoding: word, as: UTF8.self)), signature.count == 64 else {
-                throw ContainerError(.signature, "its first line contains more than signatures; sign it again")
+            guard let signature = Base64.decode(String(decoding: word, as: UTF8.self)), signature.count == 64
+            else {
+                throw ContainerError(
+                    .signature, "its first line contains more than signatures; sign it again")
             }
             signatures.append(signature)
         }
@@ -85,7 +97,9 @@ public struct SignedDocument: Sendable, Equatable {
         document = Array(bytes[(end + 1)...])
     }
 
-    /// Signs a document with each of the keys; throws `library`.
+    /// Signs a document with each of the keys.
+    ///
+    /// - Throws: `library`.
     public init(
         signing document: [UInt8], with keys: [SigningKey], for purpose: Purpose = .publication
     ) throws(SigningError) {
@@ -95,12 +109,15 @@ public struct SignedDocument: Sendable, Equatable {
         signatures = try keys.map { key throws(SigningError) in try key.sign(message) }
     }
 
+    /// The file.
     package var bytes: [UInt8] {
         let line = ([purpose.head] + signatures.map { Base64.encode($0) }).joined(separator: " ")
         return Array(line.utf8) + [UInt8(ascii: "\n")] + document
     }
 
-    /// Checks that one of the keys has signed the document, and gives that key; throws `signature`.
+    /// Checks that one of the keys has signed the document, and returns that key.
+    ///
+    /// - Throws: `signature`.
     @discardableResult
     public func verify(by keys: [PublicKey]) throws(ContainerError) -> PublicKey {
         let message = purpose.message(document)

@@ -2,15 +2,18 @@ internal import COpenSSL
 public import EventLoops
 internal import Glibc
 
-/// Signs containers: an Ed25519 private key, kept in a file that only its owner may read.
+/// An Ed25519 private key that signs containers, kept in a file that only its owner may read.
 ///
-/// The file is PKCS #8 in PEM, which `openssl pkey` also reads. A key never appears on a command line.
+/// The file is PKCS #8 in PEM, which `openssl pkey` reads too. A key is never an argument of a command, where
+/// other users could see it.
 public final class SigningKey {
-    /// The key that verifies what this one signs.
+    /// The key that verifies this key's signatures.
     public let publicKey: PublicKey
 
+    /// OpenSSL's key; owned.
     private let key: OpaquePointer
 
+    /// Takes ownership of OpenSSL's key.
     private init(_ key: OpaquePointer) throws(SigningError) {
         var bytes = [UInt8](repeating: 0, count: 32)
         var count = bytes.count
@@ -24,19 +27,25 @@ public final class SigningKey {
 
     deinit { EVP_PKEY_free(key) }
 
-    /// A new key, by the system's randomness; throws `library`.
+    /// A new key from the system's random numbers.
+    ///
+    /// - Throws: `library`.
     public static func generate() throws(SigningError) -> SigningKey {
         ERR_clear_error()
         let context = EVP_PKEY_CTX_new_id(EVP_PKEY_ED25519, nil)
         defer { EVP_PKEY_CTX_free(context) }
         var key: OpaquePointer?
-        guard let context, EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_keygen(context, &key) == 1, let key else {
+        guard let context, EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_keygen(context, &key) == 1, let key
+        else {
             throw SigningError(.library, "OpenSSL made no key")
         }
         return try SigningKey(key)
     }
 
-    /// Reads a key; throws `io` (unreadable), `permission` (others may read it) or `badKey` (it holds none).
+    /// Reads a key.
+    ///
+    /// - Throws: `io` if the file cannot be read, `permission` if other users may read it, `badKey` if it has
+    ///   no Ed25519 key.
     public static func load(_ path: String) throws(SigningError) -> SigningKey {
         var pem: [UInt8]
         do throws(SystemError) {
@@ -52,23 +61,28 @@ public final class SigningKey {
             }
             throw SigningError(.permission, "\(path) can be read by others; run chmod 600 \(path)")
         }
+        // The text of the key must not stay in freed memory.
         defer { for index in pem.indices { pem[index] = 0 } }
         ERR_clear_error()
         defer { ERR_clear_error() }
         let memory = shim_openssl_copy(pem, pem.count)
         defer { BIO_free(memory) }
-        // Without its own callback the library would ask for a password on the terminal.
+        // Without this callback OpenSSL would ask for a password on the terminal.
         guard let key = PEM_read_bio_PrivateKey(memory, nil, { _, _, _, _ in -1 }, nil) else {
-            throw SigningError(.badKey, "\(path) contains no private key; `spoolship container keygen` makes one")
+            throw SigningError(
+                .badKey, "\(path) contains no private key; `spoolship container keygen` makes one")
         }
         guard EVP_PKEY_get_id(key) == EVP_PKEY_ED25519 else {
             EVP_PKEY_free(key)
-            throw SigningError(.badKey, "\(path) contains no Ed25519 key; `spoolship container keygen` makes one")
+            throw SigningError(
+                .badKey, "\(path) contains no Ed25519 key; `spoolship container keygen` makes one")
         }
         return try SigningKey(key)
     }
 
-    /// Keeps the key in a new file, 0600, durably; throws `io`, or `exists`: an older file is never replaced.
+    /// Writes the key to a new file with mode 0600, durably.
+    ///
+    /// - Throws: `exists` if there is a file, which is never replaced; `io`.
     public func save(_ path: String) throws(SigningError) {
         ERR_clear_error()
         let memory = BIO_new(BIO_s_mem())
@@ -83,13 +97,16 @@ public final class SigningKey {
             try WholeFile.create(path, with: Array(UnsafeRawBufferPointer(start: text, count: count)))
         } catch {
             guard error.number != EEXIST else {
-                throw SigningError(.exists, "\(path) exists; a lost key cannot be made again, so give another name")
+                throw SigningError(
+                    .exists, "\(path) exists; a lost key cannot be made again, so give another name")
             }
             throw SigningError(.io, "cannot write \(path): \(SystemError.message(error.number))")
         }
     }
 
-    /// The signature over just these bytes: 64 bytes. Throws `library`.
+    /// The signature of some bytes, 64 bytes.
+    ///
+    /// - Throws: `library`.
     public func sign(_ message: [UInt8]) throws(SigningError) -> [UInt8] {
         let context = EVP_MD_CTX_new()
         defer { EVP_MD_CTX_free(context) }
@@ -107,13 +124,14 @@ public typealias SigningError = CodedError<SigningErrorCode>
 
 /// The kinds of `SigningError`.
 public enum SigningErrorCode: String, Sendable, CaseIterable {
-    /// The file holds no key of the right kind.
+    /// The file has no key of the right kind.
     case badKey = "bad_key"
-    /// The file may be read by others.
+    /// Other users may read the file.
     case permission
+    /// There is a file already.
     case exists
-    /// The disk fails, or the file is not there.
+    /// The file cannot be read or written.
     case io
-    /// OpenSSL fails.
+    /// OpenSSL failed.
     case library
 }

@@ -1,14 +1,14 @@
 public import EventLoops
 
-/// A container's document that was found good: verified where it must be, well formed, of the right id.
+/// A document that was checked: signed if it must be, well formed, of the right id.
 public struct ContainerCopy: Sendable, Equatable {
-    /// Its version; a later one counts more.
+    /// Version; a higher one replaces a lower one.
     public let version: Int
-    /// When it ends; nil for never.
+    /// Expiry date; nil for never.
     public let expires: Timestamp?
-    /// The share of the machines that it is for, in percent; nil for all.
+    /// Share of the machines that the document is for, in percent; nil for all.
     public let rollout: Double?
-    /// The document's exact bytes: the same version must always have the same.
+    /// The exact bytes of the document. A version must always have the same bytes.
     public let content: [UInt8]
 
     package init(version: Int, expires: Timestamp?, rollout: Double? = nil, content: [UInt8]) {
@@ -21,20 +21,24 @@ public struct ContainerCopy: Sendable, Equatable {
 
 /// Where the document in force comes from.
 package enum ContainerSource: String, Sendable, CaseIterable {
+    /// No document is in force.
     case none
     /// The default file on this machine.
     case standard = "default"
-    /// The copy of the last good fetch.
+    /// The copy of the last good fetch, from the agent's database.
     case saved
+    /// A fetch of this process.
     case network
-    /// A draft that rules for a time.
+    /// A draft that is in force for a time.
     case preview
 }
 
-/// A document and where it comes from.
+/// A document, and where it comes from.
 public struct HeldContainer: Sendable, Equatable {
+    /// Where it comes from.
     package let source: ContainerSource
+    /// The document.
     package let copy: ContainerCopy
-    /// When the network last said that this is the newest; nil for a default file and a draft.
+    /// Time at which the server last said that this is the newest; nil for a default file and for a draft.
     public var confirmed: Timestamp?
 }

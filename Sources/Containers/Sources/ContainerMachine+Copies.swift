@@ -1,14 +1,18 @@
 internal import EventLoops
 internal import Model
 
-/// What comes from the saved copy and from the network, and when to fetch next.
+/// What happens with the saved copy and with fetches, and when the next fetch is due.
 extension ContainerMachine {
-    mutating func takeSaved(_ result: Saved, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator) {
+    /// Handles the saved copy: it is used, unless a fetch was faster, and decides when the first fetch is
+    /// due.
+    mutating func takeSaved(
+        _ result: Saved, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
+    ) {
         isSavedKnown = true
         switch result {
         case .copy(let copy, let tag, let confirmed):
             least = max(least ?? copy.version, copy.version)
-            // A fetch that somebody asked for may have been quicker.
+            // A fetch that a person asked for may have ended before.
             guard held?.source != .network else { return }
             guard !isOver(copy, at: moment) else {
                 fail(.saved, .expired, "version \(copy.version) has expired; publish a newer one")
@@ -19,7 +23,9 @@ extension ContainerMachine {
             etag = tag
             effects.append(.tell(.succeeded(.saved, version: copy.version, isNew: true)))
             let fresh = isFresh(container, at: moment)
-            if fresh || options.opening != .preferFresh || isOpen { take(container) }
+            if fresh || options.opening != .preferFresh || isOpen {
+                take(container)
+            }
             if fresh { return schedule(after: moment.wall - confirmed, moment, &random) }
         case .missing:
             fail(.saved, .noSavedContainer, "nothing was saved yet")
@@ -32,6 +38,9 @@ extension ContainerMachine {
         fetch(moment, isOwn: true)
     }
 
+    /// Begins a fetch, unless one is under way.
+    ///
+    /// - Parameter isOwn: whether no person asked for it; then the least pause applies.
     mutating func fetch(_ moment: ContainerMoment, isOwn: Bool) {
         guard options.hasAddress, !isFetching else { return }
         if isOwn {
@@ -44,9 +53,12 @@ extension ContainerMachine {
         effects += [.tell(.began(.network)), .fetch(etag: waiting?.etag ?? etag)]
     }
 
-    /// A route or the network is back: what is missing or stale is fetched at once; once a minute where a route flaps.
+    /// The network is back: a missing or stale document is fetched at once, but at most once a minute if the
+    /// route flaps.
     mutating func networkReturned(_ moment: ContainerMoment) {
-        guard options.hasAddress, isSavedKnown, !isFetching, failures > 0 || !isFresh(at: moment) else { return }
+        guard options.hasAddress, isSavedKnown, !isFetching, failures > 0 || !isFresh(at: moment) else {
+            return
+        }
         let pause = lastReturn.map { $0 + ContainerMachine.leastPause } ?? moment.boot
         let earliest = max(pause, notBefore ?? pause)
         guard moment.boot >= earliest else { return nextFetch = earliest }
@@ -54,21 +66,26 @@ extension ContainerMachine {
         fetch(moment, isOwn: false)
     }
 
-    /// The earliest moment at which the machine may fetch without being asked to; the distant past before the first fetch.
+    /// The earliest time for a fetch that no person asked for; the distant past before the first fetch.
     private var earliestOwnFetch: BootInstant {
         let past = BootInstant(nanoseconds: .min)
         return max(lastOwnFetch.map { $0 + ContainerMachine.leastPause } ?? past, notBefore ?? past)
     }
 
+    /// Handles the result of a fetch.
     mutating func takeFetched(
         _ result: Fetched, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
     ) {
         isFetching = false
         var result = result
-        if case .copy(let copy, _) = result, let refusal = refusal(of: copy, at: moment) { result = .refused(refusal) }
+        if case .copy(let copy, _) = result, let refusal = refusal(of: copy, at: moment) {
+            result = .refused(refusal)
+        }
         switch result {
         case .copy(let copy, let tag) where isForOthers(copy):
-            if waiting?.version != copy.version { effects.append(.tell(.heldBack(version: copy.version))) }
+            if waiting?.version != copy.version {
+                effects.append(.tell(.heldBack(version: copy.version)))
+            }
             waiting = (copy.version, tag)
             confirmKnown(moment, &random)
         case .copy(let copy, let tag):
@@ -90,24 +107,28 @@ extension ContainerMachine {
         case .refused(let refusal):
             failFetch(RefreshResult(refusal.code), refusal.message, moment, &random)
         case .failed(let reason, let message, let wait):
-            // Only what is longer than the pause of its own: a server that says a second is not asked each second.
-            if let wait { notBefore = moment.boot + wait * Double.random(in: 1...1.25, using: &random) }
+            // Only a time longer than the own pause counts: a server that says "one second" is not asked each
+            // second.
+            if let wait {
+                notBefore = moment.boot + wait * Double.random(in: 1...1.25, using: &random)
+            }
             failFetch(reason, message, moment, &random)
         }
     }
 
-    /// Whether a document rolls out to a share that this machine is not in. One that has none yet takes it anyway: any
-    /// published document is better than none.
+    /// Whether a document rolls out to a share that this machine is not in. A machine without a document
+    /// takes it anyway: any published document is better than none.
     private func isForOthers(_ copy: ContainerCopy) -> Bool {
         guard let percent = copy.rollout, let saved, saved.copy.version < copy.version else { return false }
         return options.share >= percent
     }
 
-    /// The copy in hand is the one that this machine should have.
-    private mutating func confirmKnown(_ moment: ContainerMoment, _ random: inout some RandomNumberGenerator) {
+    /// Notes that the copy is the one that this machine should have, and uses it.
+    private mutating func confirmKnown(_ moment: ContainerMoment, _ random: inout some RandomNumberGenerator)
+    {
         saved?.confirmed = moment.wall
         guard let known = saved else { return }
-        // What is in the database is another copy, as long as this one is not: its age is not to be renewed.
+        // While the copy is not saved, the database has another one, whose age must not be renewed.
         if unsaved == nil {
             effects.append(.confirm(moment.wall))
         } else {
@@ -118,11 +139,13 @@ extension ContainerMachine {
         take(known)
     }
 
+    /// Saves the copy that is not saved yet.
     mutating func save() {
         guard let container = unsaved?.container, let confirmed = container.confirmed else { return }
         effects.append(.keep(container.copy, etag: etag, confirmed: confirmed))
     }
 
+    /// Handles the result of saving; after a failure the pause doubles.
     mutating func noteKept(_ isSaved: Bool, _ moment: ContainerMoment) {
         guard !isSaved, let failures = unsaved?.failures else { return unsaved = nil }
         let pauses = ContainerMachine.savePauses
@@ -130,6 +153,7 @@ extension ContainerMachine {
         unsaved?.failures += 1
     }
 
+    /// Why a fetched document must not be used; nil if it may.
     func refusal(of copy: ContainerCopy, at moment: ContainerMoment) -> ContainerError? {
         if isOver(copy, at: moment) {
             return ContainerError(
@@ -143,11 +167,13 @@ extension ContainerMachine {
         }
         if let known = saved?.copy, known.version == copy.version, known.content != copy.content {
             return ContainerError(
-                .version, "version \(copy.version) is known with another content; publish it under a higher version")
+                .version,
+                "version \(copy.version) is known with another content; publish it under a higher version")
         }
         return nil
     }
 
+    /// Notes a good fetch, and plans the next one.
     mutating func succeed(
         _ version: Int, isNew: Bool, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
     ) {
@@ -158,6 +184,8 @@ extension ContainerMachine {
         effects.append(.tell(.succeeded(.network, version: version, isNew: isNew)))
     }
 
+    /// Notes a failed fetch, and plans the next one: the pause doubles, up to an hour, and is spread by a
+    /// quarter.
     mutating func failFetch(
         _ reason: RefreshResult, _ message: String, _ moment: ContainerMoment,
         _ random: inout some RandomNumberGenerator
@@ -165,29 +193,38 @@ extension ContainerMachine {
         failures += 1
         problem = message
         fail(.network, reason, message)
-        let wait = min(ContainerMachine.leastPause * (1 << min(failures - 1, 10)), ContainerMachine.longestBackoff)
+        let wait = min(
+            ContainerMachine.leastPause * (1 << min(failures - 1, 10)), ContainerMachine.longestBackoff)
         let own = moment.boot + wait * Double.random(in: 1...1.25, using: &random)
         nextFetch = max(own, notBefore ?? own)
-        // Whoever waits for the network waits in vain.
-        if !isOpen { open(with: saved ?? standardHeld) }
+        // Opening that waits for the network would wait in vain.
+        if !isOpen {
+            open(with: saved ?? standardHeld)
+        }
     }
 
+    /// Reports a failure.
     mutating func fail(_ type: RefreshType, _ reason: RefreshResult, _ message: String) {
         effects.append(.tell(.failed(type, reason, message: message)))
     }
 
-    /// Plans the next fetch of a copy that was confirmed so long ago: a little earlier than it must be, at random.
-    mutating func schedule(after age: Duration, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator) {
-        // Where that would be sooner than it may be, later at random: a fleet that all waited the least pause would fetch in step.
+    /// Plans the next fetch of a copy that was confirmed some time ago: up to a tenth earlier than due, by
+    /// chance.
+    mutating func schedule(
+        after age: Duration, _ moment: ContainerMoment, _ random: inout some RandomNumberGenerator
+    ) {
+        // If that is sooner than the least pause, a little later, at random: a fleet that waits exactly the
+        // least pause would fetch at one moment.
         let wait = max(
             min(options.freshFor, options.refreshInterval) * Double.random(in: 0.9...1, using: &random),
             ContainerMachine.leastPause * Double.random(in: 1...1.1, using: &random))
-        // Confirmed in the future: the clock was set back, and nobody knows how old the copy is.
+        // Confirmed in the future: the clock was set back, and the age of the copy is not known.
         nextFetch = moment.boot + (age < .zero ? .zero : max(.zero, wait - age))
     }
 
+    /// Plans a fetch as soon as it is allowed.
     mutating func fetchSoon(_ moment: ContainerMoment) {
-        // Without an address nothing would ever answer the wish, and it would wake the agent again and again.
+        // Without a URL no fetch would ever satisfy this, and the timer would wake the agent again and again.
         guard options.hasAddress else { return }
         nextFetch = max(moment.boot, earliestOwnFetch)
     }

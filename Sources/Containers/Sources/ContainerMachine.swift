@@ -1,11 +1,13 @@
 public import EventLoops
 package import Model
 
-/// A moment on two clocks: waits use one, ages and dates the other.
+/// A moment by two clocks: waits use `boot`, ages and dates use `wall`.
 public struct ContainerMoment: Sendable {
+    /// Time since the machine's boot, which is never set.
     package var boot: BootInstant
+    /// Time of day.
     package var wall: Timestamp
-    /// Whether the time of day can be trusted: nothing expires while it cannot.
+    /// Whether the time of day can be trusted. While it cannot, nothing expires.
     public var isTrusted: Bool
 
     package init(boot: BootInstant, wall: Timestamp, isTrusted: Bool = true) {
@@ -15,60 +17,69 @@ public struct ContainerMoment: Sendable {
     }
 }
 
-/// Decides which document of a container is in force, and when it is fetched: no I/O, no clock, no randomness of its own.
+/// Decides which document of a container is in force, and when it is fetched. A state machine: it has no I/O,
+/// no clock and no random numbers of its own, so that tests can try every order of inputs.
 ///
-/// There are three sources (tm01): the default file, the saved copy of the last good fetch, the network. Opening (tm03,
-/// tm04) ends within the timeout whatever they do; a later document takes over. A bad document changes nothing.
+/// There are three sources: the default file, the saved copy of the last good fetch, and the network. Opening
+/// ends within `timeout` whatever the sources do, and a later document takes over. A bad document changes
+/// nothing.
 ///
-/// Source: Google Tag Manager for iOS v3 (tm01 to tm08, tm16).
+/// Opening, refreshing and default files follow Google Tag Manager for iOS, version 3.
 public struct ContainerMachine: Sendable {
     /// The settings of a container.
     public struct Options: Sendable, Equatable {
+        /// Which document opening waits for.
         package var opening = ContainerOpening.preferNonDefault
+        /// Most time that opening takes.
         package var timeout = Duration.seconds(2)
         /// How old a confirmed copy may be to count as fresh.
         public var freshFor = Duration.seconds(12 * 3600)
-        /// How often it is fetched.
+        /// Time between fetches.
         public var refreshInterval = Duration.seconds(12 * 3600)
         /// This machine's place in rollouts of the container, from 0 to below 100.
         public var share = 0.0
-        /// Whether it has an address; without one the default file serves for ever.
+        /// Whether there is a URL to fetch from. Without one the default file is used for ever.
         public var hasAddress = true
 
         package init() {}
     }
 
-    /// What happens to a container.
+    /// Open the container, with the document of its default file if there is a good one.
     public enum Input: Sendable {
-        /// It is to be opened; with the document of its default file, if there is a good one.
+        /// The saved copy was read.
         case start(standard: ContainerCopy?)
         /// The saved copy was read.
         case saved(Saved)
+        /// A fetch ended.
         case fetched(Fetched)
+        /// The time of `wake` has come.
         case timer
-        /// The copy that was to be saved is saved, or could not be.
+        /// Saving the copy succeeded or failed.
         case kept(Bool)
-        /// A person wants it fetched now.
+        /// A person asks for a fetch now.
         case refresh
         /// The network is back.
         case networkChanged
-        /// The default file was read again; nil for none.
+        /// The default file was read again; nil if there is no good one.
         case standard(ContainerCopy?)
-        /// A draft is to rule for so long.
+        /// Put a draft in force for a time.
         case preview(ContainerCopy, Duration)
+        /// End the draft's time now.
         case endPreview
-        /// Opening ends now with what there is: the agent stops.
+        /// The agent stops: end opening with the document that is there.
         case stopOpening
     }
 
     /// The result of reading the saved copy.
     public enum Saved: Sendable {
-        /// A good one, with the tag of its fetch, and when it was last confirmed.
+        /// A good copy, with the ETag of its fetch and the time at which it was last confirmed.
         case copy(ContainerCopy, etag: String?, confirmed: Timestamp)
-        /// None was ever saved.
+        /// No copy was ever saved.
         case missing
+        /// The copy could not be read, with the reason.
         case failed(String)
-        /// What was read is not good; its version still is the least that is taken.
+        /// The copy that was read is bad. Its version still is the least that is accepted: otherwise damaging
+        /// the copy would let an older document in.
         case refused(ContainerError, version: Int)
     }
 
@@ -76,91 +87,113 @@ public struct ContainerMachine: Sendable {
     public enum Fetched: Sendable {
         /// A document that is signed and well formed.
         case copy(ContainerCopy, etag: String?)
-        /// The server says that ours is the newest.
+        /// The server answers 304: the known document is the newest.
         case notModified
+        /// A document that is not signed, not well formed or of another container.
         case refused(ContainerError)
-        /// Nothing came; the server may have said when it wants to be asked again.
+        /// No document came. The server may have said how long to wait (Retry-After).
         case failed(RefreshResult, String, retryAfter: Duration? = nil)
     }
 
+    /// What the shell is to do.
     package enum Effect: Sendable, Equatable {
-        /// Read the saved copy; answer with `saved`.
+        /// Read the saved copy, and answer with `saved`.
         case loadSaved
-        /// Fetch, conditionally where there is a tag; answer with `fetched`. One at a time.
+        /// Fetch, conditionally if there is an ETag, and answer with `fetched`. There is one fetch at a time.
         case fetch(etag: String?)
+        /// Save the copy, and answer with `kept`.
         case keep(ContainerCopy, etag: String?, confirmed: Timestamp)
+        /// Save the time at which the saved copy was confirmed.
         case confirm(Timestamp)
-        /// Reading of the spool may begin, as far as this container goes.
+        /// Let the reader begin, as far as this container is concerned.
         case open
-        /// This is in force from now on; nil for nothing.
+        /// Put a document in force; nil for no document.
         case apply(HeldContainer?)
+        /// Log and count what happened.
         case tell(ContainerNote)
     }
 
-    /// The least time between two fetches that nobody asked for.
+    /// Least time between two fetches without a person's request.
     public static let leastPause = Duration.seconds(60)
-    /// How long a copy waits that could not be saved, at first and at most.
+    /// Pauses before a copy is saved again, after the first failure and at most.
     static let savePauses = (first: Duration.seconds(5), longest: Duration.seconds(300))
+    /// Longest pause between fetches that fail.
     static let longestBackoff = Duration.seconds(3600)
 
+    /// The settings.
     package private(set) var options: Options
 
-    /// Whether it is open: its documents may still change.
+    /// Whether opening is over. Documents may still change.
     public private(set) var isOpen = false
     /// Whether a fetch is under way.
     public internal(set) var isFetching = false
-    /// Why the last fetch, or the document, was no good; nil when it was.
+    /// Why the last fetch or its document was bad; nil if it was good.
     public internal(set) var problem: String?
-    /// When the draft's time is over; nil without a draft.
+    /// End of the draft's time; nil without a draft.
     public private(set) var previewEnd: BootInstant?
 
+    /// The document of the default file.
     var standard: ContainerCopy?
+    /// The copy of the last good fetch, from the database or the network.
     var saved: HeldContainer?
+    /// The document in force, unless there is a draft.
     var held: HeldContainer?
+    /// The draft.
     var draft: HeldContainer?
+    /// ETag of `saved`, for conditional fetches.
     var etag: String?
-    /// What is published and rolls out to a share that this machine is not in, and the tag of its fetch.
+    /// A published version that rolls out to machines before this one, and the ETag of its fetch. The ETag is
+    /// used for the next fetch, so that the document is not transferred again and again.
     var waiting: (version: Int, etag: String?)?
-    /// No document of a lower version is taken, and of this version only the same.
+    /// Least version that is accepted; and of this version only the same bytes.
     var least: Int?
+    /// Time at which opening ends; nil afterwards.
     var openBy: BootInstant?
+    /// Time of the next fetch; nil during one.
     var nextFetch: BootInstant?
+    /// Time of the last fetch without a person's request.
     var lastOwnFetch: BootInstant?
-    /// The last fetch because the network was back.
+    /// Time of the last fetch because the network was back.
     var lastReturn: BootInstant?
-    /// The server wants no fetch before then.
+    /// Time before which the server wants no fetch.
     var notBefore: BootInstant?
+    /// Failed fetches since the last good one.
     var failures = 0
+    /// Whether the saved copy was read. Before that no fetch may decide.
     var isSavedKnown = false
-    /// The copy that is not saved yet, though it rules; how often that failed, and when it is tried again.
+    /// The copy in force that is not saved yet, how often saving failed, and when it is tried again.
     var unsaved: (container: HeldContainer, failures: Int, next: BootInstant?)?
+    /// What the shell is to do after this input, in order.
     var effects: [Effect] = []
 
+    /// A container that was not started yet.
     package init(_ options: Options) { self.options = options }
 
-    /// What is in force; nil for nothing.
+    /// The document in force; nil for none. A draft goes before all others.
     public var inForce: HeldContainer? { draft ?? held }
 
     /// Whether there is a default file.
     public var hasStandard: Bool { standard != nil }
 
-    /// The version that is published and not for this machine yet; nil for none.
+    /// The published version that is not for this machine yet; nil if there is no such version.
     public var heldBack: Int? { waiting?.version }
 
+    /// Where the document in force comes from.
     package var source: ContainerSource { inForce?.source ?? .none }
 
-    /// Whether the copy was confirmed at most `freshFor` ago; a default file is fresh only if nothing else is to come.
+    /// Whether the document was confirmed at most `freshFor` ago. A default file is fresh only if there is no
+    /// URL.
     public func isFresh(at moment: ContainerMoment) -> Bool {
         guard options.hasAddress else { return held != nil }
         return held.map { isFresh($0, at: moment) } ?? false
     }
 
-    /// All documents that may come into force again.
+    /// All documents that may come into force again. What is compiled or stored for others may be forgotten.
     public var known: [ContainerCopy] {
         [standard, saved?.copy, held?.copy, draft?.copy, unsaved?.container.copy].compactMap { $0 }
     }
 
-    /// Takes other settings; whether there is an address must stay.
+    /// Changes the settings. Whether there is a URL must stay.
     public mutating func configure(
         _ options: Options, at moment: ContainerMoment, using random: inout some RandomNumberGenerator
     ) {
@@ -171,19 +204,21 @@ public struct ContainerMachine: Sendable {
         schedule(after: moment.wall - confirmed, moment, &random)
     }
 
-    /// When the machine wants its timer.
+    /// Time at which the machine wants a `timer`; nil for never.
     public func wake(at moment: ContainerMoment) -> BootInstant? {
         let fetch = isFetching || !options.hasAddress ? nil : nextFetch
         var wanted = [openBy, previewEnd, unsaved?.next, fetch].compactMap { $0 }
         if let end = held?.copy.expires, held?.source != .standard {
-            // The time of day may be set: looked at each hour at least, each minute while the clock is not trusted.
+            // The time of day may be set, so look each hour at least, and each minute while it is not
+            // trusted.
             let least: Duration = moment.isTrusted ? .milliseconds(1) : .seconds(60)
             wanted.append(moment.boot + max(least, min(end - moment.wall, .seconds(3600))))
         }
         return wanted.min()
     }
 
-    /// Takes what happened, says what is to be done, in order; `random` jitters fetches: no fleet fetches in step.
+    /// Handles an input; returns what is to be done, in order. `random` spreads fetches, so that a fleet does
+    /// not fetch at one moment.
     package mutating func handle(
         _ input: Input, at moment: ContainerMoment, using random: inout some RandomNumberGenerator
     ) -> [Effect] {
@@ -197,7 +232,9 @@ public struct ContainerMachine: Sendable {
         case .networkChanged: networkReturned(moment)
         case .standard(let copy):
             standard = copy
-            if isOpen, held == nil || held?.source == .standard { take(standardHeld) }
+            if isOpen, held == nil || held?.source == .standard {
+                take(standardHeld)
+            }
         case .preview(let copy, let time):
             draft = HeldContainer(source: .preview, copy: copy)
             previewEnd = moment.boot + time
@@ -211,8 +248,10 @@ public struct ContainerMachine: Sendable {
 
     // MARK: Opening
 
+    /// The document of the default file, to be held.
     var standardHeld: HeldContainer? { standard.map { HeldContainer(source: .standard, copy: $0) } }
 
+    /// Begins opening.
     mutating func start(_ copy: ContainerCopy?, _ moment: ContainerMoment) {
         standard = copy
         guard options.hasAddress else {
@@ -220,10 +259,13 @@ public struct ContainerMachine: Sendable {
             return open(with: standardHeld)
         }
         openBy = moment.boot + options.timeout
-        if options.opening == .immediate { open(with: standardHeld) }
+        if options.opening == .immediate {
+            open(with: standardHeld)
+        }
         effects += [.tell(.began(.saved)), .loadSaved]
     }
 
+    /// Ends opening with a document, or with none.
     mutating func open(with container: HeldContainer?) {
         isOpen = true
         openBy = nil
@@ -234,23 +276,32 @@ public struct ContainerMachine: Sendable {
         ]
     }
 
-    /// Brings a document into force, now or by opening with it.
+    /// Puts a document in force; if opening is not over, by ending it.
     mutating func take(_ container: HeldContainer?) {
         guard isOpen else { return open(with: container) }
         let isOther = held?.copy != container?.copy || held?.source != container?.source
         held = container
         guard isOther else { return }
-        if draft == nil { effects.append(.apply(inForce)) }
+        if draft == nil {
+            effects.append(.apply(inForce))
+        }
         effects.append(.tell(.tookOver(container?.source ?? .none, version: container?.copy.version)))
     }
 
     // MARK: Time
 
+    /// Does what is due: the end of opening, of a draft, of a document; saving; fetching.
     mutating func timerFired(_ moment: ContainerMoment, _ random: inout some RandomNumberGenerator) {
         if let openBy, openBy <= moment.boot {
-            if isOpen { self.openBy = nil } else { open(with: saved ?? standardHeld) }
+            if isOpen {
+                self.openBy = nil
+            } else {
+                open(with: saved ?? standardHeld)
+            }
         }
-        if let end = previewEnd, end <= moment.boot { endPreview(byTime: true) }
+        if let end = previewEnd, end <= moment.boot {
+            endPreview(byTime: true)
+        }
         if let container = held, container.source != .standard, isOver(container.copy, at: moment) {
             problem = "version \(container.copy.version) has expired; publish a newer one"
             saved = nil
@@ -265,9 +316,12 @@ public struct ContainerMachine: Sendable {
             unsaved?.next = nil
             save()
         }
-        if let due = nextFetch, due <= moment.boot { fetch(moment, isOwn: true) }
+        if let due = nextFetch, due <= moment.boot {
+            fetch(moment, isOwn: true)
+        }
     }
 
+    /// Ends a draft; the document before it is in force again.
     mutating func endPreview(byTime: Bool) {
         guard draft != nil else { return }
         draft = nil
@@ -275,14 +329,16 @@ public struct ContainerMachine: Sendable {
         effects += [.apply(inForce), .tell(.previewEnded(byTime: byTime))]
     }
 
+    /// Whether a document has expired. Never while the clock is not trusted.
     func isOver(_ copy: ContainerCopy, at moment: ContainerMoment) -> Bool {
         guard let end = copy.expires, moment.isTrusted else { return false }
         return end <= moment.wall
     }
 
+    /// Whether a document was confirmed recently.
     func isFresh(_ container: HeldContainer, at moment: ContainerMoment) -> Bool {
         guard let confirmed = container.confirmed else { return false }
-        // Confirmed in the future: the clock was wrong then, or is now.
+        // Confirmed in the future: the clock was wrong then, or is wrong now.
         return (Duration.zero...options.freshFor).contains(moment.wall - confirmed)
     }
 }

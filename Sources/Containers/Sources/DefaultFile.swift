@@ -3,30 +3,39 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// A container's default file (tm02), used until the first fetch.
+/// A container's default file, used until the first good fetch, as in Google Tag Manager.
 ///
-/// It is named by the container's id: `GTM-1234`, a complete document; `GTM-1234.plist` and `GTM-1234.json`, values only.
-/// If there are several, the complete one wins, then plist, then json. It is not signed: it is trusted because only
-/// root and the agent's own user can change it.
+/// It is named by the container's id: `GTM-1234` is a complete document, `GTM-1234.plist` and `GTM-1234.json`
+/// are values only. If there are several, the complete document is used, or else the plist. The file need not
+/// be signed: it is trusted because only root and the agent's user can change it.
 public struct DefaultFile: Sendable {
+    /// The parsed document.
     package let document: ContainerDocument
     /// The exact bytes of the file.
     public let bytes: [UInt8]
-    /// The file that was read.
+    /// Path of the file that was read.
     public let path: String
-    /// What a person should look at: names of files that stand behind this one; empty for nothing.
+    /// Names of files beside it that are not used, for a warning.
     public let overshadowed: [String]
 
-    /// Reads the configured file, or a better one beside it. Trusts files of root and of `user`, by default this process's.
-    /// Throws `file` when it cannot be read or trusted, or has another name; else what is wrong with the document.
+    /// Reads the configured file, or a better one beside it.
+    ///
+    /// - Parameter user: the user besides root whose files are trusted; by default that of this process.
+    /// - Throws: `file` if it cannot be read or trusted, or has another name; otherwise what is wrong with
+    ///   the document.
     public init(path: String, id: String, user: UInt32? = nil) throws(ContainerError) {
-        self = try answering(path) { () throws(ContainerError) in try DefaultFile(reading: path, id: id, user: user) }
+        self = try answering(path) { () throws(ContainerError) in
+            try DefaultFile(reading: path, id: id, user: user)
+        }
     }
 
+    /// Reads the file; may block as long as its file system does.
     private init(reading path: String, id: String, user: UInt32?) throws(ContainerError) {
         let parts = path.split(separator: "/")
         let name = String(parts.last ?? "")
-        if let mistake = DefaultFile.mistake(name, id: id) { throw ContainerError(.file, "\(name) \(mistake)") }
+        if let mistake = DefaultFile.mistake(name, id: id) {
+            throw ContainerError(.file, "\(name) \(mistake)")
+        }
         let directory = "/" + parts.dropLast().joined(separator: "/")
         let names = [id, "\(id).plist", "\(id).json"].filter { other in
             other == name || access("\(directory)/\(other)", F_OK) == 0
@@ -41,7 +50,7 @@ public struct DefaultFile: Sendable {
             } else if chosen.hasSuffix(".json") {
                 document = try ContainerDocument(id: id, valuesOnly: try ContainerDocument.json(bytes))
             } else {
-                // A published file serves as it is: its signature is not needed here.
+                // A published file is used as it is; its signature is not needed here.
                 let content = (try? SignedDocument(bytes).document) ?? bytes
                 document = try ContainerDocument(reading: content)
                 guard document.id == id else {
@@ -53,19 +62,22 @@ public struct DefaultFile: Sendable {
         }
     }
 
-    /// What is wrong with the signature of a file that was published; nil for a good one, for a file without any, and without
-    /// keys. Such a file is in force anyway, because only those who are trusted can change it: but nobody has tested what it says.
+    /// What is wrong with the signature of a file that was published; nil if it is good, missing, or no keys
+    /// are configured. The file is in force anyway, because only trusted users can change it; but its
+    /// signature says that it may not be what was tested.
     public func signatureProblem(_ keys: [PublicKey]) -> String? {
         guard !keys.isEmpty, let signed = try? SignedDocument(bytes) else { return nil }
         do throws(ContainerError) {
             try signed.verify(by: keys)
             return nil
         } catch {
-            return "\(path): \(error.message); it is in force nevertheless: sign it again, or remove its first line"
+            return
+                "\(path): \(error.message); it is in force nevertheless: sign it again, or remove its first line"
         }
     }
 
-    /// What is wrong with a default file's name, such as a version behind the id of an export; nil when it is right.
+    /// What is wrong with the name of a default file, such as a version in the name of an export; nil if it
+    /// is right.
     public static func mistake(_ name: String, id: String) -> String? {
         let right = [id, "\(id).plist", "\(id).json"]
         if right.contains(name) { return nil }
@@ -80,7 +92,7 @@ public struct DefaultFile: Sendable {
         return "is not the container's; call it \(id) (complete), \(id).plist or \(id).json (values only)"
     }
 
-    /// `_v5`, `-12`, `.v3`, `_12.json` without its ending.
+    /// Whether a text is a version in a file name: `_v5`, `-12`, `.v3`.
     private static func isVersion(_ text: Substring) -> Bool {
         guard let first = text.first, "_-. ".contains(first) else { return false }
         let rest = text.dropFirst()
@@ -88,10 +100,11 @@ public struct DefaultFile: Sendable {
         return !digits.isEmpty && digits.allSatisfy { $0.isNumber || $0 == "." }
     }
 
+    /// Reads a trusted file.
     private static func read(_ path: String, user: UInt32) throws(ContainerError) -> [UInt8] {
         let file: Descriptor
         do throws(TrustedPath.Refusal) {
-            // Never blocks: a FIFO of that name is refused below.
+            // Non-blocking, because a FIFO of that name would block; it is refused below.
             file = try TrustedPath.open(path, flags: O_RDONLY | O_NONBLOCK, user: user, followsLinks: false)
         } catch {
             guard error.number == nil else { throw ContainerError(.file, "cannot read \(error.message)") }
@@ -112,11 +125,13 @@ public struct DefaultFile: Sendable {
         do throws(SystemError) {
             if let bytes = try WholeFile.bytes(of: file.raw, atMost: SignedDocument.largest) { return bytes }
         } catch {
-            throw ContainerError(.file, "cannot read \(path): \(SystemError.message(error.number).lowercased())")
+            throw ContainerError(
+                .file, "cannot read \(path): \(SystemError.message(error.number).lowercased())")
         }
         throw ContainerError(.file, "\(path) is larger than \(SignedDocument.largest) bytes")
     }
 
+    /// The values of a property list, as JSON.
     private static func propertyList(_ bytes: [UInt8]) throws(ContainerError) -> JSONValue {
         var message = [CChar](repeating: 0, count: 256)
         var length = 0
@@ -126,7 +141,8 @@ public struct DefaultFile: Sendable {
             }
         }
         guard let text else {
-            let reason = String(decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            let reason = String(
+                decoding: message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             throw ContainerError(.form, reason)
         }
         defer { free(text) }
@@ -137,11 +153,14 @@ public struct DefaultFile: Sendable {
     }
 }
 
-/// Reads a file of the configuration; throws with code `file` when its file system does not answer.
+/// Reads a file of the configuration on a thread that may hang.
+///
+/// - Throws: `file` if the file system does not answer.
 func answering<Value: Sendable>(
     _ path: String, _ read: @escaping @Sendable () throws(ContainerError) -> Value
 ) throws(ContainerError) -> Value {
-    guard let result = SilentFiles.answer(about: path, { Result { () throws(ContainerError) in try read() } }) else {
+    guard let result = SilentFiles.answer(about: path, { Result { () throws(ContainerError) in try read() } })
+    else {
         throw ContainerError(.file, "\(path) cannot be read: its file system does not answer")
     }
     return try result.get()

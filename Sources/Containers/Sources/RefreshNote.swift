@@ -1,32 +1,35 @@
-/// What a refresh is of (tm07).
+/// What a refresh reads: the saved copy, or the network.
 package enum RefreshType: String, Sendable, CaseIterable {
     case saved
     case network
 }
 
-/// How a refresh ended (tm07). Closed, because it is a metric label.
+/// How a refresh ended. Closed, because it is the label of a metric.
 public enum RefreshResult: String, Sendable, CaseIterable {
-    /// A document was taken, or the one in force is still the newest.
+    /// A document was accepted, or the one in force is still the newest.
     case success
+    /// No copy was saved.
     case noSavedContainer = "no_saved_container"
+    /// The saved copy cannot be read or written.
     case ioError = "io_error"
-    /// No route leads there, or the network was switched off.
+    /// No route leads to the server, or the network was switched off.
     case noNetwork = "no_network"
-    /// No answer: name, connection, TLS, time.
+    /// No answer, because of name, connection, TLS or time.
     case networkError = "network_error"
-    /// The answer was neither 200 nor 304.
+    /// The response was neither 200 nor 304.
     case serverError = "server_error"
+    /// Something else.
     case unknownError = "unknown_error"
-    /// The document was refused: unsigned, or badly signed.
+    /// The document was refused because it is not signed, or not by a trusted key.
     case signature
-    /// The document was refused: older than the saved one.
+    /// The document was refused because it is older than the saved one.
     case version
-    /// The document was refused: no container, or another one.
+    /// The document was refused because it is not valid, or is another container's.
     case form
-    /// The document was refused: its time is over.
+    /// The document was refused because it has expired.
     case expired
 
-    /// The result of a document that was refused.
+    /// The result for a document that was refused.
     public init(_ code: ContainerError.Code) {
         self =
             switch code {
@@ -39,22 +42,24 @@ public enum RefreshResult: String, Sendable, CaseIterable {
     }
 }
 
-/// What happens in the life of a container, for the log, counters and `container watch`.
+/// What happens to a container, for the log, metrics and `container watch`.
 package enum ContainerNote: Sendable, Equatable {
+    /// A refresh began.
     case began(RefreshType)
-    /// A refresh ended well; `isNew` if it returned another document.
+    /// A refresh succeeded; `isNew` if it brought another document.
     case succeeded(RefreshType, version: Int, isNew: Bool)
-    /// A refresh ended badly; what is in force stays.
+    /// A refresh failed; the message says why.
     case failed(RefreshType, RefreshResult, message: String)
-    /// The container is open, with this document; version nil without any.
+    /// Opening ended with this document; the version is nil without a document.
     case opened(ContainerSource, version: Int?)
-    /// Another document came into force after the opening.
+    /// Another document is in force, after opening.
     case tookOver(ContainerSource, version: Int?)
+    /// A draft is in force.
     case previewBegan(version: Int)
-    /// The draft's time is over: by command, or by time.
+    /// The draft's time is over, or a command ended it.
     case previewEnded(byTime: Bool)
-    /// The document in force has reached its expiry date.
+    /// The document in force has expired.
     case expired(version: Int)
-    /// This version is published for a share of the machines that this one is not in; what is in force stays.
+    /// A published version rolls out to machines before this one; the document in force stays.
     case heldBack(version: Int)
 }

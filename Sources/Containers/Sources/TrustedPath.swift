@@ -2,26 +2,29 @@ internal import CLinux
 internal import EventLoops
 internal import Glibc
 
-/// Opens files that are trusted because nobody else can change them: nor put another one, or a link, in their place.
+/// Opens files that only root and one user can change or replace.
 ///
-/// Each directory in which a name of the path is looked up must belong to root or the user and be writable by nobody else.
-/// Further up one with the sticky bit will do, as `/tmp`: nobody else can rename there what is not theirs.
+/// Each directory in which a name of the path is looked up must belong to root or the user, and be writable
+/// by no other user. A directory further up may have the sticky bit instead, as `/tmp`: there others cannot
+/// rename entries that are not theirs. Names are looked up one by one with openat(2), so that what was
+/// checked is what is opened.
 enum TrustedPath {
-    /// Why a path is not to be trusted, or what the system says of it.
+    /// Why a path is not trusted, or an error of the system.
     struct Refusal: Error {
-        /// The errno; nil where the path is not to be trusted.
+        /// The errno; nil if the path is not trusted.
         var number: Int32?
-        /// What is wrong, beginning with the name that it is about.
+        /// What is wrong, beginning with the path that it concerns.
         var message: String
     }
 
-    /// Follows links that nobody else can change, or refuses all; the system itself never follows one in the last place.
+    /// Opens a file. Symbolic links are refused, or followed if only trusted users can change them. The last
+    /// name is opened with O_NOFOLLOW in any case.
     static func open(
         _ path: String, flags: Int32, user: UInt32, followsLinks: Bool
     ) throws(Refusal) -> Descriptor {
         guard path.hasPrefix("/") else { throw Refusal(number: EINVAL, message: "\(path) is not absolute") }
         var directory = try open("/", in: AT_FDCWD, way, "/")
-        // What is left of the way, the next name last.
+        // Names that are left to look up, the next one last.
         var names = Array(path.split(separator: "/").map(String.init).reversed())
         var links = 0
         var place = ""
@@ -33,8 +36,10 @@ enum TrustedPath {
                     throw Refusal(number: ELOOP, message: "\(path) leads in a circle")
                 }
                 try check(directory, place, user: user, mayBeSticky: true)
-                // In a directory with the sticky bit others can make links, of their own.
-                guard let status = FileStatus(link: name, in: directory.raw) else { throw system("\(place)/\(name)") }
+                // In a directory with the sticky bit other users can make links, but only links of their own.
+                guard let status = FileStatus(link: name, in: directory.raw) else {
+                    throw system("\(place)/\(name)")
+                }
                 guard status.belongs(toRootOr: user) else {
                     throw Refusal(message: "\(place)/\(name) belongs to another user")
                 }
@@ -50,13 +55,17 @@ enum TrustedPath {
                 return try open(name, in: directory.raw, flags | O_NOFOLLOW | O_CLOEXEC, "\(place)/\(name)")
             }
             directory = try open(name, in: directory.raw, way, "\(place)/\(name)")
-            place = name == ".." ? String(place[..<(place.lastIndex(of: "/") ?? place.startIndex)]) : "\(place)/\(name)"
+            place =
+                name == ".."
+                ? String(place[..<(place.lastIndex(of: "/") ?? place.startIndex)]) : "\(place)/\(name)"
         }
         throw Refusal(number: EISDIR, message: "\(path) is a directory")
     }
 
+    /// Flags for directories on the path.
     private static let way = CLINUX_O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
 
+    /// Opens a name in a directory.
     private static func open(
         _ name: String, in directory: Int32, _ flags: Int32, _ place: String
     ) throws(Refusal) -> Descriptor {
@@ -65,7 +74,7 @@ enum TrustedPath {
         return Descriptor(raw)
     }
 
-    /// Where a link leads; nil for what is none, or is not there.
+    /// Target of a symbolic link; nil if the name is not a link, or does not exist.
     private static func link(
         _ name: String, in directory: borrowing Descriptor, at place: String
     ) throws(Refusal) -> String? {
@@ -74,6 +83,7 @@ enum TrustedPath {
         return nil
     }
 
+    /// Checks that other users can neither add, rename nor remove names in a directory.
     private static func check(
         _ directory: borrowing Descriptor, _ place: String, user: UInt32, mayBeSticky: Bool
     ) throws(Refusal) {
@@ -83,10 +93,12 @@ enum TrustedPath {
             throw Refusal(message: "the directory \(name) belongs to another user")
         }
         guard !status.isWritableByOthers || mayBeSticky && status.mode & 0o1000 != 0 else {
-            throw Refusal(message: "the directory \(name) can be written by others (mode \(status.shownMode))")
+            throw Refusal(
+                message: "the directory \(name) can be written by others (mode \(status.shownMode))")
         }
     }
 
+    /// The refusal for the current errno.
     private static func system(_ place: String) -> Refusal {
         let number = errno
         return Refusal(number: number, message: "\(place): \(SystemError.message(number).lowercased())")

@@ -1,10 +1,10 @@
 package import Model
 
-/// The types that a value can be asked for as (tm09).
+/// The types in which apps ask for values.
 package enum TypedValue: String, Sendable, CaseIterable {
     case string, integer, double, boolean
 
-    /// What a missing value gives: `""`, 0, 0.0, false.
+    /// The value for a missing key: `""`, 0, 0.0, false.
     package var standard: JSONValue {
         switch self {
         case .string: ""
@@ -14,10 +14,11 @@ package enum TypedValue: String, Sendable, CaseIterable {
         }
     }
 
-    /// A value as this type, converted where that is exact; nil where it is not: then it counts as missing.
+    /// A value as this type, if it can be converted exactly; otherwise nil, and the key counts as missing.
     ///
-    /// A number, and a text that spells one by the grammar of JSON, is what its digits say: `"5.0"` is the whole number 5,
-    /// 9007199254740993 is no double, `"+5"`, `"0x10"` and `" 5"` are no numbers.
+    /// A text counts as a number if it is one by JSON's grammar, and a number is exactly what its digits say:
+    /// `"5.0"` is the whole number 5; 9007199254740993 is not a double; `"+5"`, `"0x10"` and `" 5"` are not
+    /// numbers.
     package func convert(_ value: JSONValue) -> JSONValue? {
         switch (self, value) {
         case (.string, .string), (.integer, .integer), (.double, .double), (.boolean, .bool): value
@@ -32,13 +33,15 @@ package enum TypedValue: String, Sendable, CaseIterable {
         }
     }
 
+    /// The exact number of a value; nil if it is not a number.
     private static func decimal(_ value: JSONValue) -> Decimal? {
-        // A truth value spells no number, nor does what is nested.
+        // The description of a truth value or of an object is not a number.
         let text = (value.string ?? value.description).bytes
         return text.count > Number.longest ? nil : text.withUnsafeBufferPointer { Decimal($0) }
     }
 
-    /// The double that is just this number, or is spelled just so in its shortest form; nil where there is none.
+    /// The double that is exactly this number, or whose shortest form is spelled like it; nil if there is no
+    /// such double.
     private static func double(_ number: Decimal) -> JSONValue? {
         let nearest = JSONValue.double(number.nearest)
         guard case .double(let value) = nearest, value.isFinite, let again = decimal(nearest),

@@ -1,7 +1,8 @@
+public import EventLoops
 internal import Events
 internal import Model
 
-/// All mistakes of a document at once, with their lines.
+/// All mistakes of a document at once, with their lines, for `container test` and editors.
 public struct DocumentReview: Sendable {
     /// What was found, each with its line and column, from 1.
     public let findings: [(line: Int, column: Int, finding: DocumentFinding)]
@@ -9,13 +10,19 @@ public struct DocumentReview: Sendable {
     /// Whether agents would refuse the document, or it does not do what it says.
     public var hasMistakes: Bool { findings.contains(where: \.finding.isMistake) }
 
-    /// How many mistakes are looked for that keep a document from being read.
+    /// Most mistakes that are searched for in a document that cannot be read.
     private static let most = 20
 
-    /// Reads a document, and goes on behind each mistake as if its part were an empty one.
-    /// `destinations` are the agent's, `mayCall` the functions that it may call; nil where they are not known.
+    /// Reads a document, and continues after each mistake as if its part were empty.
+    ///
+    /// - Parameters:
+    ///   - destinations: the agent's destinations; nil if they are not known.
+    ///   - mayCall: functions that the document may call; nil if they are not known.
+    ///   - now: with it, a document that has expired is a mistake.
     public init(
-        _ bytes: [UInt8], facts: AgentFacts = AgentFacts(), destinations: [String]? = nil, mayCall: [String]? = nil
+        _ bytes: [UInt8], facts: AgentFacts = AgentFacts(), destinations: [String]? = nil,
+        mayCall: [String]? = nil,
+        now: Timestamp? = nil
     ) {
         var found: [DocumentFinding] = []
         func add(_ message: String, at path: String) {
@@ -29,7 +36,12 @@ public struct DocumentReview: Sendable {
                 facts.hashKey = facts.hashKey ?? .trial
                 let compiled = try CompiledContainer(
                     document, mayCall: Set(mayCall ?? Array(document.functions)), facts: facts)
-                if found.isEmpty { found = compiled.findings }
+                if found.isEmpty {
+                    found = compiled.findings
+                }
+                if let now, let expires = document.expires, expires <= now {
+                    add("has passed; agents would refuse the document", at: "expires")
+                }
                 for (place, tag) in document.tags.enumerated() {
                     guard case .ship(let names) = tag.action, let destinations else { continue }
                     for name in names where !destinations.contains(name) {
@@ -54,7 +66,8 @@ public struct DocumentReview: Sendable {
         }
     }
 
-    /// The document with an empty part in the place of the one that a path leads into: an empty rule, a macro that gives null.
+    /// The document with an empty part in place of the one that a path leads into: an empty rule, a macro
+    /// that gives null.
     private static func emptied(_ bytes: [UInt8], at path: String) -> [UInt8]? {
         let way = way(to: path, in: bytes)
         guard let section = way.first?.name, let range = way.dropFirst().first?.range else { return nil }
@@ -72,20 +85,39 @@ public struct DocumentReview: Sendable {
         return Array(bytes[..<range.lowerBound]) + Array(part.utf8) + Array(bytes[range.upperBound...])
     }
 
+    /// Offset of the part at a path; in a text that is not JSON, of the place where it stops being JSON.
     private static func offset(of path: String, in bytes: [UInt8]) -> Int {
-        way(to: path, in: bytes).last?.range.lowerBound ?? 0
+        if let offset = firstInvalidByte(of: bytes) { return offset }
+        do throws(JSONError) { _ = try JSONValue(parsing: bytes) } catch {
+            return min(error.offset, bytes.count)
+        }
+        return way(to: path, in: bytes).last?.range.lowerBound ?? 0
     }
 
-    /// The values on the way to a path, with their names, outermost first, as far as it leads.
+    /// The first byte that is not UTF-8; nil where all of them are.
+    private static func firstInvalidByte(of bytes: [UInt8]) -> Int? {
+        guard String(validating: bytes, as: UTF8.self) == nil else { return nil }
+        var decoder = UTF8.ForwardParser()
+        var rest = bytes.makeIterator()
+        var offset = 0
+        while case .valid(let scalar) = decoder.parseScalar(from: &rest) { offset += scalar.count }
+        return min(offset, bytes.count)
+    }
+
+    /// The values on the way to a path, outermost first, as far as the path leads.
     private static func way(to path: String, in bytes: [UInt8]) -> [(name: String, range: Range<Int>)] {
         guard (try? JSONValue(parsing: bytes)) != nil else { return [] }
         return bytes.withUnsafeBufferPointer { text in
-            guard let base = text.baseAddress, let start = text.firstIndex(of: UInt8(ascii: "{")) else { return [] }
+            guard let base = text.baseAddress, let start = text.firstIndex(of: UInt8(ascii: "{")) else {
+                return []
+            }
             var way: [(name: String, range: Range<Int>)] = []
             var value = start..<RawWalk.valueEnd(base, start, text.count)
             var rest = path[...]
             while !rest.isEmpty {
-                if rest.first == "." { rest = rest.dropFirst() }
+                if rest.first == "." {
+                    rest = rest.dropFirst()
+                }
                 var next: (range: Range<Int>, name: String, rest: Substring)?
                 if base[value.lowerBound] == UInt8(ascii: "[") {
                     let number = rest.dropFirst().prefix { $0 != "]" }
@@ -97,7 +129,7 @@ public struct DocumentReview: Sendable {
                     var walk = RawWalk(base, from: value.lowerBound, to: value.upperBound)
                     while let member = walk.next() {
                         let name = String(decoding: RawJSON.decoded(base, member.name), as: UTF8.self)
-                        // Of names that begin alike the longest.
+                        // Of names that begin alike, the longest.
                         for form in [name, "[\(quoted(name))]"]
                         where rest.hasPrefix(form) && name.count >= next?.name.count ?? 0 {
                             let left = rest.dropFirst(form.count)

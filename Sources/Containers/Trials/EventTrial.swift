@@ -2,65 +2,78 @@ public import EventLoops
 public import Events
 public import Model
 
-/// What a container does to one event, and why: without an agent, remembering only earlier trials.
+/// What a container does to one event, and why; without an agent.
 public struct EventTrial: Sendable, Equatable {
-    /// The event as the agent takes it: what the app wrote, with what is added.
+    /// The event as the agent accepts it: what the app wrote, with the members that are added.
     public let before: String
-    /// The event as it would be queued; nil for a discarded one.
+    /// The event as it would be queued; nil if it is discarded.
     public let after: String?
-    /// The reason under which it is discarded (`GTM-1234/rule`); nil for one that is kept.
+    /// The reason under which it is discarded (`GTM-1234/rule`); nil if it is kept.
     public let discardedBy: String?
     /// Why each tag fires or does not, in the document's order.
     public let tags: [TagExplanation]
-    /// The names of the tags that fire, in their order; a discarding one is the last.
+    /// Names of the tags that fire, in order; one that discards is the last.
     public let fired: [String]
+    /// The priority afterwards.
     package let priority: Priority
-    /// Where it goes, where a tag says so.
+    /// The destinations, if tags choose them.
     public let destinations: [String]?
     /// The calls that tags ask for.
     public let calls: [FunctionCall]
 }
 
-/// Tries a container on events, and runs a document's own tests.
+/// Tries a container on events, and runs a document's test cases. Earlier events and pushes are remembered.
 public final class ContainerTrials {
     /// An event that the agent would not accept.
     public struct Refusal: Error, Sendable, Equatable {
-        /// One line for a person.
+        /// What is wrong, in one line for a person.
         public let message: String
     }
 
+    /// The container.
     package let container: CompiledContainer
+    /// The engine with this container alone.
     private let engine: RuleEngine
+    /// Reads events as the agent does.
     private var pass: EventPass
+    /// Random numbers that are the same each time.
     private var random = RepeatableRandom()
+    /// The time of day.
     private let now: Timestamp
 
+    /// Trials of a document.
+    ///
     /// - Parameters:
-    ///   - document: the document; it may call every function that it names, and all answer null unless a test says more.
-    ///   - events: how the agent reads lines; sessions and expiry do not matter.
-    ///   - now: the time of day: events count as accepted then.
-    /// - Throws: `ContainerError`, as `CompiledContainer`.
+    ///   - document: the document; it may call every function that it names, and all give null unless a test
+    ///     says otherwise.
+    ///   - events: how the agent reads lines; sessions and expiry are off.
+    ///   - now: the time of day at which events are accepted.
+    /// - Throws: as `CompiledContainer`.
     public init(
-        _ document: ContainerDocument, facts: AgentFacts = AgentFacts(), events: EventOptions = EventOptions(),
+        _ document: ContainerDocument, facts: AgentFacts = AgentFacts(),
+        events: EventOptions = EventOptions(),
         now: Timestamp
     ) throws(ContainerError) {
-        var (facts, options) = (facts, events)
+        var facts = facts
+        var options = events
         facts.hashKey = facts.hashKey ?? .trial
         container = try CompiledContainer(document, mayCall: document.functions, facts: facts)
         options.session.mode = .off
         options.maxAge = nil
         pass = EventPass(options: options)
         self.now = now
-        // The same numbers each time: a test that passes goes on passing.
+        // The same random numbers each time, so that a test that passes goes on passing.
         var random = RepeatableRandom()
         engine = RuleEngine(random: { random.next() })
         engine.use([container])
     }
 
+    /// Tries an event.
+    ///
     /// - Parameters:
     ///   - line: the event as an app would write it, on one line.
-    ///   - functions: what functions answer, by name; the others answer null.
-    /// - Throws: `Refusal` for what the agent would not take as an event.
+    ///   - functions: results of functions by name; others give null.
+    /// - Throws: `Refusal` if the agent would not accept the event.
     /// - Returns: nil for a push into the data layer, which is not an event.
     public func run(
         _ line: [UInt8], app: String, functions: [String: JSONValue] = [:]
@@ -74,7 +87,9 @@ public final class ContainerTrials {
         let verdict = block.withUnsafeBufferPointer { block -> Verdict? in
             guard let base = block.baseAddress else { return nil }
             let verdict = pass.read(base, from: 0, to: block.count)
-            if verdict.kind == .accepted { pass.write(into: &buffer) }
+            if verdict.kind == .accepted {
+                pass.write(into: &buffer)
+            }
             return verdict
         }
         switch verdict?.kind {
@@ -88,31 +103,37 @@ public final class ContainerTrials {
         var tags = engine.explain(buffer.bytes, app: app, results: results)
         let fate = engine.apply(
             to: buffer.bytes, app: app, priority: verdict?.priority ?? .normal, at: now, results: results)
-        // What the agent does, not what each tag by itself would do: nothing acts after a discard.
+        // What the agent does, not what each tag would do alone: nothing acts after a discard.
         let fired = Set(engine.firings.map(\.tag))
         for place in tags.indices where tags[place].fires != fired.contains(place) {
             tags[place].isCutOff = tags[place].fires
             tags[place].fires = fired.contains(place)
         }
         let discardedBy: String? = if case .discarded(let reason) = fate { reason } else { nil }
-        // First: the line may be the buffer's own bytes.
+        // Copy the result first: the line may be the buffer's own bytes.
         let after = String(decoding: engine.line.dropLast(), as: UTF8.self)
         let before = String(decoding: buffer.bytes.dropLast(), as: UTF8.self)
         return EventTrial(
             before: before, after: discardedBy == nil ? after : nil,
-            discardedBy: discardedBy, tags: tags, fired: engine.firings.map { container.document.tags[$0.tag].name },
+            discardedBy: discardedBy, tags: tags,
+            fired: engine.firings.map { container.document.tags[$0.tag].name },
             priority: engine.priority, destinations: engine.destinations, calls: engine.calls)
     }
 }
 
 extension ContainerDocument {
+    /// The functions that macros and tags name.
     var functions: Set<String> {
         var names: Set<String> = []
         for macro in macros {
-            if case .functionCall(let function, _) = macro.kind { names.insert(function) }
+            if case .functionCall(let function, _) = macro.kind {
+                names.insert(function)
+            }
         }
         for tag in tags {
-            if case .function(let name, _) = tag.action { names.insert(name) }
+            if case .function(let name, _) = tag.action {
+                names.insert(name)
+            }
         }
         return names
     }

@@ -3,21 +3,27 @@ public import Events
 internal import Model
 
 extension TestCase {
-    /// When the cases' events are accepted: always then, so that ids, samples and periods are the same in each run.
+    /// Time at which the cases' events are accepted: fixed, so that ids, samples and periods are the same in
+    /// each run.
     private static let moment = Timestamp(milliseconds: 1_767_225_600_000)
 
-    /// - Returns: what is not as expected, a line each; empty when the case passes.
-    /// - Throws: `ContainerError` when the document cannot be compiled.
+    /// Runs the case.
+    ///
+    /// - Returns: what is not as expected, a line each; empty if the case passes.
+    /// - Throws: `ContainerError` if the document cannot be compiled.
     public func failures(
-        in document: ContainerDocument, facts: AgentFacts = AgentFacts(), events: EventOptions = EventOptions()
+        in document: ContainerDocument, facts: AgentFacts = AgentFacts(),
+        events: EventOptions = EventOptions()
     ) throws(ContainerError) -> [String] {
-        // Each case by itself: what others pushed, sampled and throttled is none of its business.
+        // Each case has its own trials, so that pushes, samples and throttles of other cases do not matter.
         let trials = try ContainerTrials(document, facts: facts, events: events, now: TestCase.moment)
         var failures: [String] = []
+        // The values of the container, which are read without an event.
         for member in expected.values {
             switch trials.container.value(ofKey: member.key, results: { functions[$0.function] ?? .null }) {
             case .value(let value) where value == member.value: break
-            case .value(let value): failures.append("value \(member.key) is \(value), expected \(member.value)")
+            case .value(let value):
+                failures.append("value \(member.key) is \(value), expected \(member.value)")
             case .missing: failures.append("there is no value \(member.key), expected \(member.value)")
             case .needsEvent, .needs: failures.append("value \(member.key) needs an event")
             }
@@ -26,10 +32,14 @@ extension TestCase {
         do throws(ContainerTrials.Refusal) {
             for push in dataLayer {
                 let members =
-                    [JSONValue.Member("type", "data_layer")] + (push.members ?? []).filter { $0.key != "type" }
-                _ = try trials.run(Array(JSONValue.object(members).description.utf8), app: app, functions: functions)
+                    // `type` makes it a push, whatever the test wrote there.
+                    [JSONValue.Member("type", "data_layer")]
+                    + (push.members ?? []).filter { $0.key != "type" }
+                _ = try trials.run(
+                    Array(JSONValue.object(members).description.utf8), app: app, functions: functions)
             }
-            guard let trial = try trials.run(Array(event.description.utf8), app: app, functions: functions) else {
+            guard let trial = try trials.run(Array(event.description.utf8), app: app, functions: functions)
+            else {
                 return failures + ["the event is a push into the data layer; put it under data_layer"]
             }
             failures += differences(trial)
@@ -39,22 +49,26 @@ extension TestCase {
         return failures
     }
 
+    /// What is not as expected after an event.
     private func differences(_ trial: EventTrial) -> [String] {
         var failures: [String] = []
         func list(_ names: [String]) -> String { names.isEmpty ? "none" : names.joined(separator: ", ") }
         if let tags = expected.tags, tags != trial.fired {
             failures.append("tags fired: \(list(trial.fired)); expected \(list(tags))")
         }
+        // The trial says `CONTAINER/NAME`; a test says only the name.
         let rule = trial.discardedBy.map { $0.drop { $0 != "/" }.dropFirst() }
         if let wanted = expected.discardedBy, rule.map(String.init) != wanted {
             failures.append("discarded by \(rule ?? "no rule"), expected \(wanted)")
         }
         if let kept = expected.isKept, kept != (trial.discardedBy == nil) {
-            failures.append(kept ? "it is discarded by \(rule ?? "no rule")" : "it is kept, expected to be discarded")
+            failures.append(
+                kept ? "it is discarded by \(rule ?? "no rule")" : "it is kept, expected to be discarded")
         }
         if let priority = expected.priority, priority != trial.priority {
             failures.append("its priority is \(trial.priority.name), expected \(priority.name)")
         }
+        // The order of destinations has no meaning.
         if let destinations = expected.destinations, destinations.sorted() != trial.destinations ?? [] {
             failures.append("it goes to \(list(trial.destinations ?? [])), expected \(list(destinations))")
         }
@@ -62,20 +76,25 @@ extension TestCase {
         guard let line = trial.after, let after = try? JSONValue(parsing: line) else {
             return failures + ["it is discarded, so its members are not as expected"]
         }
-        if let event = expected.event { failures += TestCase.differences(after, event, "") }
+        if let event = expected.event {
+            failures += TestCase.differences(after, event, "")
+        }
         for path in expected.absent {
-            // As a tag would take it away.
+            // As a tag would remove it: the same paths are found.
             var editor = EventEditor()
             Array(line.utf8).withUnsafeBytes { editor.begin($0, most: .max) }
             editor.change(PathSteps(path), .cut)
-            if editor.copied > 0 { failures.append("member \(path) exists, expected to be absent") }
+            if editor.copied > 0 {
+                failures.append("member \(path) exists, expected to be absent")
+            }
         }
         return failures
     }
 
-    /// Where an event lacks what is expected; it may have more.
+    /// What an event lacks of what is expected; it may have more.
     private static func differences(_ value: JSONValue, _ expected: JSONValue, _ path: String) -> [String] {
         guard case .object(let members) = expected, case .object = value else {
+            // `1` and `1.0` are equal, as in conditions.
             if value == expected || (value.number != nil && value.number == expected.number) { return [] }
             return ["member \(path) is \(value), expected \(expected)"]
         }

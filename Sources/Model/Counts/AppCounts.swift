@@ -1,12 +1,12 @@
 public import EventLoops
 
-/// What was read of an app since the agent's start.
+/// What was read from an app since the agent's start.
 public struct AppCounts: Sendable, Equatable {
-    /// Events and records that were read, those that were refused, expired or discarded included.
+    /// Events and records read, including refused, expired and discarded ones.
     public var events = 0
-    /// How many of them were records: objects that were not written for Spoolship, and lines of text.
+    /// How many of them were records: objects not written for Spoolship, and lines of text.
     public var records = 0
-    /// The bytes that were read, line feeds included.
+    /// Bytes read, line feeds included.
     public var bytes = 0
     /// Lines that went to the quarantine.
     public var quarantined = 0
@@ -15,7 +15,7 @@ public struct AppCounts: Sendable, Equatable {
 
     package init() {}
 
-    /// Adds what was read of it elsewhere.
+    /// Adds what was read from the same app elsewhere.
     public mutating func add(_ other: AppCounts) {
         events += other.events
         records += other.records
@@ -26,13 +26,14 @@ public struct AppCounts: Sendable, Equatable {
 }
 
 extension [String: AppCounts] {
-    /// So many apps have figures of their own, the first ones: names come from users of the spool, and would fill the memory. With
-    /// all the others together they are as many as a metric may have series.
+    /// Number of apps with counts of their own; the first ones get them. Names come from users of the
+    /// spool and would otherwise fill the memory. Together with the counts of all others this is the
+    /// most series that a metric may have.
     public static let most = 999
-    /// The figures of all apps beyond them; no app can be called so.
+    /// Key for the counts of all further apps; no app can have this name.
     public static let others = "(others)"
 
-    /// Adds what was read of an app.
+    /// Adds what was read from an app.
     public mutating func note(_ app: String, _ counts: AppCounts) {
         if self[app]?.add(counts) != nil { return }
         let name = count < Self.most ? app : Self.others

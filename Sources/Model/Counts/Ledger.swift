@@ -1,28 +1,30 @@
-/// The figures of one destination and priority since the database was made, in deliveries (an event for a destination).
+/// The counts of one destination and priority since the database was made, in deliveries (an event for
+/// one destination).
 ///
-/// At any moment, across crashes: `accepted + retried = acknowledged + deadLettered + evicted + expired + discarded +
-/// lost + queued`.
+/// At any moment, also after crashes: `accepted + retried = acknowledged + deadLettered + evicted +
+/// expired + discarded + lost + queued`.
 public struct Ledger: Sendable, Equatable {
-    /// Taken into the queue for this destination.
+    /// Accepted into the queue for this destination.
     public var accepted = 0
-    /// Dead letters sent back by a person.
+    /// Dead letters that a person sent again.
     public var retried = 0
     /// Confirmed by the destination.
     public var acknowledged = 0
-    /// Rejected by the destination for good, ever; purging does not change it.
+    /// Ever rejected permanently by the destination; purging dead letters does not change it.
     public var deadLettered = 0
-    /// Forced out by the storage cap.
+    /// Evicted because of the storage cap.
     public var evicted = 0
     /// Older than `queue.max_age`.
     public var expired = 0
-    /// Taken out by a rule, by disabled collection or by a person.
+    /// Removed by a rule, by disabled collection or by a command.
     public var discarded = 0
-    /// Taken by corruption, beyond salvage.
+    /// Lost through damage to the database.
     public var lost = 0
     /// Waiting, in batches or not.
     public var queued = 0
 
-    /// All figures by their names, in the order of the queue's columns, which is that in which people read them.
+    /// All counts with their names, in the order of the queue's columns, which is the order in which
+    /// people read them.
     public static let figures: [(name: String, path: any WritableKeyPath<Ledger, Int> & Sendable)] = [
         ("accepted", \.accepted), ("retried", \.retried), ("acknowledged", \.acknowledged),
         ("dead_lettered", \.deadLettered), ("evicted", \.evicted), ("expired", \.expired),
@@ -31,32 +33,34 @@ public struct Ledger: Sendable, Equatable {
 
     package init() {}
 
-    /// Whether the figures add up.
+    /// Whether the counts add up.
     public var balances: Bool {
         accepted + retried == acknowledged + deadLettered + evicted + expired + discarded + lost + queued
     }
 }
 
-/// The figures of reading, for events: `read = accepted + refused + quarantined`.
+/// The counts of reading, in events: `read = accepted + refused + quarantined`.
 public struct IntakeLedger: Sendable, Equatable {
-    /// Lines and objects read; one that leaves the quarantine because it is an event now counts once more.
+    /// Lines and objects read. A line that leaves the quarantine because it is an event now counts a
+    /// second time.
     public var read = 0
     package var accepted = 0
-    /// Of them, not taken: a limit, a full queue.
+    /// Refused by a limit or a full queue.
     public var refused = 0
-    /// Of them, not readable as an event.
+    /// Not readable as an event.
     public var quarantined = 0
 
     package init() {}
 
-    /// Whether the figures add up.
+    /// Whether the counts add up.
     public var balances: Bool { read == accepted + refused + quarantined }
 }
 
-/// How many deliveries were deleted.
+/// Number of deleted deliveries.
 public struct DiscardedEvents: Sendable, Equatable {
+    /// All deleted deliveries, including those in flight.
     package var all: Int
-    /// Those of them that were in flight: whether they arrived is not known.
+    /// How many of them were in flight: it is unknown whether they arrived.
     public var inFlight: Int
 
     package init(all: Int = 0, inFlight: Int = 0) {

@@ -1,22 +1,24 @@
-/// Why a text is not JSON, or not one that we read.
+/// Why a text is not JSON, or is beyond the bounds of this reader.
 public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Where, in bytes from the beginning.
+    /// Offset in bytes from the beginning.
     public let offset: Int
     package let message: String
 
-    /// Where and what.
+    /// Position and problem.
     public var description: String { "not JSON at byte \(offset): \(message)" }
 }
 
 extension JSONValue {
-    /// How deeply a text may be nested.
+    /// Deepest nesting that is read. The reader is recursive, so deeper texts could overflow the stack.
     public static let maximumDepth = 64
 
-    /// Reads a whole JSON text (RFC 8259), strictly; its size is the caller's to bound.
+    /// Reads a complete JSON text (RFC 8259), strictly. The caller must bound its size.
     ///
-    /// - Parameter number: told of each number as it is spelled, and what it became.
-    /// - Throws: `JSONError` for anything else, also text that is not UTF-8 and nesting beyond `maximumDepth`.
-    public init(parsing bytes: [UInt8], number: ((ArraySlice<UInt8>, JSONValue) -> Void)? = nil) throws(JSONError) {
+    /// - Parameter number: called for each number with its spelling and value.
+    /// - Throws: `JSONError` for other texts, for invalid UTF-8, and for nesting beyond `maximumDepth`.
+    public init(parsing bytes: [UInt8], number: ((ArraySlice<UInt8>, JSONValue) -> Void)? = nil)
+        throws(JSONError)
+    {
         guard String(validating: bytes, as: UTF8.self) != nil else {
             throw JSONError(offset: 0, message: "the text is not UTF-8")
         }
@@ -28,12 +30,15 @@ extension JSONValue {
     public init(parsing text: String) throws(JSONError) { try self.init(parsing: Array(text.utf8)) }
 }
 
-/// A recursive descent over bytes that are known to be UTF-8.
+/// A recursive descent parser over bytes that are valid UTF-8.
 struct JSONReader {
     let bytes: [UInt8]
+    /// Called for each number with its spelling and value.
     let number: ((ArraySlice<UInt8>, JSONValue) -> Void)?
+    /// Index of the next byte.
     fileprivate var place = 0
 
+    /// A value with nothing but white space around it.
     mutating func readText() throws(JSONError) -> JSONValue {
         let value = try readValue(depth: 0)
         skipSpace()
@@ -43,13 +48,14 @@ struct JSONReader {
 
     private func error(_ message: String) -> JSONError { JSONError(offset: place, message: message) }
 
+    /// The next byte; nil at the end.
     private var next: UInt8? { place < bytes.count ? bytes[place] : nil }
 
     private mutating func skipSpace() {
         while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { place += 1 }
     }
 
-    /// Takes that byte after any space; false when another one is there.
+    /// Consumes a character after white space; false if another one is there.
     private mutating func take(_ character: Unicode.Scalar) -> Bool {
         skipSpace()
         guard next == UInt8(ascii: character) else { return false }
@@ -71,6 +77,7 @@ struct JSONReader {
         }
     }
 
+    /// A literal: true, false or null.
     private mutating func readWord(_ word: StaticString, _ value: JSONValue) throws(JSONError) -> JSONValue {
         let text = "\(word)".utf8
         guard bytes[place...].starts(with: text) else { throw error("expected a value") }
@@ -102,10 +109,13 @@ struct JSONReader {
         return .array(elements)
     }
 
+    /// A number: an integer if it has neither fraction nor exponent and fits, otherwise a double.
     private mutating func readNumber() throws(JSONError) -> JSONValue {
         let start = place
         var isWhole = true
-        if next == UInt8(ascii: "-") { place += 1 }
+        if next == UInt8(ascii: "-") {
+            place += 1
+        }
         if next == UInt8(ascii: "0") {
             place += 1
         } else {
@@ -119,7 +129,9 @@ struct JSONReader {
         if next == UInt8(ascii: "e") || next == UInt8(ascii: "E") {
             isWhole = false
             place += 1
-            if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { place += 1 }
+            if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") {
+                place += 1
+            }
             try skipDigits("expected a digit")
         }
         let text = String(decoding: bytes[start..<place], as: UTF8.self)
@@ -137,6 +149,7 @@ struct JSONReader {
         guard place > start else { throw error(message) }
     }
 
+    /// A string. It is copied as it is unless it has escapes.
     private mutating func readString() throws(JSONError) -> String {
         place += 1
         let start = place
@@ -157,7 +170,8 @@ struct JSONReader {
         return String(decoding: text.withUnsafeBufferPointer { JSONString.decoded($0) }, as: UTF8.self)
     }
 
-    /// Goes over an escape, or over two that are one character.
+    /// Skips an escape, or the two escapes of a surrogate pair. Half a pair is an error: it has no
+    /// UTF-8.
     private mutating func skipEscape() throws(JSONError) {
         guard place + 1 < bytes.count, bytes[place + 1] == UInt8(ascii: "u") else {
             guard place + 1 < bytes.count, JSONString.meaning(of: bytes[place + 1]) != nil else {
@@ -168,9 +182,12 @@ struct JSONReader {
         guard let unit = unit() else { throw error("expected four hexadecimal digits") }
         place += 6
         guard unit & 0xF800 == 0xD800 else { return }
-        guard unit < 0xDC00, let low = self.unit(), low & 0xFC00 == 0xDC00 else { throw error("half a surrogate pair") }
+        guard unit < 0xDC00, let low = self.unit(), low & 0xFC00 == 0xDC00 else {
+            throw error("half a surrogate pair")
+        }
         place += 6
     }
 
+    /// The code unit of a `\u` escape at the present position.
     private func unit() -> UInt32? { bytes.withUnsafeBufferPointer { JSONString.unit($0, place) } }
 }

@@ -2,10 +2,11 @@ internal import CScan
 
 /// The text of JSON strings, as bytes of UTF-8.
 public enum JSONString {
-    /// Appends a text as a JSON string, in quotes. Quotes, backslashes and control characters are escaped, nothing else.
+    /// Appends a text as a JSON string in quotes. Only quotes, backslashes and control characters are
+    /// escaped.
     public static func append(_ text: UnsafeBufferPointer<UInt8>, to json: inout [UInt8]) {
         json.append(UInt8(ascii: "\""))
-        // What needs no escape is copied in runs.
+        // Bytes without escapes are copied in runs.
         var start = 0
         while true {
             let index = firstEscaped(in: text, from: start)
@@ -23,24 +24,26 @@ public enum JSONString {
         json.append(UInt8(ascii: "\""))
     }
 
-    /// Where the first quote, backslash or control character is, from `start` on; the end where there is none.
+    /// Index of the first quote, backslash or control character from `start` on; the end if there is no
+    /// such byte.
     private static func firstEscaped(in text: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         guard let base = text.baseAddress else { return start }
         var index = start
         while index < text.count {
             let byte = base[index]
             if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return index }
-            // Bytes beyond ASCII need no escape, but end what is plain.
+            // `cscan_plain` examines several bytes at once and stops at bytes beyond ASCII, which need
+            // no escape.
             let isRun = byte < 0x80 && text.count - index >= CSCAN_WIDTH
             index += isRun ? Int(cscan_plain(base + index)) : 1
         }
         return index
     }
 
-    /// What the text between the quotes of a string means: its escapes resolved.
+    /// The content between a string's quotes with its escapes resolved.
     ///
-    /// It does not validate. Half of a surrogate pair, and an escape that is cut, become U+FFFD; an unknown escape is the
-    /// character after the backslash.
+    /// It does not validate. Half of a surrogate pair and a truncated escape become U+FFFD; an unknown
+    /// escape becomes the character after the backslash.
     public static func decoded(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(text.count)
@@ -62,7 +65,7 @@ public enum JSONString {
         return result
     }
 
-    /// What a byte behind a backslash means; nil for one that may not stand there alone.
+    /// The byte that an escaped byte stands for; nil if it is not an escape, or begins a longer one.
     static func meaning(of escape: UInt8) -> UInt8? {
         switch escape {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): escape
@@ -75,7 +78,7 @@ public enum JSONString {
         }
     }
 
-    /// The character of the escape `\u….` at `index`, or of two that are a pair; goes over what belongs to it.
+    /// The character of the escape `\u….` at `index`, or of a surrogate pair; moves `index` behind it.
     private static func scalar(_ text: UnsafeBufferPointer<UInt8>, _ index: inout Int) -> Unicode.Scalar {
         let first = unit(text, index)
         index = min(index + 6, text.count)
@@ -87,17 +90,20 @@ public enum JSONString {
         return Unicode.Scalar(first) ?? "\u{FFFD}"
     }
 
-    /// The code unit of the escape `\u….` at `index`; nil for anything else.
+    /// The code unit of the escape `\u….` at `index`; nil if there is no complete one.
     package static func unit(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> UInt32? {
-        guard index + 6 <= text.count, text[index] == UInt8(ascii: "\\"), text[index + 1] == UInt8(ascii: "u") else {
+        guard index + 6 <= text.count, text[index] == UInt8(ascii: "\\"), text[index + 1] == UInt8(ascii: "u")
+        else {
             return nil
         }
         var unit: UInt32 = 0
         for byte in text[index + 2..<index + 6] {
             switch byte {
             case UInt8(ascii: "0")...UInt8(ascii: "9"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "0"))
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "a") + 10)
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): unit = unit << 4 | UInt32(byte - UInt8(ascii: "A") + 10)
+            case UInt8(ascii: "a")...UInt8(ascii: "f"):
+                unit = unit << 4 | UInt32(byte - UInt8(ascii: "a") + 10)
+            case UInt8(ascii: "A")...UInt8(ascii: "F"):
+                unit = unit << 4 | UInt32(byte - UInt8(ascii: "A") + 10)
             default: return nil
             }
         }

@@ -13,6 +13,7 @@ extension JSONValue: CustomStringConvertible {
         return text
     }
 
+    /// - Parameter indent: depth of the present line; nil to write everything in one line.
     private func write(to text: inout String, indent: Int?) {
         switch self {
         case .null: text += "null"
@@ -39,14 +40,22 @@ extension JSONValue: CustomStringConvertible {
     ) {
         text += open
         for (place, element) in elements.enumerated() {
-            if place > 0 { text += "," }
-            if let indent { text += "\n" + String(repeating: "  ", count: indent + 1) }
+            if place > 0 {
+                text += ","
+            }
+            if let indent {
+                text += "\n" + String(repeating: "  ", count: indent + 1)
+            }
             write(element, &text, indent.map { $0 + 1 })
         }
-        if let indent, !elements.isEmpty { text += "\n" + String(repeating: "  ", count: indent) }
+        if let indent, !elements.isEmpty {
+            text += "\n" + String(repeating: "  ", count: indent)
+        }
         text += close
     }
 
+    /// Writes a string in quotes, with control characters escaped. DEL is escaped too, because the text
+    /// may go to a terminal.
     private static func writeString(_ string: String, to text: inout String) {
         text += "\""
         for scalar in string.unicodeScalars {

@@ -1,17 +1,19 @@
-/// A JSON text as a value: for control messages and state, never for events.
+/// A JSON text as a value: for control messages, documents and state. Events on the hot path are never
+/// parsed into it.
 ///
-/// Members keep their order. Whole numbers that fit are integers, all others doubles. Texts are equal when their bytes
-/// are: `String` alone would take é and e with an accent behind it for the same.
+/// Members keep their order. Integers that fit 64 bits are integers, other numbers doubles. Texts are
+/// equal if their bytes are: comparing `String`s would treat é and e with a combining accent as the
+/// same, which JSON does not.
 public enum JSONValue: Sendable, Hashable {
     case null
     case bool(Bool)
-    /// A whole number without fraction or exponent, in 64 bits.
+    /// A number without fraction and exponent that fits 64 bits.
     case integer(Int)
     /// Any other number; always finite.
     case double(Double)
     case string(String)
     case array([JSONValue])
-    /// An object: its members in their order. Equal keys are possible; the last one counts.
+    /// An object: its members in order. Keys may repeat; the last one counts.
     case object([Member])
 
     /// A member of an object.
@@ -25,7 +27,7 @@ public enum JSONValue: Sendable, Hashable {
         }
     }
 
-    /// The value of the member with that key; nil when this is no object or has none.
+    /// The value of a member; nil if this is not an object or has no such member.
     public subscript(key: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.last { $0.key.utf8.elementsEqual(key.utf8) }?.value
@@ -33,12 +35,20 @@ public enum JSONValue: Sendable, Hashable {
 
     /// The string; nil for any other value.
     public var string: String? {
-        if case .string(let text) = self { text } else { nil }
+        if case .string(let text) = self {
+            text
+        } else {
+            nil
+        }
     }
 
     /// The whole number; nil for any other value.
     public var integer: Int? {
-        if case .integer(let number) = self { number } else { nil }
+        if case .integer(let number) = self {
+            number
+        } else {
+            nil
+        }
     }
 
     /// The number, whole or not; nil for any other value.
@@ -52,17 +62,29 @@ public enum JSONValue: Sendable, Hashable {
 
     /// The truth value; nil for any other value.
     public var bool: Bool? {
-        if case .bool(let value) = self { value } else { nil }
+        if case .bool(let value) = self {
+            value
+        } else {
+            nil
+        }
     }
 
     /// The elements; nil for any other value.
     public var array: [JSONValue]? {
-        if case .array(let elements) = self { elements } else { nil }
+        if case .array(let elements) = self {
+            elements
+        } else {
+            nil
+        }
     }
 
     /// The members; nil for any other value.
     public var members: [Member]? {
-        if case .object(let members) = self { members } else { nil }
+        if case .object(let members) = self {
+            members
+        } else {
+            nil
+        }
     }
 
     package init(_ value: JSONValue?) { self = value ?? .null }
@@ -71,12 +93,12 @@ public enum JSONValue: Sendable, Hashable {
 
     package init(_ number: Int?) { self = number.map(JSONValue.integer) ?? .null }
 
-    /// The number, or `null` for nil and for what JSON cannot say.
+    /// The number; `null` for nil and for infinities and NaN, which JSON does not have.
     public init(_ number: Double?) { self = number.flatMap { $0.isFinite ? .double($0) : nil } ?? .null }
 }
 
 extension JSONValue {
-    /// Whether both are the same value, texts byte by byte.
+    /// Whether both are the same value, comparing texts by their bytes.
     public static func == (left: JSONValue, right: JSONValue) -> Bool {
         switch (left, right) {
         case (.null, .null): true
@@ -92,7 +114,7 @@ extension JSONValue {
 }
 
 extension JSONValue.Member {
-    /// Whether key, byte by byte, and value are the same.
+    /// Whether keys, compared by their bytes, and values are the same.
     public static func == (left: JSONValue.Member, right: JSONValue.Member) -> Bool {
         left.key.utf8.elementsEqual(right.key.utf8) && left.value == right.value
     }

@@ -1,16 +1,15 @@
-/// When events are sent unprompted: never, or at the latest this long after they were accepted.
-///
-/// Source: Google Analytics' dispatch interval and App Center's transmission interval (ac02, ga02).
+/// When events are sent unprompted: never, or at the latest this long after their acceptance. The same
+/// idea is called dispatch interval in Google Analytics and transmission interval in App Center.
 public enum DispatchInterval: Sendable, Hashable, CustomStringConvertible {
-    /// Nothing is sent unprompted; only `dispatch` and `drain` send.
+    /// Nothing is sent unprompted, only by `dispatch` and `drain`.
     case off
-    /// Events wait at most so long, from 1 s to 86,400 s.
+    /// Events wait at most this long, from 1 s to 86,400 s.
     case every(Duration)
 
-    /// The shortest and the longest interval.
+    /// Shortest and longest interval.
     public static let range: ClosedRange<Duration> = .seconds(1) ... .seconds(86_400)
 
-    /// 6 s.
+    /// The default: 6 s.
     public static let standard = DispatchInterval.every(.seconds(6))
 
     /// `off`, or the duration.

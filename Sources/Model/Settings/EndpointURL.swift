@@ -1,19 +1,20 @@
-/// The parts of a URL that the configuration checks.
+/// A URL, with the parts that the configuration checks.
 ///
-/// Its description hides its secrets: a password, the values of the query.
+/// Its description hides what may be secret: user and password, and the values of the query.
 public struct EndpointURL: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
-    /// The whole text, as it was written: for the library that connects.
+    /// The complete text as it was written, for the library that connects.
     public let text: String
-    /// The scheme, in small letters.
+    /// The scheme, in lower case.
     public let scheme: String
-    /// The host's name or address, without brackets.
+    /// The host's name or address, in lower case, without brackets.
     public let host: String
-    /// The port, where one is written.
+    /// The port; nil if the text has none.
     public let port: Int?
-    /// Whether a user or a password is written in it.
+    /// Whether the text contains a user or a password.
     public let hasCredentials: Bool
 
-    /// The URL of that text; nil when it has no scheme or host, or holds spaces or control characters.
+    /// Parses a URL. Nil if it has no scheme or host, is longer than 2,048 bytes, or contains blanks,
+    /// control characters or bytes beyond ASCII.
     ///
     /// Source: RFC 3986, section 3; only the authority is taken apart.
     public init?(_ text: String) {
@@ -26,7 +27,9 @@ public struct EndpointURL: Sendable, Hashable, CustomStringConvertible, CustomRe
         else { return nil }
         var authority = text[text.index(colon, offsetBy: 3)...].prefix { !"/?#".contains($0) }
         hasCredentials = authority.contains("@")
-        if let at = authority.lastIndex(of: "@") { authority = authority[authority.index(after: at)...] }
+        if let at = authority.lastIndex(of: "@") {
+            authority = authority[authority.index(after: at)...]
+        }
         let host: Substring
         var rest: Substring
         if authority.first == "[" {
@@ -50,24 +53,24 @@ public struct EndpointURL: Sendable, Hashable, CustomStringConvertible, CustomRe
         self.host = host.lowercased()
     }
 
-    /// Whether it leads to this machine: what is sent there crosses no wire.
+    /// Whether it leads to this machine, so that what is sent there crosses no network.
     public var isLoopback: Bool { host.isLoopbackHost }
 
-    /// Scheme, host and port: what is safe to show.
+    /// Scheme, host and port: the part that is safe to show.
     public var place: String {
         let shown = host.contains(":") ? "[\(host)]" : host
         return port.map { "\(scheme)://\(shown):\($0)" } ?? "\(scheme)://\(shown)"
     }
 
-    /// The path, without query and fragment; empty for none.
+    /// The path, without query and fragment; empty if there is no path.
     public var path: Substring {
         text.dropFirst(scheme.count + "://".count).prefix { $0 != "?" && $0 != "#" }.drop { $0 != "/" }
     }
 
-    /// Nothing for `dump` to walk into.
+    /// Hides the members from `dump`.
     public var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// The text, without what may be secret.
+    /// The text, with user, password and values of the query masked.
     public var description: String {
         var shown = text
         let authority = shown.dropFirst(scheme.count + "://".count).prefix { !"/?#".contains($0) }
@@ -75,11 +78,12 @@ public struct EndpointURL: Sendable, Hashable, CustomStringConvertible, CustomRe
             shown.replaceSubrange(authority.startIndex..<at, with: Secret.mask)
         }
         guard let mark = shown.firstIndex(of: "?") else { return shown }
-        let pairs = shown[shown.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false).map {
-            pair -> Substring in
-            guard let equals = pair.firstIndex(of: "=") else { return pair }
-            return pair[...equals] + Secret.mask
-        }
+        let pairs = shown[shown.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
+            .map {
+                pair -> Substring in
+                guard let equals = pair.firstIndex(of: "=") else { return pair }
+                return pair[...equals] + Secret.mask
+            }
         return shown[...mark] + pairs.joined(separator: "&")
     }
 }

@@ -1,4 +1,4 @@
-/// Settings of `[dispatch]` and `[queue]` that a `[[destination]]` overrides; nil where the general ones apply.
+/// Settings of `[dispatch]` and `[queue]` that a destination overrides; nil if the general ones apply.
 public struct OwnSettings: Sendable, Equatable {
     package var interval: DispatchInterval?
     package var batchEvents: Int?
@@ -9,11 +9,12 @@ public struct OwnSettings: Sendable, Equatable {
     package var maxAge: Duration?
     package var whenBehind = WhenBehind.wait
 
-    /// What happens to a destination's events if they alone keep those of others out of a full queue.
+    /// What happens to a destination's events if they alone keep other destinations' events out of a
+    /// full queue.
     public enum WhenBehind: String, Sendable, CaseIterable {
         /// They stay, and reading waits.
         case wait
-        /// The oldest are given up for it.
+        /// Its oldest events are evicted.
         case skip
     }
 }

@@ -1,33 +1,36 @@
 /// A text that must not be shown: a token, a password.
 ///
-/// Its descriptions, reflection and interpolations show nothing of it; only an explicit call returns the text.
+/// Description, reflection and interpolation hide it; only `revealed` returns it. So a secret cannot
+/// reach a log by accident.
 public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     private let text: String
 
     package init(_ text: String) { self.text = text }
 
-    /// The text itself: for the one place that sends it.
+    /// The text itself, for the code that sends it.
     public var revealed: String { text }
 
-    /// What is shown in its place (ac24).
+    /// What is shown in place of a secret.
     public static let mask = "****"
 
     /// What logs and debuggers may show.
     public var description: String { "(secret)" }
-    /// Nothing for `dump` to walk into.
+    /// Hides the text from `dump`.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// Where a secret is kept.
 public enum SecretSource: Sendable, Hashable {
     case inline(Secret)
-    /// Alone in a file; a line feed at its end does not count.
+    /// In a file of its own; a line feed at the end does not belong to it.
     case file(String)
-    /// Under this name in the directory that systemd passes as `$CREDENTIALS_DIRECTORY`.
+    /// Under this name in the directory that systemd passes as `$CREDENTIALS_DIRECTORY`
+    /// (systemd.exec(5), LoadCredential=).
     case credential(String)
 }
 
-/// A secret that a destination may have: in the configuration itself, alone in a file, or in a systemd credential.
+/// A secret that a destination may have: in the configuration itself, in a file, or in a systemd
+/// credential.
 public struct SecretSetting: Sendable, Equatable {
     package var inline: Secret?
     package var file: String?
@@ -35,7 +38,7 @@ public struct SecretSetting: Sendable, Equatable {
 
     package init() {}
 
-    /// Where it is kept; nil when there is none.
+    /// Where it is kept; nil if it is not set.
     public var source: SecretSource? {
         file.map { .file($0) } ?? credential.map { .credential($0) } ?? inline.map { .inline($0) }
     }

@@ -1,32 +1,35 @@
-// How names must be spelled that settings hold and requests carry: asked where settings are read, and again where they are used.
+// The spelling of names in settings and requests. Checked when settings are read, and again where the names
+// are used.
 
 extension StringProtocol {
-    /// Whether there are only ASCII letters and digits in it, and some other bytes.
+    /// Whether it consists of ASCII letters, digits and the bytes of `others`.
     public func hasOnlyLettersDigits(and others: String) -> Bool {
         utf8.allSatisfy { byte in
             (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20) || others.utf8.contains(byte)
         }
     }
 
-    /// Whether it can be a header's name. Source: RFC 9110, section 5.6.2 (token).
+    /// Whether it can be the name of a header: a token of RFC 9110, section 5.6.2.
     public var isHeaderName: Bool { !isEmpty && hasOnlyLettersDigits(and: "!#$%&'*+-.^_`|~") }
 
-    /// Whether it is a host's number: four parts of IPv4, or IPv6 with or without its brackets.
+    /// Whether it is a numeric address: IPv4, or IPv6 with or without brackets.
     public var isHostNumber: Bool { utf8.contains(UInt8(ascii: ":")) || numbers != nil }
 
-    /// Whether, as a host's name or number, it is this machine: nothing that is sent there leaves it.
+    /// Whether it names this machine as a host, by name or address, so that nothing sent there leaves
+    /// it.
     public var isLoopbackHost: Bool {
-        self == "localhost" || hasSuffix(".localhost") || self == "::1" || self == "[::1]" || numbers?.first == 127
+        self == "localhost" || hasSuffix(".localhost") || self == "::1" || self == "[::1]"
+            || numbers?.first == 127
     }
 
-    /// The parts of IPv4.
+    /// The four parts of an IPv4 address; nil for any other text.
     private var numbers: [UInt8]? {
         let parts = split(separator: ".", omittingEmptySubsequences: false)
         let numbers = parts.compactMap { UInt8($0) }
         return parts.count == 4 && numbers.count == 4 ? numbers : nil
     }
 
-    /// Whether it is a header that the agent makes itself.
+    /// Whether it is a header that the agent sets itself; a setting must not replace it.
     public var isOwnHeader: Bool {
         [
             "connection", "content-encoding", "content-length", "expect", "host", "idempotency-key",
@@ -34,7 +37,8 @@ extension StringProtocol {
         ].contains(lowercased())
     }
 
-    /// Whether it can be a zone's name of the tz database.
+    /// Whether it can be a name of the tz database. It becomes part of a path below the zone directory,
+    /// so `..` and an absolute path must not pass.
     public var isTimeZoneName: Bool {
         utf8.count <= 64
             && split(separator: "/", omittingEmptySubsequences: false).allSatisfy { part in
@@ -42,20 +46,21 @@ extension StringProtocol {
             }
     }
 
-    /// Whether it is the Base64 of 32 bytes: of a key, or of a SHA-256.
+    /// Whether it is the Base64 of 32 bytes, such as a key or a SHA-256.
     public var isBase64OfHash: Bool {
         utf8.count == 44 && hasSuffix("=") && dropLast().hasOnlyLettersDigits(and: "+/")
     }
 
-    /// Whether it is a public key's hash as curl writes it.
+    /// Whether it is the hash of a public key in curl's notation (CURLOPT_PINNEDPUBLICKEY).
     public var isPinnedKey: Bool { hasPrefix("sha256//") && dropFirst("sha256//".count).isBase64OfHash }
 
-    /// Whether it is a topic's name. Source: Apache Kafka, `Topic.validate`.
+    /// Whether it is the name of a topic. Source: Apache Kafka, `Topic.validate`.
     public var isKafkaTopic: Bool {
         (1...249).contains(utf8.count) && self != "." && self != ".." && hasOnlyLettersDigits(and: "._-")
     }
 
-    /// Whether it is a subject that can be published to. Source: NATS documentation, "Subject-Based Messaging".
+    /// Whether messages can be published to it as a subject: words separated by dots, without the
+    /// wildcards `*` and `>`. Source: https://docs.nats.io/nats-concepts/subjects
     public var isNATSSubject: Bool {
         (1...255).contains(utf8.count)
             && split(separator: ".", omittingEmptySubsequences: false).allSatisfy { word in
@@ -63,7 +68,7 @@ extension StringProtocol {
             }
     }
 
-    /// Whether it is a stream's name, which becomes a header.
+    /// Whether it is the name of a stream. It is sent as a header, so it must be ASCII without blanks.
     public var isNATSStream: Bool {
         (1...255).contains(utf8.count)
             && utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !".*>/\\".utf8.contains($0) }
@@ -71,7 +76,8 @@ extension StringProtocol {
 }
 
 extension String {
-    /// The text as a part of a path or as an argument's value. Source: RFC 3986, section 2.3.
+    /// The text as part of a path or as a query value; all but RFC 3986's unreserved characters
+    /// (section 2.3) are encoded.
     public var percentEncoded: String {
         utf8.map { byte in
             let text = String(Unicode.Scalar(byte))

@@ -1,20 +1,25 @@
 /// How the agent verifies a destination, and how it authenticates to it.
 public struct TLSOptions: Sendable, Equatable {
+    /// The oldest version of TLS to accept.
     package enum Version: String, Sendable, CaseIterable {
         case tls12 = "1.2"
         case tls13 = "1.3"
     }
 
-    /// The certificates that are trusted, in PEM; nil trusts the system's. Read again when it changes.
+    /// Trusted certificates in PEM; nil trusts those of the system. Read again when the file changes.
     public var caFile: String?
-    /// The agent's own certificate with its chain, in PEM, for destinations that ask for one. Read again when it changes.
+    /// The agent's certificate with its chain, in PEM, for destinations that request one. Read again
+    /// when the file changes.
     public var certificateFile: String?
-    /// The private key of `certificateFile`, in PEM and without a password; nil when it is in the same file.
+    /// The private key of the certificate, in PEM without a password; nil if it is in the same file.
     public var keyFile: String?
-    /// The public keys that the destination may have, as `sha256//` and the Base64 of the SHA-256 of the key in DER;
-    /// empty accepts any that the certificates vouch for. More than one makes a change of keys possible.
+    /// Public keys that the destination may have: `sha256//` and the Base64 of the SHA-256 of the key
+    /// in DER. Empty accepts any key with a valid certificate. A second one allows a change of keys.
     public var pinnedKeys: [String] = []
-    /// The least version that is spoken; 1.3 is spoken where it is offered.
+    /// Whether a certificate without subjectAltName may identify the server by its common name. Off by
+    /// default, because RFC 9525 forbids it.
+    package var allowsCommonName = false
+    /// The oldest version that is accepted; 1.3 is used if the server offers it.
     package var minimumVersion = Version.tls12
 
     package init() {}

@@ -3,24 +3,36 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// Signs requests to AWS, with credentials that it keeps good.
+/// Adds what AWS needs to sign a request (libcurl signs it), and keeps the credentials for it valid: from
+/// the settings, the environment, the machine's role, the container's role, or a token that Kubernetes
+/// provides.
 final class AWSSigner: RequestAuthorizer {
     private let settings: AWSSettings
+    /// `aws:amz:REGION:SERVICE`.
     private let scope: String
-    /// Fetches credentials that end; nil where they are given.
+    /// Requests credentials from a service on the machine or by web identity; nil if they are given.
     private let source: (() async throws(CredentialFailure) -> AWSCredentials)?
+    /// Exchanges credentials for those of another role; nil if no role is to be assumed.
     private let tokenService: SecurityTokenService?
+    /// Credentials of the settings or the environment; nil if a service issues them.
     private var given: AWSCredentials?
+    /// The latest issued credentials.
     private let temporary = Temporary<AWSCredentials>()
 
+    /// Finds the source of credentials that the settings name. Connects to nothing.
+    ///
     /// - Parameters:
-    ///   - installID: what AWS's logs call this agent.
-    ///   - connection: how the destination is reached: its proxy and authorities hold for the token service too.
-    /// - Throws: `OutputError`: an address that is none, an environment that lacks what the settings expect there.
+    ///   - installID: becomes a part of the session's name, which AWS's logs show.
+    ///   - connection: how the destination is reached; the token service is reached through the same proxy
+    ///     and verified with the same authorities.
+    ///   - environment: a variable of the environment; nil if it is not set or empty.
+    /// - Throws: `OutputError` if an address is not valid, or the environment lacks what the settings
+    ///   expect there.
     ///
     /// Source: AWS SDKs and Tools Reference Guide, "Environment variables list".
     init(
-        _ settings: AWSSettings, service: String, installID: String?, _ connection: HTTPOptions, on loop: EventLoop,
+        _ settings: AWSSettings, service: String, installID: String?, _ connection: HTTPOptions,
+        on loop: EventLoop,
         environment variable: (String) -> String? = AWSSigner.variable
     ) throws(OutputError) {
         self.settings = settings
@@ -29,13 +41,15 @@ final class AWSSigner: RequestAuthorizer {
             if let value = variable(name) { return value }
             throw OutputError(
                 .invalidSetting,
-                "credentials = \"\(settings.credentials.rawValue)\", and \(name) is not in the agent's environment")
+                "credentials = \"\(settings.credentials.rawValue)\", and \(name) is not in the agent's environment"
+            )
         }
         var tokenService: SecurityTokenService?
         if settings.assumeRole != nil || settings.credentials == .webIdentity {
             let endpoint = variable("AWS_ENDPOINT_URL_STS") ?? "https://sts.\(settings.region).amazonaws.com"
             tokenService = try SecurityTokenService(
-                endpoint, region: settings.region, session: installID.map { "spoolship-\($0)" } ?? "spoolship",
+                endpoint, region: settings.region,
+                session: installID.map { "spoolship-\($0)" } ?? "spoolship",
                 connection, on: loop)
         }
         self.tokenService = tokenService
@@ -44,7 +58,8 @@ final class AWSSigner: RequestAuthorizer {
         case .environment:
             source = nil
             given = AWSCredentials(
-                accessKeyID: try require("AWS_ACCESS_KEY_ID"), secret: Secret(try require("AWS_SECRET_ACCESS_KEY")),
+                accessKeyID: try require("AWS_ACCESS_KEY_ID"),
+                secret: Secret(try require("AWS_SECRET_ACCESS_KEY")),
                 sessionToken: variable("AWS_SESSION_TOKEN").map { Secret($0) })
         case .instance:
             let endpoint = variable("AWS_EC2_METADATA_SERVICE_ENDPOINT") ?? "http://169.254.169.254"
@@ -64,7 +79,7 @@ final class AWSSigner: RequestAuthorizer {
         }
     }
 
-    /// A variable of the agent's environment; nil when it is not set or empty.
+    /// A variable of the agent's environment; nil if it is not set or empty.
     static func variable(_ name: String) -> String? {
         getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
     }
@@ -74,28 +89,34 @@ final class AWSSigner: RequestAuthorizer {
     ) async throws(CredentialFailure) {
         let credentials: AWSCredentials
         if source != nil || tokenService != nil {
-            let given = try await temporary.current(time) { () throws(CredentialFailure) in try await renewed() }
+            let given = try await temporary.current(time) { () throws(CredentialFailure) in
+                try await renewed()
+            }
             (credentials, request.credential) = (given.value, given.number)
         } else {
             credentials = try base()
         }
-        // Some services ask for it, and none refuses it.
-        request.headers.append("x-amz-content-sha256: \(Hexadecimal.text(checksum ?? SHA256.bytes(request.body)))")
+        // S3 requires this header; no service refuses it.
+        request.headers.append(
+            "x-amz-content-sha256: \(Hexadecimal.text(checksum ?? SHA256.bytes(request.body)))")
         request.headers += credentials.tokenHeaders
         request.signature = credentials.signature(scope: scope)
     }
 
+    /// Requests credentials, and exchanges them for those of the role to assume, if one is set.
     private func renewed() async throws(CredentialFailure) -> AWSCredentials {
         let base = if let source { try await source() } else { try base() }
         guard let role = settings.assumeRole, let tokenService else { return base }
         return try await tokenService.assume(role, externalID: settings.externalID, with: base)
     }
 
+    /// The given credentials; throws if the secret's file has not been read yet.
     private func base() throws(CredentialFailure) -> AWSCredentials {
         guard let given else { throw CredentialFailure(kind: .local, "there are no credentials") }
         return given
     }
 
+    /// Uses another secret key; sessions that were requested with the old key are dropped.
     func use(_ secret: Secret?) {
         guard settings.credentials == .key, let secret else { return }
         given = AWSCredentials(accessKeyID: settings.accessKeyID, secret: secret)

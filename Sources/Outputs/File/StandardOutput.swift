@@ -2,16 +2,17 @@ package import EventLoops
 internal import Glibc
 package import Model
 
-/// Writes batches to the agent's standard output, an event a line: for containers and pipes.
+/// Writes batches to the agent's standard output, an event on each line, for containers and pipes.
 ///
-/// A batch counts as acknowledged when the pipe, the terminal or the file has taken all of it; what a reader does with
-/// it afterwards is beyond the agent's control. A reader that does not read costs the destination's `request_timeout`;
-/// a batch that was cut by that continues where it was cut, before anything else is written, so that no line is ever
-/// torn. Lives on the loop that it is given, and blocks it while nobody reads: nothing else should run there.
+/// A batch counts as acknowledged when the pipe, the terminal or the file has accepted all of it; the agent
+/// cannot know what the reader does with it. If the reader does not read, an attempt ends after
+/// `request_timeout`. A batch that was cut off by that continues where it was cut, before anything else is
+/// written, so that no line is ever torn. Runs on the loop passed to `init`, and blocks it while nobody
+/// reads: nothing else should run there.
 package actor StandardOutput: MeasuredOutput {
-    /// A pipe that says that it is writable takes so much without blocking (pipe(7): PIPE_BUF).
+    /// Bytes that a writable pipe accepts without blocking (PIPE_BUF, pipe(7)).
     private static let piece = 4096
-    /// How soon a batch that was given up notices.
+    /// Milliseconds between two looks at whether the task was cancelled.
     private static let patience: Int32 = 200
 
     package nonisolated let loop: EventLoop
@@ -20,12 +21,14 @@ package actor StandardOutput: MeasuredOutput {
     private let time: any TimeSource
     private let builder: BodyBuilder
     package var measures = OutputMeasures()
+    /// The unwritten rest of a batch whose attempt timed out after some bytes; nil if no line is
+    /// incomplete.
     private var rest: (batch: BatchID, lines: ArraySlice<UInt8>)?
 
     /// - Parameters:
-    ///   - descriptor: 1, standard output; tests pass a pipe's end. It is not closed.
-    ///   - timeout: how long a batch may take.
-    /// - Throws: `OutputError` with code `library` for want of memory.
+    ///   - descriptor: 1, standard output; tests pass the end of a pipe. It is not closed.
+    ///   - timeout: longest time for a batch.
+    /// - Throws: `OutputError` with code `library` if there is no memory.
     package init(
         _ descriptor: Int32 = 1, timeout: Duration, on loop: EventLoop, time: any TimeSource = SystemTime()
     ) throws(OutputError) {
@@ -36,6 +39,7 @@ package actor StandardOutput: MeasuredOutput {
         builder = try BodyBuilder(NDJSONEncoder(), .none)
     }
 
+    /// Writes the rest of the last batch first, if there is one. If that was this batch, it is done.
     package func send(_ batch: Batch) async -> Outcome {
         let deadline = time.bootTime + timeout
         if let cut = rest {
@@ -43,19 +47,25 @@ package actor StandardOutput: MeasuredOutput {
             if cut.batch == batch.header.id { return .acknowledged }
         }
         do throws(OutputError) {
-            return write(try builder.body(of: batch)[...], of: batch.header.id, until: deadline) ?? .acknowledged
+            return write(try builder.body(of: batch)[...], of: batch.header.id, until: deadline)
+                ?? .acknowledged
         } catch {
             return error.failure.outcome
         }
     }
 
-    private func write(_ lines: ArraySlice<UInt8>, of batch: BatchID, until deadline: BootInstant) -> Outcome? {
+    /// Writes lines until all are accepted. Returns nil, or the outcome of a failure.
+    private func write(_ lines: ArraySlice<UInt8>, of batch: BatchID, until deadline: BootInstant) -> Outcome?
+    {
         var left = lines
         rest = nil
         while !left.isEmpty {
             guard isWritable(until: deadline) else {
-                // Only a batch of which something was written has to go on where it was.
-                if left.startIndex > 0 { rest = (batch, left) }
+                // Only if some bytes were written must this batch continue; otherwise any batch may be
+                // next.
+                if left.startIndex > 0 {
+                    rest = (batch, left)
+                }
                 return .retry(Failure(kind: .timeout, message: "nobody reads standard output"))
             }
             let count = left.prefix(StandardOutput.piece).withUnsafeBytes {
@@ -69,14 +79,15 @@ package actor StandardOutput: MeasuredOutput {
                 let failure = Failure(
                     kind: .local,
                     message: "cannot write to standard output: \(SystemError.message(number).lowercased())")
-                // Nobody will ever read what was begun.
+                // What was begun is not continued (`rest` stays nil): after EPIPE there is no reader for
+                // it.
                 return number == ENOSPC || number == EIO ? .retry(failure) : .held(failure)
             }
         }
         return nil
     }
 
-    /// Waits until something can be written; false when time is over or the batch was given up.
+    /// Waits until something can be written; false if the time is over or the task was cancelled.
     private func isWritable(until deadline: BootInstant) -> Bool {
         while !Task.isCancelled {
             var one = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)

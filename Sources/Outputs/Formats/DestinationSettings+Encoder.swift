@@ -3,21 +3,24 @@ package import Logs
 package import Model
 
 extension DestinationSettings {
+    /// What the destination's templates need besides events.
     func templateScope(
         installID: String? = nil, log: Log?, time: any TimeSource = SystemTime()
     ) -> TemplateScope {
         TemplateScope(
-            destination: DestinationName(name), mostValues: templateValues, installID: installID ?? "", log: log,
+            destination: DestinationName(name), mostValues: templateValues, installID: installID ?? "",
+            log: log,
             time: time)
     }
 
-    /// How batches are written into requests.
+    /// The encoder of the destination's format.
     ///
     /// - Parameters:
-    ///   - installID: names this installation to formats that ask for it.
-    ///   - hostName: this machine's as events say it; nil when they do not.
-    ///   - log: where it is said that templates have more values than they may.
-    /// - Throws: `OutputError` with code `invalidSetting` when the format needs an install id and there is none.
+    ///   - installID: id of this installation, for formats that send it.
+    ///   - hostName: this machine's name as events give it; nil if they do not.
+    ///   - version: the agent's version, for OTLP.
+    ///   - log: where templates report values beyond their bound.
+    /// - Throws: `OutputError` with code `invalidSetting` if the format needs an install id and it is nil.
     package func encoder(
         installID: String?, hostName: String?, version: String, log: Log? = nil
     ) throws(OutputError) -> any BatchEncoder {
@@ -25,14 +28,19 @@ extension DestinationSettings {
         switch format {
         case .ndjson: return NDJSONEncoder()
         case .json: return JSONArrayEncoder()
-        case .elasticsearch: return ElasticsearchEncoder(index: index, scope)
-        case .loki: return LokiEncoder(labels: labels, host: hostName, structuredMetadata: structuredMetadata, scope)
+        case .elasticsearch: return ElasticsearchEncoder(index: index, ecs: ecs, scope)
+        case .loki:
+            return LokiEncoder(labels: labels, host: hostName, structuredMetadata: structuredMetadata, scope)
         case .splunkHEC:
-            return SplunkEncoder(self, channel: indexerAcknowledgement ? installID : nil, host: hostName, scope)
-        case .otlp: return OTLPEncoder(otlpEncoding, version: version)
+            return SplunkEncoder(
+                self, channel: indexerAcknowledgement ? installID : nil, host: hostName, scope)
+        case .otlp: return OTLPEncoder(otlpEncoding, version: version, host: hostName)
         case .ga4: return GA4Encoder(measurementID: measurementID ?? "")
+        case .template: return TemplateEncoder(body, host: hostName)
         case .appCenter:
-            guard let installID else { throw OutputError(.invalidSetting, "format app_center needs an install id") }
+            guard let installID else {
+                throw OutputError(.invalidSetting, "format app_center needs an install id")
+            }
             return AppCenterEncoder(installID: installID)
         }
     }

@@ -1,19 +1,21 @@
 internal import Events
 internal import Model
 
-/// A JSON value as it is in some bytes, read no deeper than it is asked for.
+/// A JSON value inside some bytes, parsed only as deep as it is asked for.
 ///
-/// Nothing is copied, nothing recurs: what is nested is stepped over by counting brackets, so that hostile answers cost
-/// time in proportion to their length and no stack. It finds members; it does not validate what it steps over.
+/// Nothing is copied, and nothing is recursive: nested values are skipped by counting brackets. So hostile
+/// answers cost time in proportion to their length, and no stack. It finds members and does not validate
+/// what it skips.
 struct JSONSlice {
+    /// The kind of a value, by its first byte alone.
     enum Kind {
         case object, array, string, number, boolean, null
     }
 
-    /// The value's own bytes, without blanks around.
+    /// The value's bytes, without blanks around.
     let bytes: ArraySlice<UInt8>
 
-    /// The value that bytes hold, blanks around it aside; nil for nothing.
+    /// The value in these bytes; nil if they are blank.
     init?(_ bytes: ArraySlice<UInt8>) {
         let start = bytes.firstIndex { !JSONSlice.isBlank($0) }
         guard let start, let end = bytes.lastIndex(where: { !JSONSlice.isBlank($0) }) else { return nil }
@@ -31,25 +33,28 @@ struct JSONSlice {
         }
     }
 
+    /// The value as it is written.
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// The text of a string, unescaped; nil for anything else.
+    /// The unescaped text of a string; nil for other kinds.
     var string: String? {
         guard kind == .string, bytes.count >= 2, bytes.last == UInt8(ascii: "\"") else { return nil }
         return bytes.dropFirst().dropLast().withUnsafeBufferPointer { JSONSlice.unescaped($0) }
     }
 
+    /// Text without its escapes; texts without a backslash are not copied twice.
     private static func unescaped(_ text: UnsafeBufferPointer<UInt8>) -> String {
         guard text.contains(UInt8(ascii: "\\")) else { return String(decoding: text, as: UTF8.self) }
         return String(decoding: JSONString.decoded(text), as: UTF8.self)
     }
 
-    /// A whole number that fits; nil for anything else.
+    /// A whole number within 64 bits; nil for anything else.
     var integer: Int64? { kind == .number ? Int64(text) : nil }
 
+    /// A number as the nearest double; nil for other kinds.
     var double: Double? { kind == .number ? Double(text) : nil }
 
-    /// A text that is not empty, or a number or truth value as it stands; nil for anything else.
+    /// A text that is not empty, or a number or truth value as written; nil for other kinds.
     var scalar: String? {
         switch kind {
         case .string: string.flatMap { $0.isEmpty ? nil : $0 }
@@ -58,10 +63,10 @@ struct JSONSlice {
         }
     }
 
-    /// A truth value; nil for anything else.
+    /// A truth value; nil for other kinds.
     var boolean: Bool? { kind == .boolean ? bytes.count == 4 : nil }
 
-    /// The members of an object in their order; nil for anything else, and for one that is cut.
+    /// The members of an object in order; nil for other kinds, and for an object that is cut off.
     var members: [(key: String, value: JSONSlice)]? {
         guard kind == .object else { return nil }
         return bytes.withUnsafeBufferPointer { text in
@@ -76,7 +81,7 @@ struct JSONSlice {
         }
     }
 
-    /// The elements of an array in their order; nil for anything else, and for one that is cut.
+    /// The elements of an array in order; nil for other kinds, and for an array that is cut off.
     var elements: [JSONSlice]? {
         guard kind == .array, bytes.count >= 2, bytes.last == UInt8(ascii: "]") else { return nil }
         return bytes.withUnsafeBufferPointer { text in
@@ -86,11 +91,13 @@ struct JSONSlice {
         }
     }
 
+    /// A value at a range of `bytes`, counted from 0.
     private func part(_ range: Range<Int>) -> JSONSlice? {
         guard !range.isEmpty else { return nil }
         return JSONSlice(bytes[bytes.startIndex + range.lowerBound..<bytes.startIndex + range.upperBound])
     }
 
+    /// The last member of that name; nil without one. Parses the whole object at each call.
     subscript(_ name: String) -> JSONSlice? { members?.last { $0.key == name }?.value }
 
     private static func isBlank(_ byte: UInt8) -> Bool {

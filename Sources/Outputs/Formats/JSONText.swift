@@ -1,12 +1,12 @@
 internal import Model
 
-/// Writes JSON into bytes.
+/// Builds JSON as bytes, without checking its structure.
 struct JSONText {
     private(set) var bytes: [UInt8] = []
 
     init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
 
-    /// Appends text that is JSON already.
+    /// Appends text that is already JSON.
     mutating func raw(_ text: StaticString) {
         bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
@@ -17,29 +17,38 @@ struct JSONText {
 
     mutating func string(_ text: String) { string(text.utf8) }
 
-    /// Appends a string of UTF-8, in quotes, escaped.
+    /// Appends UTF-8 as a string, in quotes and escaped.
     mutating func string(_ text: some Collection<UInt8>) {
         if text.withContiguousStorageIfAvailable({ JSONString.append($0, to: &bytes) }) == nil {
             Array(text).withUnsafeBufferPointer { JSONString.append($0, to: &bytes) }
         }
     }
 
-    /// Appends text that is JSON already, and a string behind it.
+    /// Appends a text as it is escaped within a string, without the quotes.
+    mutating func inside(_ text: String) {
+        var quoted = JSONText()
+        quoted.string(text)
+        raw(quoted.bytes.dropFirst().dropLast())
+    }
+
+    /// Appends text that is already JSON, and then a string.
     mutating func raw(_ text: StaticString, string value: String) {
         raw(text)
         string(value)
     }
 
-    /// Appends a member of an object whose value is a string, and a comma.
+    /// Appends a member with a string value, and a comma.
     mutating func member(_ name: String, _ value: String) {
         string(name)
         raw(":", string: value)
         raw(",")
     }
 
-    /// Appends what ends objects and lists; the comma behind the last of their parts is taken back.
+    /// Appends the end of an object or list, without the comma after its last part.
     mutating func close(_ end: StaticString) {
-        if bytes.last == UInt8(ascii: ",") { bytes.removeLast() }
+        if bytes.last == UInt8(ascii: ",") {
+            bytes.removeLast()
+        }
         raw(end)
     }
 }

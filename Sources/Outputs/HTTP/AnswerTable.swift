@@ -1,21 +1,24 @@
 package import Model
 
-/// What each HTTP status means for the events that were sent.
+/// The meaning of each HTTP status for the events that were sent.
 ///
-/// Source: the table in the guarantees: 2xx acknowledges; temporary failures are retried; 413 splits; 400 and 422
-/// bisect; everything else means that the destination or its settings are wrong, and the events are kept.
+/// Source: the table in docs/guarantees.md: 2xx acknowledges; temporary failures are retried; 413 splits;
+/// 400 and 422 bisect; all others mean that the destination or its settings are wrong, so the events are
+/// kept until a person looks.
 package struct AnswerTable: Sendable, Equatable {
-    /// What a destination means otherwise, by status (`404`) or class (`4xx`). A person's word: it takes precedence over the table.
+    /// Meanings from the settings, by status (`404`) or class (`4xx`). They take precedence over the table.
     private let outcomes: [String: AnswerMeaning]
 
     package init(_ outcomes: [String: AnswerMeaning] = [:]) { self.outcomes = outcomes }
 
-    /// What the settings say that a status means: it takes precedence over all else.
+    /// The settings' meaning of a status; nil if they have none. A single status takes precedence over its
+    /// class.
     func override(of status: Int) -> AnswerMeaning? {
         outcomes.isEmpty ? nil : outcomes["\(status)"] ?? outcomes["\(status / 100)xx"]
     }
 
-    /// What a final status means; 1xx never comes here.
+    /// The meaning of a final status, the settings' own included. Statuses 1xx are not final: libcurl waits
+    /// for the next one.
     package func meaning(of status: Int) -> AnswerMeaning {
         if let meaning = override(of: status) { return meaning }
         switch status {
@@ -29,11 +32,12 @@ package struct AnswerTable: Sendable, Equatable {
         }
     }
 
-    /// The text for a status: what it says, and what to check.
+    /// The text for a status: the number, and what to check.
     static func message(for status: Int) -> String {
         let hint: String? =
             switch status {
-            case 301, 302, 303, 307, 308: "a redirect, which is not followed; set the address that it leads to"
+            case 301, 302, 303, 307, 308:
+                "a redirect, which is not followed; set the address that it leads to"
             case 401: "the credentials are missing or wrong; check the token or user of the destination"
             case 403: "the credentials are not allowed to write here"
             case 404, 410: "nothing is at this address; check the path in the url"

@@ -1,16 +1,17 @@
-/// What shows a destination that the agent may write.
+/// A secret in the form in which it is added to each request, prepared once when the secret is read.
 enum Credential: Equatable {
-    /// A whole line of the request's head.
+    /// A complete line of the request's head.
     case header(String)
-    /// An argument of the address, escaped: `api_secret=…`.
+    /// An argument of the address, percent-encoded: `api_secret=…`.
     case argument(String)
 }
 
+/// Where a format's receivers expect a token.
 package enum TokenPlace: Sendable, Equatable {
-    /// In `Authorization`, behind this word: `Bearer`, `Splunk`.
+    /// In `Authorization`, after this word: `Bearer`, `Splunk`.
     case authorization(scheme: String)
-    /// In its own header: `App-Secret`.
+    /// In a header of this name: `App-Secret`.
     case header(String)
-    /// In an argument of the address: `api_secret`.
+    /// In an argument of this name: `api_secret`.
     case argument(String)
 }

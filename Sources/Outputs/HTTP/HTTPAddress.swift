@@ -1,14 +1,18 @@
 internal import CCurl
 internal import Model
 
-/// The parts of a destination's address, as the library that will connect understands them.
+/// The parts of an address as libcurl's parser understands them. Another parser could find another host in
+/// a crafted address than the one that libcurl then connects to.
 struct HTTPAddress: Equatable {
     let scheme: String
+    /// Name or IP address; an IPv6 address has its brackets.
     let host: String
+    /// Whether the address contains a user or a password.
     let hasCredentials: Bool
+    /// The text after `?`; nil without one.
     let query: String?
 
-    /// - Returns: nil when it is no address.
+    /// - Returns: nil if libcurl does not accept the text as an address.
     init?(_ text: String) {
         guard let url = curl_url() else { return nil }
         defer { curl_url_cleanup(url) }
@@ -26,6 +30,8 @@ struct HTTPAddress: Equatable {
         query = part(CURLUPART_QUERY)
     }
 
+    /// Appends arguments to an address, whether or not it has some; a fragment is dropped, as it is never
+    /// sent.
     static func adding(_ arguments: [String], to url: String) -> String {
         let arguments = arguments.filter { !$0.isEmpty }
         guard !arguments.isEmpty else { return url }
@@ -35,6 +41,6 @@ struct HTTPAddress: Equatable {
         return base + sign + arguments.joined(separator: "&")
     }
 
-    /// Whether the host is this machine, by name or by number: nothing leaves it.
+    /// Whether the host is this machine, by name or by number, so that nothing leaves it.
     var isLoopback: Bool { host.isLoopbackHost }
 }

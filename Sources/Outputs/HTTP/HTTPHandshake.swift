@@ -3,13 +3,15 @@ internal import EventLoops
 internal import Glibc
 package import Model
 
-/// Connects to a destination as a request would: name, route, proxy, TLS with its certificates; sends no secret.
+/// Connects to a destination as a request would, for `check`: name, route, proxy, TLS with its
+/// certificates. Sends neither a request nor a secret.
 package enum HTTPHandshake {
-    /// One attempt. Blocks, for `connectTimeout` at most.
+    /// Makes one attempt. Blocks its thread, for `connectTimeout` at most.
     ///
-    /// A server that judges the agent's certificate with the first request only, as nginx does, is not seen to refuse it.
-    /// - Returns: what failed, in words that say what to do; nil when it came about.
-    /// - Throws: `OutputError` for settings without meaning, and files that cannot be read.
+    /// A server that judges the agent's certificate only with the first request, as nginx does, does not
+    /// refuse it here.
+    /// - Returns: what failed, in words that say what to do; nil if the connection was made.
+    /// - Throws: `OutputError` for settings without meaning and unreadable files.
     package static func attempt(_ options: HTTPOptions) throws(OutputError) -> Failure? {
         try options.check()
         let settings = TransferSettings(options: options, tls: try TLSMaterial(options.settings.tls).contents)
@@ -23,9 +25,12 @@ package enum HTTPHandshake {
         return options.url.hasPrefix("https:") ? lateRefusal(transfer, options) : nil
     }
 
-    /// What the server says against the agent's certificate after the handshake: with TLS 1.3 our side is done first.
+    /// The server's refusal of the agent's certificate after the handshake; nil if it sends none in time.
+    /// With TLS 1.3 the client's side of the handshake is complete before the server has judged the
+    /// client's certificate (RFC 8446, section 2).
     ///
-    /// Blocks for 300 ms, or for as long as the handshake took, which an answer from far away may need as well.
+    /// Blocks for 300 ms, or as long as the handshake took if that is longer: a refusal from far away needs
+    /// about that time too.
     private static func lateRefusal(_ transfer: Transfer, _ options: HTTPOptions) -> Failure? {
         let handshake = Int64(shim_curl_info_offset(transfer.easy, CURLINFO_APPCONNECT_TIME_T))
         let end = SystemTime().monotonicMicroseconds + max(300_000, handshake)
@@ -36,10 +41,11 @@ package enum HTTPHandshake {
             if code == CURLE_OK, count > 0 { return nil }
             if code == CURLE_OK {
                 return Failure(
-                    kind: .tls, message: TransferFailure.hungUp(HTTPAddress(options.url)?.host ?? "the destination"))
+                    kind: .tls,
+                    message: TransferFailure.hungUp(HTTPAddress(options.url)?.host ?? "the destination"))
             }
             guard code == CURLE_AGAIN else { return TransferFailure.describe(code, transfer, options) }
-            // What comes now and is no answer is a ticket for the next session: a refusal may still follow.
+            // Bytes without data are a session ticket of the server: a refusal may still follow.
             let left = (end - SystemTime().monotonicMicroseconds) / 1000
             guard left > 0, poll(&socket, 1, Int32(clamping: left)) > 0 else { return nil }
         }

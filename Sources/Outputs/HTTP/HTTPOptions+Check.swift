@@ -3,12 +3,16 @@ internal import EventLoops
 internal import Model
 
 extension HTTPOptions {
-    /// Refuses an address to which nothing may go (`invalidSetting`): not all come from the checked configuration.
+    /// Refuses an address to which nothing may be sent. The configuration was checked before, but the
+    /// addresses of some services come from the environment.
+    ///
+    /// - Throws: `OutputError` with code `invalidSetting`.
     func check() throws(OutputError) {
         guard let address = HTTPAddress(url), address.scheme == "https" || address.scheme == "http" else {
             throw OutputError(.invalidSetting, "the url must have the form https://host/path")
         }
-        try require(!address.hasCredentials, "the url contains a user or password; use user and password_file")
+        try require(
+            !address.hasCredentials, "the url contains a user or password; use user and password_file")
         try require(
             address.scheme == "https" || address.isLoopback || settings.allowPlainHTTP,
             "plain http to \(address.host) shows every event on the network; use https, or allow it")
@@ -20,36 +24,48 @@ extension HTTPOptions {
         }
     }
 
-    /// Whether a request may go where the environment says (`http_proxy` and the like).
+    /// Whether a request may use the proxy that the environment names (`http_proxy` and the like).
     ///
-    /// What is for this machine stays on it. Plain HTTP that carries a credential goes to a proxy only when a person has
-    /// configured that by name: the environment is often set for something else.
+    /// Requests to this machine stay on it. Plain HTTP with a credential goes through a proxy only if the
+    /// settings name it: the environment is often set for another purpose, and the proxy could read the
+    /// credential.
     var mayUseProxyOfEnvironment: Bool {
         guard heedsEnvironment, let address = HTTPAddress(url), !address.isLoopback else { return false }
         return address.scheme == "https" || settings.login == nil && settings.headers.isEmpty
     }
 
-    /// Through which proxy a server is reached: `the proxy http://proxy.example.com:3128 (https_proxy of the environment)`; nil: none.
+    /// The proxy through which a server is reached, for messages: `the proxy http://proxy.example.com:3128
+    /// (https_proxy of the environment)`; nil for a direct connection. Repeats libcurl's rules for the
+    /// variables, because libcurl has no function that tells the proxy of a failed connection.
     func proxy(to server: HTTPAddress) -> String? {
         let variable = AWSSigner.variable
-        let exempt = (variable("no_proxy") ?? variable("NO_PROXY") ?? "").lowercased().split { ", ".contains($0) }
+        let exempt = (variable("no_proxy") ?? variable("NO_PROXY") ?? "").lowercased().split {
+            ", ".contains($0)
+        }
         let isExempt = exempt.contains { entry in
             let name = entry.drop { $0 == "." }
-            // A network (`10.0.0.0/8`) may be that of any number.
+            // An entry such as `10.0.0.0/8` may contain any address; whether it contains this one is
+            // libcurl's matter.
             return name == "*" || server.host == name || server.host.hasSuffix(".\(name)")
                 || server.host.isHostNumber && entry.contains("/")
         }
         guard !isExempt else { return nil }
         if let proxy = settings.proxy { return "the proxy \(proxy.place)" }
         let names =
-            (server.scheme == "https" ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]) + ["all_proxy", "ALL_PROXY"]
-        guard mayUseProxyOfEnvironment, let name = names.first(where: { variable($0) != nil }) else { return nil }
+            (server.scheme == "https" ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]) + [
+                "all_proxy", "ALL_PROXY",
+            ]
+        guard mayUseProxyOfEnvironment, let name = names.first(where: { variable($0) != nil }) else {
+            return nil
+        }
         let text = variable(name) ?? ""
         let place = (EndpointURL(text) ?? EndpointURL("http://\(text)"))?.place
         return "the proxy\(place.map { " \($0)" } ?? "") (\(name) of the environment)"
     }
 
-    /// A server beside the destination, through the same proxy; without `caFile` the system's authorities are trusted.
+    /// Options for another server that is reached through the same proxy, such as a token endpoint. The
+    /// destination's credentials and pinned keys are left out; without `caFile` the system's authorities
+    /// are trusted.
     func beside(_ url: EndpointURL?, caFile: String?) -> HTTPOptions {
         var other = HTTPOptions(DestinationSettings(), userAgent: userAgent)
         other.settings.url = url
@@ -58,14 +74,15 @@ extension HTTPOptions {
         other.settings.requestTimeout = settings.requestTimeout
         other.settings.allowPlainHTTP = settings.allowPlainHTTP
         other.settings.tls.caFile = caFile
-        // Its requests carry a secret that `mayUseProxyOfEnvironment` does not know of.
+        // Requests to this server carry a secret that `mayUseProxyOfEnvironment` cannot see in the options.
         other.heedsEnvironment = heedsEnvironment && url?.scheme == "https"
         return other
     }
 
-    /// What adds to each request a proof that has to be fetched or computed; nil where a header that stays the same is enough.
+    /// Adds a proof that must be fetched or computed for each request; nil if a constant header is enough.
     ///
-    /// - Throws: `OutputError`: an address that is none, an environment that lacks what the settings expect there.
+    /// - Throws: `OutputError` if an address is not valid, or the environment lacks what the settings
+    ///   expect there.
     func authorizer(installID: String?, on loop: EventLoop) throws(OutputError) -> (any RequestAuthorizer)? {
         switch settings.login {
         case nil, .password, .token: nil
@@ -75,11 +92,15 @@ extension HTTPOptions {
         }
     }
 
-    /// How the secret is shown; throws with code `badFile` when it holds what no header may hold.
+    /// The secret in the form in which requests carry it; nil if an authorizer does that.
+    ///
+    /// - Throws: `OutputError` with code `badFile` if the secret contains a character that a header must
+    ///   not contain.
     func credential(_ secret: Secret?, in place: TokenPlace) throws(OutputError) -> Credential? {
         guard let secret else { return nil }
         guard secret.revealed.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw OutputError(.badFile, "the secret for \(HTTPAddress(url)?.host ?? "") contains a control character")
+            throw OutputError(
+                .badFile, "the secret for \(HTTPAddress(url)?.host ?? "") contains a control character")
         }
         switch (settings.login, place) {
         case (nil, _), (.oauth2, _), (.aws, _): return nil
@@ -95,32 +116,42 @@ extension HTTPOptions {
         }
     }
 
+    /// The lines of the head that are the same for every request. A header of the settings replaces the
+    /// format's own.
     func staticHeaders(_ format: any BatchEncoder) -> [String] {
-        let headers = settings.sortedHeaders
-        var own = [("Content-Type", settings.contentType ?? format.traits.contentType)] + format.traits.headers
-        own.removeAll { own in headers.contains { $0.name.lowercased() == own.0.lowercased() } }
-        // The library signs a header that takes its own away, and does not send it.
+        let headers = settings.sortedHeaders.filter { !Template.hasPlaceholders($0.value) }
+        var own =
+            [("Content-Type", settings.contentType ?? format.traits.contentType)] + format.traits.headers
+        own.removeAll { own in settings.sortedHeaders.contains { $0.name.lowercased() == own.0.lowercased() }
+        }
+        // `Expect:` without a value removes libcurl's own `Expect: 100-continue`, which costs a round trip.
+        // For AWS it is left out, because libcurl would sign the header and then not send it.
         var lines = if case .aws = settings.login { [String]() } else { ["Expect:"] }
         for (name, value) in own + headers {
-            // The library takes a header without a value only with a semicolon.
+            // libcurl sends a header without a value only if it ends in a semicolon
+            // (CURLOPT_HTTPHEADER(3)).
             lines.append(value.isEmpty ? "\(name);" : "\(name): \(value)")
         }
-        if settings.compression != .none { lines.append("Content-Encoding: \(settings.compression.name)") }
+        if settings.compression != .none {
+            lines.append("Content-Encoding: \(settings.compression.name)")
+        }
         return lines
     }
 }
 
 extension DestinationSettings {
-    /// How the agent shows that it may write, and where the secret for it is; NATS has further ways.
+    /// How the agent proves that it may write, and the source of the secret for it. NATS has further ways
+    /// (`NATSIdentity`).
     enum Login {
         case password(user: String, SecretSource)
-        /// By a token, at the place where the format has it.
+        /// A token, at the place where the format's receivers expect it.
         case token(SecretSource)
-        /// By an access token, for which the client's secret is shown.
+        /// An access token, requested with the client's secret.
         case oauth2(SecretSource)
-        /// By a signature, with the key of the settings or another.
+        /// A signature, with the key of the settings or one that AWS issues.
         case aws(SecretSource?)
 
+        /// The source of the secret; nil for a role of AWS.
         var secret: SecretSource? {
             switch self {
             case .password(_, let source), .token(let source), .oauth2(let source): source
@@ -129,7 +160,7 @@ extension DestinationSettings {
         }
     }
 
-    /// The first of these that there is; nil: none. A configuration that was read has one at most.
+    /// The login of these settings; nil for none. A configuration that passed its checks has at most one.
     var login: Login? {
         if !aws.region.isEmpty { return .aws(aws.credentials == .key ? aws.secret.source : nil) }
         if oauth2.tokenURL != nil, let source = oauth2.secret.source { return .oauth2(source) }
@@ -137,6 +168,7 @@ extension DestinationSettings {
         return token.source.map { .token($0) }
     }
 
+    /// The configured headers by name, so that equal settings make equal requests.
     var sortedHeaders: [(name: String, value: String)] {
         headers.sorted { $0.key < $1.key }.map { ($0.key, $0.value.revealed) }
     }

@@ -1,12 +1,14 @@
 package import Model
 
-/// How one HTTP destination is reached: its settings, and options without a setting.
+/// How an HTTP destination is reached: its settings, and options without a setting.
 package struct HTTPOptions: Sendable, Equatable {
     package var settings = DestinationSettings()
+    /// Value of `User-Agent`.
     package var userAgent = "spoolship"
-    /// The longest time in which nothing moves in either direction; nil is half of `request_timeout`, at least 30 s.
+    /// Longest time without a byte in either direction, after which a request is given up. Default nil:
+    /// half of `request_timeout`, at least 30 s.
     package var stallTimeout: Duration?
-    /// Whether `https_proxy` and the like in the environment count where the settings name no proxy; default yes.
+    /// Whether the proxy variables of the environment count if the settings name no proxy; default true.
     package var heedsEnvironment = true
 
     package init(_ settings: DestinationSettings, userAgent: String) {
@@ -16,6 +18,6 @@ package struct HTTPOptions: Sendable, Equatable {
 
     package init(url: String) { settings.url = EndpointURL(url) }
 
-    /// Where requests go; empty for nowhere.
+    /// Where requests go; empty if no address is set.
     var url: String { settings.url?.text ?? "" }
 }

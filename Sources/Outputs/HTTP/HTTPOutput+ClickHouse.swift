@@ -2,15 +2,20 @@ internal import CCurl
 internal import EventLoops
 package import Model
 
+/// The result of comparing a ClickHouse table with the members of events.
 package enum TableComparison: Sendable, Equatable {
+    /// The address contains no insert into a table that can be compared.
     case notClickHouse
-    /// The table has no column for these members: they are left out, or every batch is refused.
+    /// Members for which the table has no column. They are left out of the table, or, if `isRefused`, the
+    /// server refuses every batch that has one.
     case columns(table: String, missing: [String], isRefused: Bool)
+    /// The table could not be described.
     case failed(Failure)
 }
 
 extension HTTPOutput {
-    /// Compares the address's table with the members that are sent, by `DESCRIBE TABLE`: nothing is written.
+    /// Compares the table in the address with the members that are sent, by `DESCRIBE TABLE`; nothing is
+    /// written. For `check`, so that a missing column is noticed before events are lost or refused.
     package func compareTable(with members: [String]) async -> TableComparison {
         guard let insert = ClickHouseInsert(options.url) else { return .notClickHouse }
         let request = HTTPRequest(
@@ -21,7 +26,8 @@ extension HTTPOutput {
         case .answered(let answer) where answer.status == 200:
             let columns = answer.body.split(separator: 0x0A).compactMap { JSONSlice($0)?["name"]?.string }
             return .columns(
-                table: insert.table, missing: members.filter { !columns.contains($0) }, isRefused: !insert.skipsUnknown)
+                table: insert.table, missing: members.filter { !columns.contains($0) },
+                isRefused: !insert.skipsUnknown)
         case .answered(let answer):
             let code = answer.clickHouseCode.map { "ClickHouse error \($0)" } ?? "status \(answer.status)"
             return .failed(Failure(kind: .status, message: "DESCRIBE TABLE \(insert.table): \(code)"))
@@ -29,14 +35,18 @@ extension HTTPOutput {
     }
 }
 
+/// The insert that an address contains in `query=INSERT INTO table FORMAT JSONEachRow`.
 private struct ClickHouseInsert {
+    /// Name of the table as it is written in the query.
     let table: String
-    /// The address without its query and settings.
+    /// The address with only the arguments that say who asks and in which database.
     let url: String
-    /// Whether members without a column are left out; otherwise the server refuses the batch.
+    /// Whether the server drops members without a column (`input_format_skip_unknown_fields=1`); otherwise
+    /// it refuses the batch.
     let skipsUnknown: Bool
 
-    /// Nil for an address without `INSERT INTO table FORMAT JSONEachRow`, or where the columns are listed.
+    /// - Returns: nil for an address without such an insert, or with a list of columns, which need not be
+    ///   compared. A table name with a semicolon is refused, because it is put into another query.
     init?(_ url: String) {
         let parts = url.split(separator: "?", maxSplits: 1)
         guard parts.count == 2 else { return nil }
@@ -50,7 +60,7 @@ private struct ClickHouseInsert {
             table.utf8.allSatisfy({ UInt8(ascii: ";") != $0 && $0 > 0x20 })
         else { return nil }
         self.table = String(table)
-        // The others are settings of the insert.
+        // The other arguments are settings of the insert, which a question must not have.
         let kept = ["database=", "user=", "password=", "role="]
         self.url =
             parts[0] + "?"
@@ -58,6 +68,7 @@ private struct ClickHouseInsert {
         skipsUnknown = arguments.contains("input_format_skip_unknown_fields=1")
     }
 
+    /// Decodes an argument, in which `+` is a space.
     private static func decoded(_ text: Substring) -> String {
         guard let decoded = curl_easy_unescape(nil, String(text.map { $0 == "+" ? " " : $0 }), 0, nil) else {
             return ""

@@ -3,38 +3,57 @@ package import EventLoops
 package import Logs
 package import Model
 
-/// Sends batches to one HTTP destination, one batch a request (more only where a format bounds requests otherwise).
+/// Sends batches to one HTTP destination, one request for each batch, or several if the format limits
+/// requests or the address depends on the event.
 ///
-/// `Idempotency-Key` is the batch's id: the same at every attempt, across retries, restarts and crashes. Certificates, keys
-/// and secrets are read again when their files change, looked at no more than once a second, when something is sent or
-/// the delivery asks; when they cannot be used, the last good ones stay in force and a warning says so.
-/// Lives on the loop that it is given.
+/// `Idempotency-Key` is the batch's id: the same at every attempt, across retries, restarts and crashes, so
+/// that a receiver can drop a repeat. Certificates and secrets are read again when their files change: the
+/// files are checked at most once a second, when something is sent or the delivery asks. If a changed file
+/// cannot be used, the last good content stays in force and a warning is logged. Runs on the loop passed to
+/// `init`.
 package actor HTTPOutput: MeasuredOutput {
     package var measures = OutputMeasures()
 
     package nonisolated let loop: EventLoop
     let options: HTTPOptions
     private let time: any TimeSource
+    /// The format of the bodies.
     private let encoder: any BatchEncoder
-    /// The same, where it bounds requests.
+    /// The format again, if it limits what one request may hold; otherwise nil.
     private let piecewise: (any PiecewiseEncoder)?
+    /// Decides what an answer means.
     private let reader: AnswerReader
+    /// Makes the bodies, compressed as the destination wants.
     private let builder: BodyBuilder
+    /// Its connections.
     let client: HTTPClient
+    /// Lines of the head that are the same for all requests.
     private let staticHeaders: [String]
+    /// Placeholders of events in the address and the headers; nil without any.
+    private nonisolated let filling: RequestTemplates?
+    /// Certificates and secret, read again when their files change.
     private var files: FollowedFiles
+    /// The secret as a header or an argument; nil if an authorizer adds it.
     private var credential: Credential?
+    /// Adds a proof that must be fetched or computed (OAuth 2, AWS); nil for constant headers.
     private let authorizer: (any RequestAuthorizer)?
     package nonisolated let firstCertificates: OutputCertificates?
     package nonisolated var templates: EventTemplates? { encoder.templates }
+    package nonisolated var asksWhose: Bool {
+        encoder.traits.namesOwners || [templates, requestTemplates].contains { $0?.areOfEvents == true }
+    }
+    package nonisolated var requestTemplates: EventTemplates? { filling?.templates }
     package nonisolated let followsFiles: Bool
+    /// Waiting calls of `pause`, by id.
     private var pauses: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    /// Id of the latest pause.
     private var lastPause: UInt64 = 0
 
-    /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
+    /// Sets up a destination, and reads its certificates and secrets for the first time. Connects to
+    /// nothing.
     ///
-    /// - Parameter installID: what AWS's logs call this agent.
-    /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
+    /// - Parameter installID: the name of this agent's sessions in AWS's logs.
+    /// - Throws: `OutputError` if a setting has no meaning or a file cannot be read.
     package init(
         _ name: DestinationName, _ options: HTTPOptions, format: any BatchEncoder, installID: String? = nil,
         on loop: EventLoop, log: Log, time: any TimeSource
@@ -45,7 +64,8 @@ package actor HTTPOutput: MeasuredOutput {
         self.time = time
         encoder = format
         piecewise = format as? any PiecewiseEncoder
-        reader = AnswerReader(table: AnswerTable(options.settings.outcomes), encoder: format)
+        reader = AnswerReader(
+            table: AnswerTable(options.settings.outcomes), encoder: format, accepted: options.settings.accept)
         builder = try BodyBuilder(format, options.settings.compression)
         let files = try FollowedFiles(
             name, options.settings.tls, secret: options.settings.login?.secret, log: log, at: time.bootTime)
@@ -55,21 +75,29 @@ package actor HTTPOutput: MeasuredOutput {
         credential = try options.credential(files.secret, in: format.traits.tokenPlace)
         let authorizer = try options.authorizer(installID: installID, on: loop)
         self.authorizer = authorizer
-        if let secret = files.secret { authorizer?.use(secret) }
+        if let secret = files.secret {
+            authorizer?.use(secret)
+        }
         client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: files.tls))
         followsFiles = files.areAny
         staticHeaders = options.staticHeaders(format)
+        filling = try RequestTemplates(options, options.settings.templateScope(log: log, time: time))
     }
 
+    /// Sends a batch, and counts the values that its format left out once the batch is acknowledged.
     package func send(_ batch: Batch) async -> Outcome {
-        // Each call that may wait looks at the executor before and after it, even on one loop: an ordinary attempt makes one.
-        if lookAtFiles().hasCertificates { await useCertificates() }
+        // An `await` changes executors before and after the call even within one loop. Therefore an
+        // ordinary attempt has only one, that of the request.
+        if lookAtFiles().hasCertificates {
+            await useCertificates()
+        }
         do throws(OutputError) {
             let outcome: Outcome
-            if let piecewise {
-                outcome = try await sendInPieces(batch, by: piecewise)
+            if piecewise != nil || filling != nil {
+                outcome = try await sendInPieces(batch)
             } else {
-                outcome = try await send(try builder.body(of: batch), of: batch, key: "\(batch.header.id)", reader)
+                let body = try builder.body(of: batch)
+                outcome = try await send(body, of: batch, to: target, key: "\(batch.header.id)", reader)
             }
             if encoder.traits.mayLeaveOut, outcome == .acknowledged {
                 measures.leftOutValues += try encoder.leftOut(try builder.lines(of: batch))
@@ -80,31 +108,46 @@ package actor HTTPOutput: MeasuredOutput {
         }
     }
 
+    /// Reads changed files again; true if the next attempt uses anything new, so that a held destination
+    /// may be tried.
     package func hasNewCredentials() async -> Bool {
         let changes = lookAtFiles()
-        if changes.hasCertificates { await useCertificates() }
+        if changes.hasCertificates {
+            await useCertificates()
+        }
         return changes.areAny
     }
 
-    /// Sends a batch as several requests, one after the other, until one does not succeed.
+    /// Sends a batch as several requests, one after the other, until one fails.
     ///
-    /// When nothing of it was taken, the batch shares the fate of the first; else what is left goes again.
-    private func sendInPieces(
-        _ batch: Batch, by encoder: any PiecewiseEncoder
-    ) async throws(OutputError) -> Outcome {
+    /// If the first request fails and nothing was rejected, the batch has the outcome of that request, and
+    /// the next attempt sends the same requests. Otherwise the remaining events are returned for a retry.
+    private func sendInPieces(_ batch: Batch) async throws(OutputError) -> Outcome {
         let lines = try builder.lines(of: batch)
         var rejected =
-            batch.isClockTrusted ? try encoder.refusals(lines, of: batch.header, at: time.wallTime) : []
+            batch.isClockTrusted
+            ? try piecewise?.refusals(lines, of: batch.header, at: time.wallTime) ?? [] : []
         let refused = Set(rejected.map(\.index))
-        let requests = try encoder.requests(lines).map { $0.filter { !refused.contains($0) } }.filter { !$0.isEmpty }
+        let whole = [Array(0..<batch.header.events)]
+        let bounded = try (piecewise?.requests(lines) ?? whole).map { $0.filter { !refused.contains($0) } }
+        let targets =
+            try filling?.targets(for: batch.header) { () throws(OutputError) in try EventView.all(lines) }
+            ?? [(target, whole[0])]
+        let requests = bounded.flatMap { events in
+            targets.map { target in
+                let own = Set(target.events)
+                return (target: target.target, events: events.filter(own.contains))
+            }
+        }.filter { !$0.events.isEmpty }
         var retry: [Int] = []
-        let pieces = try builder.pieces(requests, of: batch, lines)
-        for (number, (events, piece)) in zip(requests, pieces).enumerated() {
-            // One key for one body: the same events of the batch have the same key at every attempt.
+        let pieces = try builder.pieces(requests.map(\.events), of: batch, lines)
+        for (number, ((target, events), piece)) in zip(requests, pieces).enumerated() {
+            // The key depends on the events only: equal events of a batch have an equal key at every
+            // attempt.
             let key =
                 events.count == batch.header.events
                 ? "\(batch.header.id)" : "\(batch.header.id)-\(HTTPOutput.name(of: events))"
-            switch try await send(try builder.body(of: piece), of: piece, key: key, reader) {
+            switch try await send(try builder.body(of: piece), of: piece, to: target, key: key, reader) {
             case .acknowledged, .acknowledgedWithLoss:
                 continue
             case .partial(let some, let again):
@@ -114,15 +157,17 @@ package actor HTTPOutput: MeasuredOutput {
                 retry += again.map { events[$0] }
             case let outcome:
                 if number == 0, rejected.isEmpty { return outcome }
-                retry += requests[number...].joined()
+                retry += requests[number...].flatMap(\.events)
                 return .partial(rejected: rejected, retry: retry.sorted())
             }
         }
         return rejected.isEmpty && retry.isEmpty
-            ? .acknowledged : .partial(rejected: rejected.sorted { $0.index < $1.index }, retry: retry.sorted())
+            ? .acknowledged
+            : .partial(rejected: rejected.sorted { $0.index < $1.index }, retry: retry.sorted())
     }
 
-    /// A short name for some events of a batch: another one for other events.
+    /// A short name for a selection of events of a batch, unique within the batch: a range, or a range with
+    /// a hash if events between are missing.
     private static func name(of events: [Int]) -> String {
         guard let first = events.first, let last = events.last else { return "0" }
         guard last - first + 1 == events.count else {
@@ -132,11 +177,13 @@ package actor HTTPOutput: MeasuredOutput {
         return "\(first)-\(last)"
     }
 
-    /// One request: all of a batch, or a piece of it. Once more, in another form, where the answer asks for that: seldom.
+    /// Sends a batch, or a piece of one, as one request; repeats it once if the answer asks for another
+    /// encoding.
     private func send(
-        _ body: [UInt8], of batch: Batch, key: String, _ reader: AnswerReader
+        _ body: [UInt8], of batch: Batch, to target: RequestTarget, key: String, _ reader: AnswerReader
     ) async throws(OutputError) -> Outcome {
-        var request = request(body, of: batch, key: key)
+        var request = request(body, of: batch, to: target, key: key)
+        request.timeFactor = batch.timeFactor
         if authorizer != nil, let failure = await authorize(&request) { return failure.outcome }
         let result = await client.perform(request)
         if case .answered(let answer) = result, reader.table.override(of: answer.status) == nil,
@@ -144,12 +191,13 @@ package actor HTTPOutput: MeasuredOutput {
         {
             let body = try BodyBuilder(other, options.settings.compression).body(of: batch)
             return try await send(
-                body, of: batch, key: "\(key)-late", AnswerReader(table: reader.table, encoder: other))
+                body, of: batch, to: target, key: "\(key)-late",
+                AnswerReader(table: reader.table, encoder: other, accepted: options.settings.accept))
         }
-        return await judge(result, of: request, reader, of: batch)
+        return await judge(result, of: request, to: target, reader, of: batch)
     }
 
-    /// Adds what shows that the agent may write, where that is fetched or computed; returns why there is none.
+    /// Adds the fetched or computed proof to a request; returns the failure if it cannot be obtained.
     private func authorize(_ request: inout HTTPRequest) async -> CredentialFailure? {
         do throws(CredentialFailure) {
             try await authorizer?.authorize(&request, checksum: nil, time)
@@ -159,26 +207,40 @@ package actor HTTPOutput: MeasuredOutput {
         }
     }
 
-    private func request(_ body: [UInt8], of batch: Batch, key: String) -> HTTPRequest {
-        var headers = staticHeaders
+    /// The target of all requests if no placeholders depend on events.
+    private var target: RequestTarget { RequestTarget(url: options.url, headers: []) }
+
+    /// The request for a body.
+    private func request(
+        _ body: [UInt8], of batch: Batch, to target: RequestTarget, key: String
+    ) -> HTTPRequest {
+        var headers = staticHeaders + target.headers
         headers.append("Idempotency-Key: \(key)")
         headers.append("X-Spoolship-Events: \(batch.header.events)")
-        if case .header(let line) = credential { headers.append(line) }
+        if case .header(let line) = credential {
+            headers.append(line)
+        }
         measures.sentBytes += body.count
+        let isPut = options.settings.format == .template && options.settings.body.method == .put
         return HTTPRequest(
-            url: address(for: key), headers: headers, body: body,
+            method: isPut ? .put : .post, url: address(target.url, for: key), headers: headers, body: body,
             answerLimit: encoder.traits.answerLimit(events: batch.header.events))
     }
 
-    /// What an answer means; where it says that the batch was taken, the destination may have to be asked whether it has it.
+    /// The outcome of a request. For formats whose answer only promises to store the events, the
+    /// destination is asked until it confirms them.
     private func judge(
-        _ result: HTTPResult, of request: HTTPRequest, _ reader: AnswerReader, of batch: Batch
+        _ result: HTTPResult, of request: HTTPRequest, to target: RequestTarget, _ reader: AnswerReader,
+        of batch: Batch
     ) async -> Outcome {
-        if let expiry = client.serverExpiry { measures.certificates.serverExpiry = expiry }
+        if let expiry = client.serverExpiry {
+            measures.certificates.serverExpiry = expiry
+        }
         switch result {
         case .noRoute: return .offline
         case .failed(let failure): return failure.outcome
         case .answered(var answer):
+            note(answer, hiding: request.secrets + (files.secret.map { [$0.revealed] } ?? []))
             if !(200...299).contains(answer.status) || AnswerReader.isWebPage(answer.body) {
                 answer.secrets = request.secrets + (files.secret.map { [$0.revealed] } ?? [])
             }
@@ -193,30 +255,39 @@ package actor HTTPOutput: MeasuredOutput {
             {
                 return .retry(failure)
             }
-            guard outcome == .acknowledged, let question = encoder.confirmation(ofAnswer: answer, url: options.url)
+            guard outcome == .acknowledged,
+                let question = encoder.confirmation(ofAnswer: answer, url: target.url)
             else { return outcome }
-            return await confirm(question)
+            return await confirm(question, target)
         }
     }
 
-    private func address(for key: String) -> String {
+    /// The address of a request with the arguments of the format, the credential and the batch's id.
+    private func address(_ url: String, for key: String) -> String {
         var arguments = [encoder.traits.arguments]
-        if case .argument(let argument) = credential { arguments.append(argument) }
-        if let name = options.settings.batchIDParameter { arguments.append("\(name)=\(key)") }
-        return HTTPAddress.adding(arguments, to: options.url)
+        if case .argument(let argument) = credential {
+            arguments.append(argument)
+        }
+        if let name = options.settings.batchIDParameter {
+            arguments.append("\(name)=\(key)")
+        }
+        return HTTPAddress.adding(arguments, to: url)
     }
 
-    /// Asks until the destination says yes, for as long as a request may take.
-    private func confirm(_ question: Confirmation) async -> Outcome {
+    /// Asks until the destination confirms that it has the batch, at most for `request_timeout`; the waits
+    /// grow from 250 ms to 5 s. Without an answer in time the batch is retried, and the receiver may store
+    /// it twice.
+    private func confirm(_ question: Confirmation, _ target: RequestTarget) async -> Outcome {
         let deadline = time.bootTime + options.settings.requestTimeout
         var wait = Duration.milliseconds(250)
-        let headers = questionHeaders
+        let headers = questionHeaders + target.headers
         while time.bootTime < deadline, await pause(wait) {
             var request = HTTPRequest(
                 url: question.url, headers: headers, body: question.body,
                 answerLimit: encoder.traits.answerLimit(events: 1))
             if let failure = await authorize(&request) { return failure.outcome }
-            if case .answered(let answer) = await client.perform(request), (200...299).contains(answer.status),
+            if case .answered(let answer) = await client.perform(request),
+                (200...299).contains(answer.status),
                 question.isGiven(answer)
             {
                 return .acknowledged
@@ -224,23 +295,27 @@ package actor HTTPOutput: MeasuredOutput {
             wait = min(wait * 2, .seconds(5))
         }
         return .retry(
-            Failure(kind: .timeout, message: "the destination accepted the batch and did not confirm it in time"))
+            Failure(
+                kind: .timeout, message: "the destination accepted the batch and did not confirm it in time"))
     }
 
-    /// The headers of a question: it is never packed, and has no batch's id of its own.
+    /// The head of a question about a batch: without `Content-Encoding`, because a question is never
+    /// compressed.
     var questionHeaders: [String] {
         var headers = staticHeaders.filter { !$0.hasPrefix("Content-Encoding:") }
-        if case .header(let line) = credential { headers.append(line) }
+        if case .header(let line) = credential {
+            headers.append(line)
+        }
         return headers
     }
 
-    /// Fetches the credentials that authorise the agent, if they are fetched, and sends nothing to the destination.
+    /// Fetches credentials, if the login needs any; sends nothing to the destination.
     package func probe() async -> Failure? {
         var request = HTTPRequest(url: options.url)
         return await authorize(&request)?.failure
     }
 
-    /// Lets time pass; false when the task was cancelled meanwhile.
+    /// Waits; false if the task was cancelled meanwhile.
     private func pause(_ wait: Duration) async -> Bool {
         lastPause += 1
         let id = lastPause
@@ -253,11 +328,13 @@ package actor HTTPOutput: MeasuredOutput {
         return !Task.isCancelled
     }
 
+    /// Ends a pause, by its timer or by cancellation; the second of the two finds nothing.
     private func endPause(_ id: UInt64) {
         pauses.removeValue(forKey: id)?.resume()
     }
 
-    /// Reads certificates and secrets again that have changed. Certificates are in use once the client has them.
+    /// Reads changed certificates and secrets again. A secret is in use afterwards, certificates once the
+    /// client has them.
     private func lookAtFiles() -> FollowedFiles.Changes {
         files.readChanged(at: time.bootTime, &measures.certificates) { secret throws(OutputError) in
             credential = try options.credential(secret, in: encoder.traits.tokenPlace)
@@ -265,6 +342,7 @@ package actor HTTPOutput: MeasuredOutput {
         }
     }
 
+    /// Makes the client use the certificates in force.
     private func useCertificates() async {
         await client.use(TransferSettings(options: options, tls: files.tls))
     }

@@ -4,47 +4,70 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// A reusable easy handle with what it needs while it works: body, headers, room for the answer. On its client's loop.
+/// One request under way: libcurl's easy handle with the body, the headers and the answer that its
+/// callbacks use. Reused for further requests. On its client's loop.
 final class Transfer {
-    /// How many bytes of an answer are read and thrown away beyond those that are kept, before the transfer is ended.
+    /// Bytes of an answer that are read and dropped beyond the limit before the transfer ends. Reading on
+    /// keeps the connection usable; an endless answer must end.
     static let patience = 1 << 20
-    /// The longest head of an answer, in bytes.
+    /// Longest head of an answer in bytes.
     static let largestHead = 64 << 10
 
+    /// libcurl's easy handle.
     let easy: UnsafeMutableRawPointer
+    /// Number of the settings that the handle was made with; see `HTTPClient.generation`.
     let generation: Int
+    /// Id of the present request, for cancellation and timers.
     var id: UInt64 = 0
-    /// Which request has been given time to end by itself; see `HTTPClient.endEarlyAnswers`.
+    /// Id of the request that was given two seconds to end by itself; see `HTTPClient.endEarlyAnswers`.
     var graceFor: UInt64 = 0
+    /// The waiting call; resumed once, by `HTTPClient.end`.
     var continuation: CheckedContinuation<HTTPResult, Never>?
 
-    /// What it is sent over; -1 before that is known. The library itself tells it only once it is done.
-    var socket: Int32 = -1
+    /// The connection that carries the request. Noted here because libcurl tells the socket only after the
+    /// request.
+    private(set) var connection = TransferConnection()
 
+    /// The kept beginning of the answer's body.
     private(set) var answer: [UInt8] = []
+    /// Whether the body was longer than the limit.
     private var answerWasCut = false
+    /// Number of bytes of the body to keep.
     private var answerLimit = 0
+    /// Number of bytes of the body that came.
     private var answered = 0
+    /// Number of bytes of the answer's head that came, interim answers (1xx) included.
     private var headBytes = 0
+    /// Whether the complete head of a final answer has come.
     private var hasHead = false
-    /// How much of the body had not reached the other machine when the last of the answer came.
+    /// Bytes of the body that had not reached the other machine when the last bytes of the answer came.
     private var unreceived = 0
-    /// When the certificate ends that the destination has shown; nil where the connection was made before.
+    /// Expiry of the server's certificate; nil if the request reused a connection.
     private(set) var serverExpiry: Timestamp?
+    /// Size of the request's body.
     private var sent = 0
+    /// Prevents libcurl from sending the request a second time.
+    private var repeats = RepeatGuard()
+    /// Address of the request; unchanged addresses are not parsed again.
     private(set) var url = ""
+    /// libcurl's parsed address.
     private let urlParts = curl_url()
+    /// The method that the handle is set to.
     private(set) var method = HTTPRequest.Method.post
+    /// The signature that the handle is set to; nil for none.
     private var signature: AWSSignature?
+    /// libcurl's list of header lines, which it reads during the request.
     private var headers: UnsafeMutablePointer<curl_slist>?
-    /// What the list holds; empty where some of it is missing.
+    /// The lines in the list; empty if the list lacks some for want of memory, so that it is not reused.
     private var headerLines: [String] = []
+    /// Copy of the body at an address that does not change while libcurl reads it.
     private var body = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    /// Buffer for libcurl's error message (CURLOPT_ERRORBUFFER(3)).
     private let errorText: UnsafeMutablePointer<CChar>
-    /// Why the server's certificate was not accepted.
+    /// Why the server's certificate was not accepted; OpenSSL's callback writes it.
     let verdict = UnsafeMutablePointer<shim_openssl_verdict>.allocate(capacity: 1)
 
-    /// - Returns: nil for want of memory.
+    /// - Returns: nil if there is no memory.
     init?(generation: Int) {
         guard let easy = curl_easy_init() else { return nil }
         self.easy = easy
@@ -63,9 +86,17 @@ final class Transfer {
         let me = Unmanaged.passUnretained(self).toOpaque()
         shim_curl_set_write(easy, { Transfer.give($0, $1 * $2, to: $3) { $0.take($1) } }, me)
         shim_curl_set_header(easy, { Transfer.give($0, $1 * $2, to: $3) { $0.takeHead($1) } }, me)
+        shim_curl_set_prerequest(
+            easy,
+            { context, _, _, _, _ in
+                guard let context else { return CURL_PREREQFUNC_ABORT }
+                let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+                return transfer.mayBeginRequest() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+            }, me)
     }
 
-    /// Gives a piece to the transfer of a callback: how much of it was taken, all or nothing.
+    /// Passes bytes of a callback to its transfer. Returns the number of bytes accepted; any number but
+    /// `count` makes libcurl end the transfer.
     private static func give(
         _ bytes: UnsafePointer<CChar>?, _ count: Int, to context: UnsafeMutableRawPointer?,
         _ take: (Transfer, UnsafeRawBufferPointer) -> Bool
@@ -84,11 +115,27 @@ final class Transfer {
         verdict.deallocate()
     }
 
-    /// What the library says of the failure, in its words; empty when it says nothing.
+    /// libcurl's message about the failure; empty if it has none.
     var libraryText: String { String(cString: errorText) }
 
+    /// Whether any bytes of an answer's head have come.
     var hasBegunAnswer: Bool { headBytes > 0 }
 
+    /// Number of connections that this request has made.
+    private var connections: Int { shim_curl_info_long(easy, CURLINFO_NUM_CONNECTS) }
+
+    /// False prevents libcurl from repeating a request by itself.
+    private func mayBeginRequest() -> Bool { repeats.mayBegin(connections: connections) }
+
+    /// Whether libcurl gave up a request that it had begun to send, and wanted to send it again.
+    func wantedRepeat(endingWith code: CURLcode) -> Bool {
+        let codes = [
+            CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY,
+        ]
+        return repeats.wantedRepeat(connections: connections, failedToConnect: codes.contains(code))
+    }
+
+    /// Sets the handle for the next request; nothing of the previous one remains.
     func prepare(_ request: borrowing HTTPRequest) {
         answer.removeAll(keepingCapacity: true)
         answerWasCut = false
@@ -97,19 +144,24 @@ final class Transfer {
         headBytes = 0
         hasHead = false
         unreceived = 0
-        socket = -1
+        connection = TransferConnection()
         serverExpiry = nil
         sent = request.body.count
+        repeats = RepeatGuard(repeatsAreHarmless: request.method == .get)
         errorText.pointee = 0
+        let allowsCommonName = verdict.pointee.allows_common_name
         verdict.pointee = shim_openssl_verdict()
-        // The library reads the body where it is until the transfer ends, and an array may not promise to stay.
+        verdict.pointee.allows_common_name = allowsCommonName
+        // libcurl reads the body in place until the transfer ends, and an array may move its bytes.
         if body.count < request.body.count {
             body.deallocate()
             body = .allocate(byteCount: request.body.count, alignment: 16)
         }
         request.body.withUnsafeBytes { body.copyMemory(from: $0) }
         setMethod(request.method)
-        if request.method != .get { shim_curl_set_body(easy, body.baseAddress, request.body.count) }
+        if request.method != .get {
+            shim_curl_set_body(easy, body.baseAddress, request.body.count)
+        }
         setSignature(request.signature)
         setHeaders(request.headers)
         if request.url != url {
@@ -118,20 +170,22 @@ final class Transfer {
         }
     }
 
+    /// Sets the method. Handles of `connect` are not reused, so their options need not be undone.
     private func setMethod(_ wanted: HTTPRequest.Method) {
         guard wanted != method else { return }
         method = wanted
         guard wanted != .connect else {
             shim_curl_set_long(easy, CURLOPT_CONNECT_ONLY, 1)
-            // A proxy is not spoken to as if all were HTTP.
+            // Through an HTTP proxy too, a tunnel is needed: the bytes that follow are not HTTP.
             shim_curl_set_long(easy, CURLOPT_HTTPPROXYTUNNEL, 1)
             return
         }
         shim_curl_set_long(easy, wanted == .get ? CURLOPT_HTTPGET : CURLOPT_POST, 1)
-        // To the library a PUT from memory is a POST by another name.
+        // For libcurl a PUT from memory is a POST with another method name.
         shim_curl_set_string(easy, CURLOPT_CUSTOMREQUEST, wanted == .put ? "PUT" : nil)
     }
 
+    /// Sets what libcurl signs the request with, or that it signs none.
     private func setSignature(_ wanted: AWSSignature?) {
         guard wanted != signature else { return }
         shim_curl_set_string(easy, CURLOPT_AWS_SIGV4, wanted?.scope)
@@ -140,6 +194,7 @@ final class Transfer {
         signature = wanted
     }
 
+    /// Sets the lines of the head, in the existing list if possible.
     private func setHeaders(_ lines: [String]) {
         if replaceHeaders(lines) { return }
         curl_slist_free_all(headers)
@@ -149,16 +204,17 @@ final class Transfer {
             if let longer = curl_slist_append(headers, line) {
                 headers = longer
             } else {
-                // For want of memory the list stays as it was; a request without a header is answered as such.
+                // Without memory the list lacks this line. The request is sent anyway; the server judges a
+                // request without that header.
                 headerLines = []
             }
         }
         shim_curl_set_pointer(easy, CURLOPT_HTTPHEADER, headers)
     }
 
-    /// Puts other lines in the places of those that differ: of one request and the next that is the batch's id.
+    /// Replaces only the lines that differ: usually the batch's id alone changes between two requests.
     ///
-    /// - Returns: false where there are more or fewer lines than before, or no memory.
+    /// - Returns: false if the number of lines differs or there is no memory.
     private func replaceHeaders(_ lines: [String]) -> Bool {
         guard !lines.isEmpty, lines.count == headerLines.count else { return false }
         var entry = headers
@@ -175,16 +231,19 @@ final class Transfer {
         return true
     }
 
-    /// Follows the lines of the answer's head; false ends the transfer.
+    /// Reads a line of the answer's head; false ends the transfer.
     ///
-    /// The library tells a status as soon as it has read its line. It counts only with the empty line that ends the head
-    /// of a final answer: until then the other side may not have decided anything.
+    /// libcurl knows the status as soon as it has read the status line. The status counts only with the
+    /// empty line that ends the head of a final answer: until then the server may not have decided
+    /// anything.
     private func takeHead(_ line: UnsafeRawBufferPointer) -> Bool {
         headBytes += line.count
-        if line.first == 0x0D || line.first == 0x0A, shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE) >= 200 {
+        if line.first == 0x0D || line.first == 0x0A, shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE) >= 200
+        {
             hasHead = true
             noteUnreceived()
-            // The connection's TLS is at hand only inside the library's calls, and new with the connection.
+            // libcurl gives access to TLS only inside its callbacks; the certificate is new only with a new
+            // connection.
             if shim_curl_info_long(easy, CURLINFO_NUM_CONNECTS) > 0 {
                 serverExpiry = OpaquePointer(shim_curl_tls(easy)).flatMap(CertificateFile.peerEnd)
             }
@@ -192,40 +251,63 @@ final class Transfer {
         return headBytes <= Transfer.largestHead
     }
 
-    /// Keeps a piece of the answer's body; false ends the transfer.
+    /// Keeps a piece of the answer's body up to the limit; false ends the transfer.
     private func take(_ piece: UnsafeRawBufferPointer) -> Bool {
         answered += piece.count
         noteUnreceived()
         let room = answerLimit - answer.count
-        if piece.count > room { answerWasCut = true }
-        if room > 0 { answer.append(contentsOf: piece.prefix(room)) }
+        if piece.count > room {
+            answerWasCut = true
+        }
+        if room > 0 {
+            answer.append(contentsOf: piece.prefix(room))
+        }
         return answered <= answerLimit + Transfer.patience
     }
 
+    /// libcurl uses this socket for the request.
+    func socketIsUsed(_ socket: Int32) { connection.use(socket) }
+
+    /// libcurl stops using the socket, and may close it next. Without an answer the request has failed, and
+    /// the connection's state is needed to say why.
+    func socketIsLeft() {
+        if !hasHead {
+            connection.leave()
+        }
+    }
+
+    /// Size of the body, and how many of its bytes libcurl has given to the kernel.
+    var progress: (size: Int, written: Int) { (sent, sent - unsent) }
+
+    /// Bytes of the body that libcurl has not given to the kernel.
     private var unsent: Int { sent - Int(shim_curl_info_offset(easy, CURLINFO_SIZE_UPLOAD_T)) }
 
-    /// Looks in the kernel too: of what it took from the library a megabyte and more may not have left this machine.
+    /// Notes how much of the body has not left this machine, the kernel's queue included, which may hold a
+    /// megabyte and more.
     ///
-    /// Whoever answers a whole request has received it, and says so with the same packet. Over HTTP/2 the library may have written
-    /// other things since.
+    /// A server that answers a complete request has acknowledged it with the same packet, so the queue is
+    /// then empty. Over HTTP/2 the queue is not counted: it may hold other requests.
     private func noteUnreceived() {
         guard sent > 0 else { return }
         var queued: Int32 = 0
         if shim_curl_info_long(easy, CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_1_1) {
-            if socket < 0 || ioctl(socket, UInt(TIOCOUTQ), &queued) != 0 { queued = 0 }
+            if ioctl(connection.socket, UInt(TIOCOUTQ), &queued) != 0 {
+                queued = 0
+            }
         }
         unreceived = unsent + Int(queued)
     }
 
-    /// Whether an answer's head is there while the body is still being sent: over HTTP/2 nothing more may come of it. Or all of an
-    /// answer was there before the other side could have the body.
+    /// Whether the answer came before the server could have the body: its head came while the body was
+    /// being sent, or all of it came while bytes were still queued.
     var isAnsweredEarly: Bool { hasHead && (unsent > 0 || unreceived > 0 && hasWholeAnswer) }
 
-    /// Whether all of the answer is there, as far as it told its length.
+    /// Whether all of the answer has come, according to its `Content-Length`.
     var hasWholeAnswer: Bool {
         hasHead && shim_curl_info_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T) == answered
     }
 
+    /// The answer so far; nil without a complete head.
     func answerRead(wholly: Bool) -> HTTPAnswer? {
         guard hasHead else { return nil }
         let status = shim_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
@@ -236,9 +318,9 @@ final class Transfer {
             result.contentRange = header("Content-Range")
             result.contentLength = header("Content-Length")
         }
-        // Of good answers too: an error is none.
+        // Read from successes too: an answer with an error code is never an acknowledgement.
         result.clickHouseCode = header("X-ClickHouse-Exception-Code")
-        // Only failures say when to come back; looking costs nothing worth mentioning, but most answers are good.
+        // Only failures ask for a wait; most answers are successes, and need no look at these headers.
         if status >= 300 {
             result.retryAfter = header("Retry-After")
             result.retryAfterMilliseconds = header("x-ms-retry-after-ms")
@@ -247,6 +329,7 @@ final class Transfer {
         return result
     }
 
+    /// Value of a header of the answer; nil if the answer lacks it.
     private func header(_ name: String) -> String? {
         shim_curl_header(easy, name).map { String(cString: $0) }
     }

@@ -4,18 +4,30 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// Puts what libcurl says of a failed transfer into words that say what to do.
+/// Turns libcurl's error codes into failures whose messages say what happened and what to do.
 enum TransferFailure {
-    static func result(_ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions) -> HTTPResult {
-        let failure = describe(code, transfer, options)
+    /// The result of a transfer without an answer.
+    ///
+    /// - Parameter waited: how long the thread lacked a CPU during the transfer.
+    static func result(
+        _ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions, waited: @autoclosure () -> Duration
+    ) -> HTTPResult {
+        // libcurl's error describes the prevented repeat; the first request may have been stored.
+        if transfer.wantedRepeat(endingWith: code) { return .failed(unanswered(transfer, options)) }
+        let failure = describe(code, transfer, options, waited: waited())
         return lacksRoute(code, transfer, options) ? .noRoute(failure) : .failed(failure)
     }
 
-    static func describe(_ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions) -> Failure {
+    /// The failure for an error code of libcurl.
+    static func describe(
+        _ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions,
+        waited: @autoclosure () -> Duration = .zero
+    ) -> Failure {
         let address = HTTPAddress(transfer.url.isEmpty ? options.url : transfer.url)
         let text = transfer.libraryText
-        // The library calls it success when a head without a status ends a connection.
-        let said = code == CURLE_OK ? "no status" : text.isEmpty ? String(cString: curl_easy_strerror(code)) : text
+        // libcurl reports success if a connection ends after a head without a status.
+        let said =
+            code == CURLE_OK ? "no status" : text.isEmpty ? String(cString: curl_easy_strerror(code)) : text
         let tunnel = shim_curl_info_long(transfer.easy, CURLINFO_HTTP_CONNECTCODE)
         let host = peer(transfer, options, address, hasTunnel: (200...299).contains(tunnel))
         if code == CURLE_RECV_ERROR, tunnel >= 300 {
@@ -30,10 +42,12 @@ enum TransferFailure {
         if let refusal = refusedByServer(said, host) { return Failure(kind: .tls, message: refusal) }
         let (kind, message): (Failure.Kind, String) =
             switch code {
-            case CURLE_COULDNT_RESOLVE_HOST: (.resolve, "cannot resolve \(host): check the url and the name servers")
-            case CURLE_COULDNT_RESOLVE_PROXY: (.resolve, "cannot resolve \(host): check its name and the name servers")
+            case CURLE_COULDNT_RESOLVE_HOST:
+                (.resolve, "cannot resolve \(host): check the url and the name servers")
+            case CURLE_COULDNT_RESOLVE_PROXY:
+                (.resolve, "cannot resolve \(host): check its name and the name servers")
             case CURLE_COULDNT_CONNECT: (.connect, connect(transfer, host, said))
-            case CURLE_OPERATION_TIMEDOUT: timeout(transfer, host)
+            case CURLE_OPERATION_TIMEDOUT: timeout(transfer, options, host, waited: waited())
             case CURLE_PEER_FAILED_VERIFICATION: (.tls, verification(transfer.verdict.pointee, host, said))
             case CURLE_SSL_PINNEDPUBKEYNOTMATCH: (.tls, unpinned(host))
             case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE:
@@ -44,7 +58,7 @@ enum TransferFailure {
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE:
                 (.connection, "the connection to \(host) broke before an answer arrived: \(said)")
             case CURLE_PROXY: (.connect, "\(host) made no connection: \(said)")
-            // The library says the same of a head that is longer than it keeps (100 KB).
+            // libcurl uses the same code for a head that exceeds its own limit (100 KB).
             case CURLE_OUT_OF_MEMORY where transfer.hasBegunAnswer:
                 (.connection, "the head of the answer of \(host) is too long, or there was no memory for it")
             case CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT, CURLE_URL_MALFORMAT, CURLE_NOT_BUILT_IN,
@@ -55,7 +69,7 @@ enum TransferFailure {
         return Failure(kind: kind, message: message)
     }
 
-    /// Who failed, for messages: the server itself, or while nothing of the request is on its way the proxy before it.
+    /// Who failed, for messages: the server, or the proxy as long as nothing of the request was sent.
     private static func peer(
         _ transfer: Transfer, _ options: HTTPOptions, _ address: HTTPAddress?, hasTunnel: Bool
     ) -> String {
@@ -66,26 +80,43 @@ enum TransferFailure {
         return hasTunnel ? "\(address.host) through \(proxy)" : "\(proxy) for \(address.host)"
     }
 
-    /// A success before the request was there.
+    /// The failure for a reused connection that ended without an answer. With HTTP/2 there is a second
+    /// cause: a server that requires HTTP/1.1.
+    private static func unanswered(_ transfer: Transfer, _ options: HTTPOptions) -> Failure {
+        let host = HTTPAddress(transfer.url)?.host ?? "the destination"
+        let hint =
+            options.settings.httpVersion == .http2
+            ? "; if this happens to each batch, the server may require http_version = \"1.1\"" : ""
+        return Failure(
+            kind: .connection,
+            message:
+                "the connection to \(host) broke before an answer arrived: the server closed a reused connection\(hint)"
+        )
+    }
+
+    /// The failure for a success that came before the request had arrived.
     static func early(_ status: Int, url: String) -> Failure {
         Failure(
             kind: .connection, status: status,
-            message: "\(HTTPAddress(url)?.host ?? "the destination") answered \(status) before it had the events:"
+            message:
+                "\(HTTPAddress(url)?.host ?? "the destination") answered \(status) before it had the events:"
                 + " does a proxy answer instead?")
     }
 
+    /// The message for a server whose public key is not pinned.
     static func unpinned(_ host: String) -> String {
         "the public key of \(host) is not in pinned_keys: if it was changed on purpose, pin the new one"
     }
 
+    /// The message for a failed handshake whose reason is unknown.
     static func noTLS(_ host: String, _ said: String) -> String {
         "no TLS with \(host): \(said): this port may not speak TLS, or only older versions, or require a certificate"
     }
 
-    /// What the server's TLS said of us before it hung up; nil when it said nothing of that kind.
+    /// The message for a TLS alert of the server; nil if libcurl's text names no alert.
     ///
-    /// With TLS 1.3 the server judges our certificate after our side is done: its alert, or only the end of the connection,
-    /// comes when the request is on its way.
+    /// With TLS 1.3 the server judges the client certificate after the client's side is complete: its
+    /// alert, or only the end of the connection, comes while the request is being sent.
     static func refusedByServer(_ said: String, _ host: String) -> String? {
         let alerts: KeyValuePairs = [
             "certificate required":
@@ -102,30 +133,38 @@ enum TransferFailure {
                 "\(host) offers no TLS version that is allowed here: see tls.minimum_version",
         ]
         if let alert = alerts.first(where: { strstr(said, $0.key) != nil }) { return alert.value }
-        // The library looks who is at the other end and finds that nobody is: its words hide why.
+        // libcurl asks for the peer's address after the server has closed the connection, and reports that
+        // error instead of the reason.
         return strstr(said, "getpeername() failed") != nil ? hungUp(host) : nil
     }
 
-    /// A server that ends the connection when it has seen the agent's certificate, or none.
+    /// The message for a server that closes the connection right after the handshake.
     static func hungUp(_ host: String) -> String {
         "\(host) closed the connection right after the TLS handshake: it may require a client certificate,"
             + " or not accept the agent's (tls.certificate_file)"
     }
 
-    /// Whether the kernel knows no way to the destination (ac15). For agents that may not watch its routes.
+    /// Whether the kernel has no route to the destination. For agents that may not watch the routes
+    /// themselves.
     ///
-    /// Told of numbers only: of a name's several addresses the last one that failed is known, and it may be one of a kind
-    /// that this machine never has a way to.
+    /// Answered only for IP addresses: for a name with several addresses, libcurl keeps the error of the
+    /// last one, which may be of an IP version that this machine never has.
     static func lacksRoute(_ code: CURLcode, _ transfer: Transfer, _ options: HTTPOptions) -> Bool {
-        guard code == CURLE_COULDNT_CONNECT, let address = HTTPAddress(transfer.url), address.host.isHostNumber else {
+        guard code == CURLE_COULDNT_CONNECT, let address = HTTPAddress(transfer.url),
+            address.host.isHostNumber
+        else {
             return false
         }
         let number = Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_OS_ERRNO))
-        // Without any address of its own the machine has no source for IPv6, which the kernel says in another word.
-        guard number == ENETUNREACH || number == EADDRNOTAVAIL && address.host.hasPrefix("[") else { return false }
+        // A machine without any IPv6 address lacks a source address, which the kernel reports as
+        // EADDRNOTAVAIL.
+        guard number == ENETUNREACH || number == EADDRNOTAVAIL && address.host.hasPrefix("[") else {
+            return false
+        }
         return options.proxy(to: address) == nil
     }
 
+    /// The message for a connection that was refused or could not be routed.
     private static func connect(_ transfer: Transfer, _ host: String, _ said: String) -> String {
         let number = Int32(clamping: shim_curl_info_long(transfer.easy, CURLINFO_OS_ERRNO))
         guard number != 0 else { return "no connection to \(host): \(said)" }
@@ -133,18 +172,42 @@ enum TransferFailure {
             "no connection to \(host): \(SystemError.message(number).lowercased()): is it running, is the port right?"
     }
 
-    private static func timeout(_ transfer: Transfer, _ host: String) -> (Failure.Kind, String) {
-        if shim_curl_info_offset(transfer.easy, CURLINFO_NAMELOOKUP_TIME_T) == 0 {
-            return (.resolve, "the name of \(host) was not resolved in time: do the name servers answer?")
+    /// The failure for a timeout, by the step at which it happened.
+    private static func timeout(
+        _ transfer: Transfer, _ options: HTTPOptions, _ host: String, waited: Duration
+    ) -> (Failure.Kind, String) {
+        // When libcurl completed a step; zero if it did not.
+        func time(_ step: CURLINFO) -> Duration { .microseconds(shim_curl_info_offset(transfer.easy, step)) }
+        let address = HTTPAddress(transfer.url.isEmpty ? options.url : transfer.url)
+        let hasBegun = time(CURLINFO_PRETRANSFER_TIME_T) > .zero
+        let hasTunnel = (200...299).contains(shim_curl_info_long(transfer.easy, CURLINFO_HTTP_CONNECTCODE))
+        let limit = hasBegun ? options.settings.requestTimeout : options.settings.connectTimeout
+        var facts = TimeoutStep.Facts(limit: limit)
+        // An IP address needs no look-up. Over HTTP/2 a request may also wait for the connection that
+        // another request makes, with a look-up time of 0.
+        let isNumber = address?.host.isHostNumber == true
+        facts.isResolved = isNumber || time(CURLINFO_NAMELOOKUP_TIME_T) > .zero
+        if !hasBegun {
+            facts.awaitsProxy = !hasTunnel && address.flatMap { options.proxy(to: $0) } != nil
+            facts.awaitsTLS = transfer.url.isEmpty || transfer.url.hasPrefix("https:")
         }
-        return shim_curl_info_offset(transfer.easy, CURLINFO_PRETRANSFER_TIME_T) == 0
-            ? (.timeout, "no connection to \(host) in time (connect_timeout): a firewall may drop it")
-            : (.timeout, "no answer from \(host) in time (request_timeout)")
+        let progress = transfer.progress
+        facts.size = progress.size
+        facts.written = progress.written
+        facts.connection = transfer.connection.state
+        // For libcurl a connection counts only when its tunnel and its TLS are complete.
+        facts.isConnected = hasBegun || facts.connection?.isEstablished == true
+        // If the thread did not run, its timer fired late: the excess over the limit is time without a CPU.
+        facts.starved = max(waited, time(CURLINFO_TOTAL_TIME_T) - limit)
+        let step = TimeoutStep(facts)
+        return (step == .name ? .resolve : .timeout, step.words(for: host))
     }
 
-    /// What is wrong with the other side's certificate, or with one that it depends on.
+    /// The message for a certificate that was not accepted: the server's, or one that it depends on.
     static func verification(_ verdict: shim_openssl_verdict, _ host: String, _ said: String) -> String {
-        let name = withUnsafeBytes(of: verdict.name) { $0.prefix { $0 != 0 }.filter { (0x20...0x7E).contains($0) } }
+        let name = withUnsafeBytes(of: verdict.name) {
+            $0.prefix { $0 != 0 }.filter { (0x20...0x7E).contains($0) }
+        }
         let called = "\"\(String(decoding: name, as: UTF8.self))\""
         let about =
             switch verdict.error {
@@ -161,8 +224,13 @@ enum TransferFailure {
             case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
                 X509_V_ERR_CERT_UNTRUSTED:
                 "is from an unknown CA, \(called): name it in tls.ca_file"
-            // The library compares names before it asks how the chain was verified.
-            case X509_V_OK, X509_V_ERR_UNSPECIFIED, X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
+            case X509_V_ERR_APPLICATION_VERIFICATION:
+                "names the server in its CN only (\(called)), which RFC 9525 forbids: issue one with"
+                    + " subjectAltName, or set tls.allow_common_name = true"
+            // The name is compared before the chain's result is asked for: no error of the chain means a
+            // wrong name.
+            case X509_V_OK, X509_V_ERR_UNSPECIFIED, X509_V_ERR_HOSTNAME_MISMATCH,
+                X509_V_ERR_IP_ADDRESS_MISMATCH:
                 "is for another name: \(said)"
             default: "cannot be trusted: \(said)"
             }

@@ -1,49 +1,59 @@
 internal import EventLoops
 package import Model
 
-/// How batches become records of one Kafka topic: its settings, and timeouts without a setting.
+/// How batches become records of a Kafka topic: the destination's settings, and times without a setting.
 package struct KafkaOptions: Sendable, Equatable {
     package var settings: DestinationSettings
-    /// How long a producer without records is kept; default 5 s. One that is kept wakes the process several times a second.
+    /// How long a producer without records is kept; default 5 s. As long as it exists, it wakes the process
+    /// several times a second.
     package var idleTime = Duration.seconds(5)
-    /// For so long after all brokers were lost the library tries them, and all their addresses; default 3 s.
+    /// How long the library may try all addresses of all brokers after it has lost them; default 3 s.
     package var searchTime = Duration.seconds(3)
 
     package init(_ settings: DestinationSettings) { self.settings = settings }
 
-    /// Whether connections may lead to this machine only.
+    /// Whether connections may lead to this machine only: without TLS, a broker elsewhere would get events
+    /// in clear text.
     var staysHere: Bool { !settings.kafka.tls && !settings.allowPlainHTTP }
 
-    /// Where access tokens come from, if set; throws for a bad address, or a certificate that cannot be read.
+    /// The source of access tokens; nil for other logins.
+    ///
+    /// - Throws: `OutputError` for an invalid address or an unreadable certificate.
     func tokens(on loop: EventLoop) throws(OutputError) -> OAuth2Client? {
         guard case .oauth2 = settings.login else { return nil }
         return try OAuth2Client(settings.oauth2, HTTPOptions(settings, userAgent: "spoolship"), on: loop)
     }
 
-    /// Refuses what the library could not use, or not as the agent does, with code `invalidSetting`.
+    /// Refuses settings that the library cannot use, or that would break a promise of the agent.
+    ///
+    /// - Throws: `OutputError` with code `invalidSetting`.
     func check() throws(OutputError) {
         for broker in settings.kafka.brokers where NATSAddress(authority: broker, usualPort: 9092) == nil {
             throw OutputError(.invalidSetting, "\(broker) is not a broker of the form host:9092")
         }
         for name in settings.kafka.options.keys.sorted() {
-            if let reason = KafkaOptions.refusal(ofProperty: name) { throw OutputError(.invalidSetting, reason) }
+            if let reason = KafkaOptions.refusal(ofProperty: name) {
+                throw OutputError(.invalidSetting, reason)
+            }
         }
         for (name, _) in settings.sortedHeaders {
-            try require(!KafkaOptions.ownHeaders.contains(name), "header \(name) is set by the agent; remove it")
+            try require(
+                !KafkaOptions.ownHeaders.contains(name), "header \(name) is set by the agent; remove it")
         }
     }
 
-    /// The headers that each record has: the batch's id and the event's.
+    /// Headers that the agent adds to each record: the batch's id and the event's.
     static let ownHeaders = ["batch_id", "event_id"]
 
-    /// Why a property cannot be set in `properties`; nil when it can.
+    /// Why a property must not be in `kafka.options`; nil if it may.
     static func refusal(ofProperty name: String) -> String? {
         ours.first { name == $0.property || $0.property.hasSuffix(".") && name.hasPrefix($0.property) }.map {
             "options has \(name): \($0.instead)"
         }
     }
 
-    /// What the agent sets itself, or what would break its promises; with a dot at the end, all that begin so.
+    /// Properties that the agent sets, or that would break its promises, each with what to do instead. A
+    /// dot at the end stands for all properties with that beginning.
     private static let ours: [(property: String, instead: String)] = [
         ("bootstrap.servers", "use kafka.brokers"),
         ("metadata.broker.list", "use kafka.brokers"),

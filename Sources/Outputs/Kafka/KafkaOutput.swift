@@ -2,12 +2,12 @@ package import EventLoops
 package import Logs
 package import Model
 
-/// Writes batches to a Kafka topic, a record an event.
+/// Writes batches to a Kafka topic, a record for each event.
 ///
-/// Each record carries the batch's id and the event's; a batch is acknowledged when all replicas in sync have every record.
-/// Within one producer the brokers recognise a repeat; after a crash, or with another producer, a record may be there twice,
-/// under the same event id. Lives on the loop that it is given, which nothing else should use: librdkafka may block it
-/// for milliseconds.
+/// Each record carries the ids of the batch and of the event. A batch is acknowledged when all replicas in
+/// sync have every record. Within one producer the brokers recognise repeats; after a crash, or from
+/// another producer, a record may be stored twice, under the same event id. Runs on the loop passed to
+/// `init`, which nothing else should use: librdkafka may block it for milliseconds.
 package actor KafkaOutput: MeasuredOutput {
     package var measures = OutputMeasures()
     package nonisolated let firstCertificates: OutputCertificates?
@@ -17,15 +17,24 @@ package actor KafkaOutput: MeasuredOutput {
     private let options: KafkaOptions
     private let time: any TimeSource
     private let builder: BodyBuilder
+    /// Template of the topic.
     private let topics: EventTemplates
     package nonisolated var templates: EventTemplates? { topics }
+    /// The configured headers, some of which may depend on the event.
+    private nonisolated let headers: HeaderTemplates
+    package nonisolated var requestTemplates: EventTemplates? { headers.templates }
+    package nonisolated var asksWhose: Bool {
+        [templates, requestTemplates].contains { $0?.areOfEvents == true }
+    }
     private let client: KafkaClient
+    /// Certificates and the secret, read again when their files change.
     private var files: FollowedFiles
 
-    /// Sets up a destination; loads librdkafka, reads certificates and secrets for the first time. Connects to nothing.
+    /// Sets up a destination: loads librdkafka, and reads certificates and secrets for the first time.
+    /// Connects to nothing.
     ///
-    /// - Throws: `OutputError`: a setting without meaning, a property that librdkafka refuses, a file that cannot be read,
-    ///   code `library` when librdkafka is not installed.
+    /// - Throws: `OutputError` if a setting has no meaning, librdkafka refuses a property, or a file cannot
+    ///   be read; with code `library` if librdkafka is not installed.
     package init(
         _ name: DestinationName, _ options: KafkaOptions, on loop: EventLoop, log: Log,
         time: any TimeSource = SystemTime()
@@ -36,18 +45,24 @@ package actor KafkaOutput: MeasuredOutput {
         builder = try BodyBuilder(NDJSONEncoder(), .none)
         let files = try KafkaOutput.rehearse(name, options, log: log, at: time.bootTime)
         self.files = files
-        topics = EventTemplates([options.settings.kafka.topic], options.settings.templateScope(log: log, time: time))
+        let scope = options.settings.templateScope(log: log, time: time)
+        topics = EventTemplates([options.settings.kafka.topic], scope)
+        headers = try HeaderTemplates(options.settings, scope)
         firstCertificates = files.certificates
         measures.certificates = files.certificates
         followsFiles = files.areAny
         client = try KafkaClient(options, files, on: loop, time: time)
     }
 
-    /// Whether a destination can be set up: `init` without the library's threads, which connect; throws as `init`.
-    package static func rehearse(_ name: DestinationName, _ options: KafkaOptions, log: Log) throws(OutputError) {
+    /// Checks whether a destination can be set up, without the library's threads, which would connect.
+    /// Throws as `init` does.
+    package static func rehearse(_ name: DestinationName, _ options: KafkaOptions, log: Log)
+        throws(OutputError)
+    {
         _ = try rehearse(name, options, log: log, at: SystemTime().bootTime)
     }
 
+    /// Checks the settings and reads the files, for `init` and the public check.
     private static func rehearse(
         _ name: DestinationName, _ options: KafkaOptions, log: Log, at now: BootInstant
     ) throws(OutputError) -> FollowedFiles {
@@ -61,36 +76,44 @@ package actor KafkaOutput: MeasuredOutput {
         return files
     }
 
+    /// Sends a batch. The records that failed decide its outcome (`Outcome.init(of:)`).
     package func send(_ batch: Batch) async -> Outcome {
         await hasNewCredentials()
         let records: [KafkaRecord]
         do throws(OutputError) { records = try self.records(of: batch) } catch {
             return error.failure.outcome
         }
-        let headers = options.settings.sortedHeaders + [("batch_id", batch.header.id.description)]
-        let report = await client.publish(records, headers: headers)
+        let all = headers.fixed + [("batch_id", batch.header.id.description)]
+        let report = await client.publish(records, headers: all)
         measures.sentBytes += report.sentBytes
         return Outcome(of: report.outcomes)
     }
 
-    /// Whether the brokers take us and have the topic. Ends within `connectTimeout`.
+    /// Checks that the brokers accept the agent and have the topic. Ends within about `connectTimeout`.
     package func probe() async -> Failure? { await client.look().failure }
 
+    /// Whether the library's threads exist; for tests.
     var isAwake: Bool { get async { await client.isAwake } }
 
+    /// A record for each event. The topic is nil if it is the same for all events.
     private func records(of batch: Batch) throws(OutputError) -> [KafkaRecord] {
         let lines = try builder.lines(of: batch)
         let (key, topic) = (options.settings.kafka.key, options.settings.kafka.topic)
         let events = try EventView.all(lines)
         let filled = topic.fields.isEmpty ? nil : try topics.fill(for: batch.header) { events }
+        let headers = try headers.filled(for: batch.header, events)
         return events.enumerated().map { index, event in
             KafkaRecord(
-                topic: filled?[index][0], key: key == "none" ? nil : KafkaOutput.key(key, of: event), value: event.line,
-                eventID: event.stableID(in: batch.header.id, at: index))
+                topic: filled?[index][0], key: key == "none" ? nil : KafkaOutput.key(key, of: event),
+                value: event.line,
+                eventID: event.stableID(in: batch.header.id, at: index),
+                // A record cannot have a time before 1970.
+                time: max(0, event.time?.milliseconds ?? 0), headers: headers?[index] ?? [])
         }
     }
 
-    /// A member as a key: a text without its quotes, anything else as it is; nil when there is none, or it is null.
+    /// A member as a key: a text without quotes, another value as written; nil if the member is missing or
+    /// null.
     static func key(_ path: String, of event: EventView) -> [UInt8]? {
         guard let value = event.member(at: path), value.kind != .null else { return nil }
         return value.string.map { Array($0.utf8) } ?? Array(value.bytes)

@@ -3,25 +3,34 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
+/// An event as a record.
 struct KafkaRecord {
-    /// Where it goes; nil: to the topic of the settings.
+    /// Topic of the record; nil for the topic of the settings.
     var topic: String?
-    /// What partitions are chosen by; nil: any.
+    /// Decides the partition; nil for any partition.
     var key: [UInt8]?
     var value: ArraySlice<UInt8>
     var eventID: String
+    /// The event's time in milliseconds since 1970; 0 for the time at which the record is produced.
+    var time: Int64 = 0
+    /// Headers besides those that all records of the batch have.
+    var headers: [(name: String, value: String)] = []
 }
 
-/// An access token for SASL's OAUTHBEARER.
+/// An access token for the SASL mechanism OAUTHBEARER (RFC 7628).
 struct KafkaToken {
-    /// Tells it from those before and after.
+    /// Number of the token, to recognise whether a producer has an outdated one.
     let number: Int
     let text: Secret
-    /// By the wall clock; nil: it does not say.
+    /// Expiry in the time of day; nil if the endpoint named none.
     let expires: Timestamp?
+    /// The client's id, which the library wants as the token's principal.
     let client: String
 
-    /// Gives it to a producer just made; throws code `library` when it is over, or no token as the library knows them.
+    /// Gives the token to a new producer.
+    ///
+    /// - Throws: `OutputError` with code `library` if the token has expired or the library does not accept
+    ///   its form.
     fileprivate func use(in handle: OpaquePointer) throws(OutputError) {
         var words = [CChar](repeating: 0, count: 512)
         let end = (expires ?? Timestamp(milliseconds: .max / 2)).milliseconds
@@ -30,41 +39,49 @@ struct KafkaToken {
     }
 }
 
-/// A producer of librdkafka's, its threads and its connections, from its making to its end.
-///
-/// Lives on its client's loop, and decides nothing. While it exists the library wakes the process several times a second.
+/// A producer of librdkafka with its threads and connections. Belongs to its client's loop, and decides
+/// nothing. While it exists, the library wakes the process several times a second.
 final class KafkaProducer {
+    /// What the library reports.
     enum Report {
-        /// What happened to a record; 0: it is stored.
+        /// The fate of a record, by its mark; code 0 means that it is stored.
         case record(mark: UInt, code: Int32)
-        /// Something that is about no record.
+        /// An error that concerns no single record.
         case error(code: Int32, words: String, isFatal: Bool)
-        /// Its access token has a fifth of its life left.
+        /// The access token has a fifth of its lifetime left.
         case tokenWanted
     }
 
     let id: UInt64
+    /// The client's generation when the producer was made.
     let generation: Int
+    /// When the producer was made; limits its age (`max_connection_age`).
     let openedAt: BootInstant
-    /// The access token that its connections show; nil without one. It is the same for the producer's life.
+    /// The access token of its connections, for its whole life; nil for other logins.
     let token: KafkaToken?
-    /// The calls whose records are in it.
+    /// Ids of the calls whose records it has.
     var tickets: Set<UInt64> = []
-    /// Whether nothing new is given to it: it is closed when nobody uses it.
+    /// Whether it gets no more records, and is closed after its last call.
     var isLeaving = false
-    /// What went wrong last, for calls that time out.
+    /// Its last error; the reason for calls that time out.
     var lastError: (code: Int32, words: String)?
+    /// Limits the search for a broker after all were lost.
     var searchTimer: EventLoop.TimerID?
-    /// Ends the wait for another batch.
+    /// Ends the producer if no batch comes.
     var idleTimer: EventLoop.TimerID?
 
     private let loop: EventLoop
+    /// The shim's producer; nil once closed.
     private var handle: OpaquePointer?
+    /// Whether the loop watches the descriptor of its reports.
     private var isWatched = false
 
-    /// Makes one, which connects on its own threads; throws code `invalidSetting` with the library's words.
+    /// Makes a producer, which connects on its own threads.
+    ///
+    /// - Throws: `OutputError` with code `invalidSetting` and the library's text.
     init(
-        _ id: UInt64, _ properties: KafkaProperties, generation: Int, _ token: KafkaToken?, on loop: EventLoop,
+        _ id: UInt64, _ properties: KafkaProperties, generation: Int, _ token: KafkaToken?,
+        on loop: EventLoop,
         at now: BootInstant
     ) throws(OutputError) {
         let handle = try properties.open()
@@ -74,7 +91,11 @@ final class KafkaProducer {
                 throw error
             }
         }
-        (self.handle, self.token, self.id, self.generation, self.loop) = (handle, token, id, generation, loop)
+        self.handle = handle
+        self.token = token
+        self.id = id
+        self.generation = generation
+        self.loop = loop
         openedAt = now
     }
 
@@ -84,7 +105,8 @@ final class KafkaProducer {
             ckafka_close(handle)
             return
         }
-        // Its descriptor must not be closed under its watch, and only the loop may end that.
+        // Only the loop may end the watch, and the watch must end before the descriptor is closed: another
+        // file could get its number.
         nonisolated(unsafe) let ended = handle
         loop.post { [loop] in
             loop.forget(ckafka_descriptor(ended))
@@ -94,17 +116,22 @@ final class KafkaProducer {
 
     var isOpen: Bool { handle != nil }
 
-    /// Ends it, and whatever it has not sent.
+    /// Ends the producer; records that it has not sent are dropped. A separate thread waits for the
+    /// library's threads.
     func close() {
         guard let handle else { return }
-        if isWatched { loop.forget(ckafka_descriptor(handle)) }
+        if isWatched {
+            loop.forget(ckafka_descriptor(handle))
+        }
         for timer in [searchTimer, idleTimer] { timer.map { loop.cancel($0) } }
-        (searchTimer, idleTimer) = (nil, nil)
+        searchTimer = nil
+        idleTimer = nil
         ckafka_close(handle)
         self.handle = nil
     }
 
-    /// Calls `handler` when there are reports; returns the failure when the kernel has no memory for it.
+    /// Has `handler` called when there are reports; returns the failure if the kernel has no memory for the
+    /// watch.
     func watch(_ handler: @escaping () -> Void) -> Failure? {
         guard let handle, !isWatched else { return nil }
         do throws(SystemError) {
@@ -116,10 +143,13 @@ final class KafkaProducer {
         }
     }
 
-    /// Hands over a record; `mark` comes back with its report. Returns an error code, or 0: a report will come.
+    /// Hands over a record.
+    ///
+    /// - Parameter mark: returned with the record's report.
+    /// - Returns: an error code; 0 means that a report will come.
     func produce(_ record: KafkaRecord, headers: [(name: String, value: String)], mark: UInt) -> Int32 {
         guard let handle else { return KafkaCode.destroyed }
-        for (name, value) in headers + [("event_id", record.eventID)] {
+        for (name, value) in headers + record.headers + [("event_id", record.eventID)] {
             var value = value
             guard value.withUTF8({ ckafka_header(handle, name, $0.baseAddress, $0.count) }) else {
                 return KafkaCode.noMemory
@@ -127,15 +157,18 @@ final class KafkaProducer {
         }
         return record.value.withUnsafeBytes { value in
             guard let key = record.key else {
-                return ckafka_produce(handle, record.topic, nil, 0, value.baseAddress, value.count, mark)
+                return ckafka_produce(
+                    handle, record.topic, nil, 0, value.baseAddress, value.count, record.time, mark)
             }
             return key.withUnsafeBytes { key in
-                ckafka_produce(handle, record.topic, key.baseAddress, key.count, value.baseAddress, value.count, mark)
+                ckafka_produce(
+                    handle, record.topic, key.baseAddress, key.count, value.baseAddress, value.count,
+                    record.time, mark)
             }
         }
     }
 
-    /// All that has been reported since the last time.
+    /// All reports since the last call.
     func reports() -> [Report] {
         guard let handle else { return [] }
         ckafka_clear(handle)
@@ -152,9 +185,10 @@ final class KafkaProducer {
         return reports
     }
 
-    /// Asks for the topic's metadata. Blocks, for so long at most.
+    /// Asks for the topic's metadata. Blocks for at most `wait`.
     ///
-    /// - Returns: an error code; 0: the topic is there, or events name theirs and a broker answers.
+    /// - Returns: an error code; 0 if the topic exists, or, if events name their topics, if a broker
+    ///   answers.
     func look(for wait: Duration) -> Int32 {
         guard let handle else { return KafkaCode.destroyed }
         return ckafka_look(handle, Int32(clamping: Int64(wait / .milliseconds(1))))

@@ -1,10 +1,13 @@
 internal import Model
 
-/// What a server's words mean for a batch: pure functions of what it said.
+/// Decides what a server's answer means for a batch: pure functions of the answer.
 ///
-/// JetStream never looks into events: nothing is ever bisected, no answer makes dead letters but for size.
+/// JetStream never looks into events, so no batch is bisected, and no answer makes dead letters except for
+/// size.
 enum NATSAnswer {
-    /// What an acknowledgement, or what came in its place, means; `wireBytes` is the message's size with headers.
+    /// The outcome of a message for which a reply came.
+    ///
+    /// - Parameter wireBytes: size of the message with its headers.
     static func outcome(headers: [UInt8], payload: [UInt8], wireBytes: Int, subject: String) -> Outcome {
         if let status = status(in: headers) {
             guard status == 503 else {
@@ -18,11 +21,12 @@ enum NATSAnswer {
         let nonsense = Outcome.retry(
             Failure(
                 kind: .protocolViolation,
-                message: "the answer is not an acknowledgement: does another program subscribe to \(subject)?",
+                message:
+                    "the answer is not an acknowledgement: does another program subscribe to \(subject)?",
                 excerpt: AnswerReader.excerpt(payload)))
         guard let answer = JSONSlice(payload[...]), answer.kind == .object else { return nonsense }
         guard let error = answer["error"], error.kind != .null else {
-            // A repeat is answered like the first time, with `"duplicate": true`.
+            // JetStream acknowledges a repeat like the first message, with `"duplicate": true`.
             let isOne = answer["stream"]?.string != nil && (answer["seq"]?.integer ?? 0) > 0
             return isOne ? .acknowledged : nonsense
         }
@@ -30,14 +34,19 @@ enum NATSAnswer {
         return outcome(of: error, payload, wireBytes: wireBytes)
     }
 
+    /// The outcome for an error of JetStream, by its `err_code`. Source: nats-server, `server/errors.json`.
     private static func outcome(of error: JSONSlice, _ payload: [UInt8], wireBytes: Int) -> Outcome {
-        let status = error["code"]?.integer.flatMap { Int(exactly: $0) }.flatMap { (100...999).contains($0) ? $0 : nil }
+        let status = error["code"]?.integer.flatMap { Int(exactly: $0) }.flatMap {
+            (100...999).contains($0) ? $0 : nil
+        }
         let code = error["err_code"]?.integer ?? 0
-        // Only numbers and words that are known: messages go to the log, and a server may say anything.
-        let said = [status.map(String.init), code > 0 ? String(code) : nil].compactMap { $0 }.joined(separator: " ")
+        // Only numbers and known words: messages go to the log, and a server may answer anything.
+        let said = [status.map(String.init), code > 0 ? String(code) : nil].compactMap { $0 }.joined(
+            separator: " ")
         func failure(_ hint: String) -> Failure {
             Failure(
-                kind: .status, status: status, message: "answered \(said.isEmpty ? "an error" : said): \(hint)",
+                kind: .status, status: status,
+                message: "answered \(said.isEmpty ? "an error" : said): \(hint)",
                 excerpt: AnswerReader.excerpt(payload))
         }
         switch code {
@@ -45,7 +54,8 @@ enum NATSAnswer {
         case 10077:
             let reason = full.first { $0 == error["description"]?.string } ?? "it could not store the message"
             return .retry(failure("\(reason): raise the stream's limits, or let it discard old messages"))
-        case 10060: return .held(failure("another stream takes this subject; check nats.stream and nats.subject"))
+        case 10060:
+            return .held(failure("another stream takes this subject; check nats.stream and nats.subject"))
         case 10109: return .held(failure("the stream is sealed"))
         case 10039: return .held(failure("the account has no JetStream"))
         case 10002, 10023, 10028, 10047: return .retry(failure("the server or the account has no room left"))
@@ -60,12 +70,13 @@ enum NATSAnswer {
         }
     }
 
-    /// Why a stream that discards new messages takes no more.
+    /// Descriptions with which a stream that discards new messages refuses one.
     private static let full = [
         "maximum messages exceeded", "maximum bytes exceeded", "maximum messages per subject exceeded",
     ]
 
-    /// The status in the first line of headers; nil without one. An acknowledgement has none.
+    /// The status in the first line of a header block; nil without one. An acknowledgement has no status;
+    /// 503 means that no stream listens to the subject.
     static func status(in headers: [UInt8]) -> Int? {
         let start = Array("NATS/1.0 ".utf8)
         guard headers.starts(with: start) else { return nil }
@@ -75,22 +86,25 @@ enum NATSAnswer {
     }
 }
 
-/// What a line `-ERR` of a server means.
+/// What an error of a server (`-ERR`) means.
 struct NATSComplaint: Equatable {
-    /// About our subject, rather than the connection, which goes on: no acknowledgement comes.
+    /// Whether the server refuses our subject only. The connection stays open, but no acknowledgement will
+    /// come.
     let isAboutPublishing: Bool
-    /// For batches that it keeps from being stored.
+    /// Outcome of the batches that the error keeps from being stored.
     let outcome: Outcome
 
-    /// - Parameter text: what stood after `-ERR`.
+    /// - Parameter text: the text after `-ERR`.
     init(_ text: String, host: String) {
         func failure(_ hint: String) -> Failure {
-            Failure(kind: .status, message: "\(host): \(hint)", excerpt: AnswerReader.excerpt(Array(text.utf8)))
+            Failure(
+                kind: .status, message: "\(host): \(hint)", excerpt: AnswerReader.excerpt(Array(text.utf8)))
         }
         let said = text.lowercased()
         isAboutPublishing = said.hasPrefix("permissions violation for publish")
         if isAboutPublishing {
-            outcome = .held(failure("these credentials may not publish to the subject (Permissions Violation)"))
+            outcome = .held(
+                failure("these credentials may not publish to the subject (Permissions Violation)"))
             return
         }
         for (beginning, isHeld, hint) in NATSComplaint.known where said.hasPrefix(beginning) {
@@ -100,7 +114,8 @@ struct NATSComplaint: Equatable {
         outcome = .retry(failure("broke off with an error; see the server's log"))
     }
 
-    /// How errors begin, in small letters; whether a person must look; what to do.
+    /// Known errors: how they begin, in lower case; whether a person must look; what to do. Source:
+    /// nats-server, `server/errors.go`.
     private static let known: [(String, Bool, String)] = [
         (
             "permissions violation for subscription", true,
@@ -117,7 +132,10 @@ struct NATSComplaint: Equatable {
         ("secure connection - tls required", true, "wants TLS; write tls:// in the url"),
         ("attempted to connect to", true, "is not the port for clients, which is 4222 by default"),
         ("maximum connections exceeded", false, "has too many connections already"),
-        ("maximum account active connections exceeded", false, "the account has too many connections already"),
+        (
+            "maximum account active connections exceeded", false,
+            "the account has too many connections already"
+        ),
         ("maximum subscriptions exceeded", false, "the account has too many subscriptions already"),
         ("maximum payload violation", false, "now accepts only smaller messages"),
         ("invalid publish subject", true, "does not accept the subject"),

@@ -2,19 +2,21 @@ internal import EventLoops
 internal import Model
 
 extension NATSClient {
-    /// Looks for a server that takes us, unless that is going on.
+    /// Connects to a server, unless that is under way.
     func open() {
         guard !isOpening else { return }
         isOpening = true
         Task(executorPreference: loop) { await self.tryServers() }
     }
 
+    /// Tries the servers one after the other until one accepts the agent, then starts or ends the waiting
+    /// calls.
     private func tryServers() async {
         var refusals: [Outcome] = []
         for (index, address) in candidates.enumerated() {
             guard isWanted else { break }
             let (link, refusal) = await attempt(address)
-            // It may have closed again before this goes on.
+            // The server may have closed the connection again before this task continues.
             if let link, link.isOpen {
                 current = link
                 lastRefusal = nil
@@ -23,21 +25,28 @@ extension NATSClient {
             }
             let message = "\(address.host) accepted the agent and closed the connection"
             refusals.append(refusal ?? .retry(Failure(kind: .connection, message: message)))
-            if index == 0 { firstServer = (firstServer + 1) % servers.count }
+            if index == 0 {
+                firstServer = (firstServer + 1) % servers.count
+            }
         }
         isOpening = false
         let refusal = NATSClient.combined(refusals)
-        if current == nil { lastRefusal = refusal?.failure }
+        if current == nil {
+            lastRefusal = refusal?.failure
+        }
         opened(current, or: refusal)
     }
 
-    /// The configured servers, beginning with the one whose turn it is, then those that they told of.
+    /// The servers to try: the configured ones, from the one whose turn it is, then those that servers have
+    /// announced.
     private var candidates: [NATSAddress] {
         let configured = Array(servers[firstServer...] + servers[..<firstServer])
-        return configured + learned.filter { other in !configured.contains { $0.authority == other.authority } }
+        return configured
+            + learned.filter { other in !configured.contains { $0.authority == other.authority } }
     }
 
-    /// What several servers' refusals mean together: only if all of them want a person to look, one must.
+    /// The common outcome of several servers' refusals. Only if all of them need a person, the destination
+    /// is held: otherwise another attempt may find a server that works.
     static func combined(_ refusals: [Outcome]) -> Outcome? {
         let held = refusals.first { if case .held = $0 { true } else { false } }
         let others = refusals.filter { if case .held = $0 { false } else { true } }
@@ -46,7 +55,7 @@ extension NATSClient {
         return others.first { $0 != .offline } ?? other
     }
 
-    /// One server: connection, TLS, authentication, and its consent.
+    /// Tries one server: connection, TLS, authentication, and its consent.
     private func attempt(_ address: NATSAddress) async -> (NATSLink?, Outcome?) {
         switch await http.perform(HTTPRequest(method: .connect, url: "http://\(address.authority)/")) {
         case .noRoute: return (nil, .offline)
@@ -54,42 +63,53 @@ extension NATSClient {
         case .answered(let answer):
             nextLink += 1
             let link = NATSLink(
-                nextLink, to: address, socket: answer.socket, generation: generation, on: loop, at: time.bootTime)
+                nextLink, to: address, socket: answer.socket, generation: generation, on: loop,
+                at: time.bootTime)
             links[link.id] = link
             if let refusal = await opened(link) { return (nil, refusal) }
             return (link, nil)
         }
     }
 
-    /// Waits for the server's consent; nil: it was given.
+    /// Waits until the server accepts the agent (nil) or the connection has failed.
     private func opened(_ link: NATSLink) async -> Outcome? {
         await withCheckedContinuation { continuation in
             link.opening = continuation
             let id = link.id
             link.openingTimer = after(settings.connectTimeout) { $0.giveUpOpening(id) }
-            if settings.nats.tlsFirst { beginTLS(link) }
+            if settings.nats.tlsFirst {
+                beginTLS(link)
+            }
             flush(link)
         }
     }
 
+    /// Ends a connection whose server did not accept the agent within `connectTimeout`.
     private func giveUpOpening(_ id: UInt64) {
         guard let link = links[id], link.opening != nil else { return }
         link.openingTimer = nil
         fail(
             link, .timeout,
             "\(link.address.host) accepted the connection but did not answer in time (connect_timeout):"
-                + (link.phase == .greeting ? " is it a NATS server, does it want tls_first?" : " does it hang?"))
+                + (link.phase == .greeting
+                    ? " is it a NATS server, does it want tls_first?" : " does it hang?"))
     }
 
     // MARK: Events
 
+    /// Reads what has arrived, handles complete operations, and sends what waits. An end of the connection
+    /// counts after the operations before it, which may be acknowledgements.
     private func linkIsReady(_ id: UInt64, _ ready: EventLoop.Readiness) {
         guard let link = links[id] else { return }
         var end: Failure?
         if !ready.isDisjoint(with: [.readable, .failed, .hungUp]) {
             end = link.receive(at: time.bootTime)
-            if link.phase == .handshaking { goOnWithTLS(link) }
-            if link.isOpen, let failure = link.decrypt() { end = end ?? failure }
+            if link.phase == .handshaking {
+                goOnWithTLS(link)
+            }
+            if link.isOpen, let failure = link.decrypt() {
+                end = end ?? failure
+            }
             handleOperations(of: link)
         }
         guard link.isOpen else { return }
@@ -100,9 +120,12 @@ extension NATSClient {
         }
     }
 
+    /// Handles all complete operations.
     private func handleOperations(of link: NATSLink) {
         do throws(NATSProtocolError) {
-            // What comes after the line that TLS follows is not to be read as if it had come over TLS.
+            // Bytes after the `INFO` that begins TLS came in clear text, and must not be treated as if they
+            // had come over TLS: an attacker could have inserted them (CVE-2011-0411 describes this for
+            // STARTTLS).
             while link.isOpen, link.phase != .handshaking, let operation = try link.next() {
                 handle(operation, from: link)
             }
@@ -111,6 +134,8 @@ extension NATSClient {
         }
     }
 
+    /// Handles an operation. The first `PONG` answers our `PING` after `CONNECT`: the server has accepted
+    /// the credentials.
     private func handle(_ operation: NATSOperation, from link: NATSLink) {
         switch operation {
         case .info(let json): takeInfo(json, from: link)
@@ -124,11 +149,14 @@ extension NATSClient {
         case .error(let text):
             let complaint = NATSComplaint(text, host: link.address.host)
             guard !complaint.isAboutPublishing else { return refuse(complaint.outcome, over: link) }
-            // The server closes; after a complaint about our credentials there is nothing to wait for.
+            // The server closes the connection; after an error about our credentials there is nothing to
+            // wait for.
             fail(link, complaint.outcome)
         }
     }
 
+    /// Handles `INFO`: notes the server's limits and other servers, and continues the opening with TLS or
+    /// authentication.
     private func takeInfo(_ json: [UInt8], from link: NATSLink) {
         guard let info = NATSInfo(json) else {
             return fail(
@@ -136,10 +164,16 @@ extension NATSClient {
                 "what \(link.address.host) announces cannot be read: is it a NATS server?")
         }
         link.info = info
-        if settings.nats.followCluster { learn(info.otherServers, from: link) }
-        if info.isLeaving, link.phase == .ready { leave(link) }
+        if settings.nats.followCluster {
+            learn(info.otherServers, from: link)
+        }
+        if info.isLeaving, link.phase == .ready {
+            leave(link)
+        }
         guard link.phase == .greeting else { return }
-        guard info.hasHeaders else { return hold(link, "it does not support headers: NATS 2.2 or newer is required") }
+        guard info.hasHeaders else {
+            return hold(link, "it does not support headers: NATS 2.2 or newer is required")
+        }
         let address = link.address
         let wantsTLS = address.isTLS || info.requiresTLS || !address.isLoopback && !settings.allowPlainHTTP
         guard wantsTLS, !link.isEncrypted else { return introduce(link) }
@@ -147,19 +181,21 @@ extension NATSClient {
             return hold(link, "it offers no TLS, and the agent sends nothing without it")
         }
         guard !link.hasUnread else {
-            return fail(link, .protocolViolation, "\(address.host) continued in clear text where TLS should begin")
+            return fail(
+                link, .protocolViolation, "\(address.host) continued in clear text where TLS should begin")
         }
         beginTLS(link)
     }
 
+    /// Ends a connection for a reason that a person must resolve.
     private func hold(_ link: NATSLink, _ message: String) {
         fail(link, .held(Failure(kind: .protocolViolation, message: "\(link.address.host): \(message)")))
     }
 
-    /// Keeps the addresses that a server tells of.
+    /// Keeps the addresses of other servers that a server announces.
     ///
-    /// In clear text anybody on the way may have written them: such a server must show a certificate for the name that we
-    /// know, not for its own.
+    /// In clear text anybody on the path may have written them. A server from such a list must therefore
+    /// have a certificate for the name that is configured, not for the announced one.
     private func learn(_ others: [String], from link: NATSLink) {
         guard !others.isEmpty else { return }
         learned = others.compactMap { text in
@@ -174,6 +210,7 @@ extension NATSClient {
 
     // MARK: TLS and authentication
 
+    /// Starts TLS on a connection.
     private func beginTLS(_ link: NATSLink) {
         do throws(OutputError) {
             link.begin(try TLSSession(tls, settings.tls, host: link.address.verifiedName))
@@ -183,11 +220,12 @@ extension NATSClient {
         }
     }
 
+    /// Continues the handshake, and authenticates when it is complete.
     private func goOnWithTLS(_ link: NATSLink) {
         switch link.shakeHands() {
         case nil, .pending: break
         case .failed(let failure):
-            // The alert that tells the server why is on its way.
+            // The TLS alert that tells the server the reason should go out before the connection closes.
             _ = link.flush()
             fail(link, .retry(failure))
         case .done:
@@ -200,23 +238,33 @@ extension NATSClient {
         }
     }
 
+    /// Authenticates, subscribes to acknowledgements, and sends `PING`, whose answer shows that the server
+    /// accepted all of that. `no_responders` makes the server answer at once if no stream listens to the
+    /// subject.
     private func introduce(_ link: NATSLink) {
         guard let own = identity.members(nonce: link.info?.nonce) else {
             return hold(link, "it sent nothing to sign: it has no users with nkeys or JWTs")
         }
         var json = JSONText()
-        json.raw(#"{"verbose":false,"pedantic":false,"protocol":1,"headers":true,"no_responders":true,"echo":false,"#)
+        json.raw(
+            #"{"verbose":false,"pedantic":false,"protocol":1,"headers":true,"no_responders":true,"echo":false,"#
+        )
         json.raw(#""lang":"swift","name":"spoolship","tls_required":"#)
         json.raw(link.isEncrypted ? "true," : "false,")
         json.member("version", version)
         for (name, value) in own { json.member(name, value) }
         json.close("}")
         link.phase = .welcoming
-        say("CONNECT \(String(decoding: json.bytes, as: UTF8.self))\r\nSUB \(inbox).* 1\r\nPING\r\n", over: link)
+        say(
+            "CONNECT \(String(decoding: json.bytes, as: UTF8.self))\r\nSUB \(inbox).* 1\r\nPING\r\n",
+            over: link)
     }
 
+    /// Ends the wait for the server's consent; does nothing after the first call.
     private func endOpening(of link: NATSLink, _ refusal: Outcome?) {
-        if let timer = link.openingTimer { loop.cancel(timer) }
+        if let timer = link.openingTimer {
+            loop.cancel(timer)
+        }
         link.openingTimer = nil
         link.opening?.resume(returning: refusal)
         link.opening = nil
@@ -224,10 +272,14 @@ extension NATSClient {
 
     // MARK: Ends
 
+    /// Queues text; a failure ends the connection.
     private func say(_ text: String, over link: NATSLink) {
-        if let failure = link.say(Array(text.utf8)) { fail(link, .retry(failure)) }
+        if let failure = link.say(Array(text.utf8)) {
+            fail(link, .retry(failure))
+        }
     }
 
+    /// Sends what the kernel accepts, and watches the connection.
     func flush(_ link: NATSLink) {
         guard link.isOpen else { return }
         let id = link.id
@@ -235,28 +287,38 @@ extension NATSClient {
         if failure == nil {
             failure = link.watch { [weak self] ready in self?.assumeIsolated { $0.linkIsReady(id, ready) } }
         }
-        if let failure { fail(link, .retry(failure)) }
+        if let failure {
+            fail(link, .retry(failure))
+        }
     }
 
-    /// The server is about to stop: what is on its way may come in, everything else goes to another server.
+    /// The server is about to stop (lame duck mode): acknowledgements may still come, new messages go to
+    /// another server.
     private func leave(_ link: NATSLink) {
         guard candidates.count > 1 else { return }
-        if let index = servers.firstIndex(of: link.address) { firstServer = (index + 1) % servers.count }
+        if let index = servers.firstIndex(of: link.address) {
+            firstServer = (index + 1) % servers.count
+        }
         retire(link)
     }
 
-    /// Sends nothing new over a connection, and closes it with the last acknowledgement.
+    /// Sends no more messages over a connection, and closes it after the last acknowledgement.
     func retire(_ link: NATSLink) {
         link.isLeaving = true
-        if current === link { current = nil }
-        if link.awaited.isEmpty { drop(link) }
+        if current === link {
+            current = nil
+        }
+        if link.awaited.isEmpty {
+            drop(link)
+        }
     }
 
     private func fail(_ link: NATSLink, _ kind: Failure.Kind, _ message: String) {
         fail(link, .retry(Failure(kind: kind, message: message)))
     }
 
-    /// Ends a connection that broke or is of no use: what was on its way may be stored or not.
+    /// Ends a broken or useless connection. Messages without an acknowledgement may be stored or not. The
+    /// next attempt begins with another server.
     func fail(_ link: NATSLink, _ outcome: Outcome) {
         guard links[link.id] != nil else { return }
         drop(link)
@@ -267,9 +329,12 @@ extension NATSClient {
         endOpening(of: link, outcome)
     }
 
+    /// Closes a connection and forgets it.
     func drop(_ link: NATSLink) {
         links[link.id] = nil
-        if current === link { current = nil }
+        if current === link {
+            current = nil
+        }
         link.close()
     }
 }

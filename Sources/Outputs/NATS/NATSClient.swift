@@ -3,65 +3,91 @@ internal import Model
 
 /// Publishes messages to a JetStream subject over one connection, and waits for their acknowledgements.
 ///
-/// The connection is made when the first message wants it, to one server after the other until one takes us; it is kept,
-/// and costs nothing while nobody says anything. There are no timers but those of calls that wait: the server asks whether
-/// we live, and is answered. Lives on the loop that it is given.
+/// The connection is made when the first message needs it, to the first server that accepts the agent, and
+/// is kept. No timers run except those of waiting calls, so that an idle destination never wakes the
+/// process; the server checks the connection with `PING`, and is answered. `NATSClient+Connecting` opens
+/// and closes connections; this file sends and matches acknowledgements. Runs on the loop passed to `init`.
 actor NATSClient: LoopActor {
-    /// How many messages of one call are on their way at once: more than fill the wire, fewer than fill a server's queue.
+    /// Most messages of one call without an acknowledgement: enough to fill the network, and less than a
+    /// server's queue.
     static let window = 512
 
     nonisolated let loop: EventLoop
     let settings: DestinationSettings
+    /// The agent's version, sent in `CONNECT`.
     let version: String
     let time: any TimeSource
+    /// Makes the connections: libcurl knows proxies, name resolution and both IP versions.
     let http: HTTPClient
+    /// The configured servers; never empty.
     let servers: [NATSAddress]
+    /// Certificates for the next connection.
     var tls: TLSMaterial.Contents
+    /// Credentials for the next connection.
     var identity: NATSIdentity
-    /// Counts changes of certificates and credentials.
+    /// Counts changes of certificates and credentials; a connection of an older generation gets no new
+    /// messages.
     var generation = 0
 
+    /// All connections, by id: the current one, and those that wait for their last acknowledgements.
     var links: [UInt64: NATSLink] = [:]
+    /// The connection for new messages; nil if it must be made.
     var current: NATSLink?
+    /// Whether a connection is being made.
     var isOpening = false
+    /// Id of the latest connection.
     var nextLink: UInt64 = 0
-    /// Why the last attempt to connect failed.
+    /// Why the last attempt to connect failed; the reason for calls that time out while they wait.
     var lastRefusal: Failure?
+    /// Index of the server to try first. Random at the start, so that a fleet spreads over the servers.
     var firstServer: Int
-    /// Servers that others told of.
+    /// Servers that other servers have announced.
     var learned: [NATSAddress] = []
-    /// When the certificate that a server last showed ends; nil before a handshake.
+    /// Expiry of the certificate that a server last presented; nil before a handshake.
     var serverExpiry: Timestamp?
 
+    /// Calls that wait, by id.
     private var tickets: [UInt64: NATSTicket] = [:]
-    /// Those that wait for a connection, in their order.
+    /// Ids of the calls that wait for a connection, in order.
     private var waiting: [UInt64] = []
+    /// Id of the latest call.
     private var lastID: UInt64 = 0
+    /// Number of the latest message; the last word of the subject to which its acknowledgement comes.
     private var lastToken: UInt64 = 0
-    /// Acknowledgements come to the subjects below it.
+    /// Prefix of the subjects to which acknowledgements come. Random, so that no other client has the same,
+    /// and none can guess it.
     let inbox: String
 
-    /// - Throws: `OutputError` with code `library` for want of memory.
+    /// - Throws: `OutputError` with code `library` if there is no memory.
     init(
         _ settings: DestinationSettings, _ servers: [NATSAddress], version: String, tls: TLSMaterial.Contents,
         identity: NATSIdentity, on loop: EventLoop, time: any TimeSource
     ) throws(OutputError) {
-        (self.servers, self.settings, self.version, self.tls) = (servers, settings, version, tls)
-        (self.identity, self.loop, self.time) = (identity, loop, time)
-        http = try HTTPClient(on: loop, settings: TransferSettings(options: settings.natsConnection, tls: .init()))
+        self.servers = servers
+        self.settings = settings
+        self.version = version
+        self.tls = tls
+        self.identity = identity
+        self.loop = loop
+        self.time = time
+        http = try HTTPClient(
+            on: loop, settings: TransferSettings(options: settings.bareConnection, tls: .init()))
         let random = KernelRandom()
         firstServer = Int(random.next() % UInt64(servers.count))
-        inbox = "\(settings.nats.inboxPrefix).\(String(random.next(), radix: 36))\(String(random.next(), radix: 36))"
+        inbox =
+            "\(settings.nats.inboxPrefix).\(String(random.next(), radix: 36))\(String(random.next(), radix: 36))"
     }
 
-    /// Other certificates and credentials: what is on its way ends as it began, everything else goes over a new connection.
+    /// Uses other certificates and credentials: messages under way are finished on the old connection, new
+    /// ones go over a new connection.
     func use(_ tls: TLSMaterial.Contents, _ identity: NATSIdentity) {
         self.tls = tls
         self.identity = identity
         generation += 1
     }
 
-    /// Publishes messages, or only connects without any; waits for `requestTimeout`, or until its task is cancelled.
+    /// Publishes messages; with an empty array it only connects. Ends within `requestTimeout`, or at once
+    /// when its task is cancelled.
     func publish(_ messages: [NATSMessage]) async -> TicketReport {
         lastID += 1
         let id = lastID
@@ -72,6 +98,7 @@ actor NATSClient: LoopActor {
         }
     }
 
+    /// Registers a call, and starts it over the connection or when there is one.
     private func begin(_ ticket: NATSTicket) {
         tickets[ticket.id] = ticket
         let id = ticket.id
@@ -84,7 +111,7 @@ actor NATSClient: LoopActor {
         }
     }
 
-    /// The connection, if it is one that may be used again.
+    /// The current connection, if it may be used for new messages; otherwise retires it.
     private func usableLink() -> NATSLink? {
         guard let link = current, link.isOpen else { return nil }
         let isOld = time.bootTime - link.openedAt >= settings.maxConnectionAge
@@ -95,9 +122,10 @@ actor NATSClient: LoopActor {
         return link
     }
 
+    /// Whether any call waits for a connection.
     var isWanted: Bool { !waiting.isEmpty }
 
-    /// There is a connection, or none can be made.
+    /// A connection was made, or could not be made: starts or ends the waiting calls.
     func opened(_ link: NATSLink?, or refusal: Outcome?) {
         let ids = waiting
         waiting = []
@@ -111,12 +139,14 @@ actor NATSClient: LoopActor {
         }
     }
 
+    /// Binds a call to a connection and starts to send.
     private func start(_ ticket: NATSTicket, over link: NATSLink) {
         ticket.link = link
         pump(ticket)
     }
 
-    /// Sends as many as may be on their way.
+    /// Sends messages until the window is full. A message beyond the server's `max_payload` is not sent:
+    /// the server would close the connection.
     private func pump(_ ticket: NATSTicket) {
         guard let link = ticket.link, link.isOpen else { return }
         let limit = link.info?.maxPayload ?? NATSInfo.usualPayload
@@ -137,16 +167,20 @@ actor NATSClient: LoopActor {
             ticket.lastSent = time.bootTime
             ticket.sentBytes += message.payload.count
             var bytes = Array(
-                "HPUB \(message.subject) \(inbox).\(lastToken) \(message.headers.count) \(message.size)\r\n".utf8)
+                "HPUB \(message.subject) \(inbox).\(lastToken) \(message.headers.count) \(message.size)\r\n"
+                    .utf8)
             bytes.append(contentsOf: message.headers)
             bytes.append(contentsOf: message.payload)
             bytes.append(contentsOf: "\r\n".utf8)
             if let failure = link.say(bytes) { return fail(link, .retry(failure)) }
         }
-        if ticket.isSettled { finish(ticket.id, nil) }
+        if ticket.isSettled {
+            finish(ticket.id, nil)
+        }
         flush(link)
     }
 
+    /// Matches a reply with its message by the last word of the subject, and sends the next ones.
     func take(_ headers: [UInt8], _ payload: [UInt8], subject: String, from link: NATSLink) {
         guard subject.hasPrefix("\(inbox)."), let token = UInt64(subject.dropFirst(inbox.count + 1)),
             let id = link.awaited.removeValue(forKey: token), let ticket = tickets[id],
@@ -158,7 +192,8 @@ actor NATSClient: LoopActor {
             ticket.settle(index, .acknowledged)
         } else {
             let outcome = NATSAnswer.outcome(
-                headers: headers, payload: payload, wireBytes: message.size, subject: settings.nats.subject.text)
+                headers: headers, payload: payload, wireBytes: message.size,
+                subject: settings.nats.subject.text)
             if outcome == .acknowledged, JSONSlice(payload[...])?["duplicate"]?.boolean == true {
                 ticket.repeats.append(index)
             }
@@ -167,16 +202,17 @@ actor NATSClient: LoopActor {
         pump(ticket)
     }
 
-    /// The server does not let us publish: nothing of what is on its way will be answered.
+    /// The server forbids our subject: no message under way will be acknowledged, and none was stored.
     func refuse(_ outcome: Outcome, over link: NATSLink) {
         for id in Set(link.awaited.values) {
-            // They were not stored.
+            // Not stored: the batch must not be noted as possibly stored.
             tickets[id]?.awaited.removeAll()
             finish(id, outcome)
         }
         link.awaited.removeAll()
     }
 
+    /// Ends a call whose time is over.
     private func timeOut(_ id: UInt64) {
         guard let ticket = tickets[id] else { return }
         ticket.timer = nil
@@ -188,18 +224,24 @@ actor NATSClient: LoopActor {
             kind: .timeout, message: "no acknowledgement from \(link.address.host) in time (request_timeout)")
         let wasHeard = ticket.lastSent.map { link.lastHeard >= $0 } ?? true
         finish(id, .retry(failure))
-        // A server that says nothing at all is gone, or hangs: the next attempt is better off with another connection.
-        // So it is with one that reads nothing, whatever it says: what is to be sent would pile up.
-        if !wasHeard || link.hasUnsent { fail(link, .retry(failure)) }
+        // A server that sent nothing at all is gone or hangs: the next attempt needs another connection.
+        // The same if bytes could not be sent: the next attempt would queue the same bytes again.
+        if !wasHeard || link.hasUnsent {
+            fail(link, .retry(failure))
+        }
     }
 
-    /// Ends a call; messages without an outcome get this one.
+    /// Ends a call; messages without an outcome get `rest`.
     func finish(_ id: UInt64, _ rest: Outcome?) {
         guard let ticket = tickets.removeValue(forKey: id) else { return }
-        if let timer = ticket.timer { loop.cancel(timer) }
+        if let timer = ticket.timer {
+            loop.cancel(timer)
+        }
         waiting.removeAll { $0 == id }
         for token in ticket.awaited.keys { ticket.link?.awaited[token] = nil }
         ticket.finish(rest)
-        if let link = ticket.link, link.isLeaving, link.awaited.isEmpty { drop(link) }
+        if let link = ticket.link, link.isLeaving, link.awaited.isEmpty {
+            drop(link)
+        }
     }
 }

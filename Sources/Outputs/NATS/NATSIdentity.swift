@@ -1,19 +1,21 @@
 internal import EventLoops
 internal import Model
 
-/// How the agent authenticates to NATS, with the content of the files.
+/// How the agent authenticates to NATS, with the secrets that were read from files.
 enum NATSIdentity: Sendable {
-    /// It does not; or by its TLS certificate alone.
+    /// No authentication, or by the TLS client certificate alone.
     case none
+    /// A token (`auth_token`).
     case token(Secret)
+    /// A user with a password.
     case user(String, Secret)
-    /// The server's nonce is signed, and the seed stays here.
+    /// A key with which the server's nonce is signed; the seed never leaves the agent.
     case nkey(NKey)
-    /// By a user's JWT with the seed of its nkey.
+    /// A user's JWT, with the key that it names.
     case credentials(jwt: Secret, NKey)
 
-    /// - Parameter secret: the one that `natsSecret` has found.
-    /// - Throws: `OutputError` with code `invalidSetting` when the secret is not what it should be.
+    /// - Parameter secret: content of the source that `natsSecret` names.
+    /// - Throws: `OutputError` with code `invalidSetting` if the content is not what it should be.
     init(_ settings: DestinationSettings, _ secret: Secret?) throws(OutputError) {
         guard let secret else {
             self = .none
@@ -31,7 +33,8 @@ enum NATSIdentity: Sendable {
         }
     }
 
-    /// The members of `CONNECT` that authenticate us; nil when there is nothing to sign, or no memory.
+    /// The members of `CONNECT` that authenticate the agent; nil if the server sent no nonce to sign, or
+    /// there is no memory.
     func members(nonce: String?) -> [(String, String)]? {
         func signed(by key: NKey, _ name: String, _ value: String) -> [(String, String)]? {
             nonce.flatMap(key.signature).map { [(name, value), ("sig", $0)] }
@@ -45,11 +48,13 @@ enum NATSIdentity: Sendable {
         }
     }
 
-    /// The two parts of a credentials file: what stands between the first pair of rules, and between the second.
+    /// The two parts of a credentials file: the lines between the first pair of dashed lines, and between
+    /// the second.
     private static func parts(of file: Secret) throws(OutputError) -> (jwt: Secret, seed: Secret) {
         let mistake = OutputError(
             .invalidSetting,
-            "the credentials file must hold a user's JWT and the seed of its nkey, each between lines of dashes")
+            "the credentials file must hold a user's JWT and the seed of its nkey, each between lines of dashes"
+        )
         var found: [String] = []
         var isOpen = false
         for line in file.revealed.split(whereSeparator: \.isNewline) {

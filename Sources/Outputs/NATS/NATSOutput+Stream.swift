@@ -1,22 +1,25 @@
 internal import Model
 
 extension Template {
-    /// A subject with `*` for each word that has a placeholder.
+    /// The subject with `*` for each word that contains a placeholder.
     fileprivate var pattern: String {
         filled { _ in "*" }.split(separator: ".").map { $0.contains("*") ? "*" : $0 }.joined(separator: ".")
     }
 }
 
 extension NATSOutput {
-    /// Asks JetStream which stream takes the subject, and what it does with messages; stores nothing. Ends within `requestTimeout`.
+    /// Asks JetStream which stream takes the subject and how it is configured, for `check`; stores nothing.
+    /// Ends within `requestTimeout` for each of two questions.
     ///
-    /// - Returns: what to know, and whether no message would be acknowledged; nil where there is nothing to say.
+    /// - Returns: what a person should know, and whether messages would not be acknowledged; nil if all is
+    ///   well.
     package func streamComplaint() async -> (message: String, isRefused: Bool)? {
         let subject = settings.nats.subject.pattern
         let question = JSONValue.object([.init("subject", .string(subject))]).description
         guard let answer = await ask("STREAM.NAMES", question) else {
             return (
-                "its stream cannot be checked: JetStream does not answer, or these credentials may not query it", false
+                "its stream cannot be checked: JetStream does not answer, or these credentials may not query it",
+                false
             )
         }
         let streams = answer["streams"]?.elements?.compactMap(\.string) ?? []
@@ -33,7 +36,9 @@ extension NATSOutput {
         guard taken.contains(where: { NATSOutput.subjects($0, include: subject) }) else {
             return ("the stream \(stream) takes only some of \(subject), which events fill in", false)
         }
-        if config["no_ack"]?.boolean == true { return ("the stream \(stream) acknowledges nothing (no_ack)", true) }
+        if config["no_ack"]?.boolean == true {
+            return ("the stream \(stream) acknowledges nothing (no_ack)", true)
+        }
         if config["sealed"]?.boolean == true { return ("the stream \(stream) is sealed", true) }
         let window = Duration.nanoseconds(config["duplicate_window"]?.integer ?? 0)
         guard window < settings.nats.duplicateWindow else { return nil }
@@ -43,7 +48,8 @@ extension NATSOutput {
         )
     }
 
-    /// Whether all subjects of one pattern are among those of another. Source: NATS documentation, "Subject-Based Messaging".
+    /// Whether every subject of the pattern `other` also matches `pattern`. Source: NATS documentation,
+    /// "Subject-Based Messaging".
     static func subjects(_ pattern: String, include other: String) -> Bool {
         let (words, others) = (pattern.split(separator: "."), other.split(separator: "."))
         for (place, word) in words.enumerated() {
@@ -53,7 +59,7 @@ extension NATSOutput {
         return words.count == others.count
     }
 
-    /// What JetStream answers; nil where it does not.
+    /// JetStream's answer to a request of its API; nil without one.
     private func ask(_ question: String, _ content: String) async -> JSONSlice? {
         let message = NATSMessage(
             subject: "$JS.API.\(question)", isQuestion: true, headers: Array("NATS/1.0\r\n\r\n".utf8),

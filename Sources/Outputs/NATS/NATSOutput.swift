@@ -3,11 +3,11 @@ package import EventLoops
 package import Logs
 package import Model
 
-/// Publishes batches to a JetStream subject.
+/// Publishes batches to a JetStream subject, a message for each batch or for each event.
 ///
-/// Each message carries `Nats-Msg-Id`: the batch's id, or the event's own. The stream forgets ids after its duplicate window;
-/// within it a repeat is stored once. When a batch whose fate is unknown goes again after the window, a warning says so.
-/// Lives on the loop that it is given.
+/// Each message has a `Nats-Msg-Id`: the batch's id, or the event's. The stream remembers ids for its
+/// duplicate window; within it, a repeat is stored once. If a batch that may be stored is sent again after
+/// the window, a warning says so. Runs on the loop passed to `init`.
 package actor NATSOutput: MeasuredOutput {
     package var measures = OutputMeasures()
     package nonisolated let firstCertificates: OutputCertificates?
@@ -19,30 +19,49 @@ package actor NATSOutput: MeasuredOutput {
     private let log: Log
     private let time: any TimeSource
     private let builder: BodyBuilder
+    /// Template of the subject.
     private let subjects: EventTemplates
     package nonisolated var templates: EventTemplates? { subjects }
+    /// The configured headers, some of which may depend on the event.
+    private nonisolated let headers: HeaderTemplates
+    package nonisolated var requestTemplates: EventTemplates? { headers.templates }
+    package nonisolated var asksWhose: Bool {
+        [templates, requestTemplates].contains { $0?.areOfEvents == true }
+    }
     let client: NATSClient
+    /// Certificates and the secret, read again when their files change.
     private var files: FollowedFiles
+    /// Credentials as last read.
     private var identity: NATSIdentity
-    /// Batches that may be stored without our knowing, with when they were sent; no more than `mostUncertain`.
+    /// Batches that may be stored without an acknowledgement, with the time of their last attempt; at most
+    /// `mostUncertain`.
     private var uncertain: [BatchID: BootInstant] = [:]
-    /// When this was made: older batches may have been sent by an earlier process.
+    /// When this output was made, in the time of day. An earlier process may have sent older batches.
     private let started: Timestamp
 
+    /// Bound of `uncertain`; beyond it, the oldest batch is forgotten.
     private static let mostUncertain = 1000
 
-    /// Sets up a destination; reads its certificates and secrets for the first time. Connects to nothing.
+    /// Sets up a destination, and reads its certificates and secrets for the first time. Connects to
+    /// nothing.
     ///
-    /// - Throws: `OutputError`: a setting without meaning, a file that cannot be read.
+    /// - Throws: `OutputError` if a setting has no meaning or a file cannot be read.
     package init(
-        _ name: DestinationName, _ settings: DestinationSettings, version: String = "", on loop: EventLoop, log: Log,
+        _ name: DestinationName, _ settings: DestinationSettings, version: String = "", on loop: EventLoop,
+        log: Log,
         time: any TimeSource = SystemTime()
     ) throws(OutputError) {
-        (self.settings, self.name, self.loop, self.log, self.time) = (settings, name, loop, log, time)
-        builder = try BodyBuilder(NDJSONEncoder(), settings.nats.message == .batch ? settings.compression : .none)
+        self.settings = settings
+        self.name = name
+        self.loop = loop
+        self.log = log
+        self.time = time
+        builder = try BodyBuilder(
+            NDJSONEncoder(), settings.nats.message == .batch ? settings.compression : .none)
         let servers = try settings.natsServers()
         let files = try FollowedFiles(
-            name, settings.tls, secret: settings.natsSecret, hasLines: settings.nats.credentials.source != nil,
+            name, settings.tls, secret: settings.natsSecret,
+            hasLines: settings.nats.credentials.source != nil,
             log: log,
             at: time.bootTime)
         self.files = files
@@ -54,9 +73,27 @@ package actor NATSOutput: MeasuredOutput {
         client = try NATSClient(
             settings, servers, version: version, tls: files.tls, identity: identity, on: loop, time: time)
         started = time.wallTime
-        subjects = EventTemplates([settings.nats.subject], settings.templateScope(log: log, time: time))
+        let scope = settings.templateScope(log: log, time: time)
+        subjects = EventTemplates([settings.nats.subject], scope)
+        headers = try HeaderTemplates(settings, scope)
+        try NATSOutput.check(settings.sortedHeaders)
     }
 
+    /// Refuses headers that mean something to servers or that the agent sets itself, and values that could
+    /// end a header line early.
+    ///
+    /// - Throws: `OutputError` with code `invalidSetting`.
+    private static func check(_ headers: [(name: String, value: String)]) throws(OutputError) {
+        for (name, value) in headers {
+            let isOwn = name.lowercased().hasPrefix("nats-") || name.lowercased() == "content-type"
+            try require(!isOwn, "header \(name) is set by the agent, or the server's; remove it")
+            let isLine = value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+            try require(isLine, "header \(name) has a control character")
+        }
+    }
+
+    /// Publishes a batch. For messages that hold a batch each, the outcome is that of their parts, which
+    /// share the batch's id; for messages that hold an event each, the events' own.
     package func send(_ batch: Batch) async -> Outcome {
         await hasNewCredentials()
         let messages: [NATSMessage]
@@ -64,9 +101,11 @@ package actor NATSOutput: MeasuredOutput {
         do throws(OutputError) {
             switch settings.nats.message {
             case .batch:
-                let all = try builder.parts(of: batch, by: subjects)
-                messages = try all.map { part throws(OutputError) in try message(of: part) }
-                parts = all
+                let all = try self.parts(of: batch)
+                messages = try all.map { part throws(OutputError) in
+                    try message(of: part.part, part.headers)
+                }
+                parts = all.map(\.part)
             case .event: messages = try events(of: batch)
             }
         } catch {
@@ -80,7 +119,9 @@ package actor NATSOutput: MeasuredOutput {
             repeats: report.repeats.flatMap { place in
                 parts.map { $0[place].events.isEmpty ? all : $0[place].events } ?? [place]
             }, of: batch)
-        if let expiry = await client.serverExpiry { measures.certificates.serverExpiry = expiry }
+        if let expiry = await client.serverExpiry {
+            measures.certificates.serverExpiry = expiry
+        }
         let outcome =
             report.refusal ?? parts.map { Outcome(ofParts: Array(zip($0.map(\.events), report.outcomes))) }
             ?? Outcome(of: report.outcomes)
@@ -88,55 +129,100 @@ package actor NATSOutput: MeasuredOutput {
         return outcome
     }
 
-    /// Whether a server takes us. Ends within `requestTimeout`.
+    /// Checks that a server accepts the agent. Ends within `requestTimeout`.
     package func probe() async -> Failure? {
         guard let refusal = await client.publish([]).refusal else { return nil }
         return refusal.failure ?? Failure(kind: .connect, message: "there is no route to the server")
     }
 
-    /// All of a batch, or what of it goes to one subject: under its id, or that and the subject.
-    private func message(of part: BatchPart) throws(OutputError) -> NATSMessage {
-        let header = part.batch.header
-        let id = subjects.areOfEvents ? NATSOutput.messageID("\(header.id)/\(part.text)") : "\(header.id)"
-        var headers = headers(id: id, type: NDJSONEncoder.usualContentType, compression: settings.compression)
-        headers.append(contentsOf: "X-Spoolship-Events: \(header.events)\r\n\r\n".utf8)
-        return NATSMessage(subject: part.text, headers: headers, payload: try builder.body(of: part.batch))
-    }
+    /// Headers of a message besides the fixed ones.
+    private typealias Headers = [(name: String, value: String)]
 
-    private func events(of batch: Batch) throws(OutputError) -> [NATSMessage] {
-        let events = try EventView.all(try builder.lines(of: batch))
+    /// Divides a batch by subject and headers.
+    private func parts(of batch: Batch) throws(OutputError) -> [(part: BatchPart, headers: Headers)] {
+        guard headers.templates != nil else {
+            return try builder.parts(of: batch, by: subjects).map { ($0, []) }
+        }
+        let lines = try builder.lines(of: batch)
+        let events = try EventView.all(lines)
         let filled = try subjects.fill(for: batch.header) { events }
-        return events.enumerated().map { index, event in
-            // A stream knows ids, whatever the subjects: another destination's message for the event is no repeat.
-            let id = NATSOutput.messageID("\(event.stableID(in: batch.header.id, at: index))/\(filled[index][0])")
-            var headers = headers(id: id, type: "application/json", compression: .none)
-            headers.append(contentsOf: "\r\n".utf8)
-            return NATSMessage(subject: filled[index][0], headers: headers, payload: Array(event.line))
+        let extra = try headers.filled(for: batch.header, events) ?? []
+        var groups: [(subject: String, headers: Headers, events: [Int])] = []
+        for (event, headers) in extra.enumerated() {
+            let subject = filled[event][0]
+            let known = groups.firstIndex { group in
+                group.subject == subject && group.headers.elementsEqual(headers) { $0 == $1 }
+            }
+            if let known {
+                groups[known].events.append(event)
+            } else {
+                groups.append((subject, headers, [event]))
+            }
+        }
+        let pieces = try builder.pieces(groups.map(\.events), of: batch, lines)
+        return zip(groups, pieces).map { group, piece in
+            (BatchPart(text: group.subject, events: group.events, batch: piece), group.headers)
         }
     }
 
-    /// The lines of headers, without the blank one that ends them.
-    private func headers(id: String, type: String, compression: Compression) -> [UInt8] {
+    /// A message with a whole batch, or with the part that has one subject and equal headers. The id of a
+    /// part is made from the batch's id, the subject and the headers, so that a repeat has the same.
+    private func message(of part: BatchPart, _ own: Headers) throws(OutputError) -> NATSMessage {
+        let header = part.batch.header
+        let isPart = subjects.areOfEvents || headers.templates != nil
+        let words = (["\(header.id)", part.text] + own.map(\.value)).joined(separator: "/")
+        let id = isPart ? NATSOutput.messageID(words) : "\(header.id)"
+        var lines = headerLines(
+            id: id, type: NDJSONEncoder.usualContentType, compression: settings.compression, own)
+        lines.append(contentsOf: "X-Spoolship-Events: \(header.events)\r\n\r\n".utf8)
+        return NATSMessage(subject: part.text, headers: lines, payload: try builder.body(of: part.batch))
+    }
+
+    /// A message for each event.
+    private func events(of batch: Batch) throws(OutputError) -> [NATSMessage] {
+        let events = try EventView.all(try builder.lines(of: batch))
+        let filled = try subjects.fill(for: batch.header) { events }
+        let extra = try headers.filled(for: batch.header, events)
+        return events.enumerated().map { index, event in
+            // A stream remembers ids across subjects: the same event from another destination, under
+            // another subject, is not a repeat.
+            let id = NATSOutput.messageID(
+                "\(event.stableID(in: batch.header.id, at: index))/\(filled[index][0])")
+            var lines = headerLines(id: id, type: "application/json", compression: .none, extra?[index] ?? [])
+            lines.append(contentsOf: "\r\n".utf8)
+            return NATSMessage(subject: filled[index][0], headers: lines, payload: Array(event.line))
+        }
+    }
+
+    /// The header block, without the blank line that ends it.
+    private func headerLines(id: String, type: String, compression: Compression, _ own: Headers) -> [UInt8] {
         var lines = "NATS/1.0\r\nNats-Msg-Id: \(id)\r\n"
-        if let stream = settings.nats.stream { lines += "Nats-Expected-Stream: \(stream)\r\n" }
+        if let stream = settings.nats.stream {
+            lines += "Nats-Expected-Stream: \(stream)\r\n"
+        }
         lines += "Content-Type: \(type)\r\n"
-        if compression != .none { lines += "Content-Encoding: \(compression.name)\r\n" }
+        if compression != .none {
+            lines += "Content-Encoding: \(compression.name)\r\n"
+        }
+        for (name, value) in headers.fixed + own { lines += "\(name): \(value)\r\n" }
         return Array(lines.utf8)
     }
 
-    /// An event's id as a header's value: itself where it can be one, else its hash.
+    /// An id in the form of a header's value: the id itself, or its SHA-256 if it is long or not plain.
     static func messageID(_ id: String) -> String {
         let isPlain = (1...256).contains(id.utf8.count) && id.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
         return isPlain ? id : SHA256.hexadecimal(Array(id.utf8))
     }
 
-    /// A batch may be stored already, and the stream may have forgotten its id.
+    /// Warns if a batch that may be stored is sent again after the duplicate window. The stream may then
+    /// have it twice.
     private func warnOfRepeats(_ header: BatchHeader) {
         let now = time.bootTime
         if let sent = uncertain[header.id] {
             guard now - sent > settings.nats.duplicateWindow else { return }
         } else {
-            // The id tells when the batch was formed, right before it was first sent.
+            // The batch's id contains the time at which the batch was formed, right before it was first
+            // sent.
             let formed = Timestamp(milliseconds: Int64(clamping: header.id.high >> 16))
             guard formed < started, time.wallTime - formed > settings.nats.duplicateWindow else { return }
         }
@@ -146,6 +232,7 @@ package actor NATSOutput: MeasuredOutput {
         keep(header.id, now)
     }
 
+    /// Notes whether a batch may be stored although it was not acknowledged.
     private func note(_ id: BatchID, _ report: TicketReport, _ outcome: Outcome) {
         if outcome == .acknowledged {
             uncertain[id] = nil
@@ -154,18 +241,24 @@ package actor NATSOutput: MeasuredOutput {
         }
     }
 
+    /// Remembers when a batch was sent, within the bound.
     private func keep(_ id: BatchID, _ now: BootInstant) {
-        if uncertain.count >= NATSOutput.mostUncertain, let oldest = uncertain.min(by: { $0.value < $1.value }) {
+        if uncertain.count >= NATSOutput.mostUncertain,
+            let oldest = uncertain.min(by: { $0.value < $1.value })
+        {
             uncertain[oldest.key] = nil
         }
         uncertain[id] = now
     }
 
     @discardableResult package func hasNewCredentials() async -> Bool {
-        let changes = files.readChanged(at: time.bootTime, &measures.certificates) { secret throws(OutputError) in
+        let changes = files.readChanged(at: time.bootTime, &measures.certificates) {
+            secret throws(OutputError) in
             identity = try NATSIdentity(settings, secret)
         }
-        if changes.areAny { await client.use(files.tls, identity) }
+        if changes.areAny {
+            await client.use(files.tls, identity)
+        }
         return changes.areAny
     }
 }

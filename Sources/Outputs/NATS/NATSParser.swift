@@ -1,55 +1,67 @@
-/// What a NATS server says: one line, or a message with its payload.
+/// An operation of a NATS server: a line, or a message with its payload.
 enum NATSOperation: Equatable {
-    /// What the server is and offers, as JSON.
+    /// The server's description of itself, as JSON.
     case info([UInt8])
-    /// A message to one of our subscriptions; `headers` is empty where it has none.
+    /// A message to one of our subscriptions; `headers` is empty if it has none.
     case message(subject: String, headers: [UInt8], payload: [UInt8])
+    /// The server checks whether the client is alive, and closes the connection without an answer.
     case ping
+    /// The answer to our `PING`.
     case pong
-    /// A line that says that all is well.
+    /// An acknowledgement of a line; not sent without `verbose`.
     case ok
     /// An error, without its quotation marks.
     case error(String)
 }
 
-/// What came is not the protocol, or more of it than a server has to say.
+/// The server's bytes are not the protocol, or exceed a bound.
 struct NATSProtocolError: Error, Equatable {
     let message: String
 }
 
-/// Takes the server's bytes apart, however they are cut.
+/// Divides the server's bytes into operations, however the network cuts them.
 ///
-/// The other side is hostile: lines and payloads are bounded before they are kept, numbers cannot overflow, and after the
-/// first mistake nothing is read any more.
-/// Source: NATS client protocol (docs.nats.io, "Client Protocol").
+/// The server is hostile: lines and payloads are bounded before they are kept, numbers cannot overflow, and
+/// after the first error nothing more is parsed. Source: NATS client protocol (docs.nats.io, "Client
+/// Protocol").
 struct NATSParser {
-    /// The longest line but `INFO`, in bytes; the server's own `max_control_line` is 4 KiB.
+    /// Longest line except `INFO`, in bytes; the server's own limit, `max_control_line`, is 4 KiB.
     static let longestLine = 4096
+    /// Longest `INFO`, which names the servers of a cluster.
     static let longestInfo = 65_536
-    /// The largest message: what we subscribe to are acknowledgements, of a few hundred bytes.
+    /// Largest message: we subscribe to acknowledgements only, which have some hundred bytes.
     static let largestPayload = 65_536
 
+    /// A message whose line was read and whose payload has not arrived completely.
     private struct Awaited {
         let subject: String
+        /// Bytes of the header block.
         let headers: Int
+        /// Bytes of header block and payload.
         let total: Int
     }
 
+    /// Bytes that have arrived; those before `position` are done with.
     private var buffer: [UInt8] = []
+    /// Start of the bytes that are not parsed yet.
     private var position = 0
-    /// How far the line's end was looked for already.
+    /// End of the bytes that were already searched for a line feed. Without it, a line in many small pieces
+    /// would cost quadratic time.
     private var searched = 0
+    /// The message whose payload is awaited; nil between messages.
     private var awaited: Awaited?
+    /// The first error; thrown again by every later call.
     private var failure: NATSProtocolError?
 
-    /// How many bytes are kept that were not read.
+    /// Number of bytes that are not parsed yet.
     var keptBytes: Int { buffer.count - position }
 
-    /// Takes what came. To be followed by `next` until it returns nil.
+    /// Adds bytes that have arrived. Must be followed by calls of `next` until it returns nil.
     mutating func take(_ bytes: some Collection<UInt8>) {
         if position == buffer.count {
             buffer.removeAll(keepingCapacity: true)
-            (position, searched) = (0, 0)
+            position = 0
+            searched = 0
         } else if position > 0 {
             buffer.removeSubrange(..<position)
             searched -= position
@@ -58,7 +70,7 @@ struct NATSParser {
         buffer.append(contentsOf: bytes)
     }
 
-    /// The next operation; nil until more has come. Throws what is wrong, again at each further call.
+    /// The next operation; nil until more has arrived. After an error, throws the same error at each call.
     mutating func next() throws(NATSProtocolError) -> NATSOperation? {
         if let failure { throw failure }
         do throws(NATSProtocolError) {
@@ -69,6 +81,7 @@ struct NATSParser {
         }
     }
 
+    /// Parses the next operation.
     private mutating func read() throws(NATSProtocolError) -> NATSOperation? {
         if let awaited { return try payload(awaited) }
         guard let line = try line() else { return nil }
@@ -85,10 +98,14 @@ struct NATSParser {
             return .error(NATSParser.unquoted(text))
         case "INFO": return .info(Array(line.dropFirst(first.count)))
         case "MSG":
-            guard words.count == 4 || words.count == 5 else { throw NATSProtocolError(message: "a MSG of other words") }
+            guard words.count == 4 || words.count == 5 else {
+                throw NATSProtocolError(message: "a MSG of other words")
+            }
             return try begin(words, headers: 0)
         case "HMSG":
-            guard words.count == 5 || words.count == 6, let headers = NATSParser.number(words[words.count - 2]) else {
+            guard words.count == 5 || words.count == 6,
+                let headers = NATSParser.number(words[words.count - 2])
+            else {
                 throw NATSProtocolError(message: "an HMSG of other words")
             }
             return try begin(words, headers: headers)
@@ -97,6 +114,7 @@ struct NATSParser {
         }
     }
 
+    /// Begins a message whose line was read.
     private mutating func begin(
         _ words: [ArraySlice<UInt8>], headers: Int
     ) throws(NATSProtocolError) -> NATSOperation? {
@@ -104,15 +122,18 @@ struct NATSParser {
             throw NATSProtocolError(message: "a message without a length")
         }
         guard total <= NATSParser.largestPayload else {
-            throw NATSProtocolError(message: "a message of \(total) bytes where only acknowledgements are expected")
+            throw NATSProtocolError(
+                message: "a message of \(total) bytes where only acknowledgements are expected")
         }
-        let message = Awaited(subject: String(decoding: words[1], as: UTF8.self), headers: headers, total: total)
+        let message = Awaited(
+            subject: String(decoding: words[1], as: UTF8.self), headers: headers, total: total)
         awaited = message
         return try payload(message)
     }
 
+    /// The message, once its payload has arrived completely.
     private mutating func payload(_ message: Awaited) throws(NATSProtocolError) -> NATSOperation? {
-        // Both are bounded: the sum cannot overflow.
+        // Both numbers are bounded: the sum cannot overflow.
         let end = position + message.total
         guard buffer.count >= end + 2 else { return nil }
         guard buffer[end] == 0x0D, buffer[end + 1] == 0x0A else {
@@ -120,14 +141,15 @@ struct NATSParser {
         }
         let body = position + message.headers
         let operation = NATSOperation.message(
-            subject: message.subject, headers: Array(buffer[position..<body]), payload: Array(buffer[body..<end]))
+            subject: message.subject, headers: Array(buffer[position..<body]),
+            payload: Array(buffer[body..<end]))
         awaited = nil
         position = end + 2
         searched = position
         return operation
     }
 
-    /// The next line without its end; nil until it is there.
+    /// The next line without its end; nil until it is complete.
     private mutating func line() throws(NATSProtocolError) -> ArraySlice<UInt8>? {
         let feed = buffer[searched...].firstIndex(of: 0x0A)
         let length = (feed ?? buffer.count) - position
@@ -140,18 +162,23 @@ struct NATSParser {
             return nil
         }
         var line = buffer[position..<feed]
-        if line.last == 0x0D { line.removeLast() }
+        if line.last == 0x0D {
+            line.removeLast()
+        }
         position = feed + 1
         searched = position
         return line
     }
 
-    /// A length: at most nine digits, and nothing else.
+    /// A length of at most nine digits; nil for anything else.
     private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
-        guard (1...9).contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        guard (1...9).contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return nil
+        }
         return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
+    /// A text without the single quotes around it.
     private static func unquoted(_ text: ArraySlice<UInt8>) -> String {
         let quote = UInt8(ascii: "'")
         let isQuoted = text.count >= 2 && text.first == quote && text.last == quote

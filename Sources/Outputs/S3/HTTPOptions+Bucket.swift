@@ -2,8 +2,11 @@ internal import EventLoops
 internal import Model
 
 extension HTTPOptions {
-    /// The same for a bucket of the settings' service: requests go to its address, which ends with a slash, and keys are added.
+    /// The same options for the bucket of the settings: the address becomes the bucket's, with a slash at
+    /// the end, to which keys are appended.
     ///
+    /// The bucket is a part of the host name, or of the path with `path_style`, which many stores other
+    /// than Amazon's need.
     /// - Throws: `OutputError` with code `invalidSetting`.
     package func ofBucket() throws(OutputError) -> HTTPOptions {
         let s3 = settings.s3
@@ -17,7 +20,8 @@ extension HTTPOptions {
         let scheme = "\(address.scheme)://"
         let place =
             s3.pathStyle
-            ? "\(base)/\(s3.bucket.percentEncoded)/" : "\(scheme)\(s3.bucket).\(base.dropFirst(scheme.count))/"
+            ? "\(base)/\(s3.bucket.percentEncoded)/"
+            : "\(scheme)\(s3.bucket).\(base.dropFirst(scheme.count))/"
         var options = self
         options.settings.url = EndpointURL(place)
         return options

@@ -1,10 +1,12 @@
 internal import EventLoops
 internal import Model
 
-/// What an object store's answer means for the batch: a pure function of status, body and headers.
+/// Decides what an object store's answer means for the batch: a pure function of status, body and headers.
 ///
-/// An object store never looks into events: nothing is ever bisected, no answer makes dead letters.
+/// An object store never looks into events, so no batch is bisected and no answer makes dead letters.
 enum S3Answer {
+    /// The outcome of an upload. The error code of the body is more exact than the status, so known codes
+    /// come first.
     static func outcome(of answer: HTTPAnswer, wireBytes: Int, now: Timestamp) -> Outcome {
         let code = errorCode(in: answer.body)
         func failure(_ hint: String? = nil) -> Failure {
@@ -15,7 +17,7 @@ enum S3Answer {
             answer.wait(at: now).map { .retryAfter($0, failure(hint)) } ?? .retry(failure(hint))
         }
         switch (answer.status, code) {
-        // `If-None-Match: *`: an earlier attempt has written this very object.
+        // With `If-None-Match: *` a 412 means that the object exists: an earlier attempt has written it.
         case (200...299, _), (412, _): return .acknowledged
         case (413, _), (_, "EntityTooLarge"):
             return .tooLarge(wireBytes: wireBytes, failure("the object is too large"))
@@ -23,7 +25,8 @@ enum S3Answer {
         case (_, let code?) where passing.contains(code): return retry()
         case (401, _): return .held(failure("the credentials are missing or wrong"))
         case (403, _): return .held(failure(held["AccessDenied"]))
-        case (404, _): return .held(failure("nothing is at this address; check bucket, endpoint and path_style"))
+        case (404, _):
+            return .held(failure("nothing is at this address; check bucket, endpoint and path_style"))
         case (501, _): return .held(failure(held["NotImplemented"]))
         case (301, _), (302, _), (308, _):
             return .held(failure("a redirect, which is not followed; set region and endpoint"))
@@ -33,12 +36,13 @@ enum S3Answer {
         }
     }
 
+    /// Whether the answer says that temporary credentials have expired, so that new ones help.
     static func saysExpired(_ answer: HTTPAnswer) -> Bool {
         guard let code = errorCode(in: answer.body) else { return false }
         return held[code] == noToken
     }
 
-    /// The codes with which a person must look, and at what.
+    /// Error codes that need a person, each with what to check.
     ///
     /// Source: Amazon S3 API Reference, Error responses.
     private static let held: [String: String] = [
@@ -53,15 +57,21 @@ enum S3Answer {
         "NotImplemented":
             "the server does not support part of the request; if it is If-None-Match, set if_none_match = false",
     ]
+    /// Hint for expired session tokens; also marks their codes (`saysExpired`).
     private static let noToken = "the session token is no longer valid; give the agent new credentials"
+    /// Hint for a bucket in another region.
     private static let elsewhere = "the bucket is in another region; set region and endpoint"
+    /// Error codes of conditions that pass: retry.
     private static let passing: Set<String> = [
-        "ConditionalRequestConflict", "InternalError", "OperationAborted", "RequestTimeout", "ServiceUnavailable",
+        "ConditionalRequestConflict", "InternalError", "OperationAborted", "RequestTimeout",
+        "ServiceUnavailable",
         "SlowDown", "TemporaryRedirect",
     ]
-    /// Other codes that are known: the rest may be anything that a server cares to echo, and messages go to the log.
+    /// Further codes that may be shown. Other text of an answer may be an echo of what was sent, and
+    /// messages go to the log.
     private static let others: Set<String> = [
-        "BadDigest", "EntityTooLarge", "InvalidArgument", "InvalidBucketName", "InvalidDigest", "InvalidRequest",
+        "BadDigest", "EntityTooLarge", "InvalidArgument", "InvalidBucketName", "InvalidDigest",
+        "InvalidRequest",
         "InvalidStorageClass", "KMS.DisabledException", "KMS.NotFoundException", "KeyTooLongError",
         "MissingContentLength", "NoSuchKey", "PreconditionFailed", "XAmzContentSHA256Mismatch",
         // The token service's. Source: AWS Security Token Service API Reference, Common Error Types.
@@ -69,17 +79,19 @@ enum S3Answer {
         "InvalidIdentityToken", "RegionDisabledException", "ValidationError",
     ]
 
-    /// The known code that an error document names; nil without one.
+    /// The code that an error document names, if it is a known one; otherwise nil.
     static func errorCode(in body: [UInt8]) -> String? {
         guard let code = element("Code", in: body, atMost: 64) else { return nil }
         return held[code] != nil || passing.contains(code) || others.contains(code) ? code : nil
     }
 
-    /// The text of the first element of that name in an XML document; nil without one.
+    /// The text of the first element of that name in an XML document, at most `limit` characters; nil
+    /// without one. Enough for these answers, and nothing that a hostile document could exploit.
     static func element(_ name: String, in body: [UInt8], atMost limit: Int) -> String? {
         let open = Array("<\(name)>".utf8)
         guard let start = body.indices.first(where: { body[$0...].starts(with: open) }) else { return nil }
         return String(
-            decoding: body[(start + open.count)...].prefix { $0 != UInt8(ascii: "<") }.prefix(limit), as: UTF8.self)
+            decoding: body[(start + open.count)...].prefix { $0 != UInt8(ascii: "<") }.prefix(limit),
+            as: UTF8.self)
     }
 }

@@ -1,17 +1,22 @@
 internal import EventLoops
 internal import Model
 
-/// A service that gives credentials, asked by small requests over its own connections.
+/// A service that issues credentials for a limited time (AWS metadata and token services, OAuth 2 token
+/// endpoints), asked over connections of its own.
 struct CredentialService {
+    /// Its own client: certificates and timeouts differ from the destination's.
     private let client: HTTPClient
+    /// The service as it is called in messages: `the token endpoint`.
     private let name: String
-    /// Its address, without a slash at the end.
+    /// Address without a trailing slash, so that paths can be appended.
     let url: String
 
-    /// A service that is asked as a destination would be.
+    /// A service that is reached like a destination: with TLS, a proxy and its own authorities.
     ///
+    /// Timeouts are at most 5 s for the connection and 10 s for the request, because batches wait for the
+    /// credential.
     /// - Parameter name: the service, for messages: `the token endpoint`.
-    /// - Throws: `OutputError`: the address is none, or a certificate cannot be read.
+    /// - Throws: `OutputError` if the address is not valid or a certificate cannot be read.
     init(_ name: String, _ options: HTTPOptions, on loop: EventLoop) throws(OutputError) {
         var options = options
         options.settings.connectTimeout = min(options.settings.connectTimeout, .seconds(5))
@@ -24,12 +29,16 @@ struct CredentialService {
         } catch {
             throw OutputError(error.code, "\(name): \(error.message)")
         }
-        client = try HTTPClient(on: loop, settings: TransferSettings(options: options, tls: material.contents))
+        client = try HTTPClient(
+            on: loop, settings: TransferSettings(options: options, tls: material.contents))
         self.name = name
         url = options.url.hasSuffix("/") ? String(options.url.dropLast()) : options.url
     }
 
-    /// A service on the machine or its own link, which speaks plain HTTP, without a proxy; throws for a bad address.
+    /// A service on this machine or its link (a metadata address), which speaks plain HTTP and is never
+    /// asked through a proxy; a proxy would answer for another machine.
+    ///
+    /// - Throws: `OutputError` if the address is not valid.
     init(_ name: String, nearby url: String, on loop: EventLoop) throws(OutputError) {
         var options = HTTPOptions(url: url)
         options.heedsEnvironment = false
@@ -39,13 +48,16 @@ struct CredentialService {
         try self.init(name, options, on: loop)
     }
 
-    /// What it answers, as `read` takes it; nil from that is nonsense.
+    /// Makes one request and reads its answer.
     ///
     /// - Parameters:
     ///   - what: what is asked for, for messages: `a session token`.
-    ///   - path: what is added to the address.
-    ///   - form: the fields of a form that is sent; without any the body is empty.
-    ///   - words: finds in an answer what its error is called, if that is a known word: others may quote a secret.
+    ///   - path: appended to the address.
+    ///   - form: fields of a form to send; empty for an empty body.
+    ///   - words: finds the name of the error in an answer, if it is a known name: other text may quote a
+    ///     secret.
+    ///   - read: reads the credential from the body; nil if the body makes no sense.
+    /// - Throws: `CredentialFailure` for every answer but a complete 200 that `read` understands.
     func ask<Value>(
         _ what: String, _ method: HTTPRequest.Method, _ path: String = "", _ headers: [String] = [],
         form: [(name: String, value: String)] = [], signature: AWSSignature? = nil,
@@ -54,7 +66,8 @@ struct CredentialService {
         let body = form.map { "\($0.name)=\($0.value.percentEncoded)" }.joined(separator: "&")
         let type = form.isEmpty ? [] : ["Content-Type: application/x-www-form-urlencoded"]
         let request = HTTPRequest(
-            method: method, url: url + path, headers: headers + type, body: Array(body.utf8), answerLimit: 65_536,
+            method: method, url: url + path, headers: headers + type, body: Array(body.utf8),
+            answerLimit: 65_536,
             signature: signature)
         switch await client.perform(request) {
         case .failed(let failure), .noRoute(let failure):
@@ -68,14 +81,17 @@ struct CredentialService {
                     "no credentials: \(name) answered \(answer.status)\(word) when asked for \(what)")
             }
             if let value = read(answer.body) { return value }
-            throw CredentialFailure(kind: .protocolViolation, "no credentials: the answer of \(name) is not \(what)")
+            throw CredentialFailure(
+                kind: .protocolViolation, "no credentials: the answer of \(name) is not \(what)")
         }
     }
 }
 
+/// Why there is no credential, so that a batch could not be sent.
 struct CredentialFailure: Error {
+    /// The failure to report for the batch.
     let failure: Failure
-    /// How long the service wants to be left alone; nil where it does not say.
+    /// Time to wait before the next request, from the service's `Retry-After`; nil if it names none.
     private let wait: Duration?
 
     init(kind: Failure.Kind, status: Int? = nil, wait: Duration? = nil, _ message: String) {
@@ -83,23 +99,30 @@ struct CredentialFailure: Error {
         self.wait = wait
     }
 
-    /// What they would be asked for with cannot be read.
+    /// A credential is missing because a file of the settings, such as a key, cannot be read.
     init(_ error: OutputError) { self.init(kind: .local, "no credentials: \(error.message)") }
 
-    /// What happens to the batch: a service that refuses needs a person, all else passes.
+    /// The outcome of the batch: 400, 401 and 403 mean that the service refuses this agent, which only a
+    /// person can change; anything else is retried.
     var outcome: Outcome {
         [400, 401, 403].contains(failure.status)
             ? .held(failure) : wait.map { .retryAfter($0, failure) } ?? failure.outcome
     }
 }
 
-/// Adds to each request what shows that the agent may write. Belongs to one output.
+/// Adds to each request the proof that the agent may write, if the proof must be fetched or computed.
+/// Belongs to one output.
 protocol RequestAuthorizer: AnyObject {
-    /// Adds it, and what tells it from others in `credential`. `checksum`: the body's SHA-256, where it is known.
+    /// Adds the proof to a request, and the number of the credential used to `credential`, so that a
+    /// refusal can be matched with it.
+    ///
+    /// - Parameter checksum: SHA-256 of the body if the caller has computed it; saves a second pass.
     func authorize(
         _ request: inout HTTPRequest, checksum: [UInt8]?, _ time: any TimeSource
     ) async throws(CredentialFailure)
+    /// Uses another secret from now on; credentials that were issued for the old one are dropped.
     func use(_ secret: Secret?)
-    /// Lets go of what a service gave and a destination has refused; as `Temporary.renewRefused`.
+    /// Drops the credential that a request carried and the destination refused; see
+    /// `Temporary.renewRefused`.
     func renewRefused(_ request: HTTPRequest, isOver: Bool, at now: BootInstant) -> Bool
 }

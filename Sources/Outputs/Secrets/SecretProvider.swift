@@ -2,18 +2,23 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// A secret from wherever it is kept, read again when its file changes; the last good one is kept.
+/// A secret from the configuration, a file or a systemd credential; read again when its file changes. If
+/// the new content cannot be used, the last good secret stays.
 struct SecretProvider {
+    /// The last good secret.
     private(set) var current: Secret?
+    /// The file that holds the secret; nil for a secret in the configuration.
     private var file: WatchedFile?
+    /// Whether the secret may have several lines, as a NATS credentials file does.
     private let hasLines: Bool
 
-    /// Reads it for the first time.
+    /// Reads the secret for the first time.
     ///
     /// - Parameters:
-    ///   - hasLines: whether the secret is a text of several lines.
-    ///   - credentialsDirectory: where systemd puts a service's credentials; nil when it runs otherwise.
-    /// - Throws: `OutputError` when there is no credentials directory, or as `refresh`.
+    ///   - hasLines: whether the secret may have several lines.
+    ///   - credentialsDirectory: the directory in which systemd puts a service's credentials
+    ///     (systemd.exec(5), `LoadCredential=`); nil if systemd did not start the agent.
+    /// - Throws: `OutputError` if there is no credentials directory, or as `refresh` does.
     init(
         _ source: SecretSource, hasLines: Bool = false,
         credentialsDirectory: String? = getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) }
@@ -28,7 +33,8 @@ struct SecretProvider {
             guard let credentialsDirectory else {
                 throw OutputError(
                     .unreadable,
-                    "no $CREDENTIALS_DIRECTORY for credential \(name): add LoadCredential=\(name):… to the unit")
+                    "no $CREDENTIALS_DIRECTORY for credential \(name): add LoadCredential=\(name):… to the unit"
+                )
             }
             file = WatchedFile(path: "\(credentialsDirectory)/\(name)", limit: 65_536)
         }
@@ -39,17 +45,26 @@ struct SecretProvider {
 
     var hasChanged: Bool { file?.hasChanged ?? false }
 
-    /// Reads the file again; the last good secret stays when it is unreadable, empty or holds control characters.
+    /// Reads the file again. One line feed at the end, which editors add, does not belong to the secret.
+    ///
+    /// - Throws: `OutputError` if the file is unreadable, blank or holds control characters, which could
+    ///   end a header line early; the last good secret stays.
     mutating func refresh() throws(OutputError) {
         try file?.read()
         guard let file else { return }
         var bytes = file.content[...]
-        if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
-        if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        if bytes.last == UInt8(ascii: "\n") {
+            bytes.removeLast()
+        }
+        if bytes.last == UInt8(ascii: "\r") {
+            bytes.removeLast()
+        }
         guard !bytes.allSatisfy({ $0 <= 0x20 }) else {
             throw OutputError(.badFile, "\(file.path) is empty; it should contain a secret")
         }
-        let isGood = bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || hasLines && [0x09, 0x0A, 0x0D].contains($0) }
+        let isGood = bytes.allSatisfy {
+            $0 >= 0x20 && $0 != 0x7F || hasLines && [0x09, 0x0A, 0x0D].contains($0)
+        }
         guard isGood, let text = String(validating: bytes, as: UTF8.self) else {
             throw OutputError(
                 .badFile,

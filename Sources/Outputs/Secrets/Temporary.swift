@@ -1,37 +1,56 @@
 internal import EventLoops
 
-/// What a service gives for a time.
+/// A credential that a service issues for a limited time.
 protocol Expiring: Sendable {
-    /// How long it is good when it is asked for now; nil: it has no end.
+    /// Lifetime of a credential that was requested at `now`, the time of day; nil if it never expires.
     func lifetime(from now: Timestamp) -> Duration?
-    /// How long before its end it is asked for again.
+    /// How long before its expiry a credential with this lifetime is renewed.
     func margin(of lifetime: Duration) -> Duration
 }
 
-/// The last thing of its kind that a service gave: asked for again before its end, by one request at a time. Where that fails, it
-/// is used until its end. Its life is measured by the clock that nobody sets. Belongs to one output.
+/// Caches the latest credential that a service issued, and renews it before it expires, one request at a
+/// time. If renewal fails, the credential is used until its expiry.
+///
+/// Expiry is measured on the boot-time clock: a step of the time of day must not make a credential look
+/// valid. Belongs to one output, on its loop.
 final class Temporary<Value: Expiring> {
+    /// The latest credential; nil before the first one, and after it was refused.
     private var last: Given?
+    /// Number of credentials issued so far; the source of `Given.number`.
     private var count = 0
+    /// Whether the last one was dropped because it was refused.
+    private var wasRefused = false
+    /// Lets one caller renew while the others wait for its result. Otherwise all batches in flight would
+    /// ask at the same moment, and a token service would throttle the agent.
     private let turn = Turnstile()
 
+    /// An issued credential with its times on the boot-time clock.
     struct Given {
         let value: Value
-        /// Tells it from what was given before and after.
+        /// Number of the credential, to recognise which one a refused request carried.
         let number: Int
+        /// Time of the request for it. Age and expiry count from here, not from the answer, to be on the
+        /// safe side.
         let since: BootInstant
+        /// When to renew it; nil if it never expires.
         let renewal: BootInstant?
+        /// When it expires; nil if it never does.
         let expires: BootInstant?
+        /// Whether it was asked for because the one before it was refused.
+        let replacesRefused: Bool
     }
 
-    /// What is good now; throws why there is none.
+    /// The credential to use now.
+    ///
+    /// - Parameter renew: requests a new one from the service.
+    /// - Throws: the reason of `renew`; never while the last credential has not expired.
     func current(
         _ time: any TimeSource, renew: () async throws(CredentialFailure) -> Value
     ) async throws(CredentialFailure) -> Given {
         if let last, !Temporary.isReached(last.renewal, time) { return last }
         await turn.takeTurn(turn.drawTicket())
         defer { turn.passTurn() }
-        // Another request may have renewed it meanwhile.
+        // While this call waited for its turn, another one may have renewed the credential.
         if let last, !Temporary.isReached(last.renewal, time) { return last }
         do throws(CredentialFailure) {
             let (since, today) = (time.bootTime, time.wallTime)
@@ -40,7 +59,10 @@ final class Temporary<Value: Expiring> {
             let lifetime = value.lifetime(from: today)
             let given = Given(
                 value: value, number: count, since: since,
-                renewal: lifetime.map { since + ($0 - value.margin(of: $0)) }, expires: lifetime.map { since + $0 })
+                renewal: lifetime.map { since + ($0 - value.margin(of: $0)) },
+                expires: lifetime.map { since + $0 },
+                replacesRefused: wasRefused)
+            wasRefused = false
             last = given
             return given
         } catch {
@@ -49,25 +71,31 @@ final class Temporary<Value: Expiring> {
         }
     }
 
-    /// Lets go of what is in hand: the next request asks for another.
-    func forget() { last = nil }
+    /// Drops the credential, so that the next call requests another.
+    func forget() {
+        last = nil
+        wasRefused = false
+    }
 
-    /// Lets go of what a destination has refused, unless that was done.
+    /// Drops a credential that the destination has refused, if it is still the current one.
     ///
     /// - Parameters:
-    ///   - number: what the request carried; nil: nothing of these.
-    ///   - isOver: whether the destination says that its time is over. Otherwise only what is older than a minute is dropped: what
-    ///     is newer and refused would be refused again, and a person must look.
-    /// - Returns: whether the next request carries another.
+    ///   - number: number of the credential that the request carried; nil if the request carried none.
+    ///   - isOver: whether the destination says that the credential has expired. Otherwise the replacement of
+    ///     a refused one stays for its first minute: the next one would be refused too, and the loop of
+    ///     requests and refusals would look like progress. A person must look.
+    /// - Returns: whether the next request carries another credential, so that a retry makes sense.
     func renewRefused(_ number: Int?, isOver: Bool, at now: BootInstant) -> Bool {
         guard let number else { return false }
-        // Several requests carried it, and one was answered before.
+        // Several requests carried this credential, and an earlier refusal has already replaced it.
         guard let last, last.number == number else { return true }
-        guard isOver || last.since + .seconds(60) <= now else { return false }
+        guard isOver || !last.replacesRefused || last.since + .seconds(60) <= now else { return false }
         self.last = nil
+        wasRefused = true
         return true
     }
 
+    /// Whether a time has passed; false for nil.
     private static func isReached(_ end: BootInstant?, _ time: any TimeSource) -> Bool {
         end.map { time.bootTime >= $0 } ?? false
     }

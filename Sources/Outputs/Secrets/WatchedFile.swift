@@ -1,16 +1,18 @@
 internal import EventLoops
 internal import Model
 
-/// A small file that is read again when it changes.
+/// A small file whose content is kept, and read again when the file changes.
 ///
-/// It looks when it is asked, never by a timer: one `stat` a look. Links are followed, since the configuration is trusted
-/// and secrets are often mounted as links. A file system that does not answer holds up nothing.
+/// It is checked when its owner asks, never by a timer: one `stat` for each check. Symbolic links are
+/// followed: the configuration is trusted, and Kubernetes mounts secrets as links. A file system that does
+/// not answer delays the caller by a second at most (`SilentFiles`).
 struct WatchedFile {
     let path: String
-    /// The most bytes that it may have: what it is read into is memory.
+    /// Largest size in bytes; a larger file is refused, because its content is held in memory.
     let limit: Int
+    /// Status of the file when it was last read; nil before.
     private var status: FileStatus?
-    /// Its bytes at the last successful reading; empty before.
+    /// Content at the last successful read; empty before.
     private(set) var content: [UInt8] = []
 
     init(path: String, limit: Int = 1 << 20) {
@@ -18,17 +20,24 @@ struct WatchedFile {
         self.limit = limit
     }
 
-    /// Whether the file is another one than was read, or does not answer; one that is gone counts as unchanged.
+    /// Whether the file differs from what was read, or its file system does not answer, which `read` then
+    /// reports. A deleted file counts as unchanged, so that the last content stays in use.
     var hasChanged: Bool {
-        guard let answer = SilentFiles.answer(about: path, { [path] in FileStatus(path) }) else { return true }
+        guard let answer = SilentFiles.answer(about: path, { [path] in FileStatus(path) }) else {
+            return true
+        }
         guard let now = answer else { return status == nil }
         return now != status
     }
 
-    /// Reads the file. Throws with code `unreadable`, `unanswered` or `badFile`; what was read before stays.
+    /// Reads the file again.
+    ///
+    /// - Throws: `OutputError` with code `unreadable`, `unanswered` or `badFile`; the previous content
+    ///   stays.
     mutating func read() throws(OutputError) {
         let answer = SilentFiles.answer(about: path) { [path, limit] in
-            // Looked at before its bytes are read: a change since then is seen at the next look.
+            // The status comes before the content: a change between the two is then seen as a change at the
+            // next check. The other way round it would never be noticed.
             let now = FileStatus(path)
             guard now?.isRegular ?? true else { return (now, Result<[UInt8]?, SystemError>.success([])) }
             return (now, Result { () throws(SystemError) in try WholeFile.bytes(of: path, atMost: limit) })

@@ -1,29 +1,37 @@
 internal import EventLoops
 internal import Model
 
-/// The certificates and the key that connections are made with, read again when their files change.
+/// The certificates and the key that a destination's connections use, read again when their files change.
 ///
-/// What is in force is kept in memory. Files that do not fit together (a certificate is there, its key not yet) change
-/// nothing: the last good ones stay until both are right.
+/// The content in force is kept in memory. Files that do not fit together (a new certificate whose key is
+/// not there yet) change nothing: the last good content stays in force until all files are right. Without
+/// this, a renewal in two steps would break connections between the steps.
 struct TLSMaterial {
+    /// Contents of the files in PEM. Equal contents mean that connections need not be made anew.
     struct Contents: Equatable {
+        /// Authorities to trust; empty for the system's.
         var authorities: [UInt8] = []
+        /// Client certificate with its chain; empty for none.
         var certificate: [UInt8] = []
+        /// Private key of the client certificate; empty without one.
         var key: [UInt8] = []
     }
 
-    /// What is in force; empty parts mean the system's certificates, and none of its own.
+    /// The last good content of all files.
     private(set) var contents = Contents()
-    /// When the first of the agent's own certificates expires; nil without one.
+    /// Earliest expiry in the client certificate's file; nil without one.
     private(set) var certificateExpiry: Timestamp?
-    /// When the first of the trusted certificates of `caFile` expires; nil without one.
+    /// Earliest expiry of the trusted certificates of `caFile`; nil without that setting.
     private(set) var authorityExpiry: Timestamp?
 
+    /// The files; nil for settings that are not set. Without `keyFile` the key is in the certificate's
+    /// file.
     private var authorities: WatchedFile?
     private var certificate: WatchedFile?
     private var key: WatchedFile?
 
-    /// Reads the files for the first time; throws as `refresh`.
+    /// Reads the files for the first time; throws as `refresh` does. A bundle of authorities may have 4
+    /// MiB, because the system's own has some hundred certificates.
     init(_ options: TLSOptions) throws(OutputError) {
         authorities = options.caFile.map { WatchedFile(path: $0, limit: 4 << 20) }
         certificate = options.certificateFile.map { WatchedFile(path: $0) }
@@ -31,13 +39,16 @@ struct TLSMaterial {
         try refresh()
     }
 
+    /// Whether any file is configured.
     var hasFiles: Bool { authorities != nil || certificate != nil }
 
+    /// Whether a file has changed since it was read; costs one `stat` for each file.
     var hasChanged: Bool { [authorities, certificate, key].contains { $0?.hasChanged ?? false } }
 
-    /// Reads all files again and checks that they are what they should be.
+    /// Reads all files again and checks that they hold what they should and fit together.
     ///
-    /// - Throws: `OutputError`; what was in force stays so. A file that is wrong is not read again until it changes.
+    /// - Throws: `OutputError`; the content in force stays. A file with a wrong content is not read again
+    ///   until it changes.
     mutating func refresh() throws(OutputError) {
         try authorities?.read()
         try certificate?.read()

@@ -4,30 +4,43 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// TLS over a connection that somebody else reads and writes: bytes of the network in and out, bytes of the talk in and out.
+/// TLS of one client connection, without a socket: OpenSSL on two memory buffers. Bytes from the network go
+/// in with `receive` and come out with `read`; bytes to say go in with `write` and come out with
+/// `takeOutput`.
 ///
-/// The other side must show a certificate of a trusted authority for the wanted name, and one of the pinned keys where there
-/// are any, before the first byte of the talk goes out. Nothing here blocks or knows a socket.
+/// The server must present a certificate of a trusted authority for the expected name, and one of the
+/// pinned keys if there are any, before the first byte of the application goes out. Nothing here blocks.
 final class TLSSession {
+    /// The state of a handshake after a step.
     enum Handshake: Equatable {
-        /// More is to be sent or received.
+        /// The handshake needs more bytes of the other side, or its output must be sent.
         case pending
-        /// Both sides trust each other, as far as this side knows.
+        /// The handshake is complete on this side. A TLS 1.3 server may still refuse the client certificate
+        /// afterwards.
         case done
-        /// It came to nothing.
+        /// The handshake failed; the connection is useless.
         case failed(Failure)
     }
 
+    /// OpenSSL's connection, `SSL *`.
     private let tls: OpaquePointer
-    // Both belong to `tls`.
+    // Memory buffers (BIO) of bytes from and for the network. `tls` owns both and frees them.
     private let incoming: OpaquePointer
     private let outgoing: OpaquePointer
+    /// The server's name, for messages.
     private let host: String
+    /// Hashes of public keys that are accepted, `sha256//…` as in libcurl; empty for any key.
     private let pinnedKeys: [String]
-    /// Why the other side's certificate was not accepted.
+    /// Why the server's certificate was not accepted. On the heap, because OpenSSL's callback keeps the
+    /// address.
     private let verdict = UnsafeMutablePointer<shim_openssl_verdict>.allocate(capacity: 1)
 
-    /// - Parameter host: the name, or the number, that the certificate must be for.
+    /// Prepares a client session; nothing is sent yet.
+    ///
+    /// - Parameters:
+    ///   - contents: certificates and key in force.
+    ///   - host: the name or the IP address that the server's certificate must be for.
+    ///   - authorities: the system's authorities, for `contents` without any.
     /// - Throws: `OutputError` with code `badFile` or `library`.
     init(
         _ contents: TLSMaterial.Contents, _ options: TLSOptions, host: String,
@@ -35,12 +48,13 @@ final class TLSSession {
     ) throws(OutputError) {
         ERR_clear_error()
         guard let context = SSL_CTX_new(TLS_client_method()) else { throw TLSSession.noMemory }
-        // The session keeps it for as long as it needs it.
+        // OpenSSL counts references: `SSL_new` takes one, so the context lives as long as the session.
         defer {
             SSL_CTX_free(context)
             ERR_clear_error()
         }
         verdict.initialize(to: shim_openssl_verdict())
+        verdict.pointee.allows_common_name = options.allowsCommonName ? 1 : 0
         shim_openssl_note_verdict(context, verdict)
         try TLSSession.prepare(context, contents, options, authorities)
         guard let tls = SSL_new(context) else { throw TLSSession.noMemory }
@@ -50,6 +64,9 @@ final class TLSSession {
         }
         SSL_set_bio(tls, incoming, outgoing)
         SSL_set_connect_state(tls)
+        // An address is compared with the certificate's IP entries; a server name (SNI) must not be sent
+        // for it (RFC 6066, section 3). For a name, `*.example.org` counts, and `w*.example.org` does not
+        // (RFC 9525, section 6.3).
         if host.isHostNumber {
             X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls), host)
         } else {
@@ -70,8 +87,11 @@ final class TLSSession {
         ERR_clear_error()
     }
 
+    /// The error if OpenSSL cannot allocate.
     static let noMemory = OutputError(.library, "OpenSSL could not be set up: no memory")
 
+    /// Sets version, authorities and client certificate of a new context. Renegotiation is refused: it
+    /// would let a server ask for a second handshake at any time.
     private static func prepare(
         _ context: OpaquePointer, _ contents: TLSMaterial.Contents, _ options: TLSOptions,
         _ authorities: SystemAuthorities
@@ -88,16 +108,20 @@ final class TLSSession {
             SSL_CTX_set_default_verify_paths(context)
         }
         guard !contents.certificate.isEmpty else { return }
-        try CertificateFile(pem: contents.certificate, path: "certificate_file").present(in: context, key: contents.key)
+        try CertificateFile(pem: contents.certificate, path: "certificate_file").present(
+            in: context, key: contents.key)
     }
 
+    /// Takes bytes that came from the network.
     func receive(_ bytes: ArraySlice<UInt8>) {
         var written = 0
-        // A memory BIO takes all, or there is no memory: then the session starves and its connection times out.
+        // A memory BIO accepts all bytes unless there is no memory. In that case the session gets no more
+        // input, and the connection ends by its timeout.
         _ = bytes.withUnsafeBytes { BIO_write_ex(incoming, $0.baseAddress, $0.count, &written) }
     }
 
-    /// The bytes that are to go into the network now.
+    /// Removes and returns the bytes that must go into the network now. To be called after each other call:
+    /// also reading may produce output, such as an alert or a key update.
     func takeOutput() -> [UInt8] {
         let count = BIO_ctrl_pending(outgoing)
         guard count > 0 else { return [] }
@@ -107,6 +131,8 @@ final class TLSSession {
         return Array(bytes[..<read])
     }
 
+    /// Continues the handshake as far as the received bytes allow; checks the pinned keys when it is
+    /// complete.
     func shakeHands() -> Handshake {
         ERR_clear_error()
         let result = SSL_do_handshake(tls)
@@ -119,7 +145,8 @@ final class TLSSession {
         }
     }
 
-    /// What the other side has said, and the failure when TLS has ended, good or bad: then nothing more comes.
+    /// The decrypted bytes so far, and the failure if TLS has ended, in order or not; after that no more
+    /// bytes come.
     func read() -> (bytes: [UInt8], end: Failure?) {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16_384)
@@ -139,7 +166,8 @@ final class TLSSession {
         }
     }
 
-    /// Says something; false when it could not be packed, as after a failure.
+    /// Encrypts bytes; false if TLS has ended. In pieces of 1 MiB, because OpenSSL's length is a 32-bit
+    /// `int`.
     func write(_ bytes: ArraySlice<UInt8>) -> Bool {
         var rest = bytes
         while !rest.isEmpty {
@@ -152,9 +180,18 @@ final class TLSSession {
         return true
     }
 
-    /// When the other side's certificate ends; nil before the handshake.
+    /// Produces the `close_notify` alert, which says that this side sends nothing more.
+    func end() {
+        ERR_clear_error()
+        _ = SSL_shutdown(tls)
+        ERR_clear_error()
+    }
+
+    /// Expiry of the server's certificate; nil before the handshake.
     var peerExpiry: Timestamp? { CertificateFile.peerEnd(of: tls) }
 
+    /// Whether the server's public key is one of the pinned keys; true if none is pinned. The hash is over
+    /// the DER form of the public key (SubjectPublicKeyInfo), as in RFC 7469, section 2.4.
     private var isPinned: Bool {
         guard !pinnedKeys.isEmpty else { return true }
         guard let certificate = SSL_get1_peer_certificate(tls) else { return false }
@@ -167,7 +204,7 @@ final class TLSSession {
         return pinnedKeys.contains("sha256//\(Base64.encode(SHA256.bytes(key)))")
     }
 
-    /// What the library says of the last call.
+    /// The failure that OpenSSL's error queue describes, as a message that says what to do.
     private func failure() -> Failure {
         var text = [CChar](repeating: 0, count: 256)
         let code = ERR_get_error()
@@ -175,7 +212,9 @@ final class TLSSession {
         guard code != 0 else { return Failure(kind: .tls, message: "\(host) broke off TLS") }
         ERR_error_string_n(code, &text, text.count)
         let said = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        if let refusal = TransferFailure.refusedByServer(said, host) { return Failure(kind: .tls, message: refusal) }
+        if let refusal = TransferFailure.refusedByServer(said, host) {
+            return Failure(kind: .tls, message: refusal)
+        }
         guard verdict.pointee.error == X509_V_OK else {
             let about = String(cString: X509_verify_cert_error_string(Int(verdict.pointee.error)))
             return Failure(kind: .tls, message: TransferFailure.verification(verdict.pointee, host, about))

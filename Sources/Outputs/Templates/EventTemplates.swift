@@ -4,44 +4,49 @@ package import Logs
 package import Model
 internal import Synchronization
 
-/// The templates of a destination that go together: one, or all labels of Loki.
+/// The templates of a destination that are filled together: one (a key, an index, a topic), or all labels
+/// of Loki.
 ///
-/// What an event puts into them, its values, is a function of its bytes and of whose it is. But only so many values are taken
-/// at a time: what comes beyond them becomes `other`, until one of them was in no batch for a day. There is room for twice as
-/// many as one app may have, so that it leaves some to the others. A start and a reload begin with none.
+/// An event's values depend only on its bytes and its app, so that a repeat goes to the same place. The
+/// number of different values of each template is bounded (`TemplateRoom`), because a receiver bears a
+/// limited number of indexes, topics or streams: values beyond the bound become `other`. After a start and
+/// a reload no values are known. Thread-safe.
 package final class EventTemplates: Sendable {
-    /// What an event has for a member that is missing, empty, or no text, number or truth value.
+    /// Value of an event for a member that is missing, empty, or neither text, number nor truth value.
     package static let missing = "none"
-    /// What an event has whose values are one too many.
+    /// Value of events whose own value exceeds the bound.
     package static let beyond = "other"
-    /// So long a value keeps its place without a batch that has it.
-    static let patience = Duration.seconds(86_400)
+    /// Shortest time between two warnings.
     private static let warningInterval = Duration.seconds(3600)
 
-    /// How many events had no values of their own since this was last asked.
+    /// Number of events without values of their own, since the last call of `takeCounts`.
     package struct Counts: Sendable, Equatable {
-        /// Those that lacked a member, or had one that is no text, number or truth value.
+        /// Events that lacked a member, or had one of another kind.
         package var missing = 0
-        /// Those whose values were one too many.
+        /// Events whose values exceeded the bound.
         package var beyond = 0
     }
 
+    /// State behind the lock.
     private struct State {
-        /// The values that are taken, with whose room they take and when a batch last had them.
-        var known: [[String]: (holder: String, usedAt: BootInstant)] = [:]
-        var holdings = Holdings()
-        /// There is no room before: none of them is old enough until then.
-        var fullUntil: BootInstant?
+        /// The values in use of each template; a template with too many values does not affect the others.
+        var rooms: [TemplateRoom]
         var counts = Counts()
-        /// When that was last in the log, and how many events since.
+        /// Time of the last warning; nil before the first.
         var warnedAt: BootInstant?
+        /// Events beyond the bound since the last warning.
         var unsaid = 0
     }
 
+    /// The templates, in the order in which their texts are returned.
     private let templates: [Template]
+    /// The distinct placeholders of all templates that depend on an event.
     private let fields: [Template.Field]
+    /// For each template, the indices of its placeholders in `fields`.
+    private let fieldPlaces: [[Int]]
+    /// What the placeholders of the destination and the machine become, and the bound.
     private let scope: TemplateScope
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     init(_ templates: [Template], _ scope: TemplateScope = TemplateScope()) {
         self.templates = templates
@@ -51,11 +56,16 @@ package final class EventTemplates: Sendable {
             fields.append(field)
         }
         self.fields = fields
+        fieldPlaces = templates.map { template in
+            fields.indices.filter { template.fields.contains(fields[$0]) }
+        }
+        state = Mutex(State(rooms: templates.map { _ in TemplateRoom() }))
     }
 
-    /// Whether the events of a batch may differ in them.
+    /// Whether the events of a batch may have different texts. If not, no event is read.
     var areOfEvents: Bool { !fields.isEmpty }
 
+    /// Returns the counts and resets them.
     func takeCounts() -> Counts {
         guard areOfEvents else { return Counts() }
         return state.withLock { state in
@@ -64,16 +74,23 @@ package final class EventTemplates: Sendable {
         }
     }
 
-    /// What the templates become for each event of a batch; the events are asked for only where they may differ.
+    /// The texts of the templates for each event of a batch. `events` is called only if the texts may
+    /// differ.
+    ///
+    /// In three steps: the values of each event; whether they are within the bound; the texts. Events whose
+    /// values make the same texts share them.
     func fill(
         for header: BatchHeader, _ events: () throws(OutputError) -> [EventView]
     ) throws(OutputError) -> FilledTemplates {
-        guard areOfEvents else { return FilledTemplates(texts: [texts(header, [])], which: nil) }
+        guard areOfEvents else {
+            return FilledTemplates(texts: [texts(header, [], templates.map { _ in false })], which: nil)
+        }
         let found = try events().enumerated().map { place, event in
-            // Of what an older version stored nobody knows whose it is: it counts as that app's that it names.
             let known = header.apps.indices.contains(place) ? header.apps[place] : ""
-            let app = safe(known.isEmpty ? event["app"]?.scalar : known)
-            return (fields.map { $0 == .app ? app : value(of: $0, in: event) }, Holdings.holder(of: app ?? ""))
+            let app = safe(event.owner(known))
+            return (
+                fields.map { $0 == .app ? app : value(of: $0, in: event) }, Holdings.holder(of: app ?? "")
+            )
         }
         let now = scope.time.bootTime
         return state.withLock { state in
@@ -81,18 +98,33 @@ package final class EventTemplates: Sendable {
             var filled = FilledTemplates(texts: [], which: [])
             var beyond = 0
             for (values, holder) in found {
-                if values.contains(nil) { state.counts.missing += 1 }
-                let values = values.map { $0 ?? EventTemplates.missing }
-                let isTaken = places[values] != nil || take(values, for: holder, &state, now)
-                if !isTaken { beyond += 1 }
-                let final = isTaken ? values : fields.map { _ in EventTemplates.beyond }
-                if places[final] == nil {
-                    // Other values may make the same place: one object, message or index for both.
-                    let texts = texts(header, final)
-                    places[final] = filled.texts.firstIndex(of: texts) ?? filled.texts.count
-                    if places[final] == filled.texts.count { filled.texts.append(texts) }
+                if values.contains(nil) {
+                    state.counts.missing += 1
                 }
-                filled.which?.append(places[final] ?? 0)
+                let values = values.map { $0 ?? EventTemplates.missing }
+                if let place = places[values] {
+                    filled.which?.append(place)
+                    continue
+                }
+                let isBeyond = fieldPlaces.indices.map { template in
+                    let own = fieldPlaces[template].map { values[$0] }
+                    return !own.isEmpty
+                        && !state.rooms[template].admit(
+                            own, of: holder, mostValues: scope.mostValues, at: now)
+                }
+                // Different values may make the same text: one object, message or index for both.
+                let texts = texts(header, values, isBeyond)
+                let place = filled.texts.firstIndex(of: texts) ?? filled.texts.count
+                if place == filled.texts.count {
+                    filled.texts.append(texts)
+                }
+                filled.which?.append(place)
+                if isBeyond.contains(true) {
+                    // Not remembered for the batch: another app may still have room for the same values.
+                    beyond += 1
+                } else {
+                    places[values] = place
+                }
             }
             state.counts.beyond += beyond
             warn(beyond, &state, now)
@@ -100,26 +132,7 @@ package final class EventTemplates: Sendable {
         }
     }
 
-    private func take(
-        _ values: [String], for holder: String, _ state: inout State, _ now: BootInstant
-    ) -> Bool {
-        if let known = state.known[values] {
-            state.known[values] = (known.holder, now)
-            return true
-        }
-        if !state.holdings.takeFair(for: holder, of: 2 * scope.mostValues) {
-            if let until = state.fullUntil, now < until { return false }
-            for (old, known) in state.known where known.usedAt + EventTemplates.patience <= now {
-                state.known[old] = nil
-                state.holdings.release(known.holder)
-            }
-            state.fullUntil = state.known.values.map(\.usedAt).min().map { $0 + EventTemplates.patience }
-            guard state.holdings.takeFair(for: holder, of: 2 * scope.mostValues) else { return false }
-        }
-        state.known[values] = (holder, now)
-        return true
-    }
-
+    /// Logs a warning about values beyond the bound, at most once an hour.
     private func warn(_ events: Int, _ state: inout State, _ now: BootInstant) {
         state.unsaid += events
         guard state.unsaid > 0, state.warnedAt.map({ now - $0 >= EventTemplates.warningInterval }) ?? true
@@ -131,13 +144,18 @@ package final class EventTemplates: Sendable {
         state.unsaid = 0
     }
 
-    private func texts(_ header: BatchHeader, _ values: [String]) -> [String] {
+    /// The texts for one set of values.
+    ///
+    /// - Parameter isBeyond: for each template, whether the values exceed its bound.
+    private func texts(_ header: BatchHeader, _ values: [String], _ isBeyond: [Bool]) -> [String] {
         let time = header.acceptedAt.description
-        return templates.map { template in
+        return zip(templates, isBeyond).map { template, isBeyond in
             template.filled { field in
                 switch field {
                 case .app, .level, .name, .member, .date, .hour:
-                    fields.firstIndex(of: field).map { values[$0] } ?? EventTemplates.missing
+                    isBeyond
+                        ? EventTemplates.beyond
+                        : fields.firstIndex(of: field).map { values[$0] } ?? EventTemplates.missing
                 case .batchDate: String(time.prefix(10))
                 case .batchHour: String(time.dropFirst(11).prefix(2))
                 case .priority: header.priority.name
@@ -149,7 +167,7 @@ package final class EventTemplates: Sendable {
         }
     }
 
-    /// What an event has for a placeholder, but for its app, safe for the place; nil for nothing.
+    /// An event's value for a placeholder other than its app, made safe for the place; nil if it has none.
     private func value(of field: Template.Field, in event: EventView) -> String? {
         let raw: String? =
             switch field {
@@ -163,31 +181,41 @@ package final class EventTemplates: Sendable {
         return safe(raw)
     }
 
+    /// A value made safe for the place of the templates, which is the same for all of them.
     private func safe(_ value: String?) -> String? { value.flatMap { templates.first?.place.safe($0) } }
 }
 
+/// What templates need besides events: the destination, the bound, the installation, the clock.
 package struct TemplateScope: Sendable {
     package var destination: DestinationName = ""
+    /// Most distinct values of an app for one template (`template_values`).
     package var mostValues = DestinationSettings().templateValues
     package var installID = ""
+    /// Where a warning goes if there are more values.
     package var log: Log?
     package var time: any TimeSource = SystemTime()
 }
 
+/// The texts of templates for the events of a batch.
 struct FilledTemplates {
-    /// What is different, in the order in which it comes: a text for each template.
+    /// The distinct sets of texts, in the order of their first event; each has one text for each template.
     fileprivate(set) var texts: [[String]]
-    /// Which of them each event has; nil: all have the first.
+    /// For each event the index of its set in `texts`; nil if all events have the first.
     fileprivate(set) var which: [Int]?
 
+    /// Index of an event's set of texts.
     func number(of event: Int) -> Int { which?[event] ?? 0 }
 
+    /// The texts of an event.
     subscript(event: Int) -> [String] { texts[number(of: event)] }
 
-    /// The events of each text of the first template, where they may differ.
-    var groups: [(text: String, events: [Int])] {
-        var groups = texts.map { (text: $0[0], events: [Int]()) }
-        for (event, place) in (which ?? []).enumerated() { groups[place].events.append(event) }
-        return groups
+    /// Groups events by the text of the first template; one group without events if it cannot vary.
+    var groups: [(text: String, events: [Int])] { sets.map { ($0.texts[0], $0.events) } }
+
+    /// Groups events by all their texts; one group without events if they cannot vary.
+    var sets: [(texts: [String], events: [Int])] {
+        var sets = texts.map { (texts: $0, events: [Int]()) }
+        for (event, place) in (which ?? []).enumerated() { sets[place].events.append(event) }
+        return sets
     }
 }

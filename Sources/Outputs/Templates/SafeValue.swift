@@ -1,14 +1,16 @@
 internal import Model
 
 extension Template.Place {
-    /// A value of an event as it may be in this place: it cannot begin another part of a name, lead elsewhere or be refused.
+    /// A value of an event in the form that is safe in this place: it cannot begin another part of a name,
+    /// lead elsewhere or be refused.
     ///
-    /// Letters, digits, `_` and `-` stay, ASCII alone where the place knows no others; everything else becomes `_`, and what is
-    /// longer than 64 bytes is cut. An index is in small letters and does not begin with a sign; in a key a dot may be, but not
-    /// first; a label takes all that can be shown.
-    /// Source: Elasticsearch reference, "Create index API"; Apache Kafka, `Topic.validate`; NATS documentation, "Subject-Based
+    /// Letters, digits, `_` and `-` stay (only ASCII ones where the place allows no others); other
+    /// characters become `_`, and the value ends after 64 bytes. An index is in lower case and does not
+    /// begin with `_` or `-`; a key may contain a dot, but not first; a label may contain every printable
+    /// character; headers and addresses get only what needs no escape in either. Source: Elasticsearch
+    /// reference, "Create index API"; Apache Kafka, `Topic.validate`; NATS documentation, "Subject-Based
     /// Messaging"; Amazon S3 User Guide, "Naming Amazon S3 objects".
-    /// - Returns: nil where nothing is left.
+    /// - Returns: nil if no character is left.
     func safe(_ value: String) -> String? {
         var text = ""
         var length = 0
@@ -22,7 +24,7 @@ extension Template.Place {
         return text.isEmpty ? nil : text
     }
 
-    /// A character as it may be there; nil: it is left out.
+    /// A character in the form that is safe at this point of a value; nil to leave it out.
     private func safe(_ scalar: Unicode.Scalar, isFirst: Bool) -> Unicode.Scalar? {
         switch scalar {
         case "a"..."z", "0"..."9": return scalar
@@ -36,6 +38,7 @@ extension Template.Place {
             case .subject: scalar.isLetterOrDigit
             case .key: scalar.isLetterOrDigit || scalar == "." && !isFirst
             case .label: scalar.isShown
+            case .request: scalar == "." && !isFirst
             }
         guard !stays else { return scalar }
         return self == .index && isFirst ? nil : "_"
@@ -43,18 +46,22 @@ extension Template.Place {
 }
 
 extension Unicode.Scalar {
+    /// Whether it is a letter or digit of any script. Marks count, because words of some scripts need them.
     fileprivate var isLetterOrDigit: Bool {
         switch properties.generalCategory {
-        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .nonspacingMark,
+        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
+            .nonspacingMark,
             .spacingMark, .decimalNumber:
             true
         default: false
         }
     }
 
+    /// Whether it has a visible form or is a space: neither a control character nor an unassigned one.
     fileprivate var isShown: Bool {
         switch properties.generalCategory {
-        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: false
+        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator:
+            false
         default: true
         }
     }

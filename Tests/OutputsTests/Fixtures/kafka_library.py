@@ -31,6 +31,8 @@ list_add = declare("topic_partition_list_add", pointer, pointer, text, ctypes.c_
 assign = declare("assign", number, pointer, pointer)
 poll = declare("consumer_poll", ctypes.POINTER(Message), pointer, number)
 message_destroy = declare("message_destroy", None, ctypes.POINTER(Message))
+message_timestamp = declare(
+    "message_timestamp", ctypes.c_int64, ctypes.POINTER(Message), ctypes.POINTER(number))
 message_headers = declare("message_headers", number, ctypes.POINTER(Message), ctypes.POINTER(pointer))
 header_at = declare(
     "header_get_all", number, pointer, size, ctypes.POINTER(text), ctypes.POINTER(pointer), ctypes.POINTER(size))
@@ -90,7 +92,7 @@ class Reader(threading.Thread):
                     record = {
                         "topic": self.topic, "partition": found.partition,
                         "key": ctypes.string_at(found.key, found.key_length).decode() if found.key else None,
-                        "value": ctypes.string_at(found.value, found.length).decode(), "headers": headers(message),
+                        "value": ctypes.string_at(found.value, found.length).decode(), "headers": headers(message), "time": message_timestamp(message, ctypes.byref(number())),
                     }
                     self.records.append(record)
             message_destroy(message)

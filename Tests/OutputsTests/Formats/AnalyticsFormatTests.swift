@@ -33,14 +33,17 @@ struct GA4Tests {
 
     @Test(
         "names are brought into form",
-        arguments: [("Video clicked", "Video_clicked"), ("1st", "e_1st"), ("", "e_"), ("_x", "e__x"), ("é", "e__")])
+        arguments: [
+            ("Video clicked", "Video_clicked"), ("1st", "e_1st"), ("", "e_"), ("_x", "e__x"), ("é", "e__"),
+        ])
     func names(name: String, expected: String) {
         #expect(GA4Encoder.eventName(name) == expected)
         #expect(GA4Encoder.eventName(String(repeating: "a", count: 99)).count == 40)
     }
 
     @Test(
-        "reserved names are changed and counted, values without a place are counted, engagement time is the app's own")
+        "reserved names are changed and counted, values without a place are counted, engagement time is the app's own"
+    )
     func reservedNames() throws {
         let encoder = GA4Encoder(measurementID: "G-1")
         let line =
@@ -49,7 +52,8 @@ struct GA4Tests {
         let event = try #require(slice(try encoded(encoder, line))?["events"]?.elements?.first)
         #expect(event["name"]?.string == "e_session_start")
         #expect(
-            event["params"]?.text == #"{"engagement_time_msec":4200,"e_ga_x":1,"e_firebase_conversion":1,"ok":2}"#)
+            event["params"]?.text
+                == #"{"engagement_time_msec":4200,"e_ga_x":1,"e_firebase_conversion":1,"ok":2}"#)
         #expect(try encoder.leftOut(Array(line.utf8)) == 4)
         #expect(try encoder.leftOut(Array(#"{"name":"a","properties":{"b":"c"}}"#.utf8) + [0x0A]) == 0)
     }
@@ -66,7 +70,9 @@ struct GA4Tests {
             }
         }
         defer { peer.stop() }
-        let output = try bench.output(to: peer.url, format: GA4Encoder(measurementID: "G-1")) { $0.compression = .none }
+        let output = try bench.output(to: peer.url, format: GA4Encoder(measurementID: "G-1")) {
+            $0.compression = .none
+        }
         // 24 texts of 100 characters that take six bytes each: 15 kB an event.
         let text = String(repeating: "\\u0001", count: 100)
         let properties = (0..<24).map { #""k\#($0)":"\#(text)""# }.joined(separator: ",")
@@ -95,7 +101,9 @@ struct GA4Tests {
             }
         }
         defer { peer.stop() }
-        let output = try bench.output(to: peer.url, format: GA4Encoder(measurementID: "G-1")) { $0.compression = .none }
+        let output = try bench.output(to: peer.url, format: GA4Encoder(measurementID: "G-1")) {
+            $0.compression = .none
+        }
         let now = Sample.Time().wallTime.milliseconds / 1000
         let ages = [0, 73 * 3600, 71 * 3600, 90 * 3600]
         let lines = ages.map { #"{"name":"e\#($0)","timestamp":\#(now - Int64($0))}"# + "\n" }.joined()
@@ -130,7 +138,9 @@ struct GA4Tests {
         #expect(try analytics.leftOut(Array(line.utf8)) == 1 && center.leftOut(Array(line.utf8)) == 1)
     }
 
-    @Test("a batch of several clients becomes requests of one client and 25 events each; each event arrives once")
+    @Test(
+        "a batch of several clients becomes requests of one client and 25 events each; each event arrives once"
+    )
     func severalRequests() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -200,12 +210,14 @@ struct AppCenterTests {
         // An id that is no UUID becomes one, the same at every attempt.
         let made = AppCenterEncoder.uuid("01930000-0000-7000-0000-000000000001-1")
         #expect(
-            logs[1]["id"]?.string == made && made != AppCenterEncoder.uuid("01930000-0000-7000-0000-000000000001-2"))
+            logs[1]["id"]?.string == made
+                && made != AppCenterEncoder.uuid("01930000-0000-7000-0000-000000000001-2"))
         #expect(made.split(separator: "-").map(\.count) == [8, 4, 4, 4, 12])
         #expect(try AppCenterEncoder(installID: "i").leftOut(Array(sampleLines.utf8)) == 2)
         let session = try encoded(
             AppCenterEncoder(installID: "i"),
-            #"{"type":"start_session","name":"x","timestamp":"2026-11-20T10:00:00Z","session_id":"s"}"# + "\n")
+            #"{"type":"start_session","name":"x","timestamp":"2026-11-20T10:00:00Z","session_id":"s"}"# + "\n"
+        )
         let sid = AppCenterEncoder.uuid("s")
         #expect(
             session
@@ -230,12 +242,14 @@ struct AppCenterTests {
         #expect(await output.send(try Sample.batch(3)) == .acknowledged)
         #expect(await output.takeLeftOutValues() == 0)
         let part = Batch.Part(
-            compression: .none, frame: Array(sampleLines.utf8), bytes: sampleLines.utf8.count, eventsInFrame: 2,
+            compression: .none, frame: Array(sampleLines.utf8), bytes: sampleLines.utf8.count,
+            eventsInFrame: 2,
             events: 0..<2)
         // Two properties of the sample have no type there (ac20).
         #expect(await output.send(Sample.batch([part])) == .acknowledged)
         #expect(await output.takeLeftOutValues() == 2)
         #expect(seen.last.hasPrefix("POST /logs?api-version=1.0.0 HTTP/1.1\r\n"))
-        #expect(seen.last.contains("\r\nApp-Secret: app\r\n") && seen.last.contains("\r\nInstall-ID: abc\r\n"))
+        #expect(
+            seen.last.contains("\r\nApp-Secret: app\r\n") && seen.last.contains("\r\nInstall-ID: abc\r\n"))
     }
 }

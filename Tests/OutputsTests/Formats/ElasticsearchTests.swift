@@ -13,14 +13,56 @@ struct ElasticsearchTests {
     func body() throws {
         let lines = try encoded(encoder).split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count == 5 && lines[4].isEmpty)
-        #expect(lines[0] == #"{"create":{"_index":"events","_id":"web/0192f3a4-0000-7abc-8def-000000000001"}}"#)
-        #expect(lines[1].hasPrefix(#"{"@timestamp":"2026-11-20T10:00:00.123Z","name":"Video clicked","timestamp""#))
+        #expect(
+            lines[0] == #"{"create":{"_index":"events","_id":"web/0192f3a4-0000-7abc-8def-000000000001"}}"#)
+        #expect(
+            lines[1].hasPrefix(
+                #"{"@timestamp":"2026-11-20T10:00:00.123Z","name":"Video clicked","timestamp""#))
         // An event without an id has its place in its batch.
         #expect(lines[2] == #"{"create":{"_index":"events","_id":"01930000-0000-7000-0000-000000000001-1"}}"#)
         #expect(lines[3].hasPrefix(#"{"@timestamp":"2026-11-20T10:00:02.000Z","name":"say \"hi\"\\""#))
         #expect(try encoded(ElasticsearchEncoder()).hasPrefix(#"{"create":{"_id":"#))
         let own = try encoded(encoder, #"{"name":"a","@timestamp":"x","timestamp":1700000000}"# + "\n")
         #expect(own.hasSuffix("\n" + #"{"name":"a","@timestamp":"x","timestamp":1700000000}"# + "\n"))
+    }
+
+    /// The document of one event under the names of the Elastic Common Schema.
+    private func ecsDocument(_ event: String, of app: String = "") throws -> String {
+        var header = header(events: 1)
+        header.apps = [app]
+        let body = try ElasticsearchEncoder(index: "a", ecs: true).encode(
+            Array((event + "\n").utf8), of: header)
+        return String(String(decoding: body, as: UTF8.self).split(separator: "\n")[1])
+    }
+
+    @Test("ecs: what the agent knows has the schema's names, with nanoseconds; all else stays")
+    func ecs() throws {
+        let record =
+            #"{"msg":"a","severity":"warn","timestamp":"2026-11-20T10:00:00.123456789Z","log.file.path":"/l","app":"web","host_name":"h","observed_at":"2026-11-20T10:00:01Z"}"#
+        #expect(
+            try ecsDocument(record)
+                == #"{"@timestamp":"2026-11-20T10:00:00.123456789Z","ecs.version":"8.11","host.name":"h","service.name":"web","event.ingested":"2026-11-20T10:00:01Z","log.level":"warn","msg":"a","timestamp":"2026-11-20T10:00:00.123456789Z","log.file.path":"/l"}"#
+        )
+        #expect(
+            ElasticsearchEncoder(ecs: true).traits.namesOwners && !ElasticsearchEncoder().traits.namesOwners)
+        // The app that a record names is its own; a level of its own too.
+        let other = try ecsDocument(#"{"level":"WARNING","app":"shop"}"#, of: "web")
+        #expect(
+            other
+                == #"{"ecs.version":"8.11","service.name":"web","log.level":"warn","level":"WARNING","app":"shop"}"#
+        )
+    }
+
+    @Test(
+        "ecs: a name that the event has already, or whose place a text has, is not added: Elasticsearch would refuse it"
+    )
+    func ecsConflicts() throws {
+        let record =
+            #"{"event":"started","host":{"name":"own"},"service":{"id":1},"log.level":"x","level":"info","app":"web","host_name":"h","observed_at":"2026-11-20T10:00:01Z","ecs":{"version":"1"}}"#
+        #expect(
+            try ecsDocument(record)
+                == #"{"@timestamp":"2026-11-20T10:00:01.000Z","service.name":"web","event":"started","host":{"name":"own"},"service":{"id":1},"log.level":"x","level":"info","host_name":"h","observed_at":"2026-11-20T10:00:01Z","ecs":{"version":"1"}}"#
+        )
     }
 
     @Test("no errors: all of it is there")
@@ -47,7 +89,8 @@ struct ElasticsearchTests {
         }
         #expect(retry == [2, 4] && rejected.map(\.index) == [3])
         #expect(rejected.first?.failure.status == 400 && rejected.first?.failure.excerpt == "[1:9] failed")
-        #expect(rejected.first?.failure.message == "the answer for an event was 400: document_parsing_exception")
+        #expect(
+            rejected.first?.failure.message == "the answer for an event was 400: document_parsing_exception")
     }
 
     @Test("an answer without errors, whose items name some, is judged by its items")
@@ -67,7 +110,8 @@ struct ElasticsearchTests {
         #expect(outcome(encoder, events: 2, #"{"errors":false,"items":\#(quiet)}"#) == .acknowledged)
     }
 
-    @Test("the server's word for an error is shown only when it is a known one: another may be an event's text")
+    @Test(
+        "the server's word for an error is shown only when it is a known one: another may be an event's text")
     func knownErrorWords() {
         let answer =
             #"{"errors":true,"items":[{"create":{"status":201}},{"create":{"status":400,"error":{"type":"alice@example.com"}}}]}"#
@@ -152,7 +196,8 @@ struct ElasticsearchTests {
     func longReasons() async throws {
         let bench = try Bench()
         let reason = "Preview of field's value: '" + String(repeating: "v", count: 300_000) + "'"
-        let bad = #"{"create":{"status":400,"error":{"type":"document_parsing_exception","reason":"\#(reason)"}}}"#
+        let bad =
+            #"{"create":{"status":400,"error":{"type":"document_parsing_exception","reason":"\#(reason)"}}}"#
         let peer = try ScriptedPeer(bench.identity()) { connection in
             while let (_, body) = connection.request() {
                 let events = body.count { $0 == UInt8(ascii: "\n") } / 2
@@ -206,18 +251,48 @@ struct LokiTests {
         #expect(other["stream"]?.text == #"{"app":"none","env":"te\"st","job":"shop"}"#)
         #expect(other["values"]?.elements?.first?.elements?[0].string == "1795168802000000000")
         #expect(other["values"]?.elements?.first?.elements?[1].string == lines[1])
-        let plain = try encoded(LokiEncoder(labels: ["app": ""], structuredMetadata: false))
+        let plain = try encoded(LokiEncoder(labels: ["app": ""], structuredMetadata: .none))
         #expect(plain.hasPrefix(#"{"streams":[{"stream":{"job":"spoolship"},"values":["#))
-        #expect(slice(plain)?["streams"]?.elements?.first?["values"]?.elements?.map { $0.elements?.count } == [2, 2])
+        #expect(
+            slice(plain)?["streams"]?.elements?.first?["values"]?.elements?.map { $0.elements?.count } == [
+                2, 2,
+            ])
     }
 
-    @Test("many apps share a stream: labels are bounded, no event is left out")
+    @Test(
+        "a label of the settings is bounded, and no event is left out; the label app has the app's name, however many there are"
+    )
     func manyApps() throws {
-        let lines = (0..<400).map { #"{"name":"a","app":"app\#($0)"}"# + "\n" }.joined()
-        let streams = try #require(slice(try encoded(LokiEncoder(), lines))?["streams"]?.elements)
-        #expect(streams.count == 201)
-        #expect(streams.reduce(0) { $0 + ($1["values"]?.elements?.count ?? 0) } == 400)
-        #expect(streams.last?["stream"]?["app"]?.string == "other")
+        let lines = (0..<400).map { #"{"name":"n\#($0)","app":"app\#($0)"}"# + "\n" }.joined()
+        let encoder = LokiEncoder(labels: ["name": try Template("{name}", for: .label)])
+        #expect(encoder.traits.namesOwners)
+        let streams = try #require(slice(try encoded(encoder, lines))?["streams"]?.elements)
+        #expect(streams.compactMap { $0["stream"]?["app"]?.string } == (0..<400).map { "app\($0)" })
+        #expect(streams.count { $0["stream"]?["name"]?.string == "other" } == 200)
+        let own = LokiEncoder(labels: ["app": try Template("{app}", for: .label)])
+        let bounded = try #require(slice(try encoded(own, lines))?["streams"]?.elements)
+        #expect(bounded.count == 201 && bounded.last?["stream"]?["app"]?.string == "other")
+        #expect(bounded.reduce(0) { $0 + ($1["values"]?.elements?.count ?? 0) } == 400)
+    }
+
+    @Test(
+        "members of the settings go beside the lines, under names that Loki accepts; lists, objects and missing ones do not"
+    )
+    func structuredMetadata() throws {
+        let members = ["trace_id", "http.status", "2xx", "list", "absent", "event_id", "Plan"]
+        let line =
+            #"{"trace_id":"t\n1","http":{"status":200},"2xx":true,"list":[1],"event_id":"forged","properties":{"Plan":"pro"},"app":"web","id":"1"}"#
+        let text = try encoded(LokiEncoder(structuredMetadata: .members(members)), line + "\n")
+        let entry = slice(text)?["streams"]?.elements?.first?["values"]?.elements?.first
+        #expect(
+            entry?.elements?[2].text
+                == #"{"Plan":"pro","_2xx":"true","event_id":"web/1","http_status":"200","trace_id":"t\u000a1"}"#
+        )
+        let long = #"{"trace_id":"\#(String(repeating: "é", count: 600))","id":"1"}"# + "\n"
+        let cut = slice(try encoded(LokiEncoder(structuredMetadata: .members(["trace_id"])), long))
+        let value = cut?["streams"]?.elements?.first?["values"]?.elements?.first?.elements?[2]["trace_id"]?
+            .string
+        #expect(value == String(repeating: "é", count: 512))
     }
 }
 
@@ -226,10 +301,13 @@ struct SplunkTests {
     @Test("objects one after the other, with the event's time in seconds")
     func body() throws {
         let lines = try encoded(SplunkEncoder()).split(separator: "\n")
-        #expect(lines.count == 2 && lines[0].hasPrefix(#"{"time":1795168800.123,"event":{"name":"Video clicked","#))
+        #expect(
+            lines.count == 2
+                && lines[0].hasPrefix(#"{"time":1795168800.123,"event":{"name":"Video clicked","#))
         #expect(
             lines[1]
-                == #"{"time":1795168802.000,"event":{"name":"say \"hi\"\\","observed_at":"2026-11-20T10:00:02.000Z"}}"#)
+                == #"{"time":1795168802.000,"event":{"name":"say \"hi\"\\","observed_at":"2026-11-20T10:00:02.000Z"}}"#
+        )
     }
 
     @Test("host, source, sourcetype and index go beside each event")
@@ -246,6 +324,39 @@ struct SplunkTests {
         }
     }
 
+    @Test(
+        "events fill in host, source and source type; the source is the file by default; members are fields")
+    func eventMetadata() throws {
+        var settings = DestinationSettings()
+        settings.host = try Template("{member:node}", for: .label)
+        settings.sourcetype = try Template("log-{app}", for: .label)
+        settings.structuredMetadata = .members(["trace_id", "http.status", "list"])
+        let lines =
+            #"{"app":"web","node":"n1","log.file.path":"/var/log/web.log","trace_id":"t","http":{"status":200},"list":[],"level":"info"}"#
+            + "\n" + #"{"app":"shop","log":{"file":{"path":"/l"}}}"# + "\n"
+        let events = try encoded(SplunkEncoder(settings, host: "h"), lines).split(separator: "\n").map {
+            slice(String($0))
+        }
+        #expect(events[0]?["host"]?.string == "n1" && events[1]?["host"]?.string == "none")
+        #expect(events.map { $0?["sourcetype"]?.string } == ["log-web", "log-shop"])
+        #expect(events.map { $0?["source"]?.string } == ["/var/log/web.log", "/l"])
+        #expect(events[0]?["fields"]?.text == #"{"trace_id":"t","http.status":"200","level":"info"}"#)
+        #expect(events[1]?["fields"] == nil)
+        settings.source = "set"
+        let set = try encoded(SplunkEncoder(settings), lines).split(separator: "\n").map { slice(String($0)) }
+        #expect(set.map { $0?["source"]?.string } == ["set", "set"])
+    }
+
+    @Test("nanoseconds of a line arrive")
+    func nanoseconds() throws {
+        func time(_ text: String) throws -> String? {
+            slice(try encoded(SplunkEncoder(), #"{"timestamp":"\#(text)"}"# + "\n"))?["time"]?.text
+        }
+        #expect(try time("2026-11-20T10:00:00.123456789Z") == "1795168800.123456789")
+        #expect(try time("2026-11-20T10:00:00.123456Z") == "1795168800.123456")
+        #expect(try time("1969-12-31T23:59:59.5Z") == "-0.500")
+    }
+
     @Test("with indexer acknowledgement, an answer without an ackId acknowledges nothing")
     func noAcknowledgementID() {
         let encoder = SplunkEncoder(channel: "11111111-2222-4333-8444-555555555555")
@@ -260,7 +371,9 @@ struct SplunkTests {
     @Test("the event that the collector names is rejected, those after it go again")
     func invalidEvent() {
         let answer = #"{"text":"Invalid data format","code":6,"invalid-event-number":1}"#
-        guard case .partial(let rejected, let retry) = outcome(SplunkEncoder(), events: 4, status: 400, answer) else {
+        guard
+            case .partial(let rejected, let retry) = outcome(SplunkEncoder(), events: 4, status: 400, answer)
+        else {
             Issue.record("not partial")
             return
         }

@@ -15,7 +15,8 @@ struct EventIdentityTests {
     @Test(
         "an app's id is unique within the app only: no other app can choose it",
         arguments: [
-            #"{"app":"web","id":"order-1001"}"#, #"{"app":"shop","id":"order-1001"}"#, #"{"id":"order-1001"}"#,
+            #"{"app":"web","id":"order-1001"}"#, #"{"app":"shop","id":"order-1001"}"#,
+            #"{"id":"order-1001"}"#,
             #"{"app":"web/order-1001","id":"x"}"#, #"{"app":"web","id":"order-1001/x"}"#,
             #"{"app":"web%2Forder-1001","id":"x"}"#,
             #"{"id":"web/order-1001"}"#, #"{"id":"/order-1001"}"#, #"{"app":"web"}"#,
@@ -23,7 +24,8 @@ struct EventIdentityTests {
         ])
     func apart(line: String) throws {
         let lines = [
-            #"{"app":"web","id":"order-1001"}"#, #"{"app":"shop","id":"order-1001"}"#, #"{"id":"order-1001"}"#,
+            #"{"app":"web","id":"order-1001"}"#, #"{"app":"shop","id":"order-1001"}"#,
+            #"{"id":"order-1001"}"#,
             #"{"app":"web/order-1001","id":"x"}"#, #"{"app":"web","id":"order-1001/x"}"#,
             #"{"app":"web%2Forder-1001","id":"x"}"#, #"{"id":"web/order-1001"}"#, #"{"id":"/order-1001"}"#,
             #"{"app":"web"}"#, #"{"app":"web","id":"01930000-0000-7000-0000-000000000001-0"}"#,
@@ -53,13 +55,16 @@ struct EventIdentityTests {
             #expect(try key(line) == "web/\(id)", "\(line)")
         }
         let line =
-            #"{"name":"log","app":"audit","record_id":7,"id":"\#(own)","timestamp":"2026-11-20T10:00:00Z"}"# + "\n"
-        #expect(try encoded(OTLPEncoder(.json), line).contains(#"{"key":"record_id","value":{"intValue":"7"}}"#))
+            #"{"name":"log","app":"audit","record_id":7,"id":"\#(own)","timestamp":"2026-11-20T10:00:00Z"}"#
+            + "\n"
+        #expect(
+            try encoded(OTLPEncoder(.json), line).contains(#"{"key":"record_id","value":{"intValue":"7"}}"#))
     }
 
     @Test("members of other kinds than the agent's of their names are data: OTLP's attributes have them")
     func otherKinds() throws {
-        let line = #"{"name":{"a":1},"app":"web","device":"eth0","type":{"b":2},"timestamp":"soon","id":"i"}"# + "\n"
+        let line =
+            #"{"name":{"a":1},"app":"web","device":"eth0","type":{"b":2},"timestamp":"soon","id":"i"}"# + "\n"
         let body = try encoded(OTLPEncoder(.json), line)
         for name in ["name", "device", "type", "timestamp"] {
             #expect(body.contains("{\"key\":\"\(name)\",\"value\""), "\(name): \(body)")

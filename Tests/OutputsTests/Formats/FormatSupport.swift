@@ -14,7 +14,8 @@ let sampleLines = """
 func header(events: Int) -> BatchHeader {
     let now = Timestamp(milliseconds: 1_795_168_800_000)
     return BatchHeader(
-        id: BatchID(high: 0x0193_0000_0000_7000, low: 1), destination: "main", priority: .normal, events: events,
+        id: BatchID(high: 0x0193_0000_0000_7000, low: 1), destination: "main", priority: .normal,
+        events: events,
         bytes: sampleLines.utf8.count, acceptedAt: now, firstEventTime: now)
 }
 

@@ -18,7 +18,8 @@ struct HostNameTests {
     func nowhere() throws {
         let lines = [
             #"{"name":"n","device":{"os_name":"Linux"}}"#, #"{"name":"n","device":{"host_name":"-"}}"#,
-            #"{"name":"n","device":{"host_name":"9f86d081"}}"#, #"{"name":"n","host_name":"-"}"#, #"{"name":"n"}"#,
+            #"{"name":"n","device":{"host_name":"9f86d081"}}"#, #"{"name":"n","host_name":"-"}"#,
+            #"{"name":"n"}"#,
         ].joined(separator: "\n")
         for format in HostNameTests.formats {
             let bytes = try format.encode(Array((lines + "\n").utf8), of: header(events: 5))
@@ -35,7 +36,8 @@ struct HostNameTests {
         ] {
             let line = #"{"name":"n","app":"a",\#(member)}"# + "\n"
             let loki = try encoded(LokiEncoder(host: HostNameTests.host), line)
-            #expect(loki.contains(#"{"stream":{"app":"a","host":"web-17-secret","job":"spoolship"}"#) == isHere)
+            #expect(
+                loki.contains(#"{"stream":{"app":"a","host":"web-17-secret","job":"spoolship"}"#) == isHere)
             let splunk = try encoded(SplunkEncoder(host: HostNameTests.host), line)
             #expect(splunk.hasPrefix(#"{"host":"web-17-secret","event":{"#) == isHere)
         }

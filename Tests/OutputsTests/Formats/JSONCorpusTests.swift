@@ -6,7 +6,9 @@ import Testing
 
 @Suite("JSON corner cases: answers and bodies")
 struct JSONCorpusTests {
-    @Test("a slice finds each member and means the same; what is no JSON never traps", arguments: JSONCorpus.cases)
+    @Test(
+        "a slice finds each member and means the same; what is no JSON never traps",
+        arguments: JSONCorpus.cases)
     func slice(value: JSONCorpus.Case) throws {
         let slice = JSONSlice(value.object[...])
         guard value.isValid else {

@@ -15,7 +15,8 @@ struct JSONSliceTests {
         let elements = try #require(value["a"]?.elements)
         #expect(elements.count == 3 && elements[0].integer == 1 && elements[1]["b"]?.string == "]}")
         #expect(elements[2].string == "x\"y" && value["n"]?.kind == .null && value["t"]?.boolean == true)
-        #expect(value["d"]?.double == -1500 && value["i"]?.integer == 42 && value["o"]?.members?.isEmpty == true)
+        #expect(
+            value["d"]?.double == -1500 && value["i"]?.integer == 42 && value["o"]?.members?.isEmpty == true)
         #expect(value["missing"] == nil && slice("[]")?.elements?.isEmpty == true)
     }
 
@@ -23,7 +24,8 @@ struct JSONSliceTests {
         "strings are unescaped",
         arguments: [
             (#""a\n\t\r\b\f\/\\\"b""#, "a\n\t\r\u{8}\u{C}/\\\"b"), (#""\u00e9\ud83d\ude00""#, "é😀"),
-            (#""\ud83d""#, "\u{FFFD}"), (#""\ud83dx""#, "\u{FFFD}x"), (#""\ude00""#, "\u{FFFD}"), (#""""#, ""),
+            (#""\ud83d""#, "\u{FFFD}"), (#""\ud83dx""#, "\u{FFFD}x"), (#""\ude00""#, "\u{FFFD}"),
+            (#""""#, ""),
         ])
     func strings(json: String, text: String) {
         #expect(slice(json)?.string == text)
@@ -31,7 +33,9 @@ struct JSONSliceTests {
 
     @Test(
         "what is cut or no JSON is nil, and never a trap",
-        arguments: ["", " ", "{", "{\"a\"", "{\"a\":", "{\"a\":1", "[1,", "[\"a", "{a:1}", "[}", "{]", "\"", "[\"\\"])
+        arguments: [
+            "", " ", "{", "{\"a\"", "{\"a\":", "{\"a\":1", "[1,", "[\"a", "{a:1}", "[}", "{]", "\"", "[\"\\",
+        ])
     func broken(json: String) {
         #expect(slice(json)?.members == nil && slice(json)?.elements == nil)
         _ = slice(json)?.string
@@ -42,7 +46,8 @@ struct JSONSliceTests {
         let seed: UInt64 = 4711
         var random = SplitMix64(seed: seed)
         let start = Array(
-            #"{"errors":true,"items":[{"create":{"status":400,"error":{"type":"a\u00e9","reason":"b\"c"}}}]}"#.utf8)
+            #"{"errors":true,"items":[{"create":{"status":400,"error":{"type":"a\u00e9","reason":"b\"c"}}}]}"#
+                .utf8)
         for _ in 0..<5000 {
             var bytes = start
             for _ in 0..<Int.random(in: 1...6, using: &random) {

@@ -54,7 +54,8 @@ private final class LokiRules: Sendable {
             while let (_, body) = connection.request() {
                 let (status, text) = self.push(body)
                 let reason = status == 204 ? "No Content" : "Bad Request"
-                connection.write("HTTP/1.1 \(status) \(reason)\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)")
+                connection.write(
+                    "HTTP/1.1 \(status) \(reason)\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)")
             }
         }
     }
@@ -63,14 +64,18 @@ private final class LokiRules: Sendable {
 @Suite("Format loki, events that are far behind their stream")
 struct LokiOrderTests {
     private func batch(_ times: [String], _ priority: Priority = .normal, number: UInt64) throws -> Batch {
-        let lines = times.map { #"{"name":"a","timestamp":"\#($0)","app":"web","id":"\#($0)"}"# + "\n" }.joined()
+        let lines = times.map { #"{"name":"a","timestamp":"\#($0)","app":"web","id":"\#($0)"}"# + "\n" }
+            .joined()
         let bytes = Array(lines.utf8)
         let part = Batch.Part(
-            compression: .none, frame: bytes, bytes: bytes.count, eventsInFrame: times.count, events: 0..<times.count)
+            compression: .none, frame: bytes, bytes: bytes.count, eventsInFrame: times.count,
+            events: 0..<times.count)
         return Batch(
             header: BatchHeader(
-                id: BatchID(high: 0x0193_0000_0000_7000, low: number), destination: "main", priority: priority,
-                events: times.count, bytes: bytes.count, acceptedAt: Sample.accepted, firstEventTime: Sample.accepted),
+                id: BatchID(high: 0x0193_0000_0000_7000, low: number), destination: "main",
+                priority: priority,
+                events: times.count, bytes: bytes.count, acceptedAt: Sample.accepted,
+                firstEventTime: Sample.accepted),
             parts: [part])
     }
 
@@ -94,7 +99,8 @@ struct LokiOrderTests {
         #expect(kept.count == 5)
     }
 
-    @Test("what Loki refuses by hour too is rejected for good, with its words; other answers are as they were")
+    @Test(
+        "what Loki refuses by hour too is rejected for good, with its words; other answers are as they were")
     func never() async throws {
         let bench = try Bench()
         let loki = LokiRules(window: .seconds(60))
@@ -117,12 +123,15 @@ struct LokiOrderTests {
         #expect(outcome(LokiEncoder(), events: 2, status: 204, "") == .acknowledged)
     }
 
-    @Test("critical events, which go first, are a stream of their own; a label of the settings stands above it")
+    @Test(
+        "critical events, which go first, are a stream of their own; a label of the settings stands above it")
     func critical() throws {
         let lines = Array(sampleLines.utf8)
         func streams(_ encoder: LokiEncoder, _ priority: Priority) throws -> [String] {
             let body = try encoder.encode(lines, of: try batch(old, priority, number: 1).header)
-            return (JSONSlice(body[...])?["streams"]?.elements ?? []).compactMap { $0["stream"]?["priority"]?.string }
+            return (JSONSlice(body[...])?["streams"]?.elements ?? []).compactMap {
+                $0["stream"]?["priority"]?.string
+            }
         }
         #expect(try streams(LokiEncoder(), .critical) == ["critical", "critical"])
         #expect(try streams(LokiEncoder(), .normal).isEmpty)

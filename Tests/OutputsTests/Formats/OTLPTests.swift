@@ -9,7 +9,8 @@ import Testing
 struct OTLPTests {
     @Test("a whole number beyond 64 bits is sent as text: no digit of it changes")
     func largeNumbers() throws {
-        let line = #"{"msg":"a","order":12345678901234567891,"least":-9223372036854775808,"ratio":1e3}"# + "\n"
+        let line =
+            #"{"msg":"a","order":12345678901234567891,"least":-9223372036854775808,"ratio":1e3}"# + "\n"
         let body = try encoded(OTLPEncoder(.json), line)
         #expect(body.contains(#"{"key":"order","value":{"stringValue":"12345678901234567891"}}"#))
         #expect(body.contains(#"{"key":"least","value":{"intValue":"-9223372036854775808"}}"#))
@@ -23,14 +24,16 @@ struct OTLPTests {
         #expect(groups.count == 2)
         let resource = try #require(groups[0]["resource"]?["attributes"]?.elements)
         #expect(resource.first?.text == #"{"key":"service.name","value":{"stringValue":"web"}}"#)
-        #expect(resource.contains { $0.text == #"{"key":"device.time_zone_offset","value":{"intValue":"60"}}"# })
+        #expect(
+            resource.contains { $0.text == #"{"key":"device.time_zone_offset","value":{"intValue":"60"}}"# })
         let scope = try #require(groups[0]["scopeLogs"]?.elements?.first)
         #expect(scope["scope"]?.text == #"{"name":"spoolship","version":"1.2"}"#)
         let record = try #require(scope["logRecords"]?.elements?.first)
         #expect(record["timeUnixNano"]?.string == "1795168800123000000")
         #expect(record["observedTimeUnixNano"]?.string == "1795168801000000000")
         #expect(
-            record["eventName"]?.string == "Video clicked" && record["body"]?["stringValue"]?.string == "Video clicked")
+            record["eventName"]?.string == "Video clicked"
+                && record["body"]?["stringValue"]?.string == "Video clicked")
         var attributes: [String: String] = [:]
         for attribute in record["attributes"]?.elements ?? [] {
             attributes[attribute["key"]?.string ?? ""] = attribute["value"]?.text
@@ -39,7 +42,8 @@ struct OTLPTests {
             attributes == [
                 "Category": #"{"stringValue":"Music"}"#, "Count": #"{"intValue":"3"}"#,
                 "Ratio": #"{"doubleValue":0.5}"#,
-                "Paid": #"{"boolValue":true}"#, "At": #"{"stringValue":"2026-11-20T09:00:00Z"}"#, "None": "{}",
+                "Paid": #"{"boolValue":true}"#, "At": #"{"stringValue":"2026-11-20T09:00:00Z"}"#,
+                "None": "{}",
                 "Tags": #"{"arrayValue":{"values":[{"intValue":"1"},{"stringValue":"two"}]}}"#,
                 "session.id": #"{"stringValue":"0192f3a4-0000-7abc-8def-0123456789ab"}"#,
                 "geo.country.iso_code": #"{"stringValue":"IT"}"#,
@@ -59,12 +63,14 @@ struct OTLPTests {
         let minusOne: [UInt8] = [0x18] + [UInt8](repeating: 0xFF, count: 9) + [0x01]
         let attribute: [UInt8] = [0x0A, 1, UInt8(ascii: "n"), 0x12, 11] + minusOne
         let uid: [UInt8] = [0x0A, 14] + Array("log.record.uid".utf8) + [0x12, 4, 0x0A, 2] + Array("/x".utf8)
-        var record: [UInt8] = [0x09] + fixed + [0x10, 9, 0x2A, 3, 0x0A, 1, UInt8(ascii: "a")]
+        var record: [UInt8] = [0x09] + fixed + [0x2A, 3, 0x0A, 1, UInt8(ascii: "a")]
         record += [0x32, UInt8(uid.count)] + uid + [0x32, UInt8(attribute.count)] + attribute
         record += [0x59] + fixed + [0x62, 1, UInt8(ascii: "a")]
         let scope: [UInt8] = [0x0A, 11, 0x0A, 9] + Array("spoolship".utf8)
         let scopeLogs = scope + [0x12, UInt8(record.count)] + record
-        let resourceLogs: [UInt8] = [0x0A, 0, 0x12, UInt8(scopeLogs.count)] + scopeLogs
+        let schema = Array("https://opentelemetry.io/schemas/1.28.0".utf8)
+        let resourceLogs: [UInt8] =
+            [0x0A, 0, 0x12, UInt8(scopeLogs.count)] + scopeLogs + [0x1A, UInt8(schema.count)] + schema
         // Lengths of 128 and more take two bytes.
         func length(_ count: Int) -> [UInt8] {
             count < 128 ? [UInt8(count)] : [UInt8(count & 127) | 128, UInt8(count >> 7)]
@@ -73,11 +79,14 @@ struct OTLPTests {
         #expect(bytes == [0x0A] + length(resourceLogs.count) + resourceLogs)
     }
 
-    @Test("a partial success is acknowledged and counted, never sent again; all of them rejected are known by event")
+    @Test(
+        "a partial success is acknowledged and counted, never sent again; all of them rejected are known by event"
+    )
     func partialSuccess() {
         let json = OTLPEncoder(.json)
         #expect(outcome(json, events: 2, "{}") == .acknowledged)
-        #expect(outcome(json, events: 2, #"{"partialSuccess":{"errorMessage":"slow down"}}"#) == .acknowledged)
+        #expect(
+            outcome(json, events: 2, #"{"partialSuccess":{"errorMessage":"slow down"}}"#) == .acknowledged)
         guard
             case .acknowledgedWithLoss(let count, let failure) = outcome(
                 json, events: 3, #"{"partialSuccess":{"rejectedLogRecords":"2","errorMessage":"too old"}}"#)
@@ -85,7 +94,8 @@ struct OTLPTests {
             Issue.record("not acknowledged")
             return
         }
-        #expect(count == 2 && failure.message == "2 of 3 events were rejected" && failure.excerpt == "too old")
+        #expect(
+            count == 2 && failure.message == "2 of 3 events were rejected" && failure.excerpt == "too old")
         guard
             case .partial(let rejected, let retry) = outcome(
                 json, events: 2, #"{"partialSuccess":{"rejectedLogRecords":2}}"#)
@@ -96,7 +106,8 @@ struct OTLPTests {
         #expect(rejected.map(\.index) == [0, 1] && retry.isEmpty && rejected.allSatisfy(\.isFinal))
         let read = OTLPProtobuf.partialSuccess([0x0A, 7, 0x08, 2, 0x12, 3, 0x6F, 0x6C, 0x64])
         #expect(read?.rejected == 2 && read?.message == "old")
-        #expect(OTLPProtobuf.partialSuccess([])?.rejected == 0 && OTLPProtobuf.partialSuccess([0x0A, 99]) == nil)
+        #expect(
+            OTLPProtobuf.partialSuccess([])?.rejected == 0 && OTLPProtobuf.partialSuccess([0x0A, 99]) == nil)
     }
 
     /// What an answer to protocol buffers means.
@@ -111,13 +122,15 @@ struct OTLPTests {
     func noResponse() {
         let partial: [UInt8] = [0x0A, 7, 0x08, 2, 0x12, 3, 0x6F, 0x6C, 0x64]
         for answer in [
-            [0xFF, 0xFF, 0xFF, 0xFF], Array(partial.dropLast()), [0x08, 14, 0x12, 1, 0x61], [0x0A, 2, 0x0A, 0],
+            [0xFF, 0xFF, 0xFF, 0xFF], Array(partial.dropLast()), [0x08, 14, 0x12, 1, 0x61],
+            [0x0A, 2, 0x0A, 0],
             [0x0A, 11, 0x08] + [UInt8](repeating: 0xFF, count: 9) + [1], Array("not now".utf8),
         ] as [[UInt8]] {
             #expect(retried(binary(answer))?.kind == .protocolViolation, "\(answer)")
         }
         for answer in [
-            #"{"error":"not now"}"#, #"{"partialSuccess":{"rejectedLogRecords":"5""#, #"{"code":14,"message":"busy"}"#,
+            #"{"error":"not now"}"#, #"{"partialSuccess":{"rejectedLogRecords":"5""#,
+            #"{"code":14,"message":"busy"}"#,
             #"{"partialSuccess":{"rejectedLogRecords":"many"}}"#, #"{"partialSuccess":5}"#, "[]", "ok",
             #"{"partialSuccess":{"rejectedLogRecords":-1}}"#,
         ] {
@@ -126,7 +139,8 @@ struct OTLPTests {
             }
         }
         #expect(
-            retried(binary(Array(#"{"error":"UNAVAILABLE"}"#.utf8)))?.message.hasSuffix("Its error is UNAVAILABLE")
+            retried(binary(Array(#"{"error":"UNAVAILABLE"}"#.utf8)))?.message.hasSuffix(
+                "Its error is UNAVAILABLE")
                 == true)
     }
 
@@ -171,7 +185,8 @@ struct OTLPTests {
         let line =
             #"{"name":"a","app":"web","device":{"host_name":"web-1","sdk_name":"spoolship","sdk_version":"1","os_name":"Debian","#
             + #""app_version":"3","install_id":"i"}}"# + "\n"
-        let resource = slice(try encoded(OTLPEncoder(.json), line))?["resourceLogs"]?.elements?.first?["resource"]
+        let resource = slice(try encoded(OTLPEncoder(.json), line))?["resourceLogs"]?.elements?.first?[
+            "resource"]
         let keys = resource?["attributes"]?.elements?.compactMap { $0["key"]?.string }
         #expect(
             keys == [
@@ -195,7 +210,8 @@ struct OTLPTests {
         #expect(attribute(record, "member.log.record.uid") == "member")
         #expect(attribute(record, "both") == "property" && attribute(record, "member.both") == "member")
         #expect(
-            !(try encoded(OTLPEncoder(.json), #"{"name":"a","x":{"k":1,"k":2}}"# + "\n")).contains(#""intValue":"1""#))
+            !(try encoded(OTLPEncoder(.json), #"{"name":"a","x":{"k":1,"k":2}}"# + "\n")).contains(
+                #""intValue":"1""#))
     }
 
     @Test(
@@ -207,7 +223,9 @@ struct OTLPTests {
         }
         let trace = "0af7651916cd43dd8448eb211c80319c"
         let good = try record(
-            event(#""trace_id":"\#(trace.uppercased())","span_id":"b7ad6b7169203331","level":"WARN","message":"hello""#)
+            event(
+                #""trace_id":"\#(trace.uppercased())","span_id":"b7ad6b7169203331","level":"WARN","message":"hello""#
+            )
         )
         #expect(good["traceId"]?.string == trace && good["spanId"]?.string == "b7ad6b7169203331")
         #expect(good["severityNumber"]?.integer == 13 && good["severityText"]?.string == "WARN")
@@ -216,10 +234,112 @@ struct OTLPTests {
         let zeros = String(repeating: "0", count: 32)
         let bad = try record(event(#""trace_id":"\#(zeros)","span_id":"xyz","severity":"loud","message":7"#))
         #expect(bad["traceId"] == nil && bad["spanId"] == nil && bad["severityText"] == nil)
-        #expect(bad["severityNumber"]?.integer == 9 && bad["body"]?["stringValue"]?.string == "a")
+        #expect(bad["severityNumber"] == nil && bad["body"]?["stringValue"]?.string == "a")
         #expect(Set(keys(bad)) == ["log.record.uid", "trace_id", "span_id", "severity", "message"])
         #expect(try record(event(#""severity":17"#))["severityNumber"]?.integer == 17)
         #expect(try record(#"{"name":"a","type":"crash"}"#)["severityNumber"]?.integer == 21)
+    }
+
+    @Test(
+        "the body of a record is the message, by the name that its logger gives it",
+        arguments: [
+            #""message":"hello""#, #""msg":"hello","v":1"#, #""@m":"hello","@mt":"{X}""#,
+            #""Message":"hello""#,
+            #""event":"hello","logger":"x""#, #""text":"hello""#, #""log":"hello""#,
+            #""short_message":"hello","full_message":"more""#,
+            #""record":{"message":"hello","level":{"no":20}}"#,
+            #""@mt":"hello""#, #""message":"","msg":"hello""#, #""message":{"a":1},"msg":"hello""#,
+        ])
+    func recordBodies(members: String) throws {
+        let record = try record(#"{\#(members),"name":"log","app":"web","host_name":"h"}"#)
+        #expect(record["body"]?["stringValue"]?.string == "hello")
+        #expect(record["eventName"] == nil)
+    }
+
+    @Test(
+        "a record without a message has its JSON as the body, and no name and no severity that it does not have"
+    )
+    func recordWithoutMessage() throws {
+        let line = #"{"user":"ada","took":7,"name":"log","app":"web","host_name":"h"}"#
+        let record = try record(line)
+        #expect(record["body"]?["stringValue"]?.string == line)
+        #expect(
+            record["severityNumber"] == nil && record["severityText"] == nil && record["eventName"] == nil)
+        #expect(keys(record) == ["log.record.uid", "user", "took"])
+        let text = try self.record(#"{"message":"[emerg] no room","name":"log","host_name":"h"}"#)
+        #expect(text["severityNumber"] == nil && text["severityText"] == nil)
+    }
+
+    @Test(
+        "trace, span and flags are found by the names of common libraries",
+        arguments: [
+            #""trace_id":"T","span_id":"S","trace_flags":"01""#,
+            #""traceId":"T","spanId":"S","traceFlags":1"#,
+            #""TraceId":"T","SpanId":"S","TraceFlags":"1""#, #""@tr":"T","@sp":"S","trace_flags":1"#,
+            #""trace.id":"T","span.id":"S","trace.flags":"01""#,
+            #""trace":{"id":"T","flags":1},"span":{"id":"S"}"#,
+            #""otelTraceID":"T","otelSpanID":"S","otelTraceSampled":true"#,
+            #""dd.trace_id":"T","dd.span_id":"13237231638570595105","trace_flags":"01""#,
+            #""dd":{"trace_id":"T","span_id":"13237231638570595105"},"trace_flags":"01""#,
+            #""traceparent":"00-T-S-01""#,
+        ])
+    func traceNames(members: String) throws {
+        let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7b4180a9a8ff321")
+        let text = members.replacingAll(#""T""#, with: #""\#(trace)""#).replacingAll(
+            #""S""#, with: #""\#(span)""#
+        )
+        .replacingAll("-T-S-", with: "-\(trace)-\(span)-")
+        let record = try record(#"{"msg":"a","host_name":"h",\#(text)}"#)
+        #expect(
+            record["traceId"]?.string == trace && record["spanId"]?.string == span
+                && record["flags"]?.integer == 1)
+        #expect(Set(keys(record)).isSubset(of: ["log.record.uid", "trace", "span", "dd"]), "\(keys(record))")
+    }
+
+    @Test(
+        "what is no id of a trace stays an attribute",
+        arguments: [
+            #""trace_id":"12345""#, #""dd.trace_id":"1234567890123456789""#,
+            #""traceparent":"00-00000000000000000000000000000000-b7b4180a9a8ff321-01""#,
+            #""traceparent":"ff-0af7651916cd43dd8448eb211c80319c-b7b4180a9a8ff321-01""#,
+            #""traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7b4180a9a8ff321-01-x""#,
+            #""span_id":"b7b4180a9a8ff321""#,
+        ])
+    func noTrace(members: String) throws {
+        let record = try record(#"{"msg":"a",\#(members)}"#)
+        #expect(record["traceId"] == nil && record["spanId"] == nil && record["flags"] == nil)
+        #expect(keys(record).count == 2)
+    }
+
+    @Test("service.name is the app whose the event is; another app that a record names is an attribute")
+    func serviceName() throws {
+        let lines =
+            #"{"msg":"a","app":"checkout","host_name":"h"}"# + "\n"
+            + #"{"msg":"b","app":"shop","host_name":"h"}"#
+            + "\n"
+        var header = header(events: 2)
+        header.apps = ["shop", "shop"]
+        let bytes = try OTLPEncoder(.json, host: "h").encode(Array(lines.utf8), of: header)
+        let groups = try #require(slice(String(decoding: bytes, as: UTF8.self))?["resourceLogs"]?.elements)
+        try #require(groups.count == 1)
+        let resource = groups[0]["resource"]?["attributes"]?.elements?.map(\.text)
+        #expect(
+            resource == [
+                #"{"key":"service.name","value":{"stringValue":"shop"}}"#,
+                #"{"key":"host.name","value":{"stringValue":"h"}}"#,
+                #"{"key":"os.type","value":{"stringValue":"linux"}}"#,
+            ])
+        #expect(groups[0]["schemaUrl"]?.string == "https://opentelemetry.io/schemas/1.28.0")
+        let records = groups[0]["scopeLogs"]?.elements?.first?["logRecords"]?.elements ?? []
+        #expect(records.map { attribute($0, "app") } == ["checkout", nil])
+        let output = try Bench().output(to: "https://127.0.0.1:1/v1/logs", format: OTLPEncoder())
+        #expect(output.asksWhose)
+    }
+
+    @Test("nanoseconds of a line arrive")
+    func nanoseconds() throws {
+        let record = try record(#"{"msg":"a","timestamp":"2026-11-20T10:00:00.123456789Z"}"#)
+        #expect(record["timeUnixNano"]?.string == "1795168800123456789")
     }
 
     @Test("protobuf has the fields of logs.proto for severity, trace and span")
@@ -238,7 +358,8 @@ struct OTLPTests {
         let record = try message(2, message(2, message(1, bytes[...])))
         #expect(
             Array(try message(9, record)) == [
-                0x0A, 0xF7, 0x65, 0x19, 0x16, 0xCD, 0x43, 0xDD, 0x84, 0x48, 0xEB, 0x21, 0x1C, 0x80, 0x31, 0x9C,
+                0x0A, 0xF7, 0x65, 0x19, 0x16, 0xCD, 0x43, 0xDD, 0x84, 0x48, 0xEB, 0x21, 0x1C, 0x80, 0x31,
+                0x9C,
             ])
         #expect(Array(try message(10, record)) == [0xB7, 0xAD, 0x6B, 0x71, 0x69, 0x20, 0x33, 0x31])
         #expect(Array(try message(3, record)) == Array("error".utf8))

@@ -31,7 +31,8 @@ struct KafkaAnswerTests {
             let outcome = KafkaAnswer.outcome(of: code, words: "said \u{1B}[1m so", wireBytes: 7)
             let failure: Failure? =
                 switch (outcome, action) {
-                case (.retry(let failure), .retry), (.held(let failure), .hold), (.rejected(let failure), .bisect),
+                case (.retry(let failure), .retry), (.held(let failure), .hold),
+                    (.rejected(let failure), .bisect),
                     (.tooLarge(7, let failure), .split):
                     failure
                 default: nil
@@ -46,11 +47,14 @@ struct KafkaAnswerTests {
     func others() {
         #expect(KafkaAnswer.outcome(of: 0) == .acknowledged)
         for code in [Int32.min, -1000, -143, 1, 12, 97, 1000, .max] {
-            #expect(retried(KafkaAnswer.outcome(of: code))?.message.contains("error \(code)") == true, "\(code)")
+            #expect(
+                retried(KafkaAnswer.outcome(of: code))?.message.contains("error \(code)") == true, "\(code)")
         }
     }
 
-    @Test("a batch is acknowledged when every record is; else those go again that are not, or share the first's fate")
+    @Test(
+        "a batch is acknowledged when every record is; else those go again that are not, or share the first's fate"
+    )
     func batches() {
         let late = KafkaAnswer.outcome(of: 7)
         let large = KafkaAnswer.outcome(of: 10)
@@ -67,7 +71,8 @@ struct KafkaAnswerTests {
             ("user.gone", nil), ("n.x", nil), ("null", nil), ("flag", "true"), ("user.", #"{"id":"u\"1"}"#),
         ])
     func keys(path: String, expected: String?) throws {
-        let line = #"{"session_id":"s-1","n":7,"user":{"id":"u\"1"},"dotted.name":"d","null":null,"flag":true}"#
+        let line =
+            #"{"session_id":"s-1","n":7,"user":{"id":"u\"1"},"dotted.name":"d","null":null,"flag":true}"#
         let event = try #require(EventView(Array(line.utf8)[...]))
         #expect(KafkaOutput.key(path, of: event).map { String(decoding: $0, as: UTF8.self) } == expected)
     }
@@ -89,7 +94,8 @@ struct KafkaAnswerTests {
         options.settings.logIn("me", .inline(Secret("word")))
         #expect(made(Secret("word"))["security.protocol"] == "sasl_ssl")
         #expect(made(Secret("word"))["sasl.mechanism"] == "SCRAM-SHA-512")
-        #expect(made(Secret("word"))["sasl.username"] == "me" && made(Secret("word"))["sasl.password"] == "word")
+        #expect(
+            made(Secret("word"))["sasl.username"] == "me" && made(Secret("word"))["sasl.password"] == "word")
         options.settings.kafka.tls = false
         #expect(made()["security.protocol"] == "sasl_plaintext" && made()["ssl.ca.pem"] == nil)
         options.settings.user = nil
@@ -118,9 +124,12 @@ struct KafkaAnswerTests {
     @Test(
         "a property that the agent sets itself, or that would break a promise, is refused with what to use instead",
         arguments: [
-            "acks", "enable.idempotence", "bootstrap.servers", "security.protocol", "sasl.password", "ssl.ca.location",
-            "ssl.key.password", "enable.ssl.certificate.verification", "ssl.endpoint.identification.algorithm",
-            "delivery.report.only.error", "test.mock.num.brokers", "plugin.library.paths", "message.timeout.ms",
+            "acks", "enable.idempotence", "bootstrap.servers", "security.protocol", "sasl.password",
+            "ssl.ca.location",
+            "ssl.key.password", "enable.ssl.certificate.verification",
+            "ssl.endpoint.identification.algorithm",
+            "delivery.report.only.error", "test.mock.num.brokers", "plugin.library.paths",
+            "message.timeout.ms",
         ])
     func ownProperties(name: String) {
         #expect(refusal { $0.kafka.options = [name: "1"] }?.contains("options has \(name): ") == true)

@@ -18,7 +18,8 @@ struct KafkaBrokerTests {
         let output: KafkaOutput
 
         init(
-            idle: Duration? = nil, search: Duration? = nil, _ change: (inout DestinationSettings) -> Void = { _ in }
+            idle: Duration? = nil, search: Duration? = nil,
+            _ change: (inout DestinationSettings) -> Void = { _ in }
         ) throws {
             bench = try Bench()
             brokers = try KafkaBrokers()
@@ -42,12 +43,15 @@ struct KafkaBrokerTests {
         var key: String?
         var value: String
         var headers: [String: String] = [:]
+        /// Milliseconds since 1970.
+        var time: Int?
 
         init(_ line: String) throws {
             let json = try JSONValue(parsing: line)
             partition = try #require(json["partition"]?.integer)
             key = json["key"]?.string
             value = try #require(json["value"]?.string)
+            time = json["time"]?.integer
             guard case .object(let members) = json["headers"] else { return }
             for member in members { headers[member.key] = member.value.string }
         }
@@ -59,10 +63,12 @@ struct KafkaBrokerTests {
     private func batch(_ numbers: Range<Int>, id: UInt64 = 1, padding: Int = 0) -> Batch {
         let text = String(repeating: "x", count: padding)
         let lines = numbers.map {
-            #"{"name":"a","n":\#($0),"id":"event-\#($0)","session_id":"s-\#($0 % 5)","text":"\#(text)"}"# + "\n"
+            #"{"name":"a","n":\#($0),"id":"event-\#($0)","session_id":"s-\#($0 % 5)","text":"\#(text)"}"#
+                + "\n"
         }.joined()
         let part = Batch.Part(
-            compression: .none, frame: Array(lines.utf8), bytes: lines.utf8.count, eventsInFrame: numbers.count,
+            compression: .none, frame: Array(lines.utf8), bytes: lines.utf8.count,
+            eventsInFrame: numbers.count,
             events: 0..<numbers.count)
         return Sample.batch([part], id: BatchID(high: 0x0193_0000_0000_7000, low: id))
     }
@@ -91,7 +97,9 @@ struct KafkaBrokerTests {
             let number = try #require(record.number)
             #expect(record.key == "s-\(number % 5)")
             #expect(
-                record.headers == ["batch_id": "\(batch.header.id)", "event_id": "/event-\(number)", "source": "shop"])
+                record.headers == [
+                    "batch_id": "\(batch.header.id)", "event_id": "/event-\(number)", "source": "shop",
+                ])
         }
         for session in 0..<5 {
             let own = records.filter { $0.key == "s-\(session)" }
@@ -102,8 +110,40 @@ struct KafkaBrokerTests {
         #expect(await stage.output.takeSentBytes() == 0)
     }
 
+    @Test("headers that events fill in are each record's own")
+    func headersByEvent() async throws {
+        let stage = try Stage {
+            $0.headers = ["team": Secret("t-{member:session_id}"), "site": Secret("eu")]
+        }
+        #expect(stage.output.asksWhose)
+        #expect(await stage.output.send(batch(0..<20)) == .acknowledged)
+        let records: [Record] = try await stage.records(20)
+        for record in records {
+            let number = try #require(record.number)
+            #expect(
+                record.headers["team"] == "t-s-\(number % 5)" && record.headers["site"] == "eu", "\(record)")
+        }
+    }
+
+    @Test("the time of a record is the event's, or that of its production where the event has none")
+    func recordTimes() async throws {
+        let stage = try Stage()
+        let lines =
+            #"{"n":0,"timestamp":"2026-11-20T10:00:00.123456Z","id":"a"}"# + "\n" + #"{"n":1,"id":"b"}"#
+            + "\n"
+        let part = Batch.Part(
+            compression: .none, frame: Array(lines.utf8), bytes: lines.utf8.count, eventsInFrame: 2,
+            events: 0..<2)
+        let before = SystemTime().wallTime
+        #expect(await stage.output.send(Sample.batch([part])) == .acknowledged)
+        let records = try await stage.records(2).sorted { ($0.number ?? 0) < ($1.number ?? 0) }
+        #expect(records[0].time == 1_795_168_800_123)
+        #expect(records[1].time.map { Int64($0) >= before.milliseconds } == true)
+    }
+
     @Test(
-        "a topic that events fill in: each record in its own; a topic that is not there is that event's trouble alone")
+        "a topic that events fill in: each record in its own; a topic that is not there is that event's trouble alone"
+    )
     func byEvent() async throws {
         let topic = try Template("events-{member:user.kind}", for: .topic)
         let stage = try Stage {
@@ -118,7 +158,8 @@ struct KafkaBrokerTests {
         let kinds = [#"{"kind":"buyer"}"#, #"{"kind":"/./"}"#, "{}", #"{"kind":"lost"}"#]
         let lines = (0..<8).map { #"{"n":\#($0),"user":\#(kinds[$0 % 4])}"# + "\n" }.joined()
         let part = Batch.Part(
-            compression: .none, frame: Array(lines.utf8), bytes: lines.utf8.count, eventsInFrame: 8, events: 0..<8)
+            compression: .none, frame: Array(lines.utf8), bytes: lines.utf8.count, eventsInFrame: 8,
+            events: 0..<8)
         guard case .partial(let rejected, let retry) = await stage.output.send(Sample.batch([part])) else {
             Issue.record("not in part")
             return
@@ -147,7 +188,9 @@ struct KafkaBrokerTests {
         #expect(records.compactMap(\.number).sorted() == Array(0..<2000))
     }
 
-    @Test("what passes by itself the library tries again; nothing is there twice, since the producer is idempotent")
+    @Test(
+        "what passes by itself the library tries again; nothing is there twice, since the producer is idempotent"
+    )
     func passing() async throws {
         let stage = try Stage()
         // Leader elsewhere, too few replicas, timed out.
@@ -210,7 +253,8 @@ struct KafkaBrokerTests {
     @Test("an event alone that is larger than message.max.bytes is told as too large, the others are stored")
     func largeEvent() async throws {
         let stage = try Stage { $0.kafka.options = ["message.max.bytes": "10000"] }
-        guard case .tooLarge(let bytes, let failure) = await stage.output.send(batch(0..<1, padding: 20_000)) else {
+        guard case .tooLarge(let bytes, let failure) = await stage.output.send(batch(0..<1, padding: 20_000))
+        else {
             Issue.record("not too large")
             return
         }
@@ -218,7 +262,9 @@ struct KafkaBrokerTests {
         #expect(await stage.output.send(batch(1..<3)) == .acknowledged)
     }
 
-    @Test("brokers that refuse connections are given up long before the batch's time is over, and producers end")
+    @Test(
+        "brokers that refuse connections are given up long before the batch's time is over, and producers end"
+    )
     func refused() async throws {
         let bench = try Bench()
         var options = KafkaOptions(DestinationSettings(kafka: ["127.0.0.1:1"], tls: false))
@@ -233,7 +279,9 @@ struct KafkaBrokerTests {
         #expect(await !output.isAwake)
     }
 
-    @Test("brokers that hang up are given up in time, with the reason; when they are back the same batch is delivered")
+    @Test(
+        "brokers that hang up are given up in time, with the reason; when they are back the same batch is delivered"
+    )
     func gone() async throws {
         let stage = try Stage {
             $0.connectTimeout = .seconds(1)
@@ -265,7 +313,8 @@ struct KafkaBrokerTests {
         }
         #expect(Set(records.map { $0.headers["event_id"] }).count == 6)
         for copies in Dictionary(grouping: records, by: { $0.headers["event_id"] }).values {
-            #expect(Set(copies.map(\.value)).count == 1 && Set(copies.map { $0.headers["batch_id"] }).count == 1)
+            #expect(
+                Set(copies.map(\.value)).count == 1 && Set(copies.map { $0.headers["batch_id"] }).count == 1)
         }
     }
 
@@ -317,7 +366,8 @@ struct KafkaBrokerTests {
     @Test("credentials that the brokers refuse hold the destination; what they said is not in the log")
     func refusedCredentials() async throws {
         let stage = try Stage()
-        var options = KafkaOptions(DestinationSettings(kafka: [try stage.brokers.say("fake refusing")], tls: false))
+        var options = KafkaOptions(
+            DestinationSettings(kafka: [try stage.brokers.say("fake refusing")], tls: false))
         options.settings.kafka.mechanism = .plain
         options.settings.logIn("me", .inline(Secret("wrong")))
         let output = try KafkaOutput("main", options, on: stage.bench.loop, log: Log(stage.bench.log))
@@ -325,7 +375,8 @@ struct KafkaBrokerTests {
             Issue.record("not held")
             return
         }
-        #expect(failure.message.contains("refuse these credentials") && !failure.message.contains("no such user"))
+        #expect(
+            failure.message.contains("refuse these credentials") && !failure.message.contains("no such user"))
         #expect(failure.words?.contains("no such user or password") == true, "\(failure.excerpt)")
         #expect(await output.probe()?.message.contains("refuse these credentials") == true)
     }
@@ -333,13 +384,15 @@ struct KafkaBrokerTests {
     @Test("without TLS a broker's word that the topic is on another machine leads nowhere")
     func elsewhere() async throws {
         let stage = try Stage()
-        var options = KafkaOptions(DestinationSettings(kafka: [try stage.brokers.say("fake elsewhere")], tls: false))
+        var options = KafkaOptions(
+            DestinationSettings(kafka: [try stage.brokers.say("fake elsewhere")], tls: false))
         options.settings.requestTimeout = .seconds(3)
         let output = try KafkaOutput("main", options, on: stage.bench.loop, log: Log(stage.bench.log))
         let failure = retried(await output.send(batch(0..<3)))
         #expect(failure?.message.contains("advertised.listeners") == true, "\(String(describing: failure))")
         #expect(
-            failure?.excerpt.contains("192.0.2.1:9092: Permission denied") == true, "\(failure?.excerpt ?? "")")
+            failure?.excerpt.contains("192.0.2.1:9092: Permission denied") == true,
+            "\(failure?.excerpt ?? "")")
     }
 
     @Test("TLS to a port without it is a retry that says so, and nothing is sent in clear")
@@ -366,7 +419,8 @@ struct KafkaBrokerTests {
             try KafkaOutput("main", options, on: bench.loop, log: Log(bench.log))
         }
         #expect(
-            error?.code == .invalidSetting && error?.message.contains(words) == true, "\(String(describing: error))")
+            error?.code == .invalidSetting && error?.message.contains(words) == true,
+            "\(String(describing: error))")
     }
 
     @Test("brokers go down and up under load: every event is stored, repeats have the same id and bytes")
@@ -378,7 +432,8 @@ struct KafkaBrokerTests {
         let lanes = (0..<3).map { lane in
             Task {
                 for number in stride(from: lane, to: 120, by: 3) {
-                    guard await deliver(batch(number * 20..<number * 20 + 20, id: UInt64(number)), output) else {
+                    guard await deliver(batch(number * 20..<number * 20 + 20, id: UInt64(number)), output)
+                    else {
                         return false
                     }
                 }

@@ -49,7 +49,8 @@ struct KafkaHostileTests {
     @Test(
         "what is no Kafka is tried again, and acknowledges nothing",
         arguments: [
-            "HTTP/1.1 400 Bad Request\r\n\r\n", "\0\0\0\0", "\0\0\0\u{4}\0\0\0\u{1}", "SSH-2.0-OpenSSH_9.2\r\n",
+            "HTTP/1.1 400 Bad Request\r\n\r\n", "\0\0\0\0", "\0\0\0\u{4}\0\0\0\u{1}",
+            "SSH-2.0-OpenSSH_9.2\r\n",
         ])
     func nonsense(text: String) async throws {
         let bench = try Bench()

@@ -68,7 +68,8 @@ struct JWTWorld {
             return "\(key.name(.account)): \(jwt)"
         }
         let operatorJWT = operating.sign(
-            .operating, subject: operating.name(.operating), name: "operator", "{\"type\":\"operator\",\"version\":2}")
+            .operating, subject: operating.name(.operating), name: "operator",
+            "{\"type\":\"operator\",\"version\":2}")
         return """
             operator: \(operatorJWT)
             system_account: \(system.name(.account))

@@ -31,18 +31,21 @@ struct NATSAnswerTests {
     @Test(
         "every error that matters has its row, none makes dead letters of events, and only known words are in messages",
         arguments: [
-            (503, 10077, "maximum messages exceeded", "retry"), (503, 10077, "maximum bytes exceeded", "retry"),
+            (503, 10077, "maximum messages exceeded", "retry"),
+            (503, 10077, "maximum bytes exceeded", "retry"),
             (503, 10077, "Unheard", "retry"), (400, 10054, "message size exceeds maximum allowed", "split"),
             (400, 10060, "expected stream does not match", "hold"),
             (400, 10109, "invalid operation on sealed stream", "hold"),
-            (503, 10039, "JetStream not enabled for account", "hold"), (503, 10076, "JetStream not enabled", "retry"),
+            (503, 10039, "JetStream not enabled for account", "hold"),
+            (503, 10076, "JetStream not enabled", "retry"),
             (400, 10002, "resource limits exceeded for account", "retry"),
             (503, 10023, "insufficient resources", "retry"),
             (500, 10047, "insufficient storage resources available", "retry"),
             (503, 10008, "JetStream system temporarily unavailable", "retry"),
             (500, 10009, "JetStream cluster can not handle request", "retry"),
             (404, 10059, "stream not found", "retry"),
-            (409, 10158, "Unheard", "retry"), (429, 10167, "too many requests", "retry"), (429, 1, "Unheard", "retry"),
+            (409, 10158, "Unheard", "retry"), (429, 10167, "too many requests", "retry"),
+            (429, 1, "Unheard", "retry"),
             (400, 99999, "Unheard", "hold"), (500, 99999, "Unheard", "retry"),
         ])
     func table(status: Int, code: Int, description: String, expected: String) {
@@ -51,7 +54,8 @@ struct NATSAnswerTests {
         )
         #expect(found.0 == expected)
         #expect(found.1?.message.contains("answered \(status) \(code)") == true)
-        #expect(found.1?.message.contains("Unheard") == false && found.1?.excerpt.contains(description) == true)
+        #expect(
+            found.1?.message.contains("Unheard") == false && found.1?.excerpt.contains(description) == true)
         if code == 10077, description != "Unheard" { #expect(found.1?.message.contains(description) == true) }
     }
 
@@ -82,9 +86,11 @@ struct NATSAnswerTests {
             ("User Authentication Revoked", true),
             ("Account Authentication Expired", true), ("Authentication Timeout", false),
             ("Permissions Violation for Publish to \"events.web\"", true),
-            ("Permissions Violation for Subscription to \"_INBOX.a.*\"", true), ("maximum connections exceeded", false),
+            ("Permissions Violation for Subscription to \"_INBOX.a.*\"", true),
+            ("maximum connections exceeded", false),
             ("Secure Connection - TLS Required", true), ("Stale Connection", false), ("Slow Consumer", false),
-            ("Maximum Payload Violation", false), ("Server Shutdown", false), ("Unknown Protocol Operation", true),
+            ("Maximum Payload Violation", false), ("Server Shutdown", false),
+            ("Unknown Protocol Operation", true),
             ("Something \u{1B}[31m new", false), ("", false),
         ])
     func complaints(text: String, isHeld: Bool) {
@@ -109,7 +115,8 @@ struct NATSAnswerTests {
         #expect(NATSClient.combined([]) == nil)
     }
 
-    @Test("a batch of which some events are stored sends the others again, and shares their fate when none is")
+    @Test(
+        "a batch of which some events are stored sends the others again, and shares their fate when none is")
     func parts() {
         let retry = Outcome.retry(Failure(kind: .connect, message: "r"))
         let large = Outcome.tooLarge(wireBytes: 9, Failure(kind: .status, message: "l"))

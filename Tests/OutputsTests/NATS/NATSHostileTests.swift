@@ -48,7 +48,8 @@ struct NATSHostileTests {
     @Test(
         "whatever a server says instead of an acknowledgement, the batch is kept and tried again",
         arguments: [
-            "garbage\r\n", "MSG REPLY 1 99999999999999999999\r\n", "MSG REPLY 1 70000\r\n", "MSG REPLY 1 2\r\n{}\r\n",
+            "garbage\r\n", "MSG REPLY 1 99999999999999999999\r\n", "MSG REPLY 1 70000\r\n",
+            "MSG REPLY 1 2\r\n{}\r\n",
             "MSG REPLY 1 3\r\n+OK\r\n", "MSG REPLY 1 10\r\n{\"seq\":\r\n\r\n",
             "HMSG REPLY 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n",
             "-ERR 'Server Shutdown'\r\n", "-ERR\r\n", "INFO nonsense\r\n", "\r\n",
@@ -78,7 +79,9 @@ struct NATSHostileTests {
         let good = "{\"stream\":\"A\",\"seq\":1}"
         let peer = try ScriptedPeer(nil) { connection in
             NATSHostileTests.serve(connection) { reply in
-                for subject in [reply + "1", "1", reply.dropLast() + "x", reply.uppercased(), reply.dropLast() + "-1"] {
+                for subject in [
+                    reply + "1", "1", reply.dropLast() + "x", reply.uppercased(), reply.dropLast() + "-1",
+                ] {
                     connection.write("MSG \(subject) 1 \(good.utf8.count)\r\n\(good)\r\n")
                 }
                 return true
@@ -92,8 +95,10 @@ struct NATSHostileTests {
     @Test(
         "a server that is none is left in time",
         arguments: [
-            "HTTP/1.1 400 Bad Request\r\n\r\n", "INFO {\r\n", "INFO {\"headers\":false}\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
-            String(repeating: "x", count: 100_000), "INFO " + String(repeating: " ", count: 100_000), "PING\r\n",
+            "HTTP/1.1 400 Bad Request\r\n\r\n", "INFO {\r\n", "INFO {\"headers\":false}\r\n",
+            "SSH-2.0-OpenSSH_9.2\r\n",
+            String(repeating: "x", count: 100_000), "INFO " + String(repeating: " ", count: 100_000),
+            "PING\r\n",
         ])
     func noServer(greeting: String) async throws {
         let bench = try Bench()
@@ -110,7 +115,9 @@ struct NATSHostileTests {
         }
     }
 
-    @Test("with tls:// the client sends nothing to a server without TLS, or to one that continues in clear text")
+    @Test(
+        "with tls:// the client sends nothing to a server without TLS, or to one that continues in clear text"
+    )
     func stripped() async throws {
         let bench = try Bench()
         for (info, more) in [
@@ -153,18 +160,23 @@ struct NATSHostileTests {
         #expect(await output.certificates.serverExpiry != nil)
     }
 
-    @Test("servers that others tell of are tried after those that are named, and not at all when that is not wanted")
+    @Test(
+        "servers that others tell of are tried after those that are named, and not at all when that is not wanted"
+    )
     func learned() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench)
         try NATSReader(server).makeStream()
-        let info = "INFO {\"headers\":true,\"connect_urls\":[\"bad\",\"127.0.0.1:1\",\"127.0.0.1:\(server.port)\"]}\r\n"
+        let info =
+            "INFO {\"headers\":true,\"connect_urls\":[\"bad\",\"127.0.0.1:1\",\"127.0.0.1:\(server.port)\"]}\r\n"
         for follows in [true, false] {
             let peer = try ScriptedPeer(nil) { connection in
                 NATSHostileTests.serve(connection, info: info) { _ in false }
             }
             defer { peer.stop() }
-            let output = try output(bench, "nats://127.0.0.1:\(peer.port)") { $0.nats.followCluster = follows }
+            let output = try output(bench, "nats://127.0.0.1:\(peer.port)") {
+                $0.nats.followCluster = follows
+            }
             #expect(retried(await output.send(try Sample.batch(3))) != nil)
             peer.stop()
             let found = await eventually {
@@ -182,7 +194,9 @@ struct NATSHostileTests {
         let good = "{\"stream\":\"A\",\"seq\":1}"
         let peer = try ScriptedPeer(nil) { connection in
             NATSHostileTests.serve(connection, seen: seen) { reply in
-                for byte in "PING\r\nMSG \(reply) 1 \(good.utf8.count)\r\n\(good)\r\n".utf8 { connection.write([byte]) }
+                for byte in "PING\r\nMSG \(reply) 1 \(good.utf8.count)\r\n\(good)\r\n".utf8 {
+                    connection.write([byte])
+                }
                 return true
             }
         }
@@ -260,7 +274,8 @@ struct NATSHostileTests {
         #expect(try await eventually { await output.send(try Sample.batch(3)) == .acknowledged })
     }
 
-    @Test("a server that says a word now and then and reads nothing is left before what is to be sent piles up")
+    @Test(
+        "a server that says a word now and then and reads nothing is left before what is to be sent piles up")
     func readingNothing() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(nil) { connection in

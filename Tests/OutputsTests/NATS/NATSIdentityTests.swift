@@ -38,10 +38,12 @@ struct NATSIdentityTests {
             #expect(message != nil, "\(index)")
             #expect(message?.contains(NATSIdentityTests.seed.suffix(20)) != true)
             #expect(
-                refusal(String(seed[..<index])) != nil && refusal(String(seed + seed[..<index])) != nil || index == 0)
+                refusal(String(seed[..<index])) != nil && refusal(String(seed + seed[..<index])) != nil
+                    || index == 0)
         }
         // An account's seed is good and not ours; a public name is no seed.
-        #expect(refusal("SAAIKLWZNA2CXYR4FJPG764HK4HTOSS76HQGWIPWJQEW2OASSR2IAXHCKA")?.contains("user's") == true)
+        #expect(
+            refusal("SAAIKLWZNA2CXYR4FJPG764HK4HTOSS76HQGWIPWJQEW2OASSR2IAXHCKA")?.contains("user's") == true)
         #expect(refusal(NATSIdentityTests.publicName)?.contains("is not a seed") == true)
         for bad in ["", "su", "0189", NATSIdentityTests.seed.lowercased(), " \(NATSIdentityTests.seed)"] {
             #expect(refusal(bad) != nil, "\(bad)")
@@ -58,7 +60,8 @@ struct NATSIdentityTests {
             #expect(Base32.decode(Base32.encode(bytes)) == bytes, "\(Seeds.again(seed))")
         }
         #expect(
-            Base32.encode(Array("foobar".utf8)) == "MZXW6YTBOI" && Base32.decode("MZXW6YTBOI") == Array("foobar".utf8))
+            Base32.encode(Array("foobar".utf8)) == "MZXW6YTBOI"
+                && Base32.decode("MZXW6YTBOI") == Array("foobar".utf8))
         for bad in ["A", "ABC", "MZ======", "mz", "M1", "MB"] { #expect(Base32.decode(bad) == nil, "\(bad)") }
     }
 
@@ -89,7 +92,8 @@ struct NATSIdentityTests {
             #expect(identity.members(nonce: nil) == nil)
         }
         for bad in [
-            "", jwt, file.replacing("------END USER NKEY SEED------", with: ""), file.replacing(jwt, with: ""),
+            "", jwt, file.replacing("------END USER NKEY SEED------", with: ""),
+            file.replacing(jwt, with: ""),
             file.replacing(jwt, with: "\(jwt) \"}"), file.replacing(NATSIdentityTests.seed, with: "SUA"),
             String(file.prefix(file.count / 2)),
         ] {

@@ -10,7 +10,8 @@ struct NATSParserTests {
         ("INFO {\"server_id\":\"a\",\"max_payload\":1048576} \r\n+OK\r\nPING\r\n"
             + "MSG inbox.1 1 5\r\nhello\r\nMSG inbox.2 1 reply.to 0\r\n\r\n"
             + "HMSG inbox.3 1 12 14\r\nNATS/1.0\r\n\r\nok\r\nHMSG inbox.4 9 r 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"
-            + "-ERR 'Authorization Violation'\r\npong\r\n-ERR  bare words\r\nMSG\tinbox.5\t1\t2\r\n\r\n\r\nPONG\n").utf8
+            + "-ERR 'Authorization Violation'\r\npong\r\n-ERR  bare words\r\nMSG\tinbox.5\t1\t2\r\n\r\n\r\nPONG\n")
+            .utf8
     )
 
     private static let meaning: [NATSOperation] = [
@@ -52,8 +53,10 @@ struct NATSParserTests {
     @Test(
         "what is no operation, or has no length that can be, is refused, and everything after it",
         arguments: [
-            "\r\n", "HELLO\r\n", "HTTP/1.1 400 Bad Request\r\n", "MSG a 1\r\n", "MSG a 1 -1\r\n", "MSG a 1 1e3\r\n",
-            "MSG a 1 99999999999999999999\r\n", "MSG a 1 9223372036854775807\r\n", "MSG a 1 65537\r\n", "MSG a 1 \r\n",
+            "\r\n", "HELLO\r\n", "HTTP/1.1 400 Bad Request\r\n", "MSG a 1\r\n", "MSG a 1 -1\r\n",
+            "MSG a 1 1e3\r\n",
+            "MSG a 1 99999999999999999999\r\n", "MSG a 1 9223372036854775807\r\n", "MSG a 1 65537\r\n",
+            "MSG a 1 \r\n",
             "MSG a 1 2\r\nabc\r\n", "HMSG a 1 3 2\r\nabc\r\n", "HMSG a 1 2\r\n", "HMSG a 1 x 2\r\n",
             "HMSG a 1 99999999999999999999 2\r\n", "MSG a 1 r r 2\r\n", "\u{0}\r\n",
         ])
@@ -84,7 +87,8 @@ struct NATSParserTests {
     @Test("fuzz: no bytes end the parser otherwise than by an error, and it keeps no more than its limits")
     func fuzz() {
         let pieces = [
-            "INFO {\"a\":1}\r\n", "MSG a 1 3\r\nabc\r\n", "HMSG a 1 4 8\r\nNATSabcd\r\n", "PING\r\n", "-ERR 'x'\r\n",
+            "INFO {\"a\":1}\r\n", "MSG a 1 3\r\nabc\r\n", "HMSG a 1 4 8\r\nNATSabcd\r\n", "PING\r\n",
+            "-ERR 'x'\r\n",
             " ",
             "\r\n", "\n", "9", "-", "\u{0}", "MSG ", "HMSG a 1 ", "65536", "INFO ", "é", "\t",
         ].map { Array($0.utf8) }
@@ -94,7 +98,8 @@ struct NATSParserTests {
             for _ in 0..<200 {
                 bytes += pieces[Int.random(in: 0..<pieces.count, using: &random)]
                 if Int.random(in: 0..<8, using: &random) == 0, !bytes.isEmpty {
-                    bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+                    bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(
+                        in: 0...255, using: &random)
                 }
             }
             func run(_ sizes: () -> Int) -> ([NATSOperation], String?) {
@@ -111,7 +116,8 @@ struct NATSParserTests {
                         return (found, error.message)
                     }
                     #expect(
-                        parser.keptBytes <= NATSParser.longestInfo + NATSParser.largestPayload, "\(Seeds.again(seed))")
+                        parser.keptBytes <= NATSParser.longestInfo + NATSParser.largestPayload,
+                        "\(Seeds.again(seed))")
                 }
                 return (found, nil)
             }
@@ -128,7 +134,9 @@ struct NATSParserTests {
             info(
                 #"{"max_payload":4096,"headers":true,"nonce":"abc","tls_required":true,"ldm":true,"connect_urls":["a:1","b:2"]}"#
             ))
-        #expect(good.maxPayload == 4096 && good.hasHeaders && good.nonce == "abc" && good.requiresTLS && good.isLeaving)
+        #expect(
+            good.maxPayload == 4096 && good.hasHeaders && good.nonce == "abc" && good.requiresTLS
+                && good.isLeaving)
         #expect(good.otherServers == ["a:1", "b:2"])
         #expect(info("{}")?.maxPayload == 1 << 20)
         #expect(info(#"{"max_payload":-1}"#)?.maxPayload == 1 << 20)
@@ -150,7 +158,8 @@ struct NATSParserTests {
             #expect(address.host == host && address.port == port && address.authority == text)
         }
         for bad in [
-            "", "a", ":4222", "a:", "a:0", "a:65536", "a:-1", "a b:1", "a:1:2", "[::1:4222", "[x]:1", "a\r\n:1",
+            "", "a", ":4222", "a:", "a:0", "a:65536", "a:-1", "a b:1", "a:1:2", "[::1:4222", "[x]:1",
+            "a\r\n:1",
             "a/b:1",
             "user@a:1", "-a:1", "a:+1", String(repeating: "a", count: 300) + ":1",
         ] { #expect(NATSAddress(authority: bad) == nil, "\(bad)") }

@@ -21,7 +21,8 @@ final class NATSReader {
         func numbers() throws -> [Int] {
             let packed = headers["Content-Encoding"].flatMap { Compression(name: $0) } ?? .none
             let lines =
-                packed == .none ? payload : try FrameDecompressor().decompress(payload, packed, limit: 1 << 24)
+                packed == .none
+                ? payload : try FrameDecompressor().decompress(payload, packed, limit: 1 << 24)
             return try lines.split(separator: 0x0A).map { line in
                 struct Event: Decodable { var n: Int }
                 return try JSONDecoder().decode(Event.self, from: Data(line)).n
@@ -63,7 +64,8 @@ final class NATSReader {
 
     /// All messages, in the stream's order.
     func messages(_ name: String = "EVENTS") throws -> [Stored] {
-        let last = try #require((try ask("STREAM.INFO.\(name)", "")["state"] as? [String: Any])?["last_seq"] as? Int)
+        let last = try #require(
+            (try ask("STREAM.INFO.\(name)", "")["state"] as? [String: Any])?["last_seq"] as? Int)
         return try (1..<(last + 1)).compactMap { sequence in
             let answer = try ask("STREAM.MSG.GET.\(name)", "{\"seq\":\(sequence)}")
             guard let message = answer["message"] as? [String: Any] else { return nil }
@@ -71,11 +73,13 @@ final class NATSReader {
                 (message[key] as? String).flatMap { Data(base64Encoded: $0) }.map { Array($0) } ?? []
             }
             var headers: [String: String] = [:]
-            for line in String(decoding: decoded("hdrs"), as: UTF8.self).split(separator: "\r\n").dropFirst() {
+            for line in String(decoding: decoded("hdrs"), as: UTF8.self).split(separator: "\r\n").dropFirst()
+            {
                 let parts = line.split(separator: ":", maxSplits: 1)
                 headers[String(parts[0])] = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : ""
             }
-            return Stored(subject: message["subject"] as? String ?? "", headers: headers, payload: decoded("data"))
+            return Stored(
+                subject: message["subject"] as? String ?? "", headers: headers, payload: decoded("data"))
         }
     }
 

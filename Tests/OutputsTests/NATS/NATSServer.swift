@@ -89,7 +89,8 @@ final class NATSServer: Sendable {
         var bytes = [UInt8](repeating: 0, count: 512)
         let count = read(file, &bytes, bytes.count)
         // After the name in parentheses, which may have some of its own.
-        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).split(separator: ")").last?.dropFirst()
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).split(separator: ")").last?
+            .dropFirst()
             .first
     }
 

@@ -26,7 +26,8 @@ struct NATSServerTests {
     ) throws -> NATSOutput {
         var settings = DestinationSettings(nats: servers.map(\.url))
         change(&settings)
-        return try NATSOutput("main", settings, version: "test", on: bench.loop, log: Log(bench.log), time: time)
+        return try NATSOutput(
+            "main", settings, version: "test", on: bench.loop, log: Log(bench.log), time: time)
     }
 
     /// Tries until it is acknowledged, as delivery would, without its waits.
@@ -59,7 +60,9 @@ struct NATSServerTests {
         #expect(try message.numbers() == Array(0..<2_000))
         #expect(message.subject == "events.web" && message.headers["Nats-Msg-Id"] == "\(batch.header.id)")
         #expect(message.headers["Content-Encoding"] == (compression == .none ? nil : compression.name))
-        #expect(message.headers["X-Spoolship-Events"] == "2000" && message.headers["Nats-Expected-Stream"] == "EVENTS")
+        #expect(
+            message.headers["X-Spoolship-Events"] == "2000"
+                && message.headers["Nats-Expected-Stream"] == "EVENTS")
         #expect(await output.takeSentBytes() == 2 * message.payload.count)
         #expect(await output.takeSentBytes() == 0)
     }
@@ -74,6 +77,36 @@ struct NATSServerTests {
             compression: .none, frame: Array(lines.utf8), bytes: lines.utf8.count, eventsInFrame: count,
             events: 0..<count)
         return Sample.batch([part])
+    }
+
+    @Test(
+        "headers that events fill in: a message for each value, or for each event; repeats are stored once",
+        arguments: NATSContent.allCases)
+    func headersByEvent(content: NATSContent) async throws {
+        let bench = try Bench()
+        let server = try await NATSServer(bench)
+        let reader = try NATSReader(server)
+        try reader.makeStream()
+        let output = try output(bench, server) {
+            $0.nats.message = content
+            $0.headers = ["X-Team": Secret("t-{app}"), "X-Site": Secret("eu")]
+        }
+        #expect(output.asksWhose)
+        let batch = mixed(6)
+        for _ in 1...2 { #expect(await output.send(batch) == .acknowledged) }
+        let messages = try reader.messages()
+        #expect(messages.count == (content == .batch ? 2 : 6))
+        for message in messages {
+            let isShop = try message.numbers().allSatisfy { $0 % 3 == 0 }
+            #expect(message.headers["X-Team"] == (isShop ? "t-shop" : "t-w.b___"), "\(message)")
+            #expect(message.headers["X-Site"] == "eu")
+        }
+        #expect(try messages.flatMap { try $0.numbers() }.sorted() == Array(0..<6))
+        for name in ["Nats-Msg-Id", "content-type"] {
+            #expect(throws: OutputError.self) {
+                try self.output(bench, server) { $0.headers = [name: Secret("x")] }
+            }
+        }
     }
 
     @Test(
@@ -126,10 +159,14 @@ struct NATSServerTests {
         let loose = try Template("{app}", for: .subject)
         let other = try self.output(bench, server) { $0.nats.subject = loose }
         let failure = retried(await other.send(mixed(12)))
-        #expect(failure?.message.contains("no stream takes {app}") == true, "no event's content in what is logged")
+        #expect(
+            failure?.message.contains("no stream takes {app}") == true, "no event's content in what is logged"
+        )
     }
 
-    @Test("message = event: a message for each event under its own id, more than are on their way at once, each once")
+    @Test(
+        "message = event: a message for each event under its own id, more than are on their way at once, each once"
+    )
     func events() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench)
@@ -137,16 +174,19 @@ struct NATSServerTests {
         try reader.makeStream()
         let output = try output(bench, server) { $0.nats.message = .event }
         let count = NATSClient.window + 100
-        let text = (0..<count).map { #"{"name":"a","n":\#($0),"id":"event-\#($0)","app":"web"}"# + "\n" }.joined()
+        let text = (0..<count).map { #"{"name":"a","n":\#($0),"id":"event-\#($0)","app":"web"}"# + "\n" }
+            .joined()
         let part = Batch.Part(
-            compression: .none, frame: Array(text.utf8), bytes: text.utf8.count, eventsInFrame: count, events: 0..<count
+            compression: .none, frame: Array(text.utf8), bytes: text.utf8.count, eventsInFrame: count,
+            events: 0..<count
         )
         #expect(await output.send(Sample.batch([part])) == .acknowledged)
         // Another batch with the same events, as after a split.
         let again = Sample.batch([part], id: BatchID(high: 7, low: 7))
         #expect(await output.send(again) == .acknowledged)
         let messages = try reader.messages()
-        #expect(messages.map { $0.headers["Nats-Msg-Id"] } == (0..<count).map { "web/event-\($0)/events.web" })
+        #expect(
+            messages.map { $0.headers["Nats-Msg-Id"] } == (0..<count).map { "web/event-\($0)/events.web" })
         #expect(try messages.map { try $0.numbers() } == (0..<count).map { [$0] })
     }
 
@@ -266,11 +306,13 @@ struct NATSServerTests {
             $0.nats.subject = "small"
             $0.compression = .none
         }
-        guard case .tooLarge(let wireBytes, _) = await small.send(try Sample.batch(100)), wireBytes > 512 else {
+        guard case .tooLarge(let wireBytes, _) = await small.send(try Sample.batch(100)), wireBytes > 512
+        else {
             Issue.record("a message above max_msg_size was not called too large")
             return
         }
-        guard case .tooLarge(let size, let failure) = await small.send(try Sample.batch(1_000)), size > 8192 else {
+        guard case .tooLarge(let size, let failure) = await small.send(try Sample.batch(1_000)), size > 8192
+        else {
             Issue.record("a message above max_payload was not called too large")
             return
         }
@@ -281,9 +323,11 @@ struct NATSServerTests {
             $0.nats.subject = "small"
             $0.nats.message = .event
         }
-        let text = #"{"id":"a"}"# + "\n" + #"{"id":"b","x":"\#(String(repeating: "x", count: 9_000))"}"# + "\n"
+        let text =
+            #"{"id":"a"}"# + "\n" + #"{"id":"b","x":"\#(String(repeating: "x", count: 9_000))"}"# + "\n"
         let part = Batch.Part(
-            compression: .none, frame: Array(text.utf8), bytes: text.utf8.count, eventsInFrame: 2, events: 0..<2)
+            compression: .none, frame: Array(text.utf8), bytes: text.utf8.count, eventsInFrame: 2,
+            events: 0..<2)
         #expect(await events.send(Sample.batch([part])) == .partial(rejected: [], retry: [1]))
     }
 
@@ -293,9 +337,13 @@ struct NATSServerTests {
         let server = try await NATSServer(bench, starts: false)
         let file = "\(bench.directory.path)/secret"
         let ways: [(String, String, String, String, (inout DestinationSettings) -> Void)] = [
-            ("authorization { token: right }", ",\"auth_token\":\"right\"", "wrong", "right", { $0.token.file = file }),
             (
-                "authorization { user: me, password: right }", ",\"user\":\"me\",\"pass\":\"right\"", "wrong", "right",
+                "authorization { token: right }", ",\"auth_token\":\"right\"", "wrong", "right",
+                { $0.token.file = file }
+            ),
+            (
+                "authorization { user: me, password: right }", ",\"user\":\"me\",\"pass\":\"right\"", "wrong",
+                "right",
                 { $0.logIn("me", .file(file)) }
             ),
             (
@@ -312,7 +360,8 @@ struct NATSServerTests {
             let time = ManualTime()
             try PrivateFile.replace(file, with: wrong)
             let output = try output(bench, server, time: time, way)
-            #expect(held(await output.send(try Sample.batch(1, number: UInt64(number)))).contains("credentials"))
+            #expect(
+                held(await output.send(try Sample.batch(1, number: UInt64(number)))).contains("credentials"))
             try PrivateFile.replace(file, with: "\(right)\n")
             time.advance(by: .seconds(2))
             // Delivery asks while the destination is held.
@@ -379,11 +428,13 @@ struct NATSServerTests {
         let client = try bench.identity(names: ["DNS:agent"], isClient: true)
         let path = bench.directory.path
         for (name, text) in [
-            ("server.pem", identity.certificate), ("server.key", identity.key), ("client.pem", client.certificate),
+            ("server.pem", identity.certificate), ("server.key", identity.key),
+            ("client.pem", client.certificate),
             ("client.key", client.key),
         ] { try PrivateFile.replace("\(path)/\(name)", with: text) }
         let files = "cert_file: \"\(path)/server.pem\", key_file: \"\(path)/server.key\""
-        func send(_ host: String = "localhost", _ change: (inout DestinationSettings) -> Void = { _ in }) async throws
+        func send(_ host: String = "localhost", _ change: (inout DestinationSettings) -> Void = { _ in })
+            async throws
             -> Outcome
         {
             let output = try self.output(bench) {
@@ -404,7 +455,8 @@ struct NATSServerTests {
         #expect(retried(try await send { $0.tls.caFile = nil })?.message.contains("tls.ca_file") == true)
         #expect(retried(try await send("127.0.0.1"))?.message.contains("for another name") == true)
         let pin = "sha256//\(Base64.encode([UInt8](repeating: 7, count: 32)))"
-        #expect(retried(try await send { $0.tls.pinnedKeys = [pin] })?.message.contains("pinned_keys") == true)
+        #expect(
+            retried(try await send { $0.tls.pinnedKeys = [pin] })?.message.contains("pinned_keys") == true)
         server.end(SIGTERM)
 
         server.configure("tls { \(files), ca_file: \"\(bench.caFile)\", verify: true }")
@@ -425,7 +477,8 @@ struct NATSServerTests {
         let bench = try Bench()
         let settings = "lame_duck_duration: \"30s\", lame_duck_grace_period: \"20s\""
         let servers = [
-            try await NATSServer(bench, name: "a", settings), try await NATSServer(bench, name: "b", settings),
+            try await NATSServer(bench, name: "a", settings),
+            try await NATSServer(bench, name: "b", settings),
         ]
         for server in servers { try NATSReader(server).makeStream() }
         let output = try output(bench, servers[0], servers[1])
@@ -466,7 +519,9 @@ struct NATSServerTests {
         #expect(try NATSReader(servers[0]).count() == 1)
     }
 
-    @Test("check --connect: the stream that takes the subject, and what of it keeps messages from being acknowledged")
+    @Test(
+        "check --connect: the stream that takes the subject, and what of it keeps messages from being acknowledged"
+    )
     func stream() async throws {
         let bench = try Bench()
         let server = try await NATSServer(bench)
@@ -477,7 +532,8 @@ struct NATSServerTests {
             var settings = DestinationSettings(nats: [server.url])
             settings.nats.subject = try Template(subject, for: .subject)
             change(&settings)
-            return await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log))).streamComplaint()
+            return await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log)))
+                .streamComplaint()
         }
         try reader.makeStream()
         try reader.makeStream("SHORT", "short", ",\"duplicate_window\":1000000000")
@@ -494,7 +550,9 @@ struct NATSServerTests {
         try reader.makeStream("WIDE", "wide.*.log")
         #expect(try await complaint("wide.a{app}-{level}.log") == nil)
         #expect(try await complaint("events.{app}")?.message.contains("takes only some of events.*") == true)
-        #expect(try await complaint("nowhere.{app}.{name}")?.message.contains("no stream takes nowhere.*.*") == true)
+        #expect(
+            try await complaint("nowhere.{app}.{name}")?.message.contains("no stream takes nowhere.*.*")
+                == true)
         let deaf = try await complaint("deaf")
         #expect(deaf?.message.contains("no_ack") == true && deaf?.isRefused == true)
         #expect(try reader.count() == 0)
@@ -513,7 +571,8 @@ struct NATSServerTests {
         settings.user = "a"
         settings.password.inline = Secret("b")
         settings.requestTimeout = .seconds(5)
-        let complaint = await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log))).streamComplaint()
+        let complaint = await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log)))
+            .streamComplaint()
         #expect(complaint?.message.contains("may not query") == true && complaint?.isRefused == false)
     }
 
@@ -524,7 +583,8 @@ struct NATSServerTests {
         func probe(_ token: String, _ url: String) async throws -> String? {
             var settings = DestinationSettings(nats: [url])
             settings.token.inline = Secret(token)
-            return await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log))).probe()?.message
+            return await (try NATSOutput("check", settings, on: bench.loop, log: Log(bench.log))).probe()?
+                .message
         }
         #expect(try await probe("right", server.url) == nil)
         #expect(try await probe("wrong", server.url)?.contains("refuses these credentials") == true)

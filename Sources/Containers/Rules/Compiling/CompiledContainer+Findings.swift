@@ -2,12 +2,12 @@
 public struct DocumentFinding: Sendable, Equatable, CustomStringConvertible {
     /// Whether the document does not do what it says; otherwise it is advice.
     public let isMistake: Bool
-    /// Where: `tags[2].salt`.
+    /// Place in the document: `tags[2].salt`.
     public let path: String
     /// What is wrong and what to do.
     public let message: String
 
-    /// Where and what, in one line.
+    /// Place and message, in one line.
     public var description: String { path.isEmpty ? message : "\(path): \(message)" }
 }
 
@@ -15,13 +15,16 @@ extension CompiledContainer {
     /// What is wrong with the document on this machine, in the document's order.
     public var findings: [DocumentFinding] {
         var found = unusedRules
-        // Behind a tag that discards all events nothing acts.
+        // After a tag that discards all events nothing acts.
         let end = document.tags.firstIndex { tag in
             tag.action == .discard && tag.blockingRules.isEmpty
-                && tag.rules.contains { name in document.rules.contains { $0.name == name && $0.conditions.isEmpty } }
+                && tag.rules.contains { name in
+                    document.rules.contains { $0.name == name && $0.conditions.isEmpty }
+                }
         }
         func add(_ place: Int, at member: String = "", isMistake: Bool = true, _ message: String) {
-            found.append(DocumentFinding(isMistake: isMistake, path: "tags[\(place)]\(member)", message: message))
+            found.append(
+                DocumentFinding(isMistake: isMistake, path: "tags[\(place)]\(member)", message: message))
         }
         for (place, tag) in tags.enumerated() {
             let name = quoted(tag.name)
@@ -42,10 +45,12 @@ extension CompiledContainer {
                 )
             }
             if blindTags.contains(tag.name) {
+                let untilThen =
+                    tag.action.hides ? "acts whatever these rules say" : "does not act by these rules"
                 add(
                     place, at: ".rules",
                     "rules of \(name) read from the data layer what tags hide, which is never there: use event_property; until then "
-                        + "the tag acts whatever these rules say")
+                        + "the tag \(untilThen)")
             }
             guard case .hide(_, .hash(let hashing)) = tag.action else { continue }
             switch hashing {
@@ -65,11 +70,14 @@ extension CompiledContainer {
         return found
     }
 
+    /// Rules that no tag and no collection uses.
     private var unusedRules: [DocumentFinding] {
         var used: Set<String> = []
         for tag in document.tags { used.formUnion(tag.rules + tag.blockingRules) }
         for macro in document.macros {
-            if case .valueCollection(let rules, _) = macro.kind { used.formUnion(rules) }
+            if case .valueCollection(let rules, _) = macro.kind {
+                used.formUnion(rules)
+            }
         }
         return document.rules.filter { used.insert($0.name).inserted }.map {
             DocumentFinding(
@@ -91,7 +99,7 @@ extension CompiledContainer {
         }
     }
 
-    /// The tag behind a place that takes one of these members away.
+    /// The tag after a place that hides one of these members.
     private func taker(of members: [[[UInt8]]], behind place: Int) -> String? {
         tags.dropFirst(place + 1).first { tag in
             guard case .hide(let paths, let hiding) = tag.action, hiding.scrubber == nil else { return false }
@@ -99,9 +107,49 @@ extension CompiledContainer {
         }?.name
     }
 
-    /// What is wrong, in one line; nil when nothing is.
+    /// All mistakes, in one line; nil if there is no mistake.
     public var mistake: String? {
         let mistakes = findings.filter(\.isMistake)
         return mistakes.isEmpty ? nil : mistakes.map(\.description).joined(separator: "; ")
+    }
+}
+
+extension CompiledContainer {
+    /// A tag that redacts or hashes only some events.
+    public struct ConditionalHiding: Sendable, Equatable {
+        /// Name of the tag; for a rule of the configuration, of the rule.
+        public let name: String
+        /// The condition of hiding, as a person reads it.
+        public let condition: String
+    }
+
+    /// Each tag that redacts or hashes only some events: others keep the values, which the author may not
+    /// expect.
+    public var conditionalHiding: [ConditionalHiding] {
+        document.tags.indices.filter { tags[$0].action.hides }.compactMap { place in
+            let tag = document.tags[place]
+            let named = tag.rules.map { name in document.rules.filter { $0.name == name } }
+            let isAlways = named.contains { alternatives in alternatives.contains { $0.conditions.isEmpty } }
+            guard !isAlways || !tag.blockingRules.isEmpty else { return nil }
+            var parts =
+                isAlways ? [] : [named.map { CompiledContainer.text(of: $0) }.joined(separator: " or ")]
+            if !tag.blockingRules.isEmpty {
+                parts.append("none of \(tag.blockingRules.joined(separator: ", ")) holds")
+            }
+            return ConditionalHiding(
+                name: isOfConfiguration ? tag.rules[0] : tag.name, condition: parts.joined(separator: " and ")
+            )
+        }
+    }
+
+    /// The conditions of a rule, as a person reads them.
+    private static func text(of alternatives: [Rule]) -> String {
+        if let expression = alternatives.first?.expression { return expression }
+        let conditions = alternatives.flatMap(\.conditions).map { condition in
+            let value = condition.comparand.macroName ?? "\(condition.comparand.constant)"
+            return
+                "\(condition.macro) \(condition.negate ? "not " : "")\(condition.predicate.rawValue) \(value)"
+        }
+        return conditions.joined(separator: " and ")
     }
 }

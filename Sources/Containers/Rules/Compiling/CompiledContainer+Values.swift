@@ -1,27 +1,31 @@
 package import Model
 
 extension CompiledContainer {
-    /// What a container says under a key, without an event (tm10, tm19).
+    /// The value of a key, without an event.
     package enum Valuation: Sendable, Equatable {
+        /// The container does not have the key.
         case missing
+        /// The value.
         case value(JSONValue)
-        /// Its value depends on an event: it is not for settings, and not for apps.
+        /// The value depends on an event, so it is of no use for settings and apps.
         case needsEvent
-        /// Results of functions are missing: ask again with them.
+        /// Results of functions are missing; ask again with them.
         case needs([FunctionCall])
     }
 
-    /// The keys that the container has values for: its own, then those of its collections.
+    /// The keys that have values: the container's own, then those of its collections.
     public var keys: [String] {
         var keys: [String] = []
         var known: Set<String> = []
-        for value in document.values + document.macros.flatMap(\.collected) where known.insert(value.key).inserted {
+        for value in document.values + document.macros.flatMap(\.collected)
+        where known.insert(value.key).inserted {
             keys.append(value.key)
         }
         return keys
     }
 
-    /// The value of a key: that of the first collection that has the key and whose rules hold, else the container's own.
+    /// The value of a key: that of the first collection that has the key and whose rules hold, otherwise the
+    /// container's own.
     package func value(
         ofKey key: String, results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> Valuation {

@@ -1,60 +1,82 @@
-/// A document made ready to be applied to events: compiled once for each version, immutable, shared by all threads.
+/// A document in the form that is applied to events: compiled once for each version, immutable, shared by all
+/// threads.
 public final class CompiledContainer: Sendable {
-    /// What it was made of.
+    /// The document.
     public let document: ContainerDocument
-    /// Functions that the document names and the configuration does not let it call: they give null.
+    /// Functions that the document names and the configuration does not let it call; they give null.
     public let deniedFunctions: [String]
-    /// The apps whose events it rules; empty for all.
+    /// The apps that the container concerns; empty for all.
     public let apps: Set<String>
 
-    // Unsafe only for the compiler: written in init, read afterwards, freed with this. Pointers, because an array would
-    // count references for each condition of each event.
+    // Unsafe only for the compiler: written in `init`, read afterwards, freed with this object. Pointers,
+    // because an array would count references for each condition of each event.
     nonisolated(unsafe) let conditions: UnsafeMutableBufferPointer<CompiledCondition>
     nonisolated(unsafe) let conditionTable: UnsafePointer<CompiledCondition>
-    /// The conditions of each rule, the cheapest first.
+    /// For each rule the numbers of its conditions, the cheapest first.
     nonisolated(unsafe) let rules: UnsafeMutableBufferPointer<UnsafeMutableBufferPointer<Int32>>
+    /// The macros, by number.
     nonisolated(unsafe) let macros: UnsafeMutableBufferPointer<CompiledMacro>
+    /// The tags, in the document's order.
     nonisolated(unsafe) let tags: UnsafeMutableBufferPointer<CompiledTag>
+    /// For each tag the numbers of its rules.
     nonisolated(unsafe) let tagRules: UnsafeMutableBufferPointer<TagRules>
-    /// What the conditions point to.
+    /// The texts that conditions point to.
     private nonisolated(unsafe) let texts: UnsafeMutableBufferPointer<UInt8>
+    /// The expressions that conditions point to.
     private let expressions: [Expression]
 
     /// The members of events that macros read.
     let wanted: WantedMembers
     /// For each macro the node of the member that it reads; negative for other macros.
     let nodes: [Int]
+    /// The node of the event's name.
     let nameNode: Int
 
+    /// The tags that may fire, by the event's name.
     let index: NameIndex
-    /// The conditions of each rule, in the document's order.
+    /// For each rule the numbers of its conditions, in the document's order.
     let writtenRules: [[Int]]
+    /// The container's own values.
     let values: [(key: String, operand: CompiledOperand)]
+    /// Numbers of the macros that are collections, in the document's order.
     let collections: [Int]
+    /// Number of throttling tags.
     let throttles: Int
-    /// The reason under which a discard is in the ledger and in metrics, for each rule: `GTM-1234/rule`.
+    /// For each rule the reason under which a discarded event is in the ledger and in metrics:
+    /// `GTM-1234/rule`.
     let reasons: [String]
-    /// The members of the data layer that tags may come to read, by their names at the top.
+    /// Names at the top of the data layer that tags may read.
     let layerNames: Set<[UInt8]>
-    /// Whether tags may come to ask functions for values.
+    /// Whether tags may need results of functions.
     let asksFunctions: Bool
-    /// For each condition the functions' macros that it needs, those that may not be called included.
+    /// For each condition the numbers of the functions' macros that it needs, with those that may not be
+    /// called.
     let conditionFunctions: [[Int]]
-    /// For each condition whether it reads from data layers what tags hide there: nobody can say whether it holds.
+    /// For each condition whether it reads from data layers what tags hide there, so that it cannot be
+    /// decided.
     let blindConditions: [Bool]
-    /// Tags that hide by rules that read hidden members of data layers: they fire unless something else rules that out.
+    /// Whether there is such a condition.
+    let hasBlindConditions: Bool
+    /// Tags whose rules read hidden members of data layers. If they hide members they fire unless something
+    /// else excludes it; other tags fire only by rules that do not read such members.
     public let blindTags: Set<String>
-    /// Whether a tag that redacts or hashes may have to fire without an answer.
+    /// Whether a tag that redacts or hashes may have to fire without a decision.
     let failsClosed: Bool
+    /// The facts of the machine.
     let facts: AgentFacts
 
+    /// The rules of a tag.
     struct TagRules {
+        /// Numbers of the rules by which the tag fires.
         let rules: UnsafeMutableBufferPointer<Int32>
+        /// Numbers of the blocking rules.
         let blocking: UnsafeMutableBufferPointer<Int32>
     }
 
-    /// - Parameter mayCall: the functions that the configuration lets it call; others give null.
-    /// - Throws: `ContainerError` with code `expression` or `limit`.
+    /// Compiles a document.
+    ///
+    /// - Parameter mayCall: functions that the configuration lets the document call; others give null.
+    /// - Throws: `expression` or `limit`.
     public init(
         _ document: ContainerDocument, mayCall: Set<String> = [], facts: AgentFacts = AgentFacts(),
         apps: Set<String> = []
@@ -69,7 +91,7 @@ public final class CompiledContainer: Sendable {
         expressions = compiler.conditions.compactMap(\.expression)
         writtenRules = compiler.rules
         let costs = compiler.conditions.map { reach.cost(of: $0) }
-        // Of equally dear ones as they are written.
+        // Conditions of equal cost stay in the written order.
         rules = .copy(
             of: compiler.rules.map { rule in
                 let cheapestFirst = rule.enumerated().sorted {
@@ -84,7 +106,11 @@ public final class CompiledContainer: Sendable {
         let wanted = WantedMembers(
             [WantedMembers.name, WantedMembers.event, WantedMembers.id] + compiler.macros.flatMap(\.members))
         nodes = compiler.macros.map { macro in
-            if case .member(let names, _) = macro { wanted.node(at: names) ?? -1 } else { -1 }
+            if case .member(let names, _) = macro {
+                wanted.node(at: names) ?? -1
+            } else {
+                -1
+            }
         }
         nameNode = wanted.node(at: WantedMembers.name) ?? -1
         self.wanted = wanted
@@ -100,17 +126,22 @@ public final class CompiledContainer: Sendable {
         let hidden = HiddenMembers(compiler.tags, keyLengths: facts.keyLengths).layerPaths
         let blind = compiler.conditions.map { reach.isBlind($0, hidden: hidden) }
         blindConditions = blind
+        hasBlindConditions = blind.contains(true)
         blindTags = Set(
             compiler.tags.filter { tag in
-                tag.action.hides
-                    && (tag.rules + tag.blockingRules).contains { compiler.rules[$0].contains { blind[$0] } }
+                (tag.rules + tag.blockingRules).contains { compiler.rules[$0].contains { blind[$0] } }
             }.map(\.name))
         failsClosed = !blindTags.isEmpty || conditionFunctions.contains { !$0.isEmpty }
     }
 
-    /// Whether it redacts or hashes anything.
+    /// Whether these are the rules of the configuration. Published documents have a version, and files of
+    /// values have no tags.
+    var isOfConfiguration: Bool { document.version == 0 && !document.tags.isEmpty }
+
+    /// Whether the container redacts or hashes anything.
     public var hides: Bool { tags.contains { $0.action.hides } }
 
+    /// Whether the container concerns an app.
     @inline(__always)
     func concerns(_ app: String) -> Bool { apps.isEmpty || apps.contains(app) }
 
@@ -130,19 +161,21 @@ public final class CompiledContainer: Sendable {
         tagRules.deallocate()
     }
 
-    /// Lays conditions and the texts that they compare with side by side.
+    /// Puts conditions and the texts that they compare with next to each other in memory.
     private static func lay(
         _ drafts: [ContainerCompiler.ConditionDraft]
     ) -> (UnsafeMutableBufferPointer<CompiledCondition>, UnsafeMutableBufferPointer<UInt8>) {
         let spelled = drafts.map {
             Comparand.text(of: $0.condition.comparand.constant, ignoreCase: $0.condition.ignoreCase)
         }
-        // One more than needed, so that each text has an address.
+        // One byte more than needed, so that an empty text has an address.
         let texts = UnsafeMutableBufferPointer.copy(of: spelled.joined() + [0])
-        let conditions = UnsafeMutableBufferPointer<CompiledCondition>.allocate(capacity: max(1, drafts.count))
+        let conditions = UnsafeMutableBufferPointer<CompiledCondition>.allocate(
+            capacity: max(1, drafts.count))
         var used = 0
         for (place, draft) in drafts.enumerated() {
-            let text = UnsafeBufferPointer(rebasing: UnsafeBufferPointer(texts)[used..<used + spelled[place].count])
+            let text = UnsafeBufferPointer(
+                rebasing: UnsafeBufferPointer(texts)[used..<used + spelled[place].count])
             used += text.count
             conditions.initializeElement(
                 at: place,
@@ -153,7 +186,7 @@ public final class CompiledContainer: Sendable {
 }
 
 extension UnsafeMutableBufferPointer {
-    /// Storage of its own with these elements.
+    /// Storage with these elements, owned by the caller.
     static func copy(of elements: some Collection<Element>) -> UnsafeMutableBufferPointer {
         let made = UnsafeMutableBufferPointer.allocate(capacity: elements.count)
         _ = made.initialize(from: elements)
@@ -162,5 +195,6 @@ extension UnsafeMutableBufferPointer {
 }
 
 extension UnsafeMutableBufferPointer<Int32> {
+    /// Numbers as Int32, in storage owned by the caller.
     static func places(_ numbers: [Int]) -> Self { .copy(of: numbers.map { Int32(truncatingIfNeeded: $0) }) }
 }

@@ -1,34 +1,55 @@
 internal import Model
 
-/// Turns a document's names into places, its texts into bytes, and works out which tags each event's name leaves.
+/// Turns a document's names into numbers and its texts into bytes, and finds the tags that each event name
+/// may fire.
 struct ContainerCompiler {
+    /// The document.
     let document: ContainerDocument
+    /// Functions that the document may call.
     private let mayCall: Set<String>
+    /// The facts of the machine.
     private let facts: AgentFacts
+    /// Macros by name.
     private let definitions: [String: Macro]
+    /// Numbers of rules by name; an expression has several.
     private let ruleNumbers: [String: [Int]]
 
+    /// Compiled macros, by number.
     private(set) var macros: [CompiledMacro] = []
+    /// Numbers of macros by name.
     private(set) var macroNumbers: [String: Int] = [:]
+    /// Conditions without duplicates, by number.
     private(set) var conditions: [ConditionDraft] = []
+    /// Numbers of conditions.
     private var conditionNumbers: [Condition: Int] = [:]
+    /// For each rule the numbers of its conditions.
     private(set) var rules: [[Int]] = []
+    /// Compiled tags.
     private(set) var tags: [CompiledTag] = []
+    /// The container's own values.
     private(set) var values: [(key: String, operand: CompiledOperand)] = []
+    /// Numbers of the macros that are collections.
     private(set) var collections: [Int] = []
+    /// Functions that the document names but may not call.
     private(set) var deniedFunctions: Set<String> = []
+    /// Number of throttling tags.
     private(set) var throttles = 0
+    /// Number of regular expressions, for the limit.
     private var expressions = 0
 
-    /// A condition, with the places of the document's names.
+    /// A condition, with numbers in place of names.
     struct ConditionDraft {
+        /// The condition.
         let condition: Condition
+        /// Number of its macro.
         let macro: Int
-        /// The macro that gives the comparand; nil for a constant.
+        /// Number of the macro that gives the comparand; nil for a constant.
         let comparandMacro: Int?
+        /// The regular expression; nil for other comparisons.
         let expression: Expression?
     }
 
+    /// Compiles a document.
     init(
         _ document: ContainerDocument, mayCall: Set<String>, facts: AgentFacts
     ) throws(ContainerError) {
@@ -39,12 +60,15 @@ struct ContainerCompiler {
         ruleNumbers = Dictionary(grouping: document.rules.indices) { document.rules[$0].name }
         for macro in document.macros {
             let number = number(ofMacro: macro.name)
-            if case .valueCollection = macro.kind { collections.append(number) }
+            if case .valueCollection = macro.kind {
+                collections.append(number)
+            }
         }
         for rule in document.rules {
             var numbers: [Int] = []
             for (index, condition) in rule.conditions.enumerated() {
-                let place = rule.expression == nil ? "conditions[\(index)].\(condition.predicate.rawValue)" : "when"
+                let place =
+                    rule.expression == nil ? "conditions[\(index)].\(condition.predicate.rawValue)" : "when"
                 numbers.append(try number(of: condition, at: "\(rule.path).\(place)"))
             }
             rules.append(numbers)
@@ -55,17 +79,22 @@ struct ContainerCompiler {
 
     // MARK: Macros
 
+    /// The number of a macro, which is compiled if it is new.
     private mutating func number(ofMacro name: String) -> Int {
         if let known = macroNumbers[name] { return known }
         let number = macros.count
         macroNumbers[name] = number
-        // Its place first: what it needs comes behind it. That it does not need itself was checked.
+        // Take the number first: macros that it needs get later ones. That it does not need itself was
+        // checked before.
         macros.append(.constant(.null))
         let kind = definitions[name]?.kind ?? StandardMacro(rawValue: name).map { .standard($0) }
-        if let kind { macros[number] = compile(kind) }
+        if let kind {
+            macros[number] = compile(kind)
+        }
         return number
     }
 
+    /// Compiles an operand.
     private mutating func operand(_ operand: Operand) -> CompiledOperand {
         switch operand {
         case .constant(let value): .constant(value)
@@ -73,10 +102,12 @@ struct ContainerCompiler {
         }
     }
 
+    /// Compiles values by key.
     private mutating func compile(_ values: [Value]) -> [(key: String, operand: CompiledOperand)] {
         values.map { ($0.key, operand($0.operand)) }
     }
 
+    /// Compiles a macro.
     private mutating func compile(_ kind: Macro.Kind) -> CompiledMacro {
         switch kind {
         case .constant(let value): return .constant(value)
@@ -95,6 +126,7 @@ struct ContainerCompiler {
         }
     }
 
+    /// Compiles a standard macro. Facts of the machine become constants.
     private func compile(_ macro: StandardMacro) -> CompiledMacro {
         switch macro {
         case .event: .event
@@ -104,6 +136,9 @@ struct ContainerCompiler {
         case .country: .member(names: ["country".bytes], default: .null)
         case .language: .language
         case .level: .level
+        case .severity: .severity
+        case .message: .message
+        case .file: .file
         case .timestamp: .member(names: ["timestamp".bytes], default: .null)
         case .osVersion: .constant(JSONValue(facts.osVersion))
         case .agentVersion: .constant(JSONValue(facts.agentVersion))
@@ -117,7 +152,7 @@ struct ContainerCompiler {
 
     // MARK: Conditions
 
-    /// Conditions that occur in several rules are evaluated once for each event.
+    /// The number of a condition. A condition that occurs in several rules is evaluated once for each event.
     private mutating func number(of condition: Condition, at path: String) throws(ContainerError) -> Int {
         if let known = conditionNumbers[condition] { return known }
         var expression: Expression?
@@ -130,20 +165,24 @@ struct ContainerCompiler {
         conditionNumbers[condition] = number
         conditions.append(
             ConditionDraft(
-                condition: condition, macro: self.number(ofMacro: condition.macro), comparandMacro: comparandMacro,
+                condition: condition, macro: self.number(ofMacro: condition.macro),
+                comparandMacro: comparandMacro,
                 expression: expression))
         return number
     }
 
+    /// Counts a regular expression for the limit.
     private mutating func countExpression(at path: String) throws(ContainerError) {
         expressions += 1
         guard expressions > DocumentLimits.expressions else { return }
         throw ContainerError(
-            .limit, at: path, "there are more than \(DocumentLimits.expressions) different regular expressions")
+            .limit, at: path,
+            "there are more than \(DocumentLimits.expressions) different regular expressions")
     }
 
     // MARK: Tags
 
+    /// Compiles a tag.
     private mutating func compile(_ tag: Tag, at place: Int) throws(ContainerError) -> CompiledTag {
         let action: CompiledTag.Action
         switch tag.action {
@@ -154,11 +193,14 @@ struct ContainerCompiler {
             let text: [UInt8]? = if case .constant(let value) = value { value.description.bytes } else { nil }
             action = .set(names: path.bytes, value: operand(value), text: text)
         case .rename(let path, let name): action = .rename(names: path.bytes, to: name)
+        case .remove(let paths): action = .remove(paths.flatMap { spellings($0) })
         case .redact(let paths, let text):
             action = .hide(
-                paths.flatMap { spellings($0) }, .redact(with: text.map { JSONValue.string($0).description.bytes }))
+                paths.flatMap { spellings($0) },
+                .redact(with: text.map { JSONValue.string($0).description.bytes }))
         case .hash(let paths, let salt):
-            let hashing: Hashing = salt.map { .salted($0.bytes) } ?? facts.hashKey.map { .keyed($0) } ?? .withoutKey
+            let hashing: Hashing =
+                salt.map { .salted($0.bytes) } ?? facts.hashKey.map { .keyed($0) } ?? .withoutKey
             action = .hide(paths.flatMap { spellings($0) }, .hash(hashing))
         case .scrub(let paths, let patterns, let text):
             var made: [TextPattern] = []
@@ -172,7 +214,8 @@ struct ContainerCompiler {
             action = .hide(paths.flatMap { spellings($0) }, .scrub(scrubber))
         case .prioritise(let priority): action = .prioritise(priority)
         case .throttle(let events, let seconds, let key):
-            action = .throttle(place: throttles, events: events, seconds: seconds, key: key.map { operand($0) })
+            action = .throttle(
+                place: throttles, events: events, seconds: seconds, key: key.map { operand($0) })
             throttles += 1
         case .function(let name, let parameters):
             if mayCall.contains(name) {
@@ -187,13 +230,14 @@ struct ContainerCompiler {
             blockingRules: tag.blockingRules.flatMap { ruleNumbers[$0] ?? [] }, action: action)
     }
 
-    /// The path, and the path as the limits leave it in events: tags see names of properties when they are cut. With `*` and
-    /// `**` any of its names may be one.
+    /// The path, and the path as limits leave it in events, because tags see names of properties after they
+    /// are cut. With `*` and `**` any name may be that of a property.
     private func spellings(_ path: MemberPath) -> [PathSteps] {
         let steps = PathSteps(path)
         var all = [steps]
         for place in path.names.indices where PathSteps.mayBeProperty(place, of: steps.names) {
-            // With dots the rest may be in the name, too: what the cut leaves is hidden with all that is in it.
+            // With dots, further names may be in the property's name: what the cut leaves is hidden with
+            // everything in it.
             let rest = path.names[place...].prefix { $0 != "*" && $0 != "**" }
             let written = path.isDotted ? rest.joined(separator: ".") : path.names[place]
             for length in facts.keyLengths.sorted(by: >) where written.utf16.count > length {
@@ -221,7 +265,9 @@ struct ContainerCompiler {
         var others: [Int] = []
         for (place, tag) in self.tags.enumerated() {
             let open = tag.rules.contains { asked[$0] == nil }
-            if open { others.append(place) }
+            if open {
+                others.append(place)
+            }
             for name in names where open || tag.rules.contains(where: { asked[$0]?.contains(name) ?? true }) {
                 tags[name]?.append(place)
             }
@@ -229,12 +275,13 @@ struct ContainerCompiler {
         return NameIndex(tags, others: others)
     }
 
-    /// The names one of which an event must have for the rule to hold; nil for any.
+    /// The event names of which one is needed for the rule to hold; nil if any name will do.
     private func namesAsked(_ rule: Rule) -> Set<[UInt8]>? {
         var asked: Set<[UInt8]>?
         for condition in rule.conditions {
             guard condition.predicate == .equals, !condition.negate, !condition.ignoreCase,
-                definitions[condition.macro].map({ $0.kind == .standard(.event) }) ?? (condition.macro == "event"),
+                definitions[condition.macro].map({ $0.kind == .standard(.event) })
+                    ?? (condition.macro == "event"),
                 case .constant(.string(let name)) = condition.comparand
             else { continue }
             asked = asked.map { $0.intersection([name.bytes]) } ?? [name.bytes]
@@ -244,9 +291,11 @@ struct ContainerCompiler {
 }
 
 extension String {
+    /// The bytes in UTF-8.
     var bytes: [UInt8] { Array(utf8) }
 }
 
 extension MemberPath {
+    /// The names as bytes.
     var bytes: [[UInt8]] { names.map(\.bytes) }
 }

@@ -1,13 +1,14 @@
-/// The tags that may fire, by an event's name: most rules ask for one, and any other name then costs one look-up.
+/// The tags that may fire, by an event's name. Most rules ask for a name, so that an event with another name
+/// costs one look-up.
 ///
 /// It never changes, so that it is read without locks and without counting references.
 struct NameIndex: ~Copyable, @unchecked Sendable {
-    // Nothing is written after init, and the storage is its own.
+    // Unchecked: nothing is written after `init`, and the storage is its own.
     private let names: WantedMembers
-    /// For each of the names the tags, by their places, in order; first those for a name that is in no rule.
+    /// For each name the numbers of its tags, in order; the first entry is for names that no rule asks for.
     private let tags: UnsafeMutableBufferPointer<UnsafeMutableBufferPointer<Int32>>
 
-    /// The tags that may fire for each name that rules ask for, and those for any other name.
+    /// An index of the tags for each name that rules ask for, and of those for any other name.
     init(_ tags: [[UInt8]: [Int]], others: [Int]) {
         let names = WantedMembers(tags.keys.map { [$0] })
         var places = [[Int]](repeating: others, count: names.count)
@@ -21,7 +22,7 @@ struct NameIndex: ~Copyable, @unchecked Sendable {
         tags.deallocate()
     }
 
-    /// The tags that may fire for an event of that name; valid as long as this.
+    /// The tags that may fire for an event of that name; valid as long as the index.
     @inline(__always)
     func tags(for name: UnsafeBufferPointer<UInt8>) -> UnsafeMutableBufferPointer<Int32> {
         tags[max(0, names.node(ofName: name))]

@@ -1,41 +1,52 @@
 internal import Events
 internal import Glibc
 
-/// Which members of an event are read, as a tree of names: one walk over the event finds all of them.
+/// The members of an event that are read, as a tree of names: one walk over the event finds all of them.
 ///
-/// Nodes are numbered so that those below one follow it; number 0 is the event itself. It never changes, so that it is
-/// read without locks and without counting references.
+/// Nodes are numbered so that those below a node follow it; number 0 is the event. It never changes, so that
+/// it is read without locks and without counting references.
 struct WantedMembers: ~Copyable, @unchecked Sendable {
-    // Nothing is written after init, and the storage is its own.
+    // Unchecked: nothing is written after `init`, and the storage is its own.
     private let nodes: UnsafeMutableBufferPointer<Node>
+    /// The hash tables of all nodes.
     private let slots: UnsafeMutableBufferPointer<Slot>
+    /// The names, one after the other.
     private let text: UnsafeMutableBufferPointer<UInt8>
 
-    /// Where a value is in a line, in bytes from its beginning; `start` is negative where there is none.
+    /// Range of a value in a line, in bytes from its beginning; `start` is negative if the member is missing.
     struct Place {
         var start = -1
         var end = -1
 
+        /// The range; nil if the member is missing.
         @inline(__always) var range: Range<Int>? { start < 0 ? nil : start..<end }
     }
 
+    /// A member that is wanted, or has wanted members.
     private struct Node {
-        /// Its table of names below it; the mask is negative where there are none.
+        /// Index of its hash table in `slots`.
         var firstSlot = 0
+        /// Size of the table minus 1; negative for a node without wanted members below it.
         var mask = -1
-        /// The node after the last one below it.
+        /// The number after its last node below.
         var end = 0
     }
 
-    /// A name, by open addressing.
+    /// An entry of a hash table with open addressing.
     private struct Slot {
+        /// Node of the name; negative for an empty slot.
         var node = -1
+        /// Length of the name.
         var length = 0
+        /// The first eight bytes of the name.
         var key: UInt64 = 0
+        /// Offset of the name in `text`.
         var start = 0
     }
 
-    /// - Parameter paths: names from the event inwards, each path at least one.
+    /// A tree of paths.
+    ///
+    /// - Parameter paths: paths from the event inwards, each of at least one name.
     init(_ paths: [[[UInt8]]]) {
         var made: [Node] = []
         var table: [Slot] = []
@@ -55,7 +66,8 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
                     let key = name.withUnsafeBufferPointer { WantedMembers.key($0, 0, $0.count, $0.count) }
                     var slot = WantedMembers.hash(key, name.count) & (capacity - 1)
                     while table[first + slot].node >= 0 { slot = (slot + 1) & (capacity - 1) }
-                    table[first + slot] = Slot(node: made.count, length: name.count, key: key, start: bytes.count)
+                    table[first + slot] = Slot(
+                        node: made.count, length: name.count, key: key, start: bytes.count)
                     bytes.append(contentsOf: name)
                     add(rest.map { $0.dropFirst() })
                 }
@@ -74,10 +86,10 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
         text.deallocate()
     }
 
-    /// How many places `find` writes.
+    /// Number of places that `find` writes.
     var count: Int { nodes.count }
 
-    /// The node of a path; nil when it is not wanted.
+    /// The node of a path; nil if it is not wanted.
     func node(at path: [[UInt8]]) -> Int? {
         var node = 0
         for name in path {
@@ -88,19 +100,24 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
         return node
     }
 
-    /// The node of a name at the top; negative when it is not wanted.
+    /// The node of a name at the top; negative if it is not wanted.
     @inline(__always)
-    func node(ofName name: UnsafeBufferPointer<UInt8>) -> Int { child(of: 0, name, 0, name.count, name.count) }
+    func node(ofName name: UnsafeBufferPointer<UInt8>) -> Int {
+        child(of: 0, name, 0, name.count, name.count)
+    }
 
-    /// Finds members in an accepted line; of one name the last counts. There is room for `count` places.
+    /// Finds the members in an accepted line; of equal names the last counts. `places` must have room for
+    /// `count` places.
     func find(in base: UnsafePointer<UInt8>, to end: Int, into places: UnsafeMutablePointer<Place>) {
         places.update(repeating: Place(), count: nodes.count)
         guard end > 0, base[0] == UInt8(ascii: "{") else { return }
         _ = find(0, base, 0, end, places)
     }
 
+    /// Finds the members below a node in an object; returns the offset after it.
     private func find(
-        _ node: Int, _ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int, _ places: UnsafeMutablePointer<Place>
+        _ node: Int, _ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int,
+        _ places: UnsafeMutablePointer<Place>
     ) -> Int {
         let bytes = UnsafeBufferPointer(start: base, count: end)
         var walk = RawWalk(base, from: start, to: end)
@@ -115,7 +132,9 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
             }
             let value = member.value.lowerBound
             if nodes[found].mask >= 0 {
-                if places[found].start >= 0 { forget(below: found, places) }
+                if places[found].start >= 0 {
+                    forget(below: found, places)
+                }
                 if value < end, base[value] == UInt8(ascii: "{") {
                     walk.goOn(at: find(found, base, value, end, places))
                 } else {
@@ -129,16 +148,19 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
         return walk.objectEnd
     }
 
-    /// A later member of the same name counts instead, and all that is in it.
+    /// Forgets the members below a node: a later member of the same name counts instead, with everything in
+    /// it.
     private func forget(below node: Int, _ places: UnsafeMutablePointer<Place>) {
         for lower in node + 1..<nodes[node].end { places[lower] = Place() }
     }
 
+    /// The node of a name with escapes.
     @inline(never)
     private func decodedChild(of node: Int, _ base: UnsafePointer<UInt8>, _ name: Range<Int>) -> Int {
         RawJSON.decoded(base, name).withUnsafeBufferPointer { child(of: node, $0, 0, $0.count, $0.count) }
     }
 
+    /// The node of a name below a node; negative if it is not wanted.
     @inline(__always)
     private func child(
         of node: Int, _ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ length: Int, _ end: Int
@@ -160,15 +182,19 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
         return -1
     }
 
+    /// Whether two names of equal length are equal.
     @inline(__always)
-    private func isEqual(_ own: Int, _ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ length: Int) -> Bool {
+    private func isEqual(_ own: Int, _ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ length: Int) -> Bool
+    {
         guard let ours = text.baseAddress, let others = bytes.baseAddress else { return false }
         return memcmp(ours + own, others + start, length) == 0
     }
 
-    /// The first eight bytes of a name; shorter ones are filled up with zeros.
+    /// The first eight bytes of a name as a number, filled with zeros.
     @inline(__always)
-    private static func key(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ length: Int, _ end: Int) -> UInt64 {
+    private static func key(_ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ length: Int, _ end: Int)
+        -> UInt64
+    {
         guard let base = bytes.baseAddress, length > 0 else { return 0 }
         guard start + 8 <= end else {
             var key: UInt64 = 0
@@ -179,7 +205,8 @@ struct WantedMembers: ~Copyable, @unchecked Sendable {
         return length >= 8 ? key : key & ((1 << UInt64(length * 8)) - 1)
     }
 
-    /// The names are the document's, so nobody gains by collisions: no seed.
+    /// Hash of a name. The names are the document's, and its author would gain nothing by collisions: no seed
+    /// is needed.
     @inline(__always)
     private static func hash(_ key: UInt64, _ length: Int) -> Int {
         Int(truncatingIfNeeded: ((key ^ UInt64(truncatingIfNeeded: length)) &* 0x9E37_79B9_7F4A_7C15) >> 40)

@@ -1,21 +1,25 @@
 internal import Model
 
-/// What a condition compares with, in each form that a predicate may need.
+/// The value that a condition compares with, in each form that comparisons need.
 ///
-/// Its text is somebody else's storage: of the compiled container for a constant.
+/// Its text is in storage of another owner: for a constant, of the compiled container.
 struct Comparand {
-    /// The text that spells it, in small letters where capitals do not matter.
+    /// The value as text, in small letters if the condition ignores case.
     let text: UnsafeBufferPointer<UInt8>
-    /// The number that it is, or that its text spells; the text tells its digits.
+    /// The number that the value is, or that its text spells; the text has all of its digits.
     let number: Number?
+    /// The type of the value.
     let kind: Kind
 
-    /// A number is none that a text only spells.
+    /// The types of values. A text that only spells a number is a string.
     enum Kind { case null, string, number, bool, nested }
 
+    /// Whether it is neither null nor nested.
     var isScalar: Bool { kind != .null && kind != .nested }
 
-    /// - Parameter text: what spells it, in small letters where capitals do not matter.
+    /// A comparand.
+    ///
+    /// - Parameter text: the value as text, in small letters if the condition ignores case.
     init(_ value: MacroValue, _ text: UnsafeBufferPointer<UInt8>) {
         self.text = text
         switch value {
@@ -29,28 +33,37 @@ struct Comparand {
             number = nil
             return
         }
-        if case .value(let own) = value, let held = Number(held: own) { number = held } else { number = Number(text) }
+        if case .value(let own) = value, let held = Number(held: own) {
+            number = held
+        } else {
+            number = Number(text)
+        }
     }
 
-    /// The text that spells a value, folded if wanted.
+    /// A value as text, folded if wanted.
     static func text(of value: JSONValue, ignoreCase: Bool) -> [UInt8] {
         let spelled = Array((value.string ?? value.description).utf8)
         return ignoreCase ? spelled.withUnsafeBufferPointer { folded($0) } : spelled
     }
 
-    /// A text by which texts are compared where capitals do not matter: each of its code points by itself (simple folding).
+    /// A text for comparisons that ignore case: each code point folded by itself (simple case folding).
     ///
-    /// So σ, ς and Σ are the same, ß and ẞ too, but not ß and ss.
+    /// So σ, ς and Σ are equal, and ß and ẞ, but not ß and ss.
     static func folded(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
-        if text.allSatisfy({ $0 < 0x80 }) { return text.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 } }
+        if text.allSatisfy({ $0 < 0x80 }) {
+            return text.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+        }
         var folded = String.UnicodeScalarView()
-        for scalar in String(decoding: text, as: UTF8.self).unicodeScalars { folded.append(self.folded(scalar)) }
+        for scalar in String(decoding: text, as: UTF8.self).unicodeScalars {
+            folded.append(self.folded(scalar))
+        }
         return Array(String(folded).utf8)
     }
 
-    /// Source: Unicode, CaseFolding.txt, C and S: the small letter of the capital, where both are one code point.
+    /// A code point, folded. Source: Unicode, CaseFolding.txt, status C and S: the small letter of the
+    /// capital, if both are one code point.
     static func folded(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
-        // The dotless one has a capital without folding to its small letter.
+        // U+0131, the dotless i, has a capital, but is not folded to its small letter.
         if scalar == "\u{131}" { return scalar }
         func single(_ mapping: String) -> Unicode.Scalar? {
             let scalars = mapping.unicodeScalars

@@ -1,21 +1,33 @@
 internal import Events
 internal import Model
 
-/// How conditions look at what macros gave.
+/// How conditions compare the values of macros.
 extension Evaluation {
-    /// Whether a condition holds: null holds no predicate but `equals null`; neither does what is nested.
+    /// Whether a condition holds. For null only `equals null` holds; for objects and lists nothing does.
     @inline(__always)
     func compare(_ condition: UnsafePointer<CompiledCondition>) -> Bool {
         let macro = condition.pointee.macro
-        if states[firstCompared + macro] == Evaluation.unknown { makeComparable(macro) }
+        // A value is prepared when the first condition needs it, and stays so for all others of this event.
+        if states[firstCompared + macro] == Evaluation.unknown {
+            makeComparable(macro)
+        }
         let value = compared + macro
+        // The usual case is a text that is compared with a constant. It is decided by the first eight bytes
+        // and the length; only longer texts are read from the line.
         guard condition.pointee.isPlainText, value.pointee.kind == .text else {
+            // Numbers that a double holds exactly are compared as doubles, without digits.
             if condition.pointee.isPlainOrder, !value.pointee.exact.isNaN {
                 return condition.pointee.holdsOrder(value.pointee.exact) != condition.pointee.negate
             }
+            // A text that does not have all pairs of neighbouring bytes that the condition requires cannot
+            // fulfil it, which decides without a search.
             if condition.pointee.requiredPairs != .none {
-                if !value.pointee.arePairsKnown { notePairs(of: value) }
-                if value.pointee.pairs.lacks(condition.pointee.requiredPairs) { return condition.pointee.negate }
+                if !value.pointee.arePairsKnown {
+                    notePairs(of: value)
+                }
+                if value.pointee.pairs.lacks(condition.pointee.requiredPairs) {
+                    return condition.pointee.negate
+                }
             }
             return compareOtherwise(condition)
         }
@@ -26,23 +38,27 @@ extension Evaluation {
         return isEqual != condition.pointee.negate
     }
 
+    /// Compares in the less common ways.
     @inline(never)
     private func compareOtherwise(_ condition: UnsafePointer<CompiledCondition>) -> Bool {
         guard condition.pointee.comparandMacro < 0 else { return compareWithMacro(condition) }
         return compare(condition, with: condition.pointee.comparand) != condition.pointee.negate
     }
 
-    /// With a comparand that is another macro's: it is read and spelled again, as a constant would be.
+    /// Compares with the value of another macro, which is turned into text as a constant would be.
     @inline(never)
     private func compareWithMacro(_ condition: UnsafePointer<CompiledCondition>) -> Bool {
         let other = value(ofMacro: condition.pointee.comparandMacro)
         var text = other.text(base) ?? []
-        if condition.pointee.ignoreCase { text = text.withUnsafeBufferPointer { Comparand.folded($0) } }
+        if condition.pointee.ignoreCase {
+            text = text.withUnsafeBufferPointer { Comparand.folded($0) }
+        }
         return text.withUnsafeBufferPointer {
             compare(condition, with: Comparand(other, $0)) != condition.pointee.negate
         }
     }
 
+    /// Compares a condition's macro with a value.
     @inline(__always)
     private func compare(_ condition: UnsafePointer<CompiledCondition>, with other: Comparand) -> Bool {
         let value = compared + condition.pointee.macro
@@ -51,10 +67,12 @@ extension Evaluation {
         case .nested: return false
         case .number, .text: break
         }
-        // Where one of them is a number, numbers are compared; two texts are equal by their bytes.
+        // If one of them is a number, numbers are compared (`"5" == 5` holds): apps write numbers as texts
+        // and the other way round. Two texts are equal by their bytes.
         let comparesNumbers =
             condition.pointee.predicate == .equals && (value.pointee.kind == .number || other.kind == .number)
         if comparesNumbers || condition.pointee.predicate.isOrder {
+            // A text that is not a number has no order.
             guard let number = number(of: value), let wanted = other.number else { return false }
             let order = number.order(text(of: value), to: wanted, other.text)
             return comparesNumbers ? order == 0 : condition.pointee.holdsOrder(order)
@@ -66,6 +84,7 @@ extension Evaluation {
         return condition.pointee.compare(text(of: value), with: other)
     }
 
+    /// The text of a value.
     @inline(__always)
     private func text(of value: UnsafeMutablePointer<ComparedValue>) -> UnsafeBufferPointer<UInt8> {
         value.pointee.isOwn
@@ -73,11 +92,15 @@ extension Evaluation {
             : UnsafeBufferPointer(start: base + value.pointee.start, count: value.pointee.count)
     }
 
+    /// A text in the evaluation's own storage.
     private func own(_ start: Int, _ count: Int) -> UnsafeBufferPointer<UInt8> {
         let all = texts.bytes
-        return UnsafeRawBufferPointer(rebasing: all[start..<start + count]).assumingMemoryBound(to: UInt8.self)
+        return UnsafeRawBufferPointer(rebasing: all[start..<start + count]).assumingMemoryBound(
+            to: UInt8.self)
     }
 
+    /// The number that a value's text spells, computed at most once.
+    // NaN marks a text that is not a number, and a number that no double holds exactly.
     @inline(__always)
     private func number(of value: UnsafeMutablePointer<ComparedValue>) -> Number? {
         if !value.pointee.isNumberKnown {
@@ -88,6 +111,7 @@ extension Evaluation {
         return value.pointee.number
     }
 
+    /// Computes the pairs of a value's text.
     @inline(never)
     private func notePairs(of value: UnsafeMutablePointer<ComparedValue>) {
         let isSpelled = value.pointee.kind == .text || value.pointee.kind == .number
@@ -95,6 +119,7 @@ extension Evaluation {
         value.pointee.arePairsKnown = true
     }
 
+    /// The folded text of a value, computed at most once.
     @inline(never)
     private func folded(_ value: UnsafeMutablePointer<ComparedValue>) -> UnsafeBufferPointer<UInt8> {
         if !value.pointee.isFolded {
@@ -104,20 +129,24 @@ extension Evaluation {
         return own(value.pointee.foldedStart, value.pointee.foldedCount)
     }
 
+    /// Stores a text; returns its place.
     private func keep(_ text: [UInt8]) -> (start: Int, count: Int) {
         let start = texts.count
         text.withUnsafeBytes { texts.append($0) }
         return (start, text.count)
     }
 
+    /// Prepares a macro's value for comparisons.
     @inline(never)
     private func makeComparable(_ macro: Int) {
         var value = ComparedValue()
+        // The value is not in the line, so its text is stored here.
         func spell(_ kind: ComparedValue.Kind, _ text: [UInt8]) {
             value.kind = kind
             value.isOwn = true
             (value.start, value.count) = keep(text)
         }
+        // The value is a part of the line, and stays there.
         func point(_ kind: ComparedValue.Kind, _ range: Range<Int>) {
             value.kind = kind
             value.start = range.lowerBound
@@ -137,7 +166,9 @@ extension Evaluation {
             value.isNumberKnown = value.number != nil
         }
         compared[macro] = value
-        if value.kind == .text { compared[macro].head = ComparedValue.head(of: text(of: compared + macro)) }
+        if value.kind == .text {
+            compared[macro].head = ComparedValue.head(of: text(of: compared + macro))
+        }
         states[firstCompared + macro] = Evaluation.holds
     }
 }

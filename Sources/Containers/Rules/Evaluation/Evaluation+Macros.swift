@@ -2,6 +2,7 @@ internal import Events
 internal import Model
 
 extension Evaluation {
+    /// The value of an operand.
     func value(of operand: CompiledOperand) -> MacroValue {
         switch operand {
         case .constant(let value): MacroValue(value)
@@ -9,6 +10,7 @@ extension Evaluation {
         }
     }
 
+    /// The value of a macro, computed at most once.
     @inline(__always)
     func value(ofMacro number: Int) -> MacroValue {
         if states[number] != Evaluation.unknown { return known[number] }
@@ -18,8 +20,10 @@ extension Evaluation {
         return value
     }
 
+    /// Computes the value of a macro. Macros that need an event give null without one.
     private func evaluate(_ number: Int) -> MacroValue {
         if subject == nil, container.macros[number].needsEvent {
+            if let standard = container.macros[number].standard { return MacroValue(standard) }
             hasMissedEvent = true
             return .null
         }
@@ -41,25 +45,33 @@ extension Evaluation {
         case .app: return .value(.string(app))
         case .language: return language().map { .value(.string($0)) } ?? .null
         case .level: return level().map { .value(.string($0.level.rawValue)) } ?? .null
+        case .severity: return level().map { .value(.integer(Severity($0.level).number)) } ?? .null
+        case .message: return message()
+        case .file: return file.isEmpty ? .null : .value(.string(file))
         case .random: return .value(.integer(Int(truncatingIfNeeded: drawRandom() & 0x7FFF_FFFF)))
         }
     }
 
+    /// Whether a collection's rules let it count.
     private func isEnabled(_ rules: [Int]) -> Bool { rules.isEmpty || rules.contains { holds(rule: $0) } }
 
-    /// The parameters of a call, or the values of a collection, evaluated.
+    /// Parameters of a call, or values of a collection, evaluated.
     func parameters(_ operands: [(key: String, operand: CompiledOperand)]) -> [JSONValue.Member] {
         operands.map { JSONValue.Member($0.key, value(of: $0.operand).json(base)) }
     }
 
+    /// The result of a function; null if it is not known yet, in which case the call is added to
+    /// `neededCalls`.
     private func result(of call: FunctionCall) -> MacroValue {
-        // A parameter that is missing itself makes it another call, next time.
+        // While another result is missing, the parameters may be wrong: the call is found in the next
+        // evaluation.
         guard neededCalls.isEmpty else { return .null }
         if let result = results(call) { return MacroValue(result) }
         neededCalls.append(call)
         return .null
     }
 
+    /// Language of the event's locale, the device's or the agent's.
     private func language() -> String? {
         for path in [WantedMembers.locale, WantedMembers.deviceLocale] {
             if subject != nil, case .string(let locale)? = member(path)?.json(base),
@@ -71,18 +83,40 @@ extension Evaluation {
         return AgentFacts.language(of: container.facts.locale ?? "C")
     }
 
+    /// Severity of the event, from the first of the usual members that has one.
     private func level() -> Severity? {
-        for (path, scale) in WantedMembers.levels {
-            switch member(path)?.json(base) {
-            case .string(let text)?: if let found = Severity(text: text, in: scale) { return found }
-            case .integer(let number)?: if let found = Severity(number, in: scale) { return found }
-            default: break
-            }
+        for (path, reading) in WantedMembers.levels {
+            let text: String? =
+                switch member(path)?.json(base) {
+                case .string(let text)?: text
+                case .integer(let number)?: String(number)
+                default: nil
+                }
+            if let text, let found = Severity(text: text, as: reading, isGELF: isGELF()) { return found }
         }
         return nil
     }
 
-    /// The container's value of a key, of the first collection that has it and whose rules hold, else its own; or nil.
+    /// Whether the event is GELF, in which levels are syslog's.
+    private func isGELF() -> Bool {
+        guard case .string(let version)? = member(WantedMembers.version)?.json(base) else { return false }
+        return Severity.isGELF(version: version)
+    }
+
+    /// The first text among the members in which loggers write their message.
+    private func message() -> MacroValue {
+        for path in WantedMembers.messages {
+            switch member(path) {
+            case .text(let range)?: return .text(range)
+            case .value(.string(let text))?: return .value(.string(text))
+            default: break
+            }
+        }
+        return .null
+    }
+
+    /// The container's value of a key: of the first collection that has it and whose rules hold, otherwise
+    /// the container's own; nil if neither has the key.
     func value(ofKey key: String) -> MacroValue? {
         for number in container.collections {
             guard case .collection(let rules, let values) = container.macros[number],
@@ -93,15 +127,17 @@ extension Evaluation {
         return container.values.first { $0.key == key }.map { value(of: $0.operand) }
     }
 
-    /// The member of the event at a node of the wanted ones; nil when there is none.
+    /// The member of the event at a node of the wanted ones; nil if it is missing.
     private func member(_ node: Int) -> MacroValue? {
         guard let subject, node >= 0 else { return nil }
         findMembers(of: subject)
         return places[node].range.map { MacroValue(base, $0) }
     }
 
+    /// The member of the event at a path; nil if it is missing.
     private func member(_ path: [[UInt8]]) -> MacroValue? { member(container.wanted.node(at: path) ?? -1) }
 
+    /// Finds all wanted members in one walk, when the first is asked for.
     @inline(__always)
     private func findMembers(of subject: Subject) {
         guard !hasPlaces else { return }
@@ -109,7 +145,7 @@ extension Evaluation {
         hasPlaces = true
     }
 
-    /// The event's id as text; nil when it has none.
+    /// The event's id as text; nil if it has no id.
     func eventID() -> [UInt8]? { member(WantedMembers.id)?.text(base) }
 
     /// The name of the event, or of the push.
@@ -117,6 +153,7 @@ extension Evaluation {
         (subject?.isPush == true ? member(WantedMembers.event) : member(container.nameNode)) ?? .null
     }
 
+    /// Calls `body` with the event's name, without copying it if possible.
     func withEventName<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         let name = eventName()
         if case .text(let range) = name {
@@ -130,11 +167,20 @@ extension WantedMembers {
     static let name = ["name".bytes]
     static let event = ["event".bytes]
     static let id = ["id".bytes]
-    /// Where loggers say how serious a line is; a member whose own name has the dots goes first.
-    static let levels = Severity.usualMembers.flatMap { name -> [(path: [[UInt8]], scale: SeverityScale)] in
+    /// The member by which GELF is recognised.
+    static let version = ["version".bytes]
+    /// The members in which loggers write the severity. A name with dots comes before the same path in
+    /// objects.
+    static let levels = Severity.usualMembers.flatMap {
+        name -> [(path: [[UInt8]], reading: Severity.Reading)] in
         let parts = name.split(separator: ".").map { Array($0.utf8) }
-        return ([[name.bytes]] + (parts.count > 1 ? [parts] : [])).map { ($0, Severity.scale(of: name)) }
+        return ([[name.bytes]] + (parts.count > 1 ? [parts] : [])).map { ($0, Severity.reading(of: name)) }
     }
+    /// The members in which loggers write the text for people.
+    static let messages = [
+        ["message".bytes], ["msg".bytes], ["@m".bytes], ["@mt".bytes], ["Message".bytes], ["MESSAGE".bytes],
+        ["properties".bytes, "message".bytes], ["properties".bytes, "msg".bytes],
+    ]
     static let locale = ["locale".bytes]
     static let deviceLocale = ["device".bytes, "locale".bytes]
 }

@@ -1,55 +1,75 @@
 internal import Events
 internal import Model
 
-/// Works out what is asked for of one container's macros, conditions and rules for an event, each at most once.
+/// Evaluates one container's macros, conditions and rules for an event, each at most once and only if
+/// something asks for it.
 ///
-/// It belongs to one thread. What it gives holds until the next `begin`.
+/// It belongs to one thread. Its results are valid until the next `begin`.
 final class Evaluation {
     /// An event, or a push into the data layer.
     struct Subject {
-        /// The line: one JSON object that the events' pass has accepted.
+        /// The line: a JSON object that the events' pass accepted.
         var base: UnsafePointer<UInt8>
+        /// Length of the line.
         var count: Int
-        /// Whether it is a push: its name is its `event`.
+        /// Whether it is a push, whose name is its member `event`.
         var isPush = false
     }
 
+    /// The container.
     let container: CompiledContainer
-    /// Calls whose results are missing; what was evaluated meanwhile must not be used while there are any.
+    /// Calls whose results are missing. While there are any, other results must not be used.
     var neededCalls: [FunctionCall] = []
-    /// Whether something asked for an event, and there was none.
+    /// Whether something needed an event, and there was no event.
     var hasMissedEvent = false
-    /// Whether something asked for a function that may not be called.
+    /// Whether something needed a function that may not be called.
     var hasMissedFunction = false
 
+    /// The event; nil for values without one.
     private(set) var subject: Subject?
-    private(set) var app = ""
+    /// The event's app, and the file of its line; empty if there is no file.
+    private var origin = (app: "", file: "")
+    /// The app.
+    var app: String { origin.app }
+    /// The file.
+    var file: String { origin.file }
+    /// The app's data layer; nil if the container does not read it.
     private(set) var layer: DataLayer?
+    /// Gives results of functions; nil for one that is not known yet.
     private(set) var results: (FunctionCall) -> JSONValue? = { _ in .null }
+    /// Gives random numbers.
     private(set) var drawRandom: () -> UInt64 = { 0 }
 
+    /// Values of macros, valid where `states` says so.
     @exclusivity(unchecked) var known: [MacroValue]
-    /// What macros gave, as conditions compare it.
+    /// Values of macros as conditions compare them.
     let compared: UnsafeMutablePointer<ComparedValue>
     /// Texts of compared values that are not in the line.
     @exclusivity(unchecked) var texts = LineBuffer(capacity: 256)
     /// Where the members are that macros read.
     let places: UnsafeMutablePointer<WantedMembers.Place>
-    /// Whether the places are this event's.
+    /// Whether the places are those of this event.
     @exclusivity(unchecked) var hasPlaces = false
-    /// A byte for each macro, then for each macro's compared value, then for each condition, then for each rule: whether it
-    /// is known, and whether it holds.
+    /// What is known: a byte for each macro, then for each macro's compared value, for each condition and for
+    /// each rule. One array, so that one memset forgets all.
     let states: UnsafeMutableBufferPointer<UInt8>
+    /// Index of the first compared value in `states`.
     let firstCompared: Int
+    /// Index of the first condition.
     private let firstCondition: Int
+    /// Index of the first rule.
     private let firstRule: Int
-    /// Where the line begins; some byte without an event.
+    /// Beginning of the line; without an event, any byte.
     @exclusivity(unchecked) private(set) var base: UnsafePointer<UInt8>
 
+    /// Not evaluated yet.
     static let unknown: UInt8 = 0
+    /// A condition or rule that does not hold.
     static let fails: UInt8 = 1
+    /// A condition or rule that holds; a value that is known.
     static let holds: UInt8 = 2
 
+    /// An evaluation for a container; `begin` must follow.
     init(_ container: CompiledContainer) {
         self.container = container
         let macros = container.macros.count
@@ -61,7 +81,7 @@ final class Evaluation {
         firstCompared = macros
         firstCondition = firstCompared + macros
         firstRule = firstCondition + container.conditions.count
-        // One more than needed, so that there is some byte.
+        // One byte more than needed, so that `base` has an address without an event.
         states = .allocate(capacity: firstRule + container.rules.count + 1)
         states.initialize(repeating: Evaluation.unknown)
         base = UnsafePointer(states.baseAddress.unsafelyUnwrapped)
@@ -73,13 +93,13 @@ final class Evaluation {
         states.deallocate()
     }
 
-    /// Turns to an event; nil for none.
+    /// Begins with an event, or without one.
     func begin(
-        _ subject: Subject?, app: String, layer: DataLayer?, results: @escaping (FunctionCall) -> JSONValue?,
-        random: @escaping () -> UInt64
+        _ subject: Subject?, app: String, file: String = "", layer: DataLayer?,
+        results: @escaping (FunctionCall) -> JSONValue?, random: @escaping () -> UInt64
     ) {
         self.subject = subject
-        self.app = app
+        origin = (app, file)
         self.layer = layer
         self.results = results
         drawRandom = random
@@ -87,17 +107,23 @@ final class Evaluation {
         hasPlaces = false
         hasMissedEvent = false
         hasMissedFunction = false
-        if !neededCalls.isEmpty { neededCalls = [] }
-        if !texts.isEmpty { texts.removeAll(keepingCapacity: 1 << 16) }
+        if !neededCalls.isEmpty {
+            neededCalls = []
+        }
+        if !texts.isEmpty {
+            texts.removeAll(keepingCapacity: 1 << 16)
+        }
         states.update(repeating: Evaluation.unknown)
     }
 
+    /// The first of some rules that holds.
     @inline(__always)
     func firstHolding(_ rules: UnsafeMutableBufferPointer<Int32>) -> Int? {
         for rule in rules where holds(rule: Int(rule)) { return Int(rule) }
         return nil
     }
 
+    /// Whether a rule holds.
     @inline(__always)
     func holds(rule: Int) -> Bool {
         let state = states[firstRule + rule]
@@ -107,12 +133,14 @@ final class Evaluation {
         return holds
     }
 
+    /// Evaluates a rule: cheap conditions come first, and the first that does not hold decides.
     @inline(never)
     private func work(outRule rule: Int) -> Bool {
         for condition in container.rules[rule] where !holds(condition: Int(condition)) { return false }
         return true
     }
 
+    /// Whether a condition holds.
     @inline(__always)
     func holds(condition: Int) -> Bool {
         let state = states[firstCondition + condition]

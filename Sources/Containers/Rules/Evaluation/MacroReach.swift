@@ -1,13 +1,15 @@
-/// Which macros a document's tags may come to read: straight, through rules, and through other macros.
+/// Which macros a document's tags may read: directly, through rules, and through other macros.
 struct MacroReach {
+    /// The compiler, with the numbers of macros.
     private let compiler: ContainerCompiler
-    /// By the macros' places.
+    /// Numbers of the macros that tags may read.
     private let ofTags: Set<Int>
-    /// For each macro those that it needs, itself included.
+    /// For each macro, the numbers of those that it needs, with itself.
     private let ofMacros: [[Int]]
-    /// What each macro reads of data layers.
+    /// For each macro, the path that it reads in data layers; nil for other macros.
     private let layerPaths: [[[UInt8]]?]
 
+    /// The reach of a document's tags.
     init(_ compiler: ContainerCompiler) {
         self.compiler = compiler
         layerPaths = compiler.macros.map(\.layerPath)
@@ -18,39 +20,46 @@ struct MacroReach {
             var seen: Set<String> = []
             var left = names
             while let name = left.popLast() {
-                if seen.insert(name).inserted { left += needs[name] ?? [] }
+                if seen.insert(name).inserted {
+                    left += needs[name] ?? []
+                }
             }
             return Set(seen.compactMap { compiler.macroNumbers[$0] })
         }
         ofTags = reach(
             from: compiler.document.tags.flatMap { tag in
-                references.needs(ofRules: tag.rules + tag.blockingRules) + tag.operands.compactMap(\.macroName)
+                references.needs(ofRules: tag.rules + tag.blockingRules)
+                    + tag.operands.compactMap(\.macroName)
             })
         var reached = [[Int]](repeating: [], count: compiler.macros.count)
         for (name, number) in compiler.macroNumbers { reached[number] = reach(from: [name]).sorted() }
         ofMacros = reached
     }
 
+    /// Names at the top of data layers that tags may read.
     var layerNames: Set<[UInt8]> { Set(ofTags.compactMap { layerPaths[$0]?.first }) }
 
+    /// Whether tags may need results of functions.
     var asksFunctions: Bool { ofTags.contains { compiler.macros[$0].asks } }
 
+    /// The macros that a condition needs.
     private func macros(of condition: ContainerCompiler.ConditionDraft) -> [Int] {
         ofMacros[condition.macro] + (condition.comparandMacro.map { ofMacros[$0] } ?? [])
     }
 
-    /// The macros that a condition needs and that are a function's answer, or would be if the function might be called.
+    /// The macros of functions that a condition needs, with those that may not be called.
     func functions(of condition: ContainerCompiler.ConditionDraft) -> [Int] {
         macros(of: condition).filter { compiler.macros[$0].asks || compiler.macros[$0].isDenied }
     }
 
-    /// Whether a condition reads what is hidden from data layers, so that nothing is ever there.
+    /// Whether a condition reads what is hidden from data layers, and so never finds it.
     func isBlind(_ condition: ContainerCompiler.ConditionDraft, hidden: [PathSteps]) -> Bool {
         let read = macros(of: condition).compactMap { layerPaths[$0] }
         return read.contains { path in hidden.contains { $0.meets(path) } }
     }
 
-    /// How dear a condition is to look at: what needs a function comes last, so that it is asked only where nothing else decides.
+    /// Cost of evaluating a condition. Functions are dearest, so that they are called only if no other
+    /// condition decides.
     func cost(of condition: ContainerCompiler.ConditionDraft) -> Int {
         let own = condition.condition.predicate.cost + (condition.comparandMacro == nil ? 0 : 4)
         return macros(of: condition).contains { compiler.macros[$0].asks } ? 100 + own : own
@@ -58,11 +67,18 @@ struct MacroReach {
 }
 
 extension CompiledMacro {
+    /// Whether the macro calls a function.
     fileprivate var asks: Bool { if case .function = self { true } else { false } }
 
+    /// Whether the macro is a function that may not be called.
     fileprivate var isDenied: Bool { if case .denied = self { true } else { false } }
 
+    /// The path that the macro reads in data layers; nil for other macros.
     fileprivate var layerPath: [[UInt8]]? {
-        if case .dataLayer(let names, _) = self { names.map(\.bytes) } else { nil }
+        if case .dataLayer(let names, _) = self {
+            names.map(\.bytes)
+        } else {
+            nil
+        }
     }
 }

@@ -1,17 +1,22 @@
 internal import Glibc
 internal import Model
 
-/// What a macro gives for one event: as a place in the line where that will do, so that nothing is copied.
+/// The value of a macro for one event: a range of the line if possible, so that nothing is copied.
 enum MacroValue {
+    /// Null, or a missing value.
     case null
+    /// A truth value.
     case bool(Bool)
-    /// A string of the line without escapes: its text.
+    /// A string of the line without escapes: the range of its text.
     case text(Range<Int>)
+    /// A number of the line.
     case number(Range<Int>)
-    /// An object or an array of the line.
+    /// An object or a list of the line.
     case nested(Range<Int>)
+    /// Any other value.
     case value(JSONValue)
 
+    /// The value at a range of the line.
     init(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) {
         guard !range.isEmpty else {
             self = .null
@@ -33,7 +38,7 @@ enum MacroValue {
         }
     }
 
-    /// A value of its own, in the form that comparing is quickest with.
+    /// A value, in the form that is compared quickest.
     init(_ value: JSONValue) {
         switch value {
         case .null: self = .null
@@ -53,6 +58,7 @@ enum MacroValue {
         }
     }
 
+    /// The value as JSON text.
     func jsonText(_ base: UnsafePointer<UInt8>) -> [UInt8] {
         switch self {
         case .text(let range): [UInt8(ascii: "\"")] + RawJSON.bytes(base, range) + [UInt8(ascii: "\"")]
@@ -61,7 +67,8 @@ enum MacroValue {
         }
     }
 
-    /// The text for keys and comparisons: a string's own, a number's or truth value's spelling, or JSON; nil for null.
+    /// The text for keys and comparisons: of a string its content, of a number or truth value its spelling,
+    /// otherwise JSON; nil for null.
     func text(_ base: UnsafePointer<UInt8>) -> [UInt8]? {
         switch self {
         case .null: nil

@@ -1,20 +1,22 @@
 internal import Model
 
-/// What parts of a line mean.
+/// Values of parts of a line.
 enum RawJSON {
+    /// The bytes of a range.
     @inline(__always)
     static func bytes(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) -> UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(start: base + range.lowerBound, count: range.count)
     }
 
-    /// The text between two quotes, as UTF-8 with its escapes resolved.
+    /// The text between two quotes, as UTF-8 without escapes.
     static func decoded(_ base: UnsafePointer<UInt8>, _ text: Range<Int>) -> [UInt8] {
         JSONString.decoded(bytes(base, text))
     }
 
-    /// The value that is there; null for what is nested too deeply to be looked into.
+    /// The value of a range; null if it is nested too deeply.
     static func value(_ base: UnsafePointer<UInt8>, _ range: Range<Int>) -> JSONValue {
-        // The line is JSON already; what is left to fail is depth and numbers beyond a double, which are nobody's macro.
+        // The line is JSON already. What can still fail is depth and numbers beyond a double, which no macro
+        // gives.
         (try? JSONValue(parsing: Array(bytes(base, range)))) ?? .null
     }
 }

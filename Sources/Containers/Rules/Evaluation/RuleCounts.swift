@@ -1,26 +1,31 @@
-/// What the rules have done so far; each figure is a counter that never decreases.
+/// What rules have done; each figure only grows.
 public struct RuleCounts: Sendable, Equatable {
+    /// Tags that fired, by container.
     package var fired: [String: Int] = [:]
-    /// What tags could not do as they say.
+    /// Events on which rules of the configuration acted, by rule.
+    package var byRule: [String: Int] = [:]
+    /// What tags could not do, by reason.
     public var problems: [RuleProblem: Int] = [:]
 
+    /// Nothing done yet.
     package init() {}
 }
 
-/// Why a tag could not be applied. Closed, because each is a metric label.
+/// Why a tag could not do its work. Closed, because each is the label of a metric.
 public enum RuleProblem: String, Sendable, CaseIterable {
-    /// An event that tags made too large; it is not sent.
+    /// Tags made an event too large; it is not sent.
     case tooLarge = "event_too_large"
-    /// An event for which a function was wanted that may not be called.
+    /// An event needed a function that may not be called.
     case deniedCall = "function_not_allowed"
-    /// An event that was to be hashed without a key: a text took the place of its values.
+    /// An event was to be hashed without a key; a constant text took the place of its values.
     case missingKey = "hash_key_missing"
-    /// A name that a tag would have set to something that is no name.
+    /// A tag would have set an event's name to something that cannot be a name.
     case badName = "not_a_name"
-    /// An event that shared a throttle's count with others of its app, because there were too many keys.
+    /// An event shared a throttle's count with others of its app, because there are too many keys.
     case crowdedThrottle = "throttle_full"
-    /// A push that changed nothing, because the data layer would have grown too large, or another app's that was given up for it.
+    /// A push changed nothing because the data layer would have grown too large, or another app's layer was
+    /// given up for it.
     case refusedPush = "data_layer_full"
-    /// An event that a tag sent to destinations that are not configured: it went where the configuration says.
+    /// A tag sent an event to destinations that are not configured; it went where the configuration says.
     case unknownDestination = "unknown_destination"
 }

@@ -1,37 +1,49 @@
 public import Model
 
-/// Why a tag fires or does not.
+/// Why a tag fires or does not, for people.
 public struct TagExplanation: Sendable, Equatable {
+    /// A rule of the tag.
     package struct RuleExplanation: Sendable, Equatable {
+        /// Name of the rule.
         package let name: String
+        /// Whether it is a blocking rule.
         package let isBlocking: Bool
         /// Whether it holds: all of its conditions, or the expression.
         package let holds: Bool
+        /// The expression; nil for a list of conditions.
         package let expression: String?
-        /// Its conditions, in their order; of an expression each term once, a negated one as such.
+        /// The conditions in order; of an expression each term once, a negated one as it is.
         package let conditions: [ConditionExplanation]
     }
 
+    /// A condition of a rule.
     package struct ConditionExplanation: Sendable, Equatable {
+        /// The condition.
         package let condition: Condition
+        /// The value of its macro.
         package let value: JSONValue
+        /// The value that it is compared with.
         package let comparand: JSONValue
+        /// Whether the condition holds.
         package let holds: Bool
     }
 
+    /// Name of the tag.
     package let tag: String
+    /// Whether the tag fires.
     package internal(set) var fires: Bool
-    /// Whether it would have fired, but the event was discarded before.
+    /// Whether the tag would have fired, but the event was discarded before.
     public internal(set) var isCutOff = false
-    /// Its rules, then its blocking ones.
+    /// Its rules, then its blocking rules.
     package let rules: [RuleExplanation]
 }
 
 extension RuleEngine {
-    /// Says for each tag of the first container why it fires for an event or does not; nothing acts, but the event becomes
-    /// part of the data layer, as `apply` will have it again.
+    /// Explains for each tag of the first container why it fires or does not. No tag acts, but the event
+    /// becomes part of the data layer, as it would in `apply`.
     public func explain(
-        _ line: UnsafeRawBufferPointer, app: String, results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
+        _ line: UnsafeRawBufferPointer, app: String,
+        results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> [TagExplanation] {
         guard let evaluation = evaluations.first else { return [] }
         push(line, app)
@@ -48,7 +60,7 @@ extension RuleEngine {
         }
     }
 
-    /// Explains each rule once: the alternatives of an expression follow each other.
+    /// Explains each rule once. The alternatives of an expression follow each other.
     private func explanations(
         of rules: [Int], isBlocking: Bool, _ evaluation: Evaluation
     ) -> [TagExplanation.RuleExplanation] {
@@ -72,6 +84,7 @@ extension RuleEngine {
         return found
     }
 
+    /// Explains the conditions of a rule.
     private func explanations(
         ofConditions rule: Int, _ evaluation: Evaluation
     ) -> [TagExplanation.ConditionExplanation] {

@@ -2,24 +2,30 @@ public import EventLoops
 internal import Events
 public import Model
 
-/// What becomes part of data layers (tm11).
+/// What becomes part of data layers.
 extension RuleEngine {
+    /// The name of the member for an event's name.
     static let nameBytes = WantedMembers.name[0]
 
     /// Pushes an event's name, properties and other members, as far as something in force reads them.
     func push(_ line: UnsafeRawBufferPointer, _ app: String) {
-        guard !pushed.isEmpty, let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return }
+        guard !pushed.isEmpty, let base = line.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
+            return
+        }
         let members = pushed.members(of: base, to: line.count)
-        if !members.isEmpty { pushMembers(members, app) }
+        if !members.isEmpty {
+            pushMembers(members, app)
+        }
     }
 
+    /// Pushes members, without what is hidden.
     private func pushMembers(_ members: [JSONValue.Member], _ app: String) {
         layers.push(members, of: app, hiding: hidden(of: app))
         counts.problems[.refusedPush] = layers.refused
     }
 
-    /// Takes a line `{"type": "data_layer", …}`: all its members but `type` are pushed, and when one is an `event`, tags
-    /// that call functions fire (there is no event that others could change).
+    /// Handles a line `{"type": "data_layer", …}`: all members but `type` are pushed. If one is an `event`,
+    /// tags that call functions fire; there is no event that other tags could change.
     ///
     /// - Returns: `kept`, or `needs` before anything has fired.
     public func push(
@@ -37,16 +43,21 @@ extension RuleEngine {
         var made: [FunctionCall] = []
         for (place, evaluation) in evaluations.enumerated() where evaluation.container.concerns(app) {
             evaluation.begin(
-                subject, app: app, layer: layer(of: app, for: evaluation.container), results: results, random: random)
-            let candidates = Array(name.utf8).withUnsafeBufferPointer { evaluation.container.index.tags(for: $0) }
+                subject, app: app, layer: layer(of: app, for: evaluation.container), results: results,
+                random: random)
+            let candidates = Array(name.utf8).withUnsafeBufferPointer {
+                evaluation.container.index.tags(for: $0)
+            }
             let before = firings.count
             defer { countFired(evaluation.container, since: before) }
             for (tag, _) in fire(evaluation, candidates) {
-                guard case .function(let function, let parameters) = evaluation.container.tags[tag].action else {
+                guard case .function(let function, let parameters) = evaluation.container.tags[tag].action
+                else {
                     continue
                 }
                 firings.append(Firing(container: place, tag: tag))
-                made.append(FunctionCall(function: function, parameters: .object(evaluation.parameters(parameters))))
+                made.append(
+                    FunctionCall(function: function, parameters: .object(evaluation.parameters(parameters))))
             }
             guard evaluation.neededCalls.isEmpty else { return .needs(evaluation.neededCalls) }
         }

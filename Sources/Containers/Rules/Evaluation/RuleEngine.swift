@@ -2,79 +2,89 @@ public import EventLoops
 internal import Events
 public import Model
 
-/// Applies the containers in force to events, one event at a time: the pure part of what a container does.
+/// Applies the containers in force to events, one event at a time.
 ///
-/// Values in, values out: time and random numbers are passed in, functions run elsewhere, nothing is waited for. It
-/// belongs to one thread.
+/// It is pure: time and random numbers are passed in, functions run elsewhere, and it never waits. It belongs
+/// to one thread.
 ///
-/// An event first becomes part of its app's data layer. Then each container in turn, in configuration order (tm17),
-/// decides which of its tags fire, on the event as it came to this container, and these act in order. The next
-/// container sees the result.
+/// An event first becomes part of its app's data layer. Then each container in turn, in the order of the
+/// configuration, decides which of its tags fire, by the event as it came to this container, and these tags
+/// act in order. The next container sees the result. So within a container the order of tags decides what is
+/// done, but not whether.
 public final class RuleEngine {
-    /// What is to become of an event.
+    /// What becomes of an event.
     public enum Fate: Equatable {
-        /// It goes on, as `RuleEngine.line` has it.
+        /// The event goes on, as `RuleEngine.line` has it.
         case kept
-        /// A tag took it out; the reason (`GTM-1234/rule`) is in the ledger and in metrics.
+        /// A tag discarded it; the reason (`GTM-1234/rule`) is in the ledger and in metrics.
         case discarded(reason: String)
-        /// Tags made it larger than it may be: it is not to be sent, and `RuleEngine.line` is what may be kept of it, with
-        /// everything redacted and hashed that was to be; empty where even that is too much.
+        /// Tags made it larger than allowed, so it must not be sent. `RuleEngine.line` is what may be kept of
+        /// it, with everything hidden that tags hide; empty if even that is too large.
         case tooLarge
-        /// Results of functions are missing: nothing has happened; ask again with them.
+        /// Results of functions are missing. Nothing has happened; ask again with the results.
         case needs([FunctionCall])
     }
 
-    /// What happened so far; each figure grows.
+    /// What happened so far.
     public internal(set) var counts = RuleCounts()
     /// The event's priority, after `apply`.
     public internal(set) var priority = Priority.normal
-    /// Where the event goes by its containers, sorted; nil leaves it to the configuration. After `apply`.
+    /// The destinations that containers chose, sorted; nil leaves the choice to the configuration. After
+    /// `apply`.
     public internal(set) var destinations: [String]?
-    /// Calls of functions that tags ask for, to be made once the event is durable. After `apply`.
+    /// Calls of functions that tags asked for, to be made when the event is durable. After `apply`.
     public internal(set) var calls: [FunctionCall] = []
 
-    /// The tags that fired for the event, in their order, discarding ones included. After `apply` and `push`.
+    /// The tags that fired for the event, in order, with one that discarded it. After `apply` and `push`.
     @exclusivity(unchecked) public internal(set) var firings: [Firing] = []
 
     /// A tag that fired.
     public struct Firing: Sendable, Hashable {
-        /// The container, by its place.
+        /// Index of the container.
         public let container: Int
-        /// The tag, by its place in the document.
+        /// Index of the tag in the document.
         public let tag: Int
     }
 
     /// The containers, with their evaluations for the present event.
     var evaluations: [Evaluation] = []
+    /// The throttles of each container.
     var throttles: [Throttles] = []
+    /// Throttles of containers that were in force before, or of an earlier process, by id.
     private var savedThrottles: [String: [UInt8]] = [:]
+    /// The apps' data layers.
     var layers = DataLayers()
-    /// What of events becomes part of data layers.
+    /// The members of events that become part of data layers.
     var pushed = PushedMembers([])
-    /// What is redacted or hashed, and so is in no data layer and no quarantine.
+    /// What is hidden, by the set of containers that concern an app; made when it is first needed.
     private var hidden: [[Bool]: HiddenMembers] = [:]
+    /// Edits the present event.
     @exclusivity(unchecked) var editor = EventEditor()
     /// The event as it came to the present container: the caller's bytes, or `changed`.
     var arrived = UnsafeRawBufferPointer(start: nil, count: 0)
-    /// The event, once a tag has changed it.
+    /// The event, after a tag has changed it.
     private var changed = LineBuffer(capacity: 1024)
+    /// Gives random numbers.
     let random: () -> UInt64
+    /// Whether any container hides anything.
     private var hidesAnything = false
-    /// How often other containers came into force.
+    /// Number of changes of the containers in force; tells callers that `hiding` may give another result.
     private(set) var changes = 0
-    /// Whether a container behind the first one calls functions.
+    /// Whether a container after the first one needs functions.
     private var asksLater = false
 
-    /// Whether nothing is in force: events then pass by untouched.
+    /// Whether no container is in force: events then pass unchanged.
     public private(set) var isIdle = true
 
-    /// - Parameter random: where random numbers come from.
+    /// An engine without containers.
+    ///
+    /// - Parameter random: gives random numbers.
     public init(random: @escaping () -> UInt64) { self.random = random }
 
     // MARK: Containers
 
-    /// Puts containers in force, in their order. What is remembered of tags goes on where the container's id is the same and
-    /// as many tags throttle.
+    /// Puts containers in force, in order. Throttles continue if a container of the same id has as many
+    /// throttling tags.
     public func use(_ containers: [CompiledContainer]) {
         for (place, evaluation) in evaluations.enumerated() where evaluation.container.throttles > 0 {
             savedThrottles[evaluation.container.document.id] = throttles[place].takeMemory()
@@ -82,11 +92,14 @@ public final class RuleEngine {
         begin(containers)
     }
 
+    /// Takes containers up.
     private func begin(_ containers: [CompiledContainer]) {
         evaluations = containers.map { Evaluation($0) }
         throttles = containers.map { container in
             var made = Throttles(count: container.throttles)
-            if let saved = savedThrottles[container.document.id] { made.restore(saved) }
+            if let saved = savedThrottles[container.document.id] {
+                made.restore(saved)
+            }
             return made
         }
         pushed = PushedMembers(Set(containers.flatMap(\.layerNames)))
@@ -98,22 +111,27 @@ public final class RuleEngine {
         asksLater = containers.dropFirst().contains(where: \.asksFunctions)
     }
 
+    /// What is hidden in events of an app.
     func hidden(of app: String) -> HiddenMembers {
         guard hidesAnything else { return HiddenMembers([]) }
         let key = evaluations.map { $0.container.concerns(app) }
         if let known = hidden[key] { return known }
-        // As many as there are sets of containers that apps have: few.
+        // There are few sets of containers that concern an app. The bound is for many apps with different
+        // sets.
         let made = HiddenMembers(containers.filter { $0.concerns(app) })
-        if hidden.count >= 256 { hidden = [:] }
+        if hidden.count >= 256 {
+            hidden = [:]
+        }
         hidden[key] = made
         return made
     }
 
+    /// The containers in force.
     package var containers: [CompiledContainer] { evaluations.map(\.container) }
 
     // MARK: Memory
 
-    /// What has changed since the last call and must be durable with the events: for `Commit.memory`.
+    /// What has changed since the last call and must be durable with the events, for `Commit.memory`.
     public func takeMemory() -> [String: [UInt8]?] {
         var memory = layers.takeMemory()
         for place in throttles.indices where throttles[place].isChanged {
@@ -122,7 +140,7 @@ public final class RuleEngine {
         return memory
     }
 
-    /// Takes up what an earlier process remembered; entries of others are left alone.
+    /// Restores what an earlier process stored. Entries of other parts of the agent are ignored.
     public func restore(_ memory: [String: [UInt8]]) {
         layers.restore(memory)
         for (key, bytes) in memory where key.hasPrefix("throttle/") {
@@ -131,60 +149,80 @@ public final class RuleEngine {
         begin(containers)
     }
 
+    /// Gives up data layers whose JSON text is found. Later pushes begin new ones.
+    public func forgetLayers(_ isFound: ([UInt8]) -> Bool) { layers.forget(isFound) }
+
     // MARK: Events
 
-    /// Whether an event of that name may concern anything in force. If not, it is not to be shown to `apply`.
+    /// Whether an event of that name may concern anything in force. If not, `apply` need not be called.
     @inline(__always)
     public func mayConcern(name: UnsafeBufferPointer<UInt8>) -> Bool {
         if !pushed.isEmpty { return true }
-        for evaluation in evaluations where !evaluation.container.index.tags(for: name).isEmpty { return true }
+        for evaluation in evaluations where !evaluation.container.index.tags(for: name).isEmpty {
+            return true
+        }
         return false
     }
 
+    /// Applies the containers to an event.
+    ///
     /// - Parameters:
-    ///   - line: the event as the events' pass wrote it, its line feed included.
-    ///   - app: whose it is.
+    ///   - line: the event as the events' pass wrote it, with its line feed.
+    ///   - app: the app that wrote it.
+    ///   - file: the file of its line; empty if there is no file.
     ///   - priority: its priority so far.
     ///   - now: when it was accepted.
-    ///   - largest: an event that tags make larger than this, in bytes, is `tooLarge`, and counted.
-    ///   - isPushed: whether it becomes part of its app's data layer; old events do not.
-    ///   - results: results of functions that are at hand; nil for others.
-    /// - Returns: what happens to it; unless calls are needed, `priority`, `destinations`, `calls` and `line` say the rest.
+    ///   - largest: most bytes of an event after the tags; a larger one is `tooLarge`.
+    ///   - isPushed: whether the event becomes part of its app's data layer; old events do not.
+    ///   - results: results of functions that are known; nil for others.
+    /// - Returns: what becomes of the event. Unless calls are needed, `priority`, `destinations`, `calls` and
+    ///   `line` say the rest.
     public func apply(
-        to line: UnsafeRawBufferPointer, app: String, priority: Priority, at now: Timestamp, largest: Int = .max,
-        isPushed: Bool = true, results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
+        to line: UnsafeRawBufferPointer, app: String, file: String = "", priority: Priority,
+        at now: Timestamp,
+        largest: Int = .max, isPushed: Bool = true,
+        results: @escaping (FunctionCall) -> JSONValue? = { _ in nil }
     ) -> Fate {
         self.priority = priority
-        if destinations != nil { destinations = nil }
+        if destinations != nil {
+            destinations = nil
+        }
         reset()
         arrived = line
-        if isPushed, !pushed.isEmpty { push(line, app) }
-        // A copy makes the next change of a throttle dear: only where a later container may ask for the event again.
-        let before = asksLater ? (throttles, counts) : nil
+        if isPushed, !pushed.isEmpty {
+            push(line, app)
+        }
+        // A copy makes the next change of a throttle expensive, so it is made only if a later container may
+        // ask for the event again.
+        let before = asksLater ? (throttles: throttles, counts: counts) : nil
         let limit = max(largest, line.count)
         for (place, evaluation) in evaluations.enumerated() where evaluation.container.concerns(app) {
-            let fate = apply(evaluation, place, app, now, limit, results)
+            let fate = apply(evaluation, place, app, file, now, limit, results)
             if case .kept = fate { continue }
-            if case .needs = fate, let before { (throttles, counts) = before }
+            if case .needs = fate, let before {
+                throttles = before.throttles
+                counts = before.counts
+            }
             return fate
         }
-        // Looked at last: what is kept of it is to be as all containers want it.
+        // The size is checked last, so that all containers have acted on what is kept.
         guard arrived.count > limit else { return .kept }
         note(.tooLarge)
-        // It is not an event any more, so what tags hide is hidden whatever their rules say.
+        // The line is no longer an event, so what tags hide is hidden regardless of their rules.
         let hidden = hidden(of: app)
         if !hidden.isEmpty { (hideAll(hidden, in: arrived) ?? []).withUnsafeBytes { keep($0) } }
         return .tooLarge
     }
 
+    /// Makes bytes the present event.
     private func keep(_ bytes: UnsafeRawBufferPointer) {
         changed.removeAll(keepingCapacity: 1 << 20)
         changed.append(bytes)
         arrived = changed.bytes
     }
 
-    /// The event as the tags left it, its line feed included: where nothing has changed it, the very bytes that were given
-    /// to `apply`. Valid as long as those are, until the next `apply`.
+    /// The event as the tags left it, with its line feed. If nothing changed it, these are the bytes that
+    /// were given to `apply`. Valid as long as those are, until the next `apply`.
     public var line: UnsafeRawBufferPointer { arrived }
 
     /// The tags that acted on the last event, as `CONTAINER/TAG`, for people.
@@ -195,24 +233,40 @@ public final class RuleEngine {
         }
     }
 
-    /// How large an event may be between two tags.
+    /// The rules of the configuration that acted on the last event, in order.
+    public var actedRules: [String] {
+        var names: [String] = []
+        for firing in firings where evaluations[firing.container].container.isOfConfiguration {
+            let name = evaluations[firing.container].container.document.tags[firing.tag].rules[0]
+            if names.last != name {
+                names.append(name)
+            }
+        }
+        return names
+    }
+
+    /// Most bytes of an event between two tags: twice the limit, because later tags may shorten it.
     static func ceiling(_ limit: Int) -> Int { limit < 1 << 40 ? limit * 2 + 65_536 : .max }
 
+    /// Applies one container.
     private func apply(
-        _ evaluation: Evaluation, _ place: Int, _ app: String, _ now: Timestamp, _ limit: Int,
+        _ evaluation: Evaluation, _ place: Int, _ app: String, _ file: String, _ now: Timestamp, _ limit: Int,
         _ results: @escaping (FunctionCall) -> JSONValue?
     ) -> Fate {
         let container = evaluation.container
         guard let base = arrived.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return .kept }
         let subject = Evaluation.Subject(base: base, count: arrived.count)
-        evaluation.begin(subject, app: app, layer: layer(of: app, for: container), results: results, random: random)
-        // Those that may fire by the event's name, as it is now.
+        evaluation.begin(
+            subject, app: app, file: file, layer: layer(of: app, for: container), results: results,
+            random: random)
+        // Only tags that may fire for the event's name, as it is now.
         let fired = fire(evaluation, evaluation.withEventName { container.index.tags(for: $0) })
         if evaluation.hasMissedFunction || fired.contains(where: { container.tags[$0.tag].action.isDenied }) {
             note(.deniedCall)
         }
         guard !fired.isEmpty || !evaluation.neededCalls.isEmpty else { return .kept }
-        // All that the tags will ask for, before any of them acts: an event is not to be half done.
+        // Ask for everything that the tags need before any of them acts: an event must not be changed by some
+        // of them only.
         for (tag, _) in fired { workOut(container.tags[tag].action, evaluation) }
         guard evaluation.neededCalls.isEmpty else { return .needs(evaluation.neededCalls) }
 
@@ -225,7 +279,8 @@ public final class RuleEngine {
                 return .discarded(reason: container.reasons[rule])
             }
             guard !isChanged || editor.fits() else {
-                // Bounded in memory; and tags that would have redacted it have not acted: nothing of it is kept.
+                // Memory is bounded. Tags that would have redacted the event have not acted yet, so nothing
+                // of it is kept.
                 note(.tooLarge)
                 arrived = UnsafeRawBufferPointer(rebasing: arrived[..<0])
                 return .tooLarge
@@ -236,25 +291,41 @@ public final class RuleEngine {
         return .kept
     }
 
-    /// An app's data layer, where the container may read it.
+    /// An app's data layer, if the container reads it.
     func layer(of app: String, for container: CompiledContainer) -> DataLayer? {
         container.layerNames.isEmpty ? nil : layers.layers[app]
     }
 
+    /// Forgets calls and firings of the last event.
     func reset() {
-        if !calls.isEmpty { calls = [] }
-        if !firings.isEmpty { firings.removeAll(keepingCapacity: true) }
+        if !calls.isEmpty {
+            calls = []
+        }
+        if !firings.isEmpty {
+            firings.removeAll(keepingCapacity: true)
+        }
     }
 
     /// Counts something that a tag could not do.
     public func note(_ problem: RuleProblem) { counts.problems[problem, default: 0] += 1 }
 
-    /// Counts the tags of a container that have fired since there were so many.
+    /// Counts the tags of a container that have fired since there were `before` firings.
     func countFired(_ container: CompiledContainer, since before: Int) {
-        if firings.count > before { counts.fired[container.document.id, default: 0] += firings.count - before }
+        guard firings.count > before else { return }
+        counts.fired[container.document.id, default: 0] += firings.count - before
+        guard container.isOfConfiguration else { return }
+        var last = ""
+        for firing in firings[before...] {
+            // Tags of one rule follow each other.
+            let name = container.document.tags[firing.tag].rules[0]
+            if name != last {
+                counts.byRule[name, default: 0] += 1
+            }
+            last = name
+        }
     }
 
-    /// The tags that fire, each with the rule that makes it.
+    /// The tags that fire, each with the rule that makes it fire.
     func fire(
         _ evaluation: Evaluation, _ candidates: UnsafeMutableBufferPointer<Int32>
     ) -> [(tag: Int, rule: Int)] {
@@ -263,7 +334,16 @@ public final class RuleEngine {
         for candidate in candidates {
             let tag = Int(candidate)
             if evaluation.container.failsClosed, evaluation.container.tags[tag].action.hides {
-                if let rule = evaluation.firstUnlessRuledOut(rules[tag]) { fired.append((tag, rule)) }
+                if let rule = evaluation.firstUnlessRuledOut(rules[tag]) {
+                    fired.append((tag, rule))
+                }
+                continue
+            }
+            if evaluation.container.hasBlindConditions {
+                // If a condition cannot be decided, tags that do not hide must not act on a guess.
+                if let rule = evaluation.firstKnownToHold(rules[tag]) {
+                    fired.append((tag, rule))
+                }
                 continue
             }
             guard let rule = evaluation.firstHolding(rules[tag].rules),

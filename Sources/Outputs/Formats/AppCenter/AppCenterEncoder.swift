@@ -2,15 +2,17 @@ internal import Digests
 internal import Events
 package import Model
 
-/// App Center's ingestion envelope, `{"logs": […]}`, for self-hosted replacements.
+/// Writes App Center's ingestion envelope, `{"logs": […]}`, for servers that replace App Center.
 ///
-/// Properties, and members beside them, are typed: string, boolean, long, double, dateTime; null, lists and objects have no type there and are left
-/// out (ac20).
+/// Properties, and members beside them, are typed: string, boolean, long, double, dateTime. null, lists and
+/// objects have no type there and are left out.
+///
 /// Source: App Center SDK for Apple, `MSACAppCenterIngestion`, `MSACEventLog`, `MSACDevice`.
 package struct AppCenterEncoder: BatchEncoder {
+    /// The agent's install id, which the header `Install-ID` requires.
     private let installID: String
 
-    /// - Parameter installID: the agent's, sent as `Install-ID`; the token is the app secret.
+    /// - Parameter installID: the agent's, sent as `Install-ID`. The destination's token is the app secret.
     package init(installID: String) { self.installID = installID }
 
     package var traits: FormatTraits {
@@ -19,14 +21,19 @@ package struct AppCenterEncoder: BatchEncoder {
             headers: [("Install-ID", installID)], mayLeaveOut: true)
     }
 
-    /// The device's members by App Center's names, and what is sent where one that a log must have is not known.
+    /// Members of the device with App Center's names for them, and the JSON to send for a required one that
+    /// is unknown.
     private static let device: [(own: String, theirs: StaticString, placeholder: StaticString?)] = [
-        ("sdk_name", "sdkName", #""spoolship""#), ("sdk_version", "sdkVersion", #""0""#), ("model", "model", nil),
-        ("manufacturer", "oemName", nil), ("os_name", "osName", #""Linux""#), ("os_version", "osVersion", #""0""#),
-        ("os_build", "osBuild", nil), ("locale", "locale", #""und""#), ("time_zone_offset", "timeZoneOffset", "0"),
+        ("sdk_name", "sdkName", #""spoolship""#), ("sdk_version", "sdkVersion", #""0""#),
+        ("model", "model", nil),
+        ("manufacturer", "oemName", nil), ("os_name", "osName", #""Linux""#),
+        ("os_version", "osVersion", #""0""#),
+        ("os_build", "osBuild", nil), ("locale", "locale", #""und""#),
+        ("time_zone_offset", "timeZoneOffset", "0"),
         ("app_version", "appVersion", #""0""#), ("app_build", "appBuild", #""0""#),
     ]
 
+    /// The envelope of a batch, a log for each event.
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
         var text = JSONText(capacity: lines.count * 2)
@@ -39,6 +46,7 @@ package struct AppCenterEncoder: BatchEncoder {
         return text.bytes
     }
 
+    /// Writes one log: a session's start, or an event.
     private func write(_ event: EventView, of header: BatchHeader, at index: Int, to text: inout JSONText) {
         let startsSession = event["type"]?.string == "start_session"
         text.raw(startsSession ? #"{"type":"startSession","timestamp":"# : #"{"type":"event","timestamp":"#)
@@ -55,7 +63,7 @@ package struct AppCenterEncoder: BatchEncoder {
         text.raw("}")
     }
 
-    /// Properties without a type there: null, lists and objects (ac20).
+    /// Number of properties that have no type in App Center: null, lists and objects.
     package func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int {
         try EventView.all(lines).reduce(0) { count, event in
             guard event["type"]?.string != "start_session" else { return count + event.values.count }
@@ -63,9 +71,10 @@ package struct AppCenterEncoder: BatchEncoder {
         }
     }
 
-    /// An id as the UUID that the service wants: itself if it is one, or else the same for the same id.
+    /// An id in the form of a UUID, which the service demands: the id itself if it is one, otherwise a UUID
+    /// made from its hash, always the same for the same id.
     ///
-    /// Source: RFC 9562, version 8: a hash of the id with the bits of version and variant.
+    /// Source: RFC 9562, section 5.8 (version 8): a hash with the bits of version and variant.
     package static func uuid(_ id: String) -> String {
         guard UUIDv7(id) == nil else { return id }
         var hash = Array(SHA256.bytes(Array(id.utf8)).prefix(16))
@@ -74,8 +83,10 @@ package struct AppCenterEncoder: BatchEncoder {
         return UUIDv7(bytes: hash)?.description ?? id
     }
 
+    /// Writes the properties that have a type.
     private func writeProperties(of event: EventView, to text: inout JSONText) {
-        let typed = event.values.compactMap { name, value in AppCenterEncoder.typed(value).map { (name, $0) } }
+        let typed = event.values.compactMap { name, value in AppCenterEncoder.typed(value).map { (name, $0) }
+        }
         guard !typed.isEmpty else { return }
         text.raw(#","typedProperties":["#)
         for (name, (type, value)) in typed {
@@ -89,7 +100,8 @@ package struct AppCenterEncoder: BatchEncoder {
         text.close("]")
     }
 
-    /// A value with its type; nil for what has none.
+    /// A value with its type in App Center; nil if it has none. A text that is a time of RFC 3339 becomes a
+    /// `dateTime`.
     private static func typed(_ json: JSONSlice) -> (type: String, value: [UInt8])? {
         switch json.kind {
         case .boolean: return ("boolean", Array(json.bytes))
@@ -107,6 +119,7 @@ package struct AppCenterEncoder: BatchEncoder {
         }
     }
 
+    /// Writes the device, with placeholders for required members that are unknown.
     private func writeDevice(of event: EventView, to text: inout JSONText) {
         let members = event.device?.members ?? []
         text.raw(#","device":{"#)
@@ -116,7 +129,11 @@ package struct AppCenterEncoder: BatchEncoder {
             text.raw("\"")
             text.raw(theirs)
             text.raw("\":")
-            if let value { text.raw(value.bytes) } else if let placeholder { text.raw(placeholder) }
+            if let value {
+                text.raw(value.bytes)
+            } else if let placeholder {
+                text.raw(placeholder)
+            }
             text.raw(",")
         }
         if let country = event["country"], country.kind == .string {

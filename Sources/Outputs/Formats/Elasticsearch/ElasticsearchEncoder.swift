@@ -2,87 +2,119 @@ internal import Events
 internal import Glibc
 package import Model
 
-/// `_bulk`, for Elasticsearch, OpenSearch, Quickwit and ZincSearch.
+/// Writes `_bulk` requests, for Elasticsearch, OpenSearch, Quickwit and ZincSearch.
 ///
-/// Every event is a `create` with the event's own id, so that a repeated one is answered as existing and is not stored
-/// twice. `@timestamp`, which data streams require, is added from the event's time.
-/// Source: Elasticsearch reference, "Bulk API".
+/// Each event is a `create` with the event's own id: a repeat is answered as existing (409) and is not
+/// stored twice. `@timestamp`, which data streams require, is added from the event's time. Source:
+/// Elasticsearch reference, "Bulk API".
 package struct ElasticsearchEncoder: BatchEncoder {
+    /// Template of the index; nil if the address names the index.
     package let templates: EventTemplates?
+    /// Whether documents get the names of the Elastic Common Schema.
+    private let mapsToECS: Bool
 
-    /// - Parameter index: the index or data stream; nil when the address names it.
-    package init(index: Template? = nil, _ scope: TemplateScope = TemplateScope()) {
+    /// - Parameters:
+    ///   - index: the index or data stream; nil if the address names it.
+    ///   - ecs: whether the agent's members get the names of the Elastic Common Schema.
+    package init(index: Template? = nil, ecs: Bool = false, _ scope: TemplateScope = TemplateScope()) {
         templates = index.map { EventTemplates([$0], scope) }
+        mapsToECS = ecs
     }
 
-    /// An item for each event: some 200 bytes if taken, 400 if there already, more with a reason that quotes the event.
+    /// The answer has an item for each event: about 200 bytes if stored, 400 if it already existed, more
+    /// with a reason that quotes the event. An answer beyond the limit costs further attempts, so the limit
+    /// is generous.
     package var traits: FormatTraits {
         FormatTraits(
             contentType: NDJSONEncoder.usualContentType, answerBytes: (1 << 20, 1024), readsAnswers: true,
-            tokenPlace: .authorization(scheme: "ApiKey"))
+            tokenPlace: .authorization(scheme: "ApiKey"), namesOwners: mapsToECS)
     }
 
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
         let index = try templates?.fill(for: header) { events }
         var text = JSONText(capacity: lines.count + events.count * 128)
+        var times = TimestampWriter()
         for (place, event) in events.enumerated() {
             text.raw(#"{"create":{"#)
-            if let index { text.member("_index", index[place][0]) }
+            if let index {
+                text.member("_index", index[place][0])
+            }
             text.member("_id", event.stableID(in: header.id, at: place))
             text.close("}}\n")
-            write(event, to: &text)
+            if mapsToECS {
+                let known = header.apps.indices.contains(place) ? header.apps[place] : ""
+                ECSDocument(event, service: event.owner(known)).write(to: &text, &times)
+            } else {
+                write(event, to: &text, &times)
+            }
             text.raw("\n")
         }
         return text.bytes
     }
 
-    private func write(_ event: EventView, to text: inout JSONText) {
+    /// Writes an event as it is, with `@timestamp` as its first member if it has none.
+    private func write(_ event: EventView, to text: inout JSONText, _ times: inout TimestampWriter) {
         guard event["@timestamp"] == nil, let time = event.time,
             let brace = event.line.firstIndex(of: UInt8(ascii: "{"))
         else { return text.raw(event.line) }
-        text.raw(#"{"@timestamp":"#, string: "\(time)")
-        if !event.members.isEmpty { text.raw(",") }
+        text.raw(#"{"@timestamp":"#)
+        text.string(times.text(of: time))
+        if !event.members.isEmpty {
+            text.raw(",")
+        }
         text.raw(event.line[(brace + 1)...])
     }
 
-    /// What happened to each event.
+    /// The fate of each event.
     ///
-    /// An item that is there already (409) is acknowledged; one that may be taken later goes again; one that is not wanted
-    /// is rejected by itself. An answer that breaks off sends the batch again, one that is too long its pieces: harmless, by its ids.
+    /// An item that already exists (409) is acknowledged; a temporary failure is retried; an item that is
+    /// refused is rejected alone. If the answer breaks off, the whole batch is sent again, and if it is too
+    /// long, the batch in pieces: harmless, because the ids are the same.
     package func outcome(
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
         guard (200...299).contains(answer.status) else { return nil }
         guard let body = JSONSlice(answer.body[...]) else { return unreadable(answer) }
         guard let hasErrors = body["errors"]?.boolean else {
-            // The words of Quickwit and of ZincSearch for so many events that were taken.
+            // Quickwit and ZincSearch answer with a number of accepted documents instead of items.
             let taken = (body["num_docs_for_processing"] ?? body["record_count"])?.integer ?? -1
             let namesOthers = body["items"] != nil || body["errors"] != nil
             return taken >= Int64(header.events) && !namesOthers ? .acknowledged : unreadable(answer)
         }
-        // Items may be left out of an answer on request (`filter_path`); where they are given, they are all of them.
+        // `filter_path` in the address may leave out the items; if the answer has items, it has all of
+        // them.
         guard let given = body["items"] else { return hasErrors ? unreadable(answer) : .acknowledged }
         guard let items = given.elements, items.count == header.events else { return unreadable(answer) }
-        // The word of what imitates `_bulk` may be "no errors" whatever became of the events: it counts only where no item names one.
+        // Servers that imitate `_bulk` may claim "no errors" whatever happened: the claim counts only if no
+        // item contains an error.
         let namesError = given.text.withCString { strstr($0, #""error""#) != nil }
         guard hasErrors || namesError else { return .acknowledged }
         let outcomes = items.map { outcome(of: $0, hasErrors: hasErrors) }
-        // Nothing of it was settled, and a person must look: at an index that is missing, read-only, or not allowed.
+        // No event was stored or rejected, and at least one needs a person: an index is missing, read-only
+        // or not allowed. The destination is held, instead of retrying for ever.
         let isOpen = outcomes.allSatisfy {
-            if case .held = $0 { true } else if case .retry = $0 { true } else { false }
+            if case .held = $0 {
+                true
+            } else if case .retry = $0 {
+                true
+            } else {
+                false
+            }
         }
         let held = outcomes.first { if case .held = $0 { true } else { false } }
         return isOpen ? held ?? Outcome(of: outcomes) : Outcome(of: outcomes)
     }
 
+    /// Positions of the events that existed already.
     package func repeats(inAnswer answer: HTTPAnswer) -> [Int] {
         guard let body = JSONSlice(answer.body[...]), body["errors"]?.boolean == true else { return [] }
         let items = body["items"]?.elements ?? []
         return items.indices.filter { items[$0].members?.first?.value["status"]?.integer == 409 }
     }
 
-    /// What happened to one event, by the table of statuses: `{"create": {"status": 400, "error": {"type": …, "reason": …}}}`.
+    /// The outcome of one item, by the table of statuses: `{"create": {"status": 400, "error": {"type": …,
+    /// "reason": …}}}`. An item without a status counts as 500 if there was any error.
     private func outcome(of item: JSONSlice, hasErrors: Bool) -> Outcome {
         let result = item.members?.first?.value
         let error = result?["error"].flatMap { $0.kind == .null ? nil : $0 }
@@ -96,7 +128,8 @@ package struct ElasticsearchEncoder: BatchEncoder {
             excerpt: AnswerReader.excerpt(Array((error?["reason"]?.string ?? error?.string ?? "").utf8)))
         switch meaning {
         case .acknowledge: return .acknowledged
-        // An index that an event names and that is not there is nobody else's trouble.
+        // If an event's value names a missing index, only that event is affected: it is rejected, and the
+        // destination is not held.
         case .hold where status == 404 && templates?.areOfEvents == true, .bisect, .split:
             return .partial(rejected: [RejectedEvent(index: 0, failure: failure)], retry: [])
         case .retry: return .retry(failure)
@@ -104,10 +137,13 @@ package struct ElasticsearchEncoder: BatchEncoder {
         }
     }
 
+    /// A retry for an answer that does not say what happened to each event: it may come from another
+    /// program.
     private func unreadable(_ answer: HTTPAnswer) -> Outcome {
         .retry(
             answer.failure(
-                "the answer does not report the result of each event: is this the address of _bulk?", .protocolViolation
+                "the answer does not report the result of each event: is this the address of _bulk?",
+                .protocolViolation
             ))
     }
 }

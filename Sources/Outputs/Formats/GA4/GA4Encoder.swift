@@ -1,26 +1,28 @@
 package import EventLoops
 package import Model
 
-/// Google Analytics 4, Measurement Protocol: at most 25 events a request, all of one client.
+/// Writes requests of Google Analytics 4's Measurement Protocol: at most 25 events each, all of one client.
 ///
-/// Properties, and members of an event's own beside them (`message`, `level`, those of a record), are parameters.
-/// Names are converted to the accepted form, because others vanish silently: letters, digits and `_`, beginning with a
-/// letter, at most 40 characters. The protocol acknowledges everything: only its own debug view shows what it does with
-/// an event.
-/// Source: Google Analytics developer guides, "Measurement Protocol": "Sending events", "Limitations".
+/// Properties, and members beside them (`message`, `level`, those of a record), become parameters. Names
+/// are converted to the accepted form (letters, digits and `_`, beginning with a letter, at most 40
+/// characters), because the service drops other names silently. It acknowledges everything: only its debug
+/// view shows what it does with an event. Source: Google Analytics developer guides, "Measurement
+/// Protocol": "Sending events", "Limitations".
 package struct GA4Encoder: PiecewiseEncoder {
-    /// The most events that a request may hold.
+    /// Most events in a request.
     package static let eventsInRequest = 25
-    /// The most parameters that an event may have, those that are added included.
+    /// Most parameters of an event, those that are added included.
     static let parameters = 25
-    /// The most bytes that a request may have (the limit is 130 kB).
+    /// Most bytes in a request (the documented limit is 130 kB).
     static let bytesInRequest = 130_000
-    /// Events that happened longer ago are not taken.
+    /// Greatest age of an event: the service accepts 72 hours, and drops older events silently.
     static let oldest = Duration.seconds(72 * 3600)
 
+    /// Id of the data stream.
     private let measurementID: String
 
-    /// - Parameter measurementID: the stream's, `G-XXXXXXX`; the token is its API secret.
+    /// - Parameter measurementID: id of the data stream, `G-XXXXXXX`. The destination's token is its API
+    ///   secret.
     package init(measurementID: String) { self.measurementID = measurementID }
 
     package var traits: FormatTraits {
@@ -29,7 +31,8 @@ package struct GA4Encoder: PiecewiseEncoder {
             mayLeaveOut: true)
     }
 
-    /// A request for each 25 events or 130 kB of a client, in the order of their first events.
+    /// Divides a batch: each request has at most 25 events or 130 kB of one client, in the order of its
+    /// first event.
     package func requests(_ lines: [UInt8]) throws(OutputError) -> [[Int]] {
         var requests: [[Int]] = []
         var bytes: [Int] = []
@@ -37,8 +40,10 @@ package struct GA4Encoder: PiecewiseEncoder {
         for (index, event) in try EventView.all(lines).enumerated() {
             let client = Client(event)
             var text = JSONText()
-            // Any time does: all take the same room, but for a digit that the margin below has room for.
-            _ = GA4Encoder.write(event, at: event.time ?? Timestamp(milliseconds: 1_800_000_000_000), to: &text)
+            // Any time will do: all times take the same room, except for a digit that the margin of 8 bytes
+            // covers.
+            _ = GA4Encoder.write(
+                event, at: event.time ?? Timestamp(milliseconds: 1_800_000_000_000), to: &text)
             let size = text.bytes.count + 8
             if let number = open[client], requests[number].count < GA4Encoder.eventsInRequest,
                 bytes[number] + size <= GA4Encoder.bytesInRequest
@@ -55,19 +60,21 @@ package struct GA4Encoder: PiecewiseEncoder {
         return requests
     }
 
-    /// Events that are too old: they would be acknowledged and vanish.
+    /// Events that are too old. Sent, they would be acknowledged and vanish.
     package func refusals(
         _ lines: [UInt8], of header: BatchHeader, at now: Timestamp
     ) throws(OutputError) -> [RejectedEvent] {
         let failure = Failure(
-            kind: .local, message: "Google Analytics accepts no event older than 72 hours; this one was not sent")
+            kind: .local,
+            message: "Google Analytics accepts no event older than 72 hours; this one was not sent")
         return try EventView.all(lines).enumerated().compactMap { index, event in
             now - (event.time ?? header.acceptedAt) > GA4Encoder.oldest
                 ? RejectedEvent(index: index, failure: failure, isFinal: true) : nil
         }
     }
 
-    /// Names that had to be changed, values that are no text or number or are too long, and parameters beyond 25.
+    /// Number of names that were changed, of values that are neither text nor number or are too long, and
+    /// of parameters beyond 25.
     package func leftOut(_ lines: [UInt8]) throws(OutputError) -> Int {
         var text = JSONText()
         return try EventView.all(lines).reduce(0) {
@@ -75,7 +82,7 @@ package struct GA4Encoder: PiecewiseEncoder {
         }
     }
 
-    /// One client's events.
+    /// The body of one request, whose events all have the same client.
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
         guard let first = events.first else { return [] }
@@ -83,7 +90,9 @@ package struct GA4Encoder: PiecewiseEncoder {
         var text = JSONText(capacity: lines.count * 2)
         text.raw("{")
         text.member("client_id", client.id)
-        if let user = client.user { text.member("user_id", user) }
+        if let user = client.user {
+            text.member("user_id", user)
+        }
         text.raw(#""events":["#)
         for event in events {
             _ = GA4Encoder.write(event, at: event.time ?? header.acceptedAt, to: &text)
@@ -93,16 +102,20 @@ package struct GA4Encoder: PiecewiseEncoder {
         return text.bytes
     }
 
-    /// - Returns: how many names and values could not go as they are.
+    /// Writes an event.
+    ///
+    /// - Returns: how many names and values could not be sent as they are.
     private static func write(_ event: EventView, at time: Timestamp, to text: inout JSONText) -> Int {
         var changed = 0
         let name = GA4Encoder.eventName(event.name)
-        if name != event.name { changed += 1 }
+        if name != event.name {
+            changed += 1
+        }
         text.raw(#"{"name":"#, string: name)
         text.raw(#","timestamp_micros":"#)
         text.number(time.nanoseconds / 1000)
         text.raw(#","params":{"engagement_time_msec":"#)
-        // Without any the event counts for no active user.
+        // Without an engagement time, the event counts for no active user.
         let engagement = event.properties.last { $0.key == "engagement_time_msec" }?.value.integer
         text.number(engagement.flatMap { $0 > 0 ? $0 : nil } ?? 1)
         var room = GA4Encoder.parameters - 1
@@ -114,11 +127,15 @@ package struct GA4Encoder: PiecewiseEncoder {
         for property in event.values where property.key != "client_id" && property.key != "user_id" {
             if property.key == "engagement_time_msec", engagement.map({ $0 > 0 }) == true { continue }
             let name = GA4Encoder.name(property.key, reserved: ReservedNames.parameters)
-            guard room > 0, let (value, isWhole) = GA4Encoder.value(property.value), seen.insert(name).inserted else {
+            guard room > 0, let (value, isWhole) = GA4Encoder.value(property.value),
+                seen.insert(name).inserted
+            else {
                 changed += 1
                 continue
             }
-            if name != property.key || !isWhole { changed += 1 }
+            if name != property.key || !isWhole {
+                changed += 1
+            }
             text.raw(",", string: name)
             text.raw(":")
             text.raw(value)
@@ -128,8 +145,11 @@ package struct GA4Encoder: PiecewiseEncoder {
         return changed
     }
 
+    /// An event's name in the accepted form.
     static func eventName(_ text: String) -> String { name(text, reserved: ReservedNames.events) }
 
+    /// A name in the accepted form; a reserved one, or one that does not begin with a letter, gets the
+    /// prefix `e_`.
     private static func name(_ text: String, reserved: Set<String>) -> String {
         let kept = text.unicodeScalars.map { scalar -> Character in
             let isPlain = scalar.isASCII && (Character(scalar).isLetter || Character(scalar).isNumber)
@@ -142,7 +162,8 @@ package struct GA4Encoder: PiecewiseEncoder {
         return String((isFree ? name : "e_\(name)").prefix(40))
     }
 
-    /// A value that is taken: a number, or a text of at most 100 characters; nil for what has no place.
+    /// A value that the service accepts: a number, or a text of at most 100 characters; nil for other
+    /// kinds. `isWhole` is false if the text was cut.
     private static func value(_ json: JSONSlice) -> (json: [UInt8], isWhole: Bool)? {
         var text = JSONText()
         var isWhole = true
@@ -159,23 +180,26 @@ package struct GA4Encoder: PiecewiseEncoder {
         return (text.bytes, isWhole)
     }
 
-    /// A session's id as the digits that the protocol wants: the same for the same session.
+    /// A session's id as digits, which the protocol demands: always the same for the same session.
     ///
-    /// Source: FNV-1a (Fowler, Noll, Vo), cut to 53 bits, which every reader keeps exactly.
+    /// Source: FNV-1a (Fowler, Noll, Vo), shifted to 53 bits, which a reader with doubles keeps exactly.
     static func sessionNumber(_ session: String) -> String {
         if !session.isEmpty, session.utf8.allSatisfy({ (0x30...0x39).contains($0) }) { return session }
         let hash = session.utf8.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         return String(hash >> 11)
     }
 
+    /// Who did what the events tell: the events of a request must have the same one.
     private struct Client: Hashable {
+        /// Value of `client_id`.
         let id: String
+        /// Value of `user_id`; nil if events have none.
         let user: String?
 
-        /// What it takes of a request at most, in bytes: every byte of its ids may be escaped.
+        /// Most bytes that the client takes in a request: every byte of its ids may be escaped as six.
         var size: Int { 64 + 6 * (id.utf8.count + (user?.utf8.count ?? 0)) }
 
-        /// By the event's own word, or else by the machine.
+        /// From the event, or else from the machine.
         init(_ event: EventView) {
             id = event["client_id"]?.string ?? event.device?["install_id"]?.string ?? "spoolship"
             user = event["user_id"]?.string

@@ -2,48 +2,63 @@ internal import EventLoops
 internal import Events
 package import Model
 
-/// Grafana Loki's push API: a stream for each app, one entry an event, the event itself as its line.
+/// Writes requests of Grafana Loki's push API: a stream for each app, an entry for each event with the
+/// event as its line.
 ///
-/// The labels are the settings', the host and the app. Apps are few (directories of the spool); if the labels have more values
-/// than `template_values`, the other events share a stream: each value makes a stream. Members with many values (the
-/// session, the event's id), and the severity, go into structured metadata, which is found without an index. Loki
-/// refuses entries far behind the newest of their stream (an hour by default). Critical events, which go first, have a
-/// separate stream; and if Loki refuses a batch for that reason, the batch is sent once more into a stream for each
-/// hour, in which nothing is far behind.
-/// Source: Loki reference, "Ingest logs", `POST /loki/api/v1/push`, and "What is structured metadata"; Loki's
-/// `pkg/ingester/stream.go` and `pkg/chunkenc/interface.go` for the words of its answers.
+/// Labels come from the settings, the host and the app. Each combination of values makes a stream, and Loki
+/// bears few streams: apps are few (directories of the spool), and a label of the settings has at most
+/// `template_values` values; further events share a stream. Members with many values (session, event id)
+/// and the severity go into structured metadata, which needs no index.
+///
+/// Loki refuses entries that are far behind the newest of their stream (an hour by default). Therefore
+/// critical events, which are sent first, have a stream of their own; and a batch that Loki refuses for
+/// this reason is sent again with a stream for each hour, in which nothing is far behind.
+///
+/// Source: Loki reference, "Ingest logs", `POST /loki/api/v1/push`, and "What is structured metadata";
+/// Loki's `pkg/ingester/stream.go` and `pkg/chunkenc/interface.go` for the words of its answers.
 package struct LokiEncoder: BatchEncoder {
-    /// The names of the labels that templates make.
+    /// Names of the labels in `filling`, in the same order.
     private let names: [String]
+    /// Templates of the labels' values.
     private let filling: EventTemplates
+    /// This machine's name for the label `host`; nil if the settings have that label or the name is
+    /// unknown.
     private let host: String?
+    /// Whether critical events get a label `priority`: not if the settings have a label of that name.
     private let namesPriority: Bool
+    /// Whether streams are divided by hour, with a label `late`.
     private var isLate = false
-    private let hasMetadata: Bool
+    /// Whether the label `app` is the app that events belong to. It is not bounded by `template_values`,
+    /// and the settings may replace it.
+    private let namesApp: Bool
+    /// What goes into structured metadata.
+    private let metadata: StructuredMetadata
 
     /// - Parameters:
-    ///   - labels: the stream's; default `job="spoolship"`. `host`, `app` and `priority` take precedence over what is known; empty leaves one out.
-    ///   - host: this machine's name, a label of events that say it themselves; nil or empty for no such label.
-    ///   - structuredMetadata: whether session and event ids go beside each line (Loki 3, or 2.9 where it is allowed).
+    ///   - labels: labels of the streams; default `job="spoolship"`. `host`, `app` and `priority` replace
+    ///     what is known; an empty text leaves the label out.
+    ///   - host: this machine's name, for events that name it themselves; nil or empty for no label.
+    ///   - structuredMetadata: what accompanies each line (Loki 3, or 2.9 with the feature enabled).
     package init(
-        labels: [String: Template] = [:], host: String? = nil, structuredMetadata: Bool = true,
+        labels: [String: Template] = [:], host: String? = nil, structuredMetadata: StructuredMetadata = .ids,
         _ scope: TemplateScope = TemplateScope()
     ) {
-        var all = labels.isEmpty ? ["job": "spoolship"] : labels
+        let all = labels.isEmpty ? ["job": "spoolship"] : labels
         self.host = all["host"] == nil && host?.isEmpty == false ? host : nil
         namesPriority = all["priority"] == nil
-        all["app"] = all["app"] ?? Template([.field(.app)], for: .label)
+        namesApp = all["app"] == nil
         let given = all.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
         names = given.map(\.key)
         filling = EventTemplates(given.map(\.value), scope)
-        hasMetadata = structuredMetadata
+        metadata = structuredMetadata
     }
 
     package var templates: EventTemplates? { filling }
 
-    package var traits: FormatTraits { FormatTraits(readsAnswers: true) }
+    package var traits: FormatTraits { FormatTraits(readsAnswers: true, namesOwners: namesApp) }
 
-    /// A stream for each hour, where the answer is that entries are too far behind those of the same stream.
+    /// The form with a stream for each hour, if the answer says that entries are too far behind their
+    /// stream.
     package func alternative(afterAnswer answer: HTTPAnswer) -> (any BatchEncoder)? {
         guard !isLate, LokiEncoder.isAboutOrder(answer) else { return nil }
         var late = self
@@ -51,22 +66,63 @@ package struct LokiEncoder: BatchEncoder {
         return late
     }
 
-    /// Entries that are out of order even so are rejected: it is never the destination that is wrong.
+    /// Rejects entries that are too old, or out of order even in streams by hour: the events are at fault,
+    /// not the destination.
+    ///
+    /// Loki stores the other entries of such a request. They are sent once more all the same, without the
+    /// refused ones: the answer may name one reason of several, and Loki keeps a repeated entry only once.
     package func outcome(
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
+        if let oldest = LokiEncoder.oldestAccepted(answer), let events = try? EventView.all(lines()) {
+            return refuse(events, before: oldest, of: header, answer)
+        }
         guard LokiEncoder.isAboutOrder(answer) else { return nil }
         let failure = answer.failure(
             "Loki accepts no entry this far behind its stream's newest, nor by hour; see max_chunk_age")
         return .partial(
-            rejected: (0..<header.events).map { RejectedEvent(index: $0, failure: failure, isFinal: true) }, retry: [])
+            rejected: (0..<header.events).map { RejectedEvent(index: $0, failure: failure, isFinal: true) },
+            retry: [])
     }
 
+    /// Rejects the events that are older than Loki accepts; nil if no event is that old.
+    private func refuse(
+        _ events: [EventView], before oldest: Timestamp, of header: BatchHeader, _ answer: HTTPAnswer
+    ) -> Outcome? {
+        let times = events.map { $0.time ?? header.acceptedAt }
+        // Loki's answer has whole seconds: if no event is older, the refused ones are of the same second.
+        let end = times.contains { $0 < oldest } ? oldest : oldest + .seconds(1)
+        let failure = answer.failure("Loki accepts no entry this old; see reject_old_samples_max_age")
+        let refused = times.indices.filter { times[$0] < end }
+        guard !refused.isEmpty else { return nil }
+        let others = times.indices.filter { times[$0] >= end }
+        return .partial(
+            rejected: refused.map { RejectedEvent(index: $0, failure: failure, isFinal: true) }, retry: others
+        )
+    }
+
+    /// The time from which Loki accepts entries, if the answer says that some are too old; otherwise nil.
+    ///
+    /// The answer quotes labels, which may contain the same words with another time. Of several times the
+    /// earliest counts: forged words can then spare events, but never have some rejected.
+    private static func oldestAccepted(_ answer: HTTPAnswer) -> Timestamp? {
+        guard answer.status == 400 else { return nil }
+        guard answer.excerpt.holds("has timestamp too old"), !isAboutOrder(answer) else { return nil }
+        let words = Array("oldest acceptable timestamp is: ".utf8)
+        let text = Array(answer.excerpt.utf8)
+        return text.indices.filter { text[$0...].starts(with: words) }.compactMap { start in
+            let time = text[(start + words.count)...].prefix { "0123456789-:TZ+".utf8.contains($0) }
+            return EventView.time(String(decoding: time, as: UTF8.self))
+        }.min()
+    }
+
+    /// Whether the answer says that entries are too far behind the newest of their stream.
     private static func isAboutOrder(_ answer: HTTPAnswer) -> Bool {
         answer.status == 400 && ["too far behind", "out of order"].contains { answer.excerpt.holds($0) }
     }
 
-    /// A stream for each app, in the order in which they come. An event without a time has the batch's.
+    /// A body with a stream for each app, in the order of their first events. An event without a time gets
+    /// the batch's.
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
         let filled = try filling.fill(for: header) { events }
@@ -74,8 +130,11 @@ package struct LokiEncoder: BatchEncoder {
         var numbers: [Stream: Int] = [:]
         for (place, event) in events.enumerated() {
             let hour = isLate ? String("\(event.time ?? header.acceptedAt)".prefix(13)) : nil
+            let known = header.apps.indices.contains(place) ? header.apps[place] : ""
+            let app = event.owner(known).flatMap { Template.Place.label.safe($0) } ?? EventTemplates.missing
             let stream = Stream(
-                values: filled.number(of: place), host: host.flatMap { event.isFrom($0) ? $0 : nil }, hour: hour)
+                values: filled.number(of: place), app: namesApp ? app : nil,
+                host: host.flatMap { event.isFrom($0) ? $0 : nil }, hour: hour)
             if let number = numbers[stream] {
                 streams[number].places.append(place)
             } else {
@@ -88,11 +147,14 @@ package struct LokiEncoder: BatchEncoder {
         for (stream, places) in streams {
             text.raw(#"{"stream":"#)
             var labels: [String: String] = [:]
-            if namesPriority, header.priority == .critical { labels["priority"] = header.priority.name }
+            if namesPriority, header.priority == .critical {
+                labels["priority"] = header.priority.name
+            }
             for (name, value) in zip(names, filled.texts[stream.values]) { labels[name] = value }
+            labels["app"] = stream.app ?? labels["app"]
             labels["host"] = stream.host ?? labels["host"]
             labels["late"] = stream.hour ?? labels["late"]
-            // Loki takes no stream without a label.
+            // Loki refuses a stream without labels.
             write(labels.isEmpty ? ["job": "spoolship"] : labels, to: &text)
             text.raw(#","values":["#)
             for place in places { write(events[place], at: place, of: header, to: &text) }
@@ -102,28 +164,70 @@ package struct LokiEncoder: BatchEncoder {
         return text.bytes
     }
 
+    /// What distinguishes the streams of a request.
     private struct Stream: Hashable {
-        /// What the templates became, by its number.
+        /// Index of the texts of the label templates.
         let values: Int
+        /// Value of the label `app`; nil without that label.
+        let app: String?
+        /// Value of the label `host`; nil for events that name no host, or another.
         let host: String?
+        /// Hour of the event, `2026-11-20T10`; nil unless streams are divided by hour.
         let hour: String?
     }
 
+    /// Writes an entry: time in nanoseconds, line, structured metadata.
     private func write(_ event: EventView, at place: Int, of header: BatchHeader, to text: inout JSONText) {
         text.raw("[\"")
         text.number((event.time ?? header.acceptedAt).nanoseconds)
         text.raw("\",")
         text.string(event.line)
-        if hasMetadata {
-            var metadata = ["event_id": event.stableID(in: header.id, at: place)]
-            if let session = event.sessionID { metadata["session_id"] = session }
-            if let severity = event.severity?.value { metadata["level"] = severity.level.rawValue }
+        if metadata != .none {
+            var found: [String: String] = [:]
+            for path in metadata.members {
+                // The path may also be the name of a property.
+                let value = event.member(at: path) ?? event.properties.last { $0.key == path }?.value
+                if let text = value?.scalar {
+                    found[LokiEncoder.name(of: path)] = LokiEncoder.cut(text)
+                }
+            }
+            found["event_id"] = event.stableID(in: header.id, at: place)
+            if let session = event.sessionID {
+                found["session_id"] = session
+            }
+            if let severity = event.severity?.value {
+                found["level"] = severity.level.rawValue
+            }
             text.raw(",")
-            write(metadata, to: &text)
+            write(found, to: &text)
         }
         text.raw("],")
     }
 
+    /// A member's path as a name that Loki accepts: `trace.id` becomes `trace_id`.
+    private static func name(of path: String) -> String {
+        let name = String(path.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
+        return name.first?.isNumber == true ? "_\(name)" : name
+    }
+
+    /// Longest value of structured metadata, in bytes. Loki refuses entries with more than 64 KiB of
+    /// structured metadata.
+    private static let longestValue = 1024
+
+    /// A text cut to that length, between characters.
+    private static func cut(_ text: String) -> String {
+        guard text.utf8.count > longestValue else { return text }
+        var cut = ""
+        var length = 0
+        for scalar in text.unicodeScalars {
+            length += UTF8.width(scalar)
+            guard length <= longestValue else { break }
+            cut.unicodeScalars.append(scalar)
+        }
+        return cut
+    }
+
+    /// Writes an object of texts, sorted by name: the same batch must give the same bytes.
     private func write(_ members: [String: String], to text: inout JSONText) {
         text.raw("{")
         for (name, value) in members.sorted(by: { $0.key < $1.key }) { text.member(name, value) }

@@ -1,9 +1,11 @@
 package import Model
 
-/// One JSON object a line: for Vector, Fluent Bit, OpenObserve, ClickHouse and most HTTP services.
+/// One JSON object on each line: for Vector, Fluent Bit, OpenObserve, ClickHouse and most HTTP services.
+/// The stored lines are the body, so a batch in one frame is sent without unpacking it.
 package struct NDJSONEncoder: BatchEncoder {
     package init() {}
 
+    /// No type is registered for NDJSON; receivers know this one.
     static let usualContentType = "application/x-ndjson"
 
     package var traits: FormatTraits {

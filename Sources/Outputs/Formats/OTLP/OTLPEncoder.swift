@@ -1,36 +1,44 @@
 package import Model
 
-/// OpenTelemetry logs over HTTP, in protocol buffers or JSON.
+/// Writes OpenTelemetry logs for OTLP over HTTP, in protocol buffers or JSON.
 ///
 /// Source: OpenTelemetry protocol 1.5, "OTLP/HTTP", and opentelemetry-proto `logs.proto`.
 package struct OTLPEncoder: BatchEncoder {
     private let encoding: OTLPEncoding
+    /// The agent's version, sent as the version of the scope.
     private let version: String
+    /// This machine's name as events give it; empty if they do not.
+    private let host: String
 
-    /// - Parameter version: the agent's, told as the scope's.
-    package init(_ encoding: OTLPEncoding = .protobuf, version: String = "") {
+    /// - Parameters:
+    ///   - version: the agent's version, sent as the scope's.
+    ///   - host: this machine's name as events give it; nil if they do not.
+    package init(_ encoding: OTLPEncoding = .protobuf, version: String = "", host: String? = nil) {
         self.encoding = encoding
         self.version = version
+        self.host = host ?? ""
     }
 
     package var traits: FormatTraits {
         FormatTraits(
             contentType: encoding == .protobuf ? "application/x-protobuf" : "application/json",
-            answerBytes: (65_536, 0), readsAnswers: true)
+            answerBytes: (65_536, 0), readsAnswers: true, namesOwners: true)
     }
 
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
-        let request = OTLPMessage.request(try EventView.all(lines), in: header, version: version)
+        let request = OTLPMessage.request(try EventView.all(lines), in: header, version: version, host: host)
         guard encoding == .json else { return request.bytes }
         var text = JSONText(capacity: 4096)
         request.write(to: &text)
         return text.bytes
     }
 
-    /// Whether some events were rejected.
+    /// Whether some records were rejected.
     ///
-    /// The protocol tells how many, not which, and that a request must not be sent again. A batch of which some were
-    /// rejected is acknowledged, and the rejected ones are counted; of one that was rejected wholly, which are is known.
+    /// The protocol says how many were rejected, not which, and forbids sending the request again. If some
+    /// were rejected, the batch is acknowledged and the loss counted
+    /// ([why](../../DESIGN.md#an-otlp-answer-that-says-some-were-rejected-is-acknowledged-and-counted)). If
+    /// all were rejected, it is known which.
     package func outcome(
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
@@ -39,7 +47,8 @@ package struct OTLPEncoder: BatchEncoder {
             return .retry(
                 answer.failure(
                     "the answer is not an OTLP response: is this the address of /v1/logs?"
-                        + (ErrorWords.found(in: answer.body).map { " Its error is \($0)" } ?? ""), .protocolViolation))
+                        + (ErrorWords.found(in: answer.body).map { " Its error is \($0)" } ?? ""),
+                    .protocolViolation))
         }
         guard partial.rejected > 0 else { return .acknowledged }
         let failure = Failure(
@@ -48,13 +57,16 @@ package struct OTLPEncoder: BatchEncoder {
             excerpt: AnswerReader.excerpt(Array(partial.message.utf8)))
         guard partial.rejected < Int64(header.events) else {
             return .partial(
-                rejected: (0..<header.events).map { RejectedEvent(index: $0, failure: failure, isFinal: true) },
+                rejected: (0..<header.events).map {
+                    RejectedEvent(index: $0, failure: failure, isFinal: true)
+                },
                 retry: [])
         }
         return .acknowledgedWithLoss(rejected: Int(partial.rejected), failure)
     }
 
-    /// What an answer, perhaps in the other encoding, says of rejected records: nothing if empty, nil if none.
+    /// What an answer says about rejected records. The answer may be in the other encoding than the
+    /// request, so both are tried. An empty answer rejects nothing; nil if it is no answer of the protocol.
     private func partialSuccess(_ answer: [UInt8]) -> (rejected: Int64, message: String)? {
         guard let text = JSONSlice(answer[...]) else { return (0, "") }
         let found =
@@ -64,7 +76,8 @@ package struct OTLPEncoder: BatchEncoder {
         return found.flatMap { $0.rejected < 0 ? nil : $0 }
     }
 
-    /// The same of JSON. Unknown members are ignored, but an error is no response: gRPC's `Status`, or a gateway's.
+    /// The same for JSON. Unknown members are ignored, but an error is not a response of the protocol:
+    /// gRPC's `Status`, or an error of a gateway.
     private static func partialSuccess(_ answer: JSONSlice) -> (rejected: Int64, message: String)? {
         guard answer.members != nil, answer["error"].map({ $0.kind == .null }) ?? true else { return nil }
         if let code = answer["code"]?.integer, code != 0, !(200...299).contains(code) { return nil }

@@ -1,33 +1,42 @@
 internal import Model
 
-/// A message of the protocol, which is written in protocol buffers or as the protocol's JSON.
+/// A message of the protocol, to be written as protocol buffers or as the protocol's JSON.
 ///
-/// Source: opentelemetry-proto v1, `logs.proto`, `common.proto`, `logs_service.proto`: the fields' numbers are theirs, and
-/// the names as JSON has them; Protocol Buffers documentation, "Encoding"; OTLP, "JSON Protobuf Encoding".
+/// Source: opentelemetry-proto v1, `logs.proto`, `common.proto`, `logs_service.proto` for field numbers and
+/// JSON names; Protocol Buffers documentation, "Encoding"; OTLP, "JSON Protobuf Encoding".
 struct OTLPMessage {
+    /// A field's value by its type in the protocol, which decides how each encoding writes it.
     enum Value {
         case text(String)
+        /// A small whole number (an enumeration), written as a varint.
         case number(Int)
-        /// In JSON a string, as all of 64 bits.
+        /// A signed number of 64 bits, written as a varint; in JSON a string, because readers round larger
+        /// numbers.
         case integer(Int64)
-        /// The same, always eight bytes.
+        /// An unsigned number of 64 bits, always eight bytes; in JSON a string.
         case fixed(UInt64)
+        /// An unsigned number of 32 bits, always four bytes.
+        case fixed32(UInt32)
         case double(Double)
         case boolean(Bool)
-        /// A trace's or span's, in hexadecimal digits where it is JSON, unlike other bytes.
+        /// Id of a trace or span; in JSON hexadecimal digits, while the protocol's other bytes would be
+        /// Base64.
         case identifier([UInt8])
         case message(OTLPMessage)
-        /// A field that is there as often as there are messages.
+        /// A repeated field: written once for each message.
         case messages([OTLPMessage])
     }
 
-    /// In the order of their numbers.
+    /// The fields, in the order of their numbers.
     var fields: [(number: UInt64, name: StaticString, value: Value)] = []
 
     init(_ fields: (UInt64, StaticString, Value)...) { self.fields = fields }
 
-    mutating func add(_ number: UInt64, _ name: StaticString, _ value: Value) { fields.append((number, name, value)) }
+    mutating func add(_ number: UInt64, _ name: StaticString, _ value: Value) {
+        fields.append((number, name, value))
+    }
 
+    /// Writes the message as JSON.
     func write(to text: inout JSONText) {
         text.raw("{")
         for field in fields {
@@ -39,6 +48,7 @@ struct OTLPMessage {
             case .number(let number): text.number(number)
             case .integer(let integer): text.string(String(integer))
             case .fixed(let number): text.string(String(number))
+            case .fixed32(let number): text.number(number)
             case .double(let double): text.raw("\(double)".utf8)
             case .boolean(let boolean): text.raw(boolean ? "true" : "false")
             case .identifier(let bytes): text.string(Hexadecimal.text(bytes))
@@ -56,8 +66,10 @@ struct OTLPMessage {
         text.close("}")
     }
 
+    /// The message as protocol buffers.
     var bytes: [UInt8] {
         var bytes: [UInt8] = []
+        // A varint: seven bits in each byte, the lowest first; the top bit says that more follow.
         func append(_ number: UInt64) {
             var rest = number
             while rest >= 0x80 {
@@ -66,6 +78,8 @@ struct OTLPMessage {
             }
             bytes.append(UInt8(rest))
         }
+        // Each field begins with its number and its wire type: 0 for a varint, 1 for eight bytes, 5 for
+        // four bytes, 2 for a length with content.
         func append(_ field: UInt64, varint: UInt64) {
             append(field << 3)
             append(varint)
@@ -74,6 +88,12 @@ struct OTLPMessage {
             append(field << 3 | 1)
             for shift in stride(from: UInt64(0), to: 64, by: 8) {
                 bytes.append(UInt8(truncatingIfNeeded: fixed >> shift))
+            }
+        }
+        func append(_ field: UInt64, fixed32: UInt32) {
+            append(field << 3 | 5)
+            for shift in stride(from: UInt32(0), to: 32, by: 8) {
+                bytes.append(UInt8(truncatingIfNeeded: fixed32 >> shift))
             }
         }
         func append(_ field: UInt64, content: [UInt8]) {
@@ -87,6 +107,7 @@ struct OTLPMessage {
             case .number(let number): append(field, varint: UInt64(number))
             case .integer(let integer): append(field, varint: UInt64(bitPattern: integer))
             case .fixed(let number): append(field, fixed: number)
+            case .fixed32(let number): append(field, fixed32: number)
             case .double(let double): append(field, fixed: double.bitPattern)
             case .boolean(let boolean): append(field, varint: boolean ? 1 : 0)
             case .identifier(let content): append(field, content: content)

@@ -1,13 +1,14 @@
-/// The protocol's answers in protocol buffers, read by hand.
+/// Reads answers of the protocol in protocol buffers. By hand, because only two fields matter.
 ///
-/// Source: opentelemetry-proto v1, `logs_service.proto`; the field numbers are theirs.
+/// Source: opentelemetry-proto v1, `logs_service.proto`, for the field numbers.
 enum OTLPProtobuf {
-    /// What an answer says of rejected records; nil when it is none of the protocol.
+    /// What an answer says about rejected records; nil if the bytes are no answer of the protocol.
     static func partialSuccess(_ answer: [UInt8]) -> (rejected: Int64, message: String)? {
         guard let fields = ProtobufReader.fields(of: answer[...]) else { return nil }
-        var (rejected, message) = (Int64(0), "")
+        var rejected = Int64(0)
+        var message = ""
         for field in fields where field.number == 1 {
-            // A `Status` of gRPC has a number here.
+            // gRPC's `Status` has a number in this field.
             guard case .bytes(let bytes) = field.value, let partial = ProtobufReader.fields(of: bytes) else {
                 return nil
             }
@@ -24,8 +25,9 @@ enum OTLPProtobuf {
     }
 }
 
-/// Reads fields of hostile bytes.
+/// Reads the fields of a message in hostile bytes: every length is checked, and nothing is recursive.
 struct ProtobufReader {
+    /// A field's value by its wire type. Groups (types 3 and 4) are obsolete and refused.
     enum Value: Equatable {
         case varint(UInt64)
         case fixed64(UInt64)
@@ -33,11 +35,12 @@ struct ProtobufReader {
         case fixed32(UInt32)
     }
 
+    /// Bytes that are not read yet.
     private var rest: ArraySlice<UInt8>
 
     init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
-    /// All fields of a message; nil where the bytes are none.
+    /// All fields of a message; nil if the bytes are not a message.
     static func fields(of bytes: ArraySlice<UInt8>) -> [(number: Int, value: Value)]? {
         var reader = ProtobufReader(bytes)
         var fields: [(number: Int, value: Value)] = []
@@ -48,7 +51,7 @@ struct ProtobufReader {
         return fields
     }
 
-    /// The next field; nil at the end, and where the bytes are none.
+    /// The next field; nil at the end, and if the bytes are not a field.
     mutating func next() -> (number: Int, value: Value)? {
         guard let key = varint(), key >> 3 > 0, key >> 3 < 1 << 29 else { return nil }
         let number = Int(key >> 3)
@@ -63,12 +66,14 @@ struct ProtobufReader {
         }
     }
 
+    /// Removes and returns some bytes; nil if they are too few.
     private mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
         guard rest.count >= count else { return nil }
         defer { rest = rest.dropFirst(count) }
         return rest.prefix(count)
     }
 
+    /// Reads a number of up to 10 bytes with 7 bits each; nil if it does not end.
     private mutating func varint() -> UInt64? {
         var value: UInt64 = 0
         for place in UInt64(0)..<10 {

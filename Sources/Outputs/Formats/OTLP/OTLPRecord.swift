@@ -1,12 +1,15 @@
 internal import EventLoops
 internal import Model
 
+/// Attributes in order; a key may occur more than once until `unique`.
 typealias OTLPAttributes = [(key: String, value: OTLPMessage)]
 
 extension OTLPMessage {
+    /// A text as an `AnyValue`.
     static func text(_ text: String) -> OTLPMessage { OTLPMessage((1, "stringValue", .text(text))) }
 
-    /// Of each key the last value, in the place of its first: keys must be unique.
+    /// The attributes with unique keys, which the protocol demands: the last value of each key, at the
+    /// position of its first.
     private static func unique(_ attributes: OTLPAttributes) -> Value {
         var places: [String: Int] = [:]
         var unique: [OTLPMessage] = []
@@ -22,7 +25,8 @@ extension OTLPMessage {
         return .messages(unique)
     }
 
-    /// A value of an attribute; what is nested deeper than `depth` stays JSON, as text.
+    /// A value of an attribute (`AnyValue`). A value that is nested deeper than `depth` stays JSON, as a
+    /// text: a hostile event must not exhaust the stack.
     static func value(_ json: JSONSlice, depth: Int = 32) -> OTLPMessage {
         switch json.kind {
         case .null: return OTLPMessage()
@@ -30,8 +34,9 @@ extension OTLPMessage {
         case .string: return .text(json.string ?? "")
         case .number:
             if let integer = json.integer { return OTLPMessage((3, "intValue", .integer(integer))) }
-            // A whole number beyond 64 bits would be rounded.
-            guard let double = json.double, double.isFinite, json.text.contains(where: { ".eE".contains($0) }) else {
+            // A double would round a whole number beyond 64 bits, so it stays text.
+            guard let double = json.double, double.isFinite, json.text.contains(where: { ".eE".contains($0) })
+            else {
                 return .text(json.text)
             }
             return OTLPMessage((4, "doubleValue", .double(double)))
@@ -45,22 +50,30 @@ extension OTLPMessage {
         }
     }
 
-    /// An event as a log record. Its body is the event's `message`, or else its name.
+    /// An event as a log record.
     ///
-    /// Its attributes' keys are unique: readers remove repeats by `log.record.uid`, which no app may shadow. The agent's own
-    /// come first and win; a property of the same name is called `property.NAME`; a member of the event's own that a property
-    /// or one of the agent's is called like is `member.NAME`.
-    static func record(_ event: EventView, in batch: BatchHeader, at index: Int) -> OTLPMessage {
+    /// Keys of attributes are unique. The agent's attributes come first and win, because readers remove
+    /// repeats by `log.record.uid`, which no app may replace. A property with the name of one of them
+    /// becomes `property.NAME`; a member with the name of a property or of an agent's attribute becomes
+    /// `member.NAME`.
+    ///
+    /// - Parameter service: the app that the event belongs to.
+    static func record(
+        _ event: EventView, of service: String?, in batch: BatchHeader, at index: Int
+    ) -> OTLPMessage {
         var fields = OTLPFields(event)
-        let traceID = fields.identifier("trace_id", bytes: 16)
-        let spanID = traceID.isEmpty ? [] : fields.identifier("span_id", bytes: 8)
-        let severity = fields.severity(event)
-        let body = fields.message() ?? event.name
+        let trace = fields.trace()
+        let severity = fields.severity()
+        let body = fields.body()
         let own = [
             ("log.record.uid", event.stableID(in: batch.id, at: index)), ("session.id", event.sessionID),
             ("geo.country.iso_code", event["country"]?.string), ("event.type", event["type"]?.string),
         ]
         var attributes: OTLPAttributes = own.compactMap { name, text in text.map { (name, .text($0)) } }
+        // A record may name another app than the one it belongs to.
+        if let app = event["app"]?.string, app != service {
+            attributes.append(("app", .text(app)))
+        }
         let reserved = Set(own.map(\.0))
         var keys = reserved
         for property in fields.properties {
@@ -75,52 +88,94 @@ extension OTLPMessage {
         func nanoseconds(_ time: Timestamp?) -> Value {
             .fixed(UInt64(clamping: (time ?? batch.acceptedAt).nanoseconds))
         }
-        var record = OTLPMessage(
-            (1, "timeUnixNano", nanoseconds(event.time)), (2, "severityNumber", .number(severity.number)))
-        if !severity.text.isEmpty { record.add(3, "severityText", .text(severity.text)) }
+        var record = OTLPMessage((1, "timeUnixNano", nanoseconds(event.time)))
+        if let severity {
+            record.add(2, "severityNumber", .number(severity.number))
+            if !severity.text.isEmpty {
+                record.add(3, "severityText", .text(severity.text))
+            }
+        }
         record.add(5, "body", .message(.text(body)))
         record.add(6, "attributes", unique(attributes))
-        if !traceID.isEmpty { record.add(9, "traceId", .identifier(traceID)) }
-        if !spanID.isEmpty { record.add(10, "spanId", .identifier(spanID)) }
+        if let flags = trace.flags {
+            record.add(8, "flags", .fixed32(flags))
+        }
+        if !trace.traceID.isEmpty {
+            record.add(9, "traceId", .identifier(trace.traceID))
+        }
+        if !trace.spanID.isEmpty {
+            record.add(10, "spanId", .identifier(trace.spanID))
+        }
         record.add(11, "observedTimeUnixNano", nanoseconds(event.observedAt))
-        record.add(12, "eventName", .text(event.name))
+        // An event's name determines its attributes (OpenTelemetry, "Semantic conventions for events"); a
+        // line of a log has no such name.
+        if !event.isRecord {
+            record.add(12, "eventName", .text(event.name))
+        }
         return record
     }
 
-    /// What the semantic conventions call what the agent knows of a machine.
+    /// Names of the semantic conventions for the members of `device`.
     private static let names = [
-        "os_name": "os.name", "os_version": "os.version", "os_build": "os.build_id", "kernel": "os.description",
+        "os_name": "os.name", "os_version": "os.version", "os_build": "os.build_id",
+        "kernel": "os.description",
         "model": "device.model.name", "manufacturer": "device.manufacturer", "app_version": "service.version",
         "install_id": "service.instance.id", "host_name": "host.name", "sdk_name": "telemetry.sdk.name",
         "sdk_version": "telemetry.sdk.version",
     ]
 
-    /// The request of a batch: events one after the other that come from the same app and machine are a group.
-    static func request(_ events: [EventView], in batch: BatchHeader, version: String) -> OTLPMessage {
+    /// Version of the semantic conventions that these names are from.
+    private static let schema = "https://opentelemetry.io/schemas/1.28.0"
+
+    /// The request for a batch. Consecutive events of the same app and machine share a resource.
+    ///
+    /// - Parameter host: this machine's name as events give it; empty if they do not.
+    static func request(
+        _ events: [EventView], in batch: BatchHeader, version: String, host: String
+    ) -> OTLPMessage {
         var scope = OTLPMessage((1, "name", .text("spoolship")))
-        if !version.isEmpty { scope.add(2, "version", .text(version)) }
+        if !version.isEmpty {
+            scope.add(2, "version", .text(version))
+        }
         var groups: [(resource: OTLPMessage, records: [OTLPMessage])] = []
-        var last: (app: ArraySlice<UInt8>?, device: ArraySlice<UInt8>?)
+        var last: (service: String?, device: ArraySlice<UInt8>?)
         for (index, event) in events.enumerated() {
-            let source = (app: event["app"]?.bytes, device: (event.device ?? event["host_name"])?.bytes)
-            if groups.isEmpty || source != last { groups.append((resource(of: event), [])) }
+            // Older versions did not store the app of an event: the event then belongs to the app that it
+            // names.
+            let known = batch.apps.indices.contains(index) ? batch.apps[index] : ""
+            let service = known.isEmpty ? event["app"]?.string : known
+            let source = (service: service, device: (event.device ?? event["host_name"])?.bytes)
+            if groups.isEmpty || source != last {
+                groups.append((resource(of: event, service, host), []))
+            }
             last = source
-            groups[groups.count - 1].records.append(record(event, in: batch, at: index))
+            groups[groups.count - 1].records.append(record(event, of: service, in: batch, at: index))
         }
         let resourceLogs = groups.map { group in
-            let scopeLogs = OTLPMessage((1, "scope", .message(scope)), (2, "logRecords", .messages(group.records)))
-            return OTLPMessage((1, "resource", .message(group.resource)), (2, "scopeLogs", .messages([scopeLogs])))
+            let scopeLogs = OTLPMessage(
+                (1, "scope", .message(scope)), (2, "logRecords", .messages(group.records)))
+            return OTLPMessage(
+                (1, "resource", .message(group.resource)), (2, "scopeLogs", .messages([scopeLogs])),
+                (3, "schemaUrl", .text(schema)))
         }
         return OTLPMessage((1, "resourceLogs", .messages(resourceLogs)))
     }
 
-    private static func resource(of event: EventView) -> OTLPMessage {
+    /// The resource of an event: its app and its machine.
+    private static func resource(of event: EventView, _ service: String?, _ host: String) -> OTLPMessage {
         var attributes: OTLPAttributes = []
-        if let app = event["app"]?.string { attributes.append(("service.name", .text(app))) }
+        if let service {
+            attributes.append(("service.name", .text(service)))
+        }
         for member in event.device?.members ?? [] {
             attributes.append((names[member.key] ?? "device.\(member.key)", value(member.value)))
         }
-        if let host = event["host_name"]?.string { attributes.append(("host.name", .text(host))) }
+        if let host = event["host_name"]?.string {
+            attributes.append(("host.name", .text(host)))
+        }
+        if !host.isEmpty, event.isFrom(host) {
+            attributes.append(("os.type", .text("linux")))
+        }
         return OTLPMessage((1, "attributes", unique(attributes)))
     }
 }

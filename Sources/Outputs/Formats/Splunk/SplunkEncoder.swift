@@ -2,50 +2,60 @@ internal import EventLoops
 internal import Events
 package import Model
 
-/// Splunk's HTTP event collector: one object an event, with the event's time.
+/// Writes requests of Splunk's HTTP event collector: an object for each event, with the event's time.
 ///
-/// With a channel, a batch counts only when the indexers have it; without, when the collector has.
-/// Source: Splunk documentation, "Format events for HTTP Event Collector", "Troubleshoot HTTP Event Collector", "About
-/// HTTP Event Collector Indexer Acknowledgment".
+/// With a channel, a batch counts as acknowledged only when the indexers have it; without, when the
+/// collector has it. Source: Splunk documentation, "Format events for HTTP Event Collector", "Troubleshoot
+/// HTTP Event Collector", "About HTTP Event Collector Indexer Acknowledgment".
 package struct SplunkEncoder: BatchEncoder {
-    /// The settings' mistakes, not an event's: an index not allowed, a missing or bad channel, acknowledgement off.
+    /// The collector's codes for mistakes in the settings: a bad index, a missing or bad channel,
+    /// acknowledgement disabled. Their status is 400, but no event is at fault.
     private static let settingCodes: Set<Int64> = [7, 10, 11, 14]
 
-    /// The status that the collector gives with each of its codes; others are of the future.
-    ///
-    /// Only 0 says that it took the events: 17 is about its health, at another address.
+    /// The status that the collector sends with each of its codes. Only code 0 acknowledges; 17 is about
+    /// the collector's health, at another address.
     private static let statuses: [Int64: Int] = [
-        1: 403, 2: 401, 3: 401, 4: 403, 5: 400, 6: 400, 7: 400, 8: 500, 9: 503, 10: 400, 11: 400, 12: 400, 13: 400,
+        1: 403, 2: 401, 3: 401, 4: 403, 5: 400, 6: 400, 7: 400, 8: 500, 9: 503, 10: 400, 11: 400, 12: 400,
+        13: 400,
         14: 400, 15: 400, 16: 400, 17: 404, 18: 503, 19: 503, 20: 503, 21: 403, 22: 403, 23: 503,
     ]
 
+    /// Value of `X-Splunk-Request-Channel`; nil to not wait for indexers.
     private let channel: String?
-    /// The metadata as members of an object, each with a comma behind it.
-    private let metadata: [UInt8]
-    /// This machine's name, where the metadata names none.
+    /// Names of the metadata in `templates`, in the same order.
+    private let names: [String]
+    /// This machine's name; nil if the settings name a host.
     private let host: String?
+    /// Whether the settings name a source, so that the event's `log.file.path` is not used.
+    private let hasSource: Bool
+    /// Members that become indexed fields.
+    private let fields: StructuredMetadata
+    /// Templates of the metadata; nil if the settings name none.
     package let templates: EventTemplates?
 
     /// - Parameters:
-    ///   - settings: host, source, source type and index, which the collector keeps beside each event; where one is nil, the
-    ///     token's.
-    ///   - channel: an id of this sender in the form of a UUID, for tokens with indexer acknowledgement; nil does not wait
-    ///     for indexers.
-    ///   - host: this machine's name, kept beside events that say it themselves where the settings have none.
+    ///   - settings: host, source, source type, index and fields, which the collector keeps with each
+    ///     event. For those that are nil the token's defaults count, except for the source of an event with
+    ///     `log.file.path`.
+    ///   - channel: id of this sender in the form of a UUID, for tokens with indexer acknowledgement; nil
+    ///     does not wait for indexers.
+    ///   - host: this machine's name, sent with events that name it themselves if the settings name none.
     package init(
         _ settings: DestinationSettings = DestinationSettings(), channel: String? = nil, host: String? = nil,
         _ scope: TemplateScope = TemplateScope()
     ) {
         self.channel = channel
-        templates = settings.index.map { EventTemplates([$0], scope) }
-        self.host = settings.host == nil && host?.isEmpty == false ? host : nil
-        var text = JSONText()
-        for (name, value) in [
+        let metadata = [
             ("host", settings.host), ("source", settings.source), ("sourcetype", settings.sourcetype),
-        ] {
-            if let value, !value.isEmpty { text.member(name, value) }
+            ("index", settings.index),
+        ].compactMap { name, template in template.map { (name: name, template: $0) } }.filter {
+            !$0.template.isEmpty
         }
-        self.metadata = text.bytes
+        names = metadata.map(\.name)
+        templates = metadata.isEmpty ? nil : EventTemplates(metadata.map(\.template), scope)
+        self.host = settings.host == nil && host?.isEmpty == false ? host : nil
+        hasSource = settings.source != nil
+        fields = settings.structuredMetadata
     }
 
     package var traits: FormatTraits {
@@ -56,8 +66,8 @@ package struct SplunkEncoder: BatchEncoder {
 
     package func encode(_ lines: [UInt8], of header: BatchHeader) throws(OutputError) -> [UInt8] {
         let events = try EventView.all(lines)
-        let index = try templates?.fill(for: header) { events }
-        var text = JSONText(capacity: lines.count + events.count * (48 + metadata.count))
+        let filled = try templates?.fill(for: header) { events }
+        var text = JSONText(capacity: lines.count + events.count * (48 + 32 * names.count))
         for (place, event) in events.enumerated() {
             text.raw("{")
             if let time = event.time {
@@ -65,27 +75,48 @@ package struct SplunkEncoder: BatchEncoder {
                 text.raw(SplunkEncoder.seconds(time).utf8)
                 text.raw(",")
             }
-            text.raw(metadata)
-            if let index { text.member("index", index[place][0]) }
-            if let host, event.isFrom(host) { text.member("host", host) }
+            if let filled { for (name, value) in zip(names, filled[place]) { text.member(name, value) } }
+            if !hasSource, let path = event.member(at: "log.file.path")?.string, !path.isEmpty {
+                text.member("source", path)
+            }
+            if let host, event.isFrom(host) {
+                text.member("host", host)
+            }
             text.raw(#""event":"#)
             text.raw(event.line)
-            if let severity = event.severity?.value {
-                text.raw(#","fields":{"level":"\#(severity.level.rawValue)"}"#.utf8)
-            }
+            write(fieldsOf: event, to: &text)
             text.raw("}\n")
         }
         return text.bytes
     }
 
-    /// Seconds with milliseconds, as the collector wants them.
-    static func seconds(_ time: Timestamp) -> String {
-        let milliseconds = time.milliseconds
-        let (whole, rest) = milliseconds.magnitude.quotientAndRemainder(dividingBy: 1000)
-        return "\(milliseconds < 0 ? "-" : "")\(whole).\(rest.digits(3))"
+    /// Writes the indexed fields: the level, and the members of the settings.
+    private func write(fieldsOf event: EventView, to text: inout JSONText) {
+        guard fields != .none else { return }
+        var found: [(name: String, value: String)] = fields.members.compactMap { path in
+            let value = event.member(at: path) ?? event.properties.last { $0.key == path }?.value
+            return value?.scalar.map { (path, $0) }
+        }
+        if let severity = event.severity?.value, !found.contains(where: { $0.name == "level" }) {
+            found.append(("level", severity.level.rawValue))
+        }
+        guard !found.isEmpty else { return }
+        text.raw(#","fields":{"#)
+        for (name, value) in found { text.member(name, value) }
+        text.close("}")
     }
 
-    /// What happened to each event: the collector takes those before the one it names, rejects it, and stops there.
+    /// Seconds with as many digits as the time needs: three, six or nine.
+    static func seconds(_ time: Timestamp) -> String {
+        let (whole, rest) = time.nanoseconds.magnitude.quotientAndRemainder(dividingBy: 1_000_000_000)
+        let sign = time.nanoseconds < 0 ? "-" : ""
+        if rest % 1_000_000 == 0 { return "\(sign)\(whole).\((rest / 1_000_000).digits(3))" }
+        return rest % 1000 == 0
+            ? "\(sign)\(whole).\((rest / 1000).digits(6))" : "\(sign)\(whole).\(rest.digits(9))"
+    }
+
+    /// The fate of each event: the collector stores the events before the one that it names, rejects that
+    /// one, and stops there.
     package func outcome(
         ofAnswer answer: HTTPAnswer, for header: BatchHeader, lines: () throws(OutputError) -> [UInt8]
     ) -> Outcome? {
@@ -103,11 +134,13 @@ package struct SplunkEncoder: BatchEncoder {
         return refusal(body, answer, of: header)
     }
 
-    /// What an answer means that has the status of success and the code of a failure, as a gateway before the collector may make
-    /// it: the same as with the collector's own status.
+    /// The outcome of a success with the code of a failure, which a gateway before the collector may
+    /// produce: the same as with the collector's own status.
     ///
-    /// - Parameter code: nil for one that is no number.
-    private func denied(_ answer: HTTPAnswer, _ body: JSONSlice, code: Int64?, of header: BatchHeader) -> Outcome {
+    /// - Parameter code: nil if it is not a number.
+    private func denied(_ answer: HTTPAnswer, _ body: JSONSlice, code: Int64?, of header: BatchHeader)
+        -> Outcome
+    {
         let status = code.flatMap { SplunkEncoder.statuses[$0] } ?? 503
         if status == 400, let known = refusal(body, answer, of: header) { return known }
         let failure = answer.failure(
@@ -120,7 +153,7 @@ package struct SplunkEncoder: BatchEncoder {
         }
     }
 
-    /// What the collector says of the settings or of an event; nil where it names neither.
+    /// The outcome if the collector blames the settings or one event; otherwise nil.
     private func refusal(_ body: JSONSlice, _ answer: HTTPAnswer, of header: BatchHeader) -> Outcome? {
         if let code = body["code"]?.integer, SplunkEncoder.settingCodes.contains(code) {
             return .held(
@@ -133,10 +166,11 @@ package struct SplunkEncoder: BatchEncoder {
         let failure = answer.failure("the collector answered 400 for an event")
         let place = Int(number)
         return .partial(
-            rejected: [RejectedEvent(index: place, failure: failure)], retry: Array((place + 1)..<header.events))
+            rejected: [RejectedEvent(index: place, failure: failure)],
+            retry: Array((place + 1)..<header.events))
     }
 
-    /// Whether the indexers have the batch: asked by the number that the collector gave it.
+    /// The question whether the indexers have the batch, by the number that the collector gave it.
     package func confirmation(ofAnswer answer: HTTPAnswer, url: String) -> Confirmation? {
         guard channel != nil, let number = ackID(in: answer) else { return nil }
         return Confirmation(
@@ -146,15 +180,20 @@ package struct SplunkEncoder: BatchEncoder {
         }
     }
 
+    /// The number of the batch for indexer acknowledgement; nil without one.
     private func ackID(in answer: HTTPAnswer) -> Int64? { JSONSlice(answer.body[...])?["ackId"]?.integer }
 
-    /// `…/services/collector/ack`, beside `…/services/collector`, `…/event` and `…/event/1.0`.
+    /// `…/services/collector/ack` for an address `…/services/collector`, `…/event` or `…/event/1.0`.
     static func acknowledgementAddress(for url: String) -> String {
         let base = url.prefix { $0 != "?" && $0 != "#" }
         var parts = base.split(separator: "/", omittingEmptySubsequences: false)
         while let last = parts.last, last.isEmpty { parts.removeLast() }
-        if parts.last == "1.0" { parts.removeLast() }
-        if parts.last == "event" { parts.removeLast() }
+        if parts.last == "1.0" {
+            parts.removeLast()
+        }
+        if parts.last == "event" {
+            parts.removeLast()
+        }
         return parts.joined(separator: "/") + "/ack"
     }
 }

@@ -1,0 +1,174 @@
+import EventLoops
+import Model
+import Receiver
+import TestKit
+import Testing
+
+@testable import Outputs
+
+@Suite("Placeholders in the address and the headers")
+struct RequestTemplateTests {
+    private static let lines = """
+        {"app":"shop","name":"a","team":"x","n":1}
+        {"app":"web","name":"b","team":"y","n":2}
+        {"app":"shop","name":"c","team":"x","n":3}
+
+        """
+
+    private func batch(_ lines: String = lines, of apps: [String] = []) -> Batch {
+        let count = lines.utf8.count { $0 == UInt8(ascii: "\n") }
+        let part = Batch.Part(
+            compression: .none, frame: Array(lines.utf8), bytes: lines.utf8.count, eventsInFrame: count,
+            events: 0..<count)
+        var batch = Sample.batch([part])
+        batch.header.apps = apps
+        return batch
+    }
+
+    /// A server that notes what it gets, and answers a request with the status that a text in its head asks for.
+    private func peer(_ bench: Bench, _ seen: Seen, failing: String? = nil) throws -> ScriptedPeer {
+        try ScriptedPeer(bench.identity()) { connection in
+            while let (head, body) = connection.request() {
+                seen.note(head + "\r\n\r\n" + String(decoding: body, as: UTF8.self))
+                let status = failing.map { head.contains($0) } == true ? "503 Busy" : "200 OK"
+                connection.write("HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\r\n")
+            }
+        }
+    }
+
+    private func numbers(_ request: String) -> [String] {
+        request.split(separator: "\r\n\r\n").last?.split(separator: "\n").compactMap {
+            slice(String($0))?["n"]?.text
+        } ?? []
+    }
+
+    @Test("events of each tenant go in a request of their own, under a key that is the same at every attempt")
+    func tenants() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try peer(bench, seen)
+        defer { peer.stop() }
+        let output = try bench.output(to: "\(peer.url)in/{member:team}?app={app}") {
+            $0.compression = .none
+            $0.headers = ["X-Scope-OrgID": Secret("t-{app}"), "X-Meta": Secret(#"{"a":1}"#)]
+        }
+        #expect(output.asksWhose)
+        for _ in 1...2 { #expect(await output.send(batch(of: ["shop", "Web 1", "shop"])) == .acknowledged) }
+        try #require(seen.all.count == 4)
+        let (shop, web) = (seen.all[0], seen.all[1])
+        #expect(
+            shop.hasPrefix("POST /in/x?app=shop HTTP/1.1\r\n")
+                && shop.contains("\r\nX-Scope-OrgID: t-shop\r\n"))
+        #expect(
+            web.hasPrefix("POST /in/y?app=Web_1 HTTP/1.1\r\n")
+                && web.contains("\r\nX-Scope-OrgID: t-Web_1\r\n"))
+        #expect(shop.contains("\r\nX-Meta: {\"a\":1}\r\n"))
+        #expect(numbers(shop) == ["1", "3"] && numbers(web) == ["2"])
+        func key(_ request: String) -> Substring? {
+            request.split(separator: "\r\n").first { $0.hasPrefix("Idempotency-Key: ") }
+        }
+        #expect(key(shop) != key(web) && key(shop) == key(seen.all[2]) && key(web) == key(seen.all[3]))
+    }
+
+    @Test("a batch of one tenant is one request under the batch's id")
+    func oneTenant() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try peer(bench, seen)
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) { $0.headers = ["X-Scope-OrgID": Secret("{app}")] }
+        #expect(await output.send(batch(of: ["shop", "shop", "shop"])) == .acknowledged)
+        #expect(seen.all.count == 1 && seen.last.contains("\r\nIdempotency-Key: \(batch().header.id)\r\n"))
+    }
+
+    @Test("a tenant that is not served keeps its events; the others' are not sent again")
+    func oneTenantFails() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try peer(bench, seen, failing: "X-Scope-OrgID: web")
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) { $0.headers = ["X-Scope-OrgID": Secret("{app}")] }
+        #expect(await output.send(batch(of: ["shop", "web", "shop"])) == .partial(rejected: [], retry: [1]))
+    }
+
+    @Test("each tenant's labels are its own app's: the pieces of a batch know whose their events are")
+    func lokiTenants() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try peer(bench, seen)
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url, format: LokiEncoder()) {
+            $0.compression = .none
+            $0.headers = ["X-Scope-OrgID": Secret("{member:team}")]
+        }
+        #expect(await output.send(batch(of: ["one", "two", "one"])) == .acknowledged)
+        let labels = seen.all.map { request in
+            slice(String(request.split(separator: "\r\n\r\n").last ?? ""))?["streams"]?.elements?.compactMap {
+                $0["stream"]?["app"]?.string
+            }
+        }
+        #expect(labels == [["one"], ["two"]])
+    }
+
+    @Test("too many tenants share one, and a placeholder that is unknown is refused")
+    func bound() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try peer(bench, seen)
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) {
+            $0.templateValues = 1
+            $0.headers = ["X-Scope-OrgID": Secret("{name}")]
+        }
+        let (outcome, measures) = await output.sendMeasured(batch(of: ["shop", "shop", "shop"]))
+        #expect(outcome == .acknowledged && measures.templates.beyond == 2)
+        #expect(seen.all.count == 2 && seen.last.contains("X-Scope-OrgID: other"))
+        #expect(throws: OutputError.self) {
+            try bench.output(to: peer.url) { $0.headers = ["X-Scope-OrgID": Secret("{apps}")] }
+        }
+        #expect(throws: OutputError.self) { try bench.output(to: "\(peer.url){member:}") }
+    }
+
+    @Test("a doubled brace is a brace, and the message about an unknown placeholder says so")
+    func literalBraces() async throws {
+        let bench = try Bench()
+        let seen = Seen()
+        let peer = try peer(bench, seen)
+        defer { peer.stop() }
+        let output = try bench.output(to: "\(peer.url)in/{app}/{{team}}") {
+            $0.headers = ["X-Odd": Secret("{{x}} of {app}"), "X-Meta": Secret(#"{"a":{"b":1}}"#)]
+        }
+        #expect(await output.send(batch(of: ["shop", "shop", "shop"])) == .acknowledged)
+        #expect(seen.last.hasPrefix("POST /in/shop/{team} HTTP/1.1\r\n"), "\(seen.last)")
+        #expect(seen.last.contains("\r\nX-Odd: {x} of shop\r\n"))
+        // Without a placeholder nothing is read into a header: JSON stays as it is.
+        #expect(seen.last.contains("\r\nX-Meta: {\"a\":{\"b\":1}}\r\n"))
+        do {
+            _ = try bench.output(to: "\(peer.url)in/{team}")
+            Issue.record("an unknown placeholder was accepted")
+        } catch {
+            #expect("\(error)".contains("has {team}, which is not a placeholder"), "\(error)")
+            #expect("\(error)".contains("for a brace itself write {{ or }}"), "\(error)")
+        }
+    }
+
+    @Test("answers for check are shown without secrets that they quote, and without control characters")
+    func answers() async throws {
+        let bench = try Bench()
+        let peer = try ScriptedPeer(bench.identity()) { connection in
+            while connection.request() != nil {
+                let body = "no \u{1B}[31m Bearer sesame-sesame\n"
+                connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+            }
+        }
+        defer { peer.stop() }
+        let output = try bench.output(to: peer.url) {
+            $0.token = SecretSetting(.inline(Secret("sesame-sesame")))
+            $0.accept.body = "accepted"
+        }
+        let sent = await output.sendShowingAnswers(batch())
+        #expect(retried(sent.outcome)?.message.contains("lacks the text of accept.body") == true)
+        #expect(sent.answers == [AnswerExcerpt(status: 200, text: "no [31m **** ****")])
+        #expect(await output.measures.answers == nil)
+    }
+}
