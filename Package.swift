@@ -16,8 +16,15 @@ let strict: [SwiftSetting] = [
 /// Modules whose tests compute: debug builds optimise them too, with their assertions, which makes those tests three to five times as
 /// fast. The others, and the tests themselves, are built in a third of the time without.
 let computing: Set = [
-    "Configuration", "Delivery", "Digests", "EventLoops", "Events", "Frames", "Logs", "Metrics", "Model", "Queue",
-    "Spool", "TestKit", "TimeZones",
+    "Configuration", "Delivery", "Digests", "EventLoops", "Events", "Frames", "Logs", "Metrics", "Model",
+    "Queue",
+    "Schemas", "Spool", "TestKit", "TextFormats", "TimeZones",
+]
+
+/// Modules with a page beside their sources that says why they are as they are.
+let designed: Set = [
+    "Configuration", "Containers", "Control", "Delivery", "Events", "Frames", "Intake", "Journal", "Outputs",
+    "Spool",
 ]
 
 /// What a module of the agent is built with.
@@ -28,7 +35,8 @@ func settings(of module: String) -> [SwiftSetting] {
 
 /// A Debian library that Swift imports by its own module map.
 func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
-    .systemLibrary(name: name, path: "Sources/CShims/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
+    .systemLibrary(
+        name: name, path: "Sources/CShims/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
 /// The few C or C++ lines that Swift cannot import by itself.
@@ -43,7 +51,9 @@ func shim(
 
 /// A module of the agent. Modules stand in the order of the data's way: each imports only modules above it.
 func module(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: settings(of: name))
+    .target(
+        name: name, dependencies: dependencies, exclude: designed.contains(name) ? ["DESIGN.md"] : [],
+        swiftSettings: settings(of: name))
 }
 
 /// A module's tests, with their fixtures beside them.
@@ -105,23 +115,31 @@ let package = Package(
         module("Spool", ["CLinux", "EventLoops", "Frames", "Logs", "Model"]),
         tests("Spool", ["CLinux", "EventLoops", "Frames", "Logs", "Model", "TestKit"], fixtures: true),
 
-        // Events
+        // TextFormats
         module("TimeZones", ["EventLoops", "Model"]),
         tests("TimeZones", ["EventLoops", "TestKit"]),
-        module("Events", ["CScan", "EventLoops", "Model", "TimeZones"]),
-        tests("Events", ["EventLoops", "Model", "TestKit", "TimeZones"], fixtures: true),
+        // The Makefile names the archive for the package: docs/contributing/one-package-for-newer-systems.md.
+        shim("CRE2", linked: Context.environment["SPOOLSHIP_RE2"] ?? "re2"),
+        module("TextFormats", ["CRE2", "CScan", "EventLoops", "TimeZones"]),
+        tests("TextFormats", ["EventLoops", "Model", "TestKit", "TimeZones"], fixtures: true),
+
+        // Events
+        module("Events", ["CScan", "EventLoops", "Model", "TextFormats", "TimeZones"]),
+        tests("Events", ["EventLoops", "Model", "TestKit", "TextFormats", "TimeZones"], fixtures: true),
         shim("CMaxMind"),
         module("Host", ["CMaxMind", "EventLoops", "Events", "Model", "TimeZones"]),
         tests("Host", ["Events", "TestKit", "TimeZones"]),
 
         // Containers
-        // The Makefile names the archive for the package: docs/decisions/one-package-for-newer-systems.md.
-        shim("CRE2", linked: Context.environment["SPOOLSHIP_RE2"] ?? "re2"),
         shim("CPlist"),
         module(
             "Containers",
             ["CLinux", "COpenSSL", "CPlist", "CRE2", "Digests", "EventLoops", "Events", "Logs", "Model"]),
         tests("Containers", ["EventLoops", "Events", "Model", "TestKit"]),
+
+        // Schemas
+        module("Schemas", ["CRE2", "EventLoops", "Events", "Model"]),
+        tests("Schemas", ["EventLoops", "Model", "TestKit"]),
 
         // Journal
         shim("CJournal"),
@@ -132,15 +150,21 @@ let package = Package(
         module(
             "Intake",
             [
-                "CLinux", "Containers", "EventLoops", "Events", "Frames", "Host", "Logs", "Model", "Spool",
+                "CLinux", "Containers", "EventLoops", "Events", "Frames", "Host", "Logs", "Model", "Schemas",
+                "Spool",
+                "TextFormats",
             ]),
         tests(
             "Intake",
-            ["Containers", "Control", "EventLoops", "Events", "Frames", "Logs", "Model", "Queue", "Spool", "TestKit"]),
+            [
+                "Containers", "Control", "EventLoops", "Events", "Frames", "Logs", "Model", "Queue",
+                "Schemas", "Spool", "TestKit",
+            ]),
 
         // Queue
         .target(
             name: "Queue", dependencies: ["EventLoops", "Model", "Logs", "Frames", "CSQLite"],
+            exclude: ["DESIGN.md"],
             resources: [.embedInCode("schema.sql")], swiftSettings: settings(of: "Queue")),
         tests("Queue", ["EventLoops", "Model", "Logs", "Frames", "TestKit"], fixtures: true),
 
@@ -155,7 +179,8 @@ let package = Package(
             "Outputs",
             ["Digests", "EventLoops", "Model", "Logs", "Frames", "Events", "CCurl", "CKafka", "COpenSSL"]),
         tests(
-            "Outputs", ["Digests", "EventLoops", "Model", "Logs", "Frames", "Receiver", "TestKit", "COpenSSL"],
+            "Outputs",
+            ["Digests", "EventLoops", "Model", "Logs", "Frames", "Receiver", "TestKit", "COpenSSL"],
             fixtures: true),
 
         // Control
@@ -170,15 +195,20 @@ let package = Package(
         .target(
             name: "Agent",
             dependencies: [
-                "CLinux", "Digests", "EventLoops", "Model", "Logs", "Frames", "Configuration", "Metrics", "Spool",
-                "Events", "Containers", "Intake", "Journal", "Queue", "Delivery", "Outputs", "Control", "Host",
-                "TimeZones",
-            ], resources: [.embedInCode("Status/page.css")], swiftSettings: settings(of: "Agent")),
+                "CLinux", "Digests", "EventLoops", "Model", "Logs", "Frames", "Configuration", "Metrics",
+                "Spool",
+                "Events", "Containers", "Intake", "Journal", "Queue", "Delivery", "Outputs", "Control",
+                "Host",
+                "Schemas", "TextFormats", "TimeZones",
+            ],
+            exclude: ["DESIGN.md"], resources: [.embedInCode("Status/page.css")],
+            swiftSettings: settings(of: "Agent")),
         tests(
             "Agent",
             [
-                "Configuration", "Containers", "Control", "Delivery", "EventLoops", "Model", "Logs", "Frames", "Intake",
-                "Spool", "Events", "Queue", "Receiver", "TestKit", "TimeZones",
+                "Configuration", "Containers", "Control", "Delivery", "EventLoops", "Model", "Logs", "Frames",
+                "Intake",
+                "Spool", "Events", "Outputs", "Queue", "Receiver", "TestKit", "TimeZones",
             ], fixtures: true),
 
         // spoolship
@@ -196,25 +226,35 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "CommandTests",
-            dependencies: ["Agent", "Configuration", "Containers", "EventLoops", "Receiver", "TestKit", "spoolship"],
+            dependencies: [
+                "Configuration", "Containers", "Control", "EventLoops", "Receiver", "TestKit", "spoolship",
+            ],
             swiftSettings: strict),
 
         // SpoolshipClient
         module("SpoolshipClient", []),
-        tests("SpoolshipClient", ["TestKit"]),
+        tests("SpoolshipClient", ["Events", "TestKit"], fixtures: true),
 
         // What the tests share
         shim("CCrashDisk", ["CSQLite"], under: "Tests"),
         .target(
-            name: "TestKit", dependencies: ["CCrashDisk", "EventLoops", "Logs", "Model"], path: "Tests/TestKit",
+            name: "TestKit", dependencies: ["CCrashDisk", "EventLoops", "Logs", "Model"],
+            path: "Tests/TestKit",
             swiftSettings: settings(of: "TestKit")),
 
         // Tests of the built binary
         .executableTarget(
             name: "client-writer", dependencies: ["SpoolshipClient"], path: "Tests/ClientWriter",
             swiftSettings: strict),
+        .executableTarget(
+            name: "client-samples", dependencies: ["SpoolshipClient"], path: "examples/sdk-samples",
+            swiftSettings: strict),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["EventLoops", "Model", "Receiver", "TestKit", "client-writer"],
+            name: "EndToEndTests",
+            dependencies: [
+                "EventLoops", "Model", "Receiver", "SpoolshipClient", "TestKit", "client-samples",
+                "client-writer",
+            ],
             exclude: ["Fixtures"], swiftSettings: strict),
     ],
     cxxLanguageStandard: .cxx17
@@ -232,6 +272,7 @@ if Context.environment["SPOOLSHIP_BENCHMARKS"] != nil {
         benchmark("EventsBenchmark", ["CSimdjson", "EventLoops", "Events", "TestKit", "TimeZones"]),
         benchmark("EventsAgreement", ["CSimdjson", "EventLoops", "Events", "TestKit"]),
         benchmark("ContainersBenchmark", ["Containers", "EventLoops", "Events", "Model"]),
+        benchmark("SchemasBenchmark", ["EventLoops", "Model", "Schemas"]),
         benchmark("QueueBenchmark", ["EventLoops", "Logs", "Model", "Queue", "TestKit"]),
         benchmark("SpoolBenchmark", ["EventLoops", "Logs", "Model", "Spool"]),
     ]

@@ -1,3 +1,4 @@
+internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops
@@ -7,22 +8,33 @@ internal import Model
 internal import Queue
 internal import Spool
 
-/// What the control API asks of the queue, the dead letters and the quarantine.
+/// What the control API does with the queue, the dead letters and the quarantine. Without a running agent the
+/// same code serves the commands (`StoredRecords`); fields that only an agent has are nil then.
 struct AgentRecords: Sendable {
+    /// The queue's database, which also has the dead letters and the quarantine.
     let queue: QueueStore
-    /// Nil while no agent runs: rules and sessions are its.
+    /// Passes quarantined lines through rules and sessions again. Nil while no agent runs.
     let rereader: Rereader?
-    /// What reads the spool; nil while no agent runs.
+    /// The reader that finds the current path of a file with bad lines. Nil while no agent runs.
     var spool: SpoolReader?
+    /// The longest event in bytes, for lines that are reread from their files.
     var maxEventSize = 0
     var time: any TimeSource = SystemTime()
-    /// When events must have arrived, by destination; unknown while no agent runs.
+    /// The deadlines of each destination; empty while no agent runs.
     var deadlines: @Sendable () async -> [DestinationName: [Deadline]] = { [:] }
-    /// What keeps rejected events beside the dead letters; nil while no agent runs: then the next start tries them.
+    /// Holds events that are set aside, which `retry` tries as well. Nil while no agent runs: the next start
+    /// tries these events anyway.
     var driver: DeliveryDriver?
-    /// Where it is told that something was removed for good; nil while no agent runs, when the caller's shell knows.
+    /// Makes the reading side forget what an erasure finds, and waits for commits that have already begun:
+    /// such a commit would store erased events again. Does nothing while no agent runs.
+    var forget: @Sendable (EventCondition) async -> Void = { _ in }
+    /// Places that an erasure leaves alone, for its receipt.
+    var unsearched: @Sendable () -> [String] = { [] }
+    /// Receives a message when records are removed for good. Nil while no agent runs: then the caller sees
+    /// the result.
     var log: Log?
 
+    /// A page of records without their content; queued ones with the time that is left until their deadline.
     func list(
         _ store: RecordStore, _ selection: RecordSelection, after: String?, limit: Int
     ) async throws -> RecordPage {
@@ -33,7 +45,8 @@ struct AgentRecords: Sendable {
         return page
     }
 
-    /// Says when the first deadline of the oldest queued event is, and how many seconds are left (ga09).
+    /// Adds to a record of the queue the first deadline of its oldest event, and how many seconds are left
+    /// until then; negative when it has passed. Returns other records unchanged.
     static func withTimeLeft(
         _ record: JSONValue, _ deadlines: [DestinationName: [Deadline]], at now: Timestamp
     ) -> JSONValue {
@@ -43,7 +56,9 @@ struct AgentRecords: Sendable {
         let eventTime = Timestamp(milliseconds: Int64(first))
         let names = record["deadlines"]?.string.map { DeadlineNames(text: $0) }
         let known = (deadlines[DestinationName(name)] ?? []).filter { $0.concerns(names) }
-        guard let next = known.min(by: { $0.due(for: eventTime) < $1.due(for: eventTime) }) else { return record }
+        guard let next = known.min(by: { $0.due(for: eventTime) < $1.due(for: eventTime) }) else {
+            return record
+        }
         let due = next.due(for: eventTime)
         return .object(
             members + [
@@ -52,24 +67,33 @@ struct AgentRecords: Sendable {
             ])
     }
 
+    /// One record with its content.
+    ///
+    /// - Throws: `ControlRefusal` with status 404 for an unknown id.
     func show(_ store: RecordStore, _ id: String) async throws -> JSONValue {
         if let record = try await queue.show(store, id: id) { return record }
         throw ControlRefusal(404, "not_found", "there is no record \(id); it may have been removed")
     }
 
-    /// Retries dead letters and what is set aside, or rereads quarantined lines; gives how many. All ids must be known.
+    /// Queues dead letters and events that are set aside again, or rereads quarantined lines.
+    ///
+    /// - Returns: how many records. If one id is unknown nothing is done.
     func retry(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
         for id in selection.ids ?? [] { _ = try await show(store, id) }
         if store == .deadLetters {
             guard try await queue.switches()[AgentSwitch.collecting] != "off" else {
                 throw ControlRefusal(409, "disabled", "collection is disabled; run `spoolship enable`")
             }
+            // Events that are set aside are chosen by destination and app only: ids and reasons select dead
+            // letters.
             let isOfApps = selection.ids == nil && selection.reason == nil
-            let setAside = isOfApps ? await driver?.retrySetAside(for: selection.destination, app: selection.app) : 0
+            let setAside =
+                isOfApps ? await driver?.retrySetAside(for: selection.destination, app: selection.app) : 0
             return try await queue.retryDeadLetters(selection) + (setAside ?? 0)
         }
         guard let rereader else {
-            throw ControlRefusal(503, "no_agent", "only a running agent rereads quarantined lines: start it first")
+            throw ControlRefusal(
+                503, "no_agent", "only a running agent rereads quarantined lines: start it first")
         }
         return try await rereader.inTurn {
             selection.isOfFiles
@@ -78,7 +102,8 @@ struct AgentRecords: Sendable {
         }
     }
 
-    /// Reads the bad lines again that keep files in the spool, and has those removed that nothing keeps any more.
+    /// Rereads the bad lines of files that stay in the spool because the quarantine could not hold these
+    /// lines. Files that have no bad lines left are then removed from the spool.
     private func retryFiles(of app: String?, with rereader: Rereader) async throws -> Int {
         guard let spool else { return 0 }
         var count = 0
@@ -91,6 +116,7 @@ struct AgentRecords: Sendable {
                 count += read
                 continue
             }
+            // The reader knows the file, but it is not at its path: a rename is under way.
             guard known == nil else {
                 throw ControlRefusal(503, "later", "\(path) is being moved; try again")
             }
@@ -103,8 +129,10 @@ struct AgentRecords: Sendable {
         return count
     }
 
+    /// Rereads quarantined lines, page by page.
     private func retryQuarantine(_ selection: RecordSelection, with rereader: Rereader) async throws -> Int {
-        // What is quarantined again gets a greater number: the pages end where the quarantine ended at the start.
+        // A line that is quarantined again gets a greater id. Without this end the loop would reread it for
+        // ever.
         var end: Int64 = 0
         while let last = try await queue.quarantined(selection, after: end).last { end = last.id }
         var count = 0
@@ -118,7 +146,9 @@ struct AgentRecords: Sendable {
         return count
     }
 
-    /// Removes records; of the queue they count as discarded. Gives how many. Nothing is done if an id is unknown.
+    /// Removes records for good; those of the queue count as discarded.
+    ///
+    /// - Returns: how many. If one id is unknown nothing is removed.
     func purge(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
         for id in selection.ids ?? [] { _ = try await show(store, id) }
         let purged: Int
@@ -127,24 +157,29 @@ struct AgentRecords: Sendable {
         } else {
             purged = try await purgeNamed(store, selection)
         }
-        if purged > 0 { log?.warning("removed by command", ["from": store.rawValue, "count": purged]) }
+        if purged > 0 {
+            log?.warning("removed by command", ["from": store.rawValue, "count": purged])
+        }
         return purged
     }
 
+    /// Purges, with the client's error if the named events are only a part of a batch.
     private func purgeNamed(_ store: RecordStore, _ selection: RecordSelection) async throws -> Int {
         do throws(QueueError) {
             return try await queue.purge(store, selection)
         } catch {
-            throw error.code == .misuse ? ControlRefusal(409, "in_one_batch", error.message) : error as any Error
+            throw error.code == .misuse
+                ? ControlRefusal(409, "in_one_batch", error.message) : error as any Error
         }
     }
 
-    /// Lets what is queued for one destination wait for another instead.
+    /// Moves what is queued for one destination to another one.
     func move(from source: String, to target: String, _ priority: Priority?) async throws -> MovedEvents {
         do throws(QueueError) {
             return try await queue.move(DestinationName(source), to: DestinationName(target), priority)
         } catch {
-            throw error.code == .misuse ? ControlRefusal(400, "unknown_destination", error.message) : error as any Error
+            throw error.code == .misuse
+                ? ControlRefusal(400, "unknown_destination", error.message) : error as any Error
         }
     }
 }

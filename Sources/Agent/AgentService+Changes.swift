@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops
@@ -10,20 +11,21 @@ internal import Queue
 internal import Spool
 internal import Synchronization
 
-/// The names under which the agent keeps what a person has switched.
+/// Keys under which the queue stores what an operator has switched.
 enum AgentSwitch {
-    /// Present with the value `off` while collection is disabled.
+    /// Has the value `off` while collection is disabled; absent otherwise.
     static let collecting = "agent.collecting"
+    /// The country that an operator has set; absent without one.
     static let country = "agent.country"
 }
 
-/// The result of a reload: settings that are in force now (`queue.max_size "10MiB" -> "20MiB"`), those that wait for a restart,
-/// and what is allowed and probably not meant, each a sentence for a person.
+/// Result of a reload, as texts for a person: settings in force now (`queue.max_size "10MiB" -> "20MiB"`),
+/// settings that wait for a restart, and settings that are allowed but probably not meant.
 typealias ReloadResult = (changed: [String], needRestart: [String], warnings: [String])
 
-/// What changes while the agent runs: reload, disable, country, sessions, the log's level.
+/// Changes while the agent runs: reload, enable and disable, country, sessions, log level.
 extension AgentService {
-    /// Reads the configuration again: all of it comes into force, or nothing does.
+    /// Reads the configuration again. All of it takes effect, or nothing does.
     func reload() async throws(ControlRefusal) -> ReloadResult {
         manager?.notifyReloading()
         defer { manager?.notify("READY=1") }
@@ -36,8 +38,12 @@ extension AgentService {
                     started: $0.started)
             }
             let waiting = result.needRestart.joined(separator: ", ")
-            if !waiting.isEmpty { log.warning("changes need a restart", ["settings": waiting]) }
-            log.info("configuration reloaded", ["changed": result.changed.count, "restart": result.needRestart.count])
+            if !waiting.isEmpty {
+                log.warning("changes need a restart", ["settings": waiting])
+            }
+            log.info(
+                "configuration reloaded",
+                ["changed": result.changed.count, "restart": result.needRestart.count])
             return result
         } catch {
             reloads.withLock { $0.problem = error.message }
@@ -46,11 +52,13 @@ extension AgentService {
         }
     }
 
+    /// The reload itself: load, check what can fail, hold reading, apply, let reading go on.
     private func applyConfiguration() async throws(ControlRefusal) -> ReloadResult {
         await configurationTurn.takeTurn(configurationTurn.drawTicket())
         defer { configurationTurn.passTurn() }
         guard let parts else { throw .starting }
-        let loaded = try relaying(try Settings.load(path: configurationPath)) { (error: ConfigurationError) in
+        let loaded = try relaying(try Settings.loadWithRules(path: configurationPath)) {
+            (error: ConfigurationError) in
             ControlRefusal(400, "configuration", error.description)
         }
         let new = loaded.settings
@@ -59,18 +67,21 @@ extension AgentService {
                 400, "configuration",
                 "no destination would be left; to stop shipping, stop the agent")
         }
-        // As the start would: what is accepted here must not end the next one.
+        // The same check as at the start: a configuration that a reload accepts must not end the next start.
         if task == nil, let mistake = new.readingMistake {
             throw ControlRefusal(400, "configuration", "\(mistake.setting) \(mistake.message)")
         }
         let (changes, started) = (configured.changes(to: new), reloads.withLock { $0.started })
         let before = parts.queue.snapshot
-        let hashKeys = try relaying(try new.hashKeys(), ControlRefusal.init(settings:))
-        // Containers may have been closed by it, or may set less: what is left of their wishes is on top again at once.
+        let (hashKeys, rules) = try relaying(
+            (try new.hashKeys(), try new.configuredRules(host.agentFacts(version: program.version))),
+            ControlRefusal.init(settings:))
+        // The new configuration may close containers or let them set less. What remains of their settings is
+        // on top at once, so that no setting changes twice.
         let overlay = SettingsOverlay(new, parts.containers.states(for: new.containers))
-        // It has not been read while there was no destination.
+        // The spool was not read while there was no destination.
         let startsReading = settings.destinations.isEmpty && !new.destinations.isEmpty && task == nil
-        // No line goes to a new destination by old rules, nor to an old one without them.
+        // No line may go to a new destination by old rules, or to an old destination without the new rules.
         await parts.containers.holdReading()
         do throws(ControlRefusal) {
             try await applyConfigured(new, overlay, parts)
@@ -80,18 +91,28 @@ extension AgentService {
         }
         configured = new
         parts.functions.configure(new)
-        var others = await parts.containers.configure(new.containers, keyLengths: new.keyLengths, hashKeys: hashKeys)
+        var others = await parts.containers.configure(
+            new.containers, keyLengths: new.keyLengths, hashKeys: hashKeys, rules: rules)
+        // This size was in the configuration before, and the queue had refused it for lack of room. Now it is
+        // in force, so it counts as a change.
         if before.refusedMaxSize == new.queue.maxSize {
             // It was in the configuration already, and there was no room for it.
-            others.append("queue.max_size \(SizeText.print(before.maxSize)) -> \(SizeText.print(new.queue.maxSize))")
+            others.append(
+                "queue.max_size \(SizeText.print(before.maxSize)) -> \(SizeText.print(new.queue.maxSize))")
         }
-        if startsReading { await parts.containers.waitUntilOpen() }
+        if startsReading {
+            await parts.containers.waitUntilOpen()
+        }
         await applyContainers(parts)
-        if startsReading { await parts.reader.start() }
+        if startsReading {
+            await parts.reader.start()
+        }
         await parts.containers.resumeReading()
         return (
             changes.filter { !$0.needsRestart }.map(\.description) + others,
-            started.changes(to: new).filter(\.needsRestart).map(\.path).filter { changes.map(\.path).contains($0) },
+            started.changes(to: new).filter(\.needsRestart).map(\.path).filter {
+                changes.map(\.path).contains($0)
+            },
             loaded.warnings.map(\.message) + warnOfOrphans(parts.queue.snapshot)
                 + parts.containers.states.compactMap { state in
                     state.defaultProblem.map { "container.\(state.id).default_file: \($0)" }
@@ -99,7 +120,8 @@ extension AgentService {
         )
     }
 
-    /// What a container wishes is not a reason to refuse a person's configuration: it is put on top, or refused, by itself then.
+    /// Applies a new configuration with the containers' settings, or without them if it is refused with them:
+    /// what a container sets must not make an operator's configuration fail.
     private func applyConfigured(
         _ new: Settings, _ overlay: SettingsOverlay, _ parts: Parts
     ) async throws(ControlRefusal) {
@@ -110,7 +132,8 @@ extension AgentService {
         }
     }
 
-    /// Says which destinations the configuration has lost while events wait for them; gives the texts.
+    /// Warns of destinations that the configuration no longer has although events wait for them. Returns the
+    /// texts.
     @discardableResult
     func warnOfOrphans(_ state: QueueSnapshot) -> [String] {
         let names = configured.destinations.map(\.name)
@@ -125,35 +148,49 @@ extension AgentService {
         }
     }
 
-    /// Brings settings into force, all of them or none. `isByPerson`: somebody asked for it, and not a container.
+    /// Applies settings, all or none: steps that can fail come first.
+    ///
+    /// - Parameter isByPerson: whether an operator asked for it, and not a container.
     func apply(_ new: Settings, _ parts: Parts, isByPerson: Bool = false) async throws(ControlRefusal) {
         let changes = settings.changes(to: new)
-        // What can fail comes first.
+        // What can fail comes first, so that a refused change leaves nothing half applied.
         let options = try relaying(
-            (try new.deliveryOptions(of: host.installID), try senders(for: new)), ControlRefusal.init(settings:))
+            (try new.deliveryOptions(of: host.installID), try senders(for: new)),
+            ControlRefusal.init(settings:))
+        let newSchemas = try relaying(try new.schemaRules(), ControlRefusal.init(settings:))
         try await relaying(awaiting: try await parts.queue.apply(new.queueOptions)) { (error: QueueError) in
             ControlRefusal(queue: error, status: 409)
         }
         settings = new
+        schemas.withLock { $0 = newSchemas }
         deadlines = options.0.deadlines
         await parts.unread.configure(most: new.unreadBound)
         await configureIntake(parts)
         await parts.driver.reload(options.0, senders: options.1, isByPerson: isByPerson)
         await parts.network.setTargets(new.networkTargets)
-        if changes.contains(where: { $0.path == "agent.log_level" }) { sink.level = new.agent.logLevel }
+        if changes.contains(where: { $0.path == "agent.log_level" }) {
+            sink.level = new.agent.logLevel
+        }
         sink.format = new.agent.logFormat
     }
 
-    /// How lines are read until a restart.
+    /// The settings in force, but with those that need a restart as they were at the start.
     private var settingsOfReading: Settings { settings.reading(as: reloads.withLock { $0.started }) }
 
+    /// Settings of the spool's intake.
+    ///
+    /// - Parameter cap: the queue's size in force, in bytes.
     func intakeSettings(cap: Int) -> IntakeSettings {
-        settingsOfReading.intakeSettings(cap: cap, isCollecting: isCollecting, country: country, host: host)
+        var wanted = settingsOfReading.intakeSettings(
+            cap: cap, isCollecting: isCollecting, country: country, host: host)
+        wanted.schemas = schemas.withLock { $0 }
+        return wanted
     }
 
-    /// What a backfill needs to know now. It makes up no sessions: its events were those of processes that are gone.
+    /// Settings for the next piece of an old file. Its events get no sessions: they were those of processes
+    /// that are gone.
     func backfillOptions(_ queue: QueueStore, _ reader: Reading) -> Backfill.Options {
-        // Old files of what is read in place are read as it is.
+        // Old files of an app that is read in place have the same format as its new ones.
         let settings = settingsOfReading
         var intake = settings.forPlaces(intakeSettings(cap: queue.snapshot.maxSize))
         for name in intake.events.apps.keys { intake.events.apps[name]?.isJournal = false }
@@ -164,17 +201,20 @@ extension AgentService {
         }
     }
 
+    /// Gives all intakes the settings in force.
     func configureIntake(_ parts: Parts) async {
         let wanted = intakeSettings(cap: parts.queue.snapshot.maxSize)
         await parts.reader.configure(wanted, others: settingsOfReading.forPlaces(wanted))
     }
 
-    /// Turns collection on or off; durable. Off deletes what is queued.
+    /// Turns collection on or off, durably. Off deletes what is queued; the result says how much.
     func setEnabled(_ isEnabled: Bool) async throws(ControlRefusal) -> DiscardedEvents {
         guard let parts else { throw .starting }
-        // Two at a time, one in each direction, could end with events collected and none sent.
+        // Two commands at a time, one in each direction, could end with events collected and none sent.
         guard !isDiscarding, !isSwitching else {
-            let what = isDiscarding ? "queued events are still being deleted" : "another enable or disable is running"
+            let what =
+                isDiscarding
+                ? "queued events are still being deleted" : "another enable or disable is running"
             throw ControlRefusal(409, "discarding", "\(what); try again later")
         }
         isSwitching = true
@@ -189,27 +229,30 @@ extension AgentService {
                 log.warning("collection enabled")
                 return DiscardedEvents()
             }
-            // Commits that had begun become durable first, so that they are deleted with the rest.
+            // Commits that had begun become durable first, so that their events are deleted with the rest.
             await settleIntake(parts)
-            // Nothing more is sent, and what arrives is not counted as discarded.
+            // From here on nothing is sent. Requests in flight get ten seconds: what they deliver is not
+            // counted as discarded.
             await parts.driver.disable(grace: .seconds(10))
             let discarded = try await discardQueue(parts.queue)
-            // Deletes events: whoever looks for them finds here when, at every level but error.
+            // A warning, because events were deleted: the log has it at every level except `error`.
             log.warning(
-                "collection disabled by command", ["discarded": discarded.all, "in_flight": discarded.inFlight])
+                "collection disabled by command",
+                ["discarded": discarded.all, "in_flight": discarded.inFlight])
             return discarded
         } catch {
             throw ControlRefusal(queue: error)
         }
     }
 
+    /// Deletes all queued events.
     private func discardQueue(_ queue: QueueStore) async throws(QueueError) -> DiscardedEvents {
         isDiscarding = true
         defer { isDiscarding = false }
         return try await queue.discardAll(reason: "disabled")
     }
 
-    /// Deletes what an agent left that ended while it was being disabled: with collection off nothing else is queued.
+    /// Deletes what is still queued if an earlier process ended while it was being disabled.
     func finishDisabling(_ queue: QueueStore) {
         guard !isCollecting, queue.snapshot.lanes.contains(where: { $0.ledger.queued > 0 }) else { return }
         isDiscarding = true
@@ -218,11 +261,22 @@ extension AgentService {
                 _ = try await self.discardQueue(queue)
             } catch {
                 self.log.warning(
-                    "queued events could not be deleted, the next start tries again", ["error": error.message])
+                    "queued events could not be deleted, the next start tries again", ["error": error.message]
+                )
             }
         }
     }
 
+    /// Makes reading forget data layers and sessions that a condition mentions. Commits that had begun and
+    /// may still store them are durable when this returns; if they wait for room, the commit after them
+    /// deletes them again.
+    func forget(_ condition: EventCondition, in parts: Parts) async {
+        await parts.reader.intakes.spool.use { $0.forget { condition.isMentioned(in: $0) } }
+        guard !parts.queue.storesNothing else { return }
+        await settleIntake(parts)
+    }
+
+    /// Returns when all commits of the spool that had begun are durable or given up.
     private func settleIntake(_ parts: Parts) async {
         await withCheckedContinuation { continuation in
             let intake = parts.reader.intakes.spool
@@ -230,7 +284,7 @@ extension AgentService {
         }
     }
 
-    /// Overrides the country of events that name none; nil ends that. Durable.
+    /// Sets the country of events that do not name one, durably; nil removes it.
     func setCountry(_ code: String?) async throws(ControlRefusal) {
         guard let parts else { throw .starting }
         let wanted = code.flatMap { CountryCode($0) }
@@ -238,20 +292,24 @@ extension AgentService {
             throw ControlRefusal(400, "out_of_range", "not an ISO 3166-1 code: give two letters, such as IT")
         }
         let (queue, name) = (parts.queue, wanted?.description)
-        try await relaying(awaiting: try await queue.setSwitch(AgentSwitch.country, name)) { (error: QueueError) in
+        try await relaying(awaiting: try await queue.setSwitch(AgentSwitch.country, name)) {
+            (error: QueueError) in
             ControlRefusal(queue: error)
         }
         country = wanted
         await configureIntake(parts)
     }
 
-    /// Starts a session of an app, where sessions are manual; says in a sentence what happened.
+    /// Starts a session of an app, if sessions are manual. Returns a sentence for a person that says what
+    /// happened.
     func startSession(app named: String?) async -> String {
         let app = named ?? "default"
         guard let parts else { return "the agent is starting; nothing changed" }
         let hasStarted = await parts.reader.intakes.spool.use { $0.startSession(of: app) }
-        // Without a line to read it would wait for the next one, and a crash would forget it.
-        if hasStarted { await parts.reader.spool.commitSoon() }
+        // Without a line to read, the session's event would wait for the next one, and a crash would lose it.
+        if hasStarted {
+            await parts.reader.spool.commitSoon()
+        }
         if hasStarted { return "a new session of \(app) has begun" }
         if settings.session.mode == .manual, let obstacle = parts.containers.obstacles.first {
             return "\(obstacle); nothing changed"
@@ -259,7 +317,8 @@ extension AgentService {
         return "sessions are \(settings.session.mode.rawValue); nothing changed"
     }
 
-    /// Changes the log's level until a restart, or a reload that changes it; `default` is the configured one.
+    /// Changes the log's level until a restart, or until a reload changes it. `default` is the configured
+    /// level.
     func setLogLevel(_ level: String) async throws(ControlRefusal) {
         guard let level = level == "default" ? settings.agent.logLevel : LogLevel(name: level) else {
             let names = (LogLevel.allCases.map(\.name) + ["default"]).joined(separator: ", ")

@@ -6,9 +6,12 @@ internal import Model
 internal import Outputs
 internal import Queue
 
+/// Senders of the destinations: each wraps an output, measures its attempts, and knows its certificates.
 extension AgentService {
-    /// One sender for each destination; throws `configuration` for settings that cannot be: then nothing has changed.
+    /// Makes a sender for each destination. Throws `configuration`, without a change, if a destination's
+    /// settings cannot work.
     func senders(for settings: Settings) throws(AgentError) -> [DestinationName: any BatchSender] {
+        // A destination's file that another destination writes, or that the agent reads.
         if let mistake = settings.fileMistake {
             throw AgentError(.configuration, "\(mistake.setting) \(mistake.message)")
         }
@@ -20,6 +23,9 @@ extension AgentService {
             do {
                 output = try makeOutput(destination, of: settings)
             } catch let error as OutputError where error.code == .unanswered {
+                // The file is on a network mount whose server is gone. The other destinations must not wait
+                // for it: this output is made once the file system answers, and its batches are retried until
+                // then.
                 log.error("a destination waits for a file", ["destination": name, "reason": error.message])
                 output = AwaitedOutput(on: loop) { [self] in
                     try assumeIsolated { try $0.makeOutput(destination, of: settings) }
@@ -28,6 +34,7 @@ extension AgentService {
                 throw error as? AgentError ?? AgentError(.configuration, "destination \(name): \(error)")
             }
             certificates[name] = output.firstCertificates
+            // The sender is new, but its figures are those of the destination: they outlive the reload.
             senders[name] = MeasuredSender(
                 name: name, output: output, figures: sending, time: time, log: log,
                 apps: { [weak self] in await self?.apps(of: $0) ?? [] })
@@ -36,17 +43,23 @@ extension AgentService {
         return senders
     }
 
+    /// Apps whose events are in a batch.
     private func apps(of batch: BatchID) async -> [String] { await parts?.queue.apps(of: batch) ?? [] }
 
+    /// An output for the destination's type. Its headers carry an id derived from the install id, not the
+    /// install id itself, which tags may hide.
     private func makeOutput(
         _ destination: DestinationSettings, of settings: Settings
     ) throws -> any MeasuredOutput {
         try destination.output(
-            version: program.version, installID: host.senderID, hostName: host.device(for: settings)?.hostName,
-            on: loop, writingLoop: { () throws(AgentError) in try writingLoop(of: destination) }, log: log, time: time)
+            version: program.version, installID: host.senderID,
+            hostName: host.device(for: settings)?.hostName,
+            on: loop, writingLoop: { () throws(AgentError) in try writingLoop(of: destination) }, log: log,
+            time: time)
     }
 
-    /// A thread of its own for each destination whose sending blocks.
+    /// Loop of a destination whose sending blocks, such as one that writes files; made once, and used again
+    /// after reloads.
     private func writingLoop(of destination: DestinationSettings) throws(AgentError) -> EventLoop {
         if let known = writingLoops[destination.name] { return known }
         do throws(SystemError) {

@@ -12,10 +12,17 @@ internal import Queue
 internal import Spool
 internal import Synchronization
 
+/// The start: what is made, in which order.
+///
+/// The queue is first: it restores what the others need, and its lock keeps a second agent out. Ports open
+/// before reading starts, so that `status` answers during a long start. The spool's reader is last: by then
+/// delivery runs, and the containers' rules are known or have been waited for.
 extension AgentService {
-    /// Starts what runs, from the disk to the network: the queue, delivery, the ports, the spool last.
+    /// Starts everything; on an error the queue is closed again.
     func start() async throws(AgentError) -> Parts {
+        // The queue needs its listener before the listeners exist.
         let relay = QueueRelay()
+        // Before the queue is opened, which may write to the file.
         lastChange = FileStatus("\(settings.agent.stateDirectory)/queue.sqlite")?.modified
         let queue = try openQueue(relay)
         do throws(AgentError) {
@@ -26,33 +33,45 @@ extension AgentService {
         }
     }
 
+    /// Makes all parts, opens the ports, and starts delivery and then reading.
     private func start(on queue: QueueStore, _ relay: QueueRelay) async throws(AgentError) -> Parts {
         let unreadable = { (error: QueueError) in AgentError(.io, error.message) }
+        // Checkpoints, done records and memory of earlier processes, and what an operator has switched: both
+        // outlive a restart.
         let restored = try await relaying(awaiting: try await queue.restore(), unreadable)
         let switches = try await relaying(awaiting: try await queue.switches(), unreadable)
         isCollecting = switches[AgentSwitch.collecting] != "off"
         country = switches[AgentSwitch.country].flatMap { CountryCode($0) }
+        // What the configuration can have wrong is found before the spool is touched.
         let driver = try makeDriver(queue, switches)
         let hashKeys = try settings.hashKeys()
+        let schemaRules = try settings.schemaRules()
+        schemas.withLock { $0 = schemaRules }
+        let configuredRules = try settings.configuredRules(host.agentFacts(version: program.version))
         var intakes = AllIntakes()
         let functions = FunctionDesk(settings, on: readerLoop, time: time, log: log)
         let rules = IntakeRules(containers, functions: functions.runner, figures: intakes.spool)
         let keeper = makeKeeper(queue, driver, functions, rules)
         let tap = EventTap()
+        // Before the readers are made: a spool that another agent reads ends the start.
         let isNew = try takeSpool(queue)
         let reader = try makeReaders(queue, restored, &intakes, tap, rules)
         let parts = Parts(
             queue: queue, driver: driver, reader: reader, intakes: intakes,
             unreadSpool: UnreadSpool(
                 time: time,
-                read: Dictionary(restored.checkpoints.map { ($0.path, $0.offset) }, uniquingKeysWith: max)),
-            unread: UnreadGuard(on: loop, queue: queue, time: time, log: log) { reader.figures.unreadBytes.value },
+                read: Dictionary(
+                    restored.checkpoints.map { ($0.restoringPath.path, $0.offset) }, uniquingKeysWith: max)),
+            unread: UnreadGuard(on: loop, queue: queue, time: time, log: log) {
+                reader.figures.unreadBytes.value
+            },
             network: makeNetworkMonitor(driver, keeper),
             notice: WritersNotice(
                 in: settings.spool.directory, isCollecting: isCollecting, lock: spoolLock, isNew: isNew,
                 on: readerLoop, log: log),
             backfill: Backfill(
-                on: readerLoop, store: queue, memory: restored.memory, rules: rules, figures: intakes.backfill,
+                on: readerLoop, store: queue, memory: restored.memory, rules: rules,
+                figures: intakes.backfill,
                 time: time, log: log
             ) { await self.backfillOptions(queue, reader) },
             containers: keeper, functions: functions, recorder: StatusRecorder(),
@@ -66,10 +85,14 @@ extension AgentService {
             } state: {
                 (queue.snapshot, DeliverySnapshot(), reader.figures)
             },
-            restart: RestartWatch(configurationPath, version: program.version, on: loop, time: time, log: log),
+            restart: RestartWatch(
+                configurationPath, version: program.version, on: loop, time: time, log: log),
             started: time.bootTime)
+        // A port that is in use ends the start here, before delivery and reading begin.
         try await openPorts(parts, restored, rules, tap)
         let expiry = ExpiryRounds(on: loop, queue: queue)
+        // From here on, changes of the queue reach delivery and the intakes. Changes before were not passed
+        // on, so its present state is taken over below.
         relay.connect(parts, expiry, mainLoop: loop, readerLoop: readerLoop, time: time)
         parts.notice.queueAccepts(queue.snapshot.accepting)
         reloads.withLock { $0.withoutDestination = queue.snapshot.withoutDestination }
@@ -80,17 +103,21 @@ extension AgentService {
         await expiry.queueChanged()
         await parts.unread.configure(most: settings.unreadBound)
         finishDisabling(queue)
-        await keeper.configure(settings.containers, keyLengths: settings.keyLengths, hashKeys: hashKeys)
+        await keeper.configure(
+            settings.containers, keyLengths: settings.keyLengths, hashKeys: hashKeys, rules: configuredRules)
         self.keeper = keeper
-        // Writers go on; only reading waits, and no longer than the containers' timeouts (tm05).
+        // Reading waits for the containers' documents, so that the first event meets their rules, but no
+        // longer than their timeouts. Apps can write meanwhile.
         await keeper.waitUntilOpen()
         self.parts = parts
-        // What containers set holds for the first event.
+        // Settings that containers change are in force before the first event.
         await containersChanged()
         if task != nil {
-            // The spool waits for an agent that goes on running.
+            // An agent with a task leaves the spool to a service that goes on running.
         } else if settings.destinations.isEmpty {
-            log.warning("the spool is not read: there is no destination", ["hint": "add a [[destination]] and reload"])
+            log.warning(
+                "the spool is not read: there is no destination", ["hint": "add a [[destination]] and reload"]
+            )
         } else {
             await reader.start()
         }
@@ -99,23 +126,29 @@ extension AgentService {
 
     // MARK: The queue and delivery
 
+    /// Opens the queue's database, and with it takes the state directory for this process.
     private func openQueue(_ relay: QueueRelay) throws(AgentError) -> QueueStore {
         let clock = ClockTrust(past: lastChange)
         do throws(QueueError) {
             return try QueueStore(
-                settings.queueOptions, on: storeLoop, time: time, clock: { clock.isTrusted(at: $0) }, log: log,
+                settings.queueOptions, on: storeLoop, time: time, clock: { clock.isTrusted(at: $0) },
+                log: log,
                 observer: { relay.changed($0) }, eventTime: StoredEventTime.time)
         } catch {
             throw AgentError(error)
         }
     }
 
-    /// For whatever reads lines: each has its own, and knows of the steps of the lives before.
+    /// Trust in the clock for one reader of lines. Each has a value of its own, because it is not Sendable;
+    /// all know the clock's steps that earlier processes have seen.
     func clockTrust(_ queue: QueueStore) -> sending ClockTrust {
         ClockTrust(past: lastChange, steps: queue.clockSteps)
     }
 
-    private func makeDriver(_ queue: QueueStore, _ switches: [String: String]) throws(AgentError) -> DeliveryDriver {
+    /// Makes delivery, with the pauses and other switches that the queue has stored.
+    private func makeDriver(_ queue: QueueStore, _ switches: [String: String]) throws(AgentError)
+        -> DeliveryDriver
+    {
         let options = try settings.deliveryOptions(of: host.installID)
         deadlines = options.deadlines
         return DeliveryDriver(
@@ -127,15 +160,19 @@ extension AgentService {
             }, persist: { name, value in try await queue.setSwitch(name, value) })
     }
 
-    /// Has deadlines looked at again when the time of day was set; without that they are within the hour.
+    /// Lets delivery check deadlines again when the time of day was set. Without the watcher it notices
+    /// within the hour.
     private func watchClock(_ driver: DeliveryDriver) {
         do throws(SystemError) {
             clockWatcher = try ClockWatcher(on: loop) { driver.assumeIsolated { $0.clockStepped() } }
         } catch {
-            log.warning("steps of the clock may go unnoticed for up to an hour", ["reason": error.description])
+            log.warning(
+                "steps of the clock may go unnoticed for up to an hour", ["reason": error.description])
         }
     }
 
+    /// Makes the monitor of routes, which tells delivery and containers that their servers may be reachable
+    /// again.
     private func makeNetworkMonitor(_ driver: DeliveryDriver, _ keeper: ContainerKeeper) -> NetworkMonitor {
         NetworkMonitor(on: loop, targets: settings.networkTargets) { news in
             let (delivery, containers) = news.split
@@ -144,7 +181,7 @@ extension AgentService {
         }
     }
 
-    /// Watches the routes; without that, delivery finds out by its failures.
+    /// Starts to watch the routes. Without that, delivery learns from its failures.
     private func start(_ network: NetworkMonitor) async {
         do throws(SystemError) {
             try await network.start()
@@ -155,7 +192,7 @@ extension AgentService {
         }
     }
 
-    /// Feeds the service manager's watchdog, where it has one.
+    /// Starts to feed the service manager's watchdog; nil if it has none for this process (`WatchdogSec=`).
     func startWatchdog(_ parts: Parts) -> Watchdog? {
         guard let manager,
             let limit = ServiceManager.watchdogLimit(
@@ -168,7 +205,7 @@ extension AgentService {
             alarm: HangAlarm(for: loop, on: storeLoop, log: log), log: log
         ) {
             watch.requestTimeouts = self.assumeIsolated { $0.requestTimeouts }
-            // A dead port is opened again; that is no reason to end what ships.
+            // A port that does not answer is reopened here. That is no stall: the agent still ships.
             Task(executorPreference: loop) { await AgentStatus(agent: self, parts: parts).notify() }
             return watch.stalls(
                 (parts.queue.snapshot, parts.driver.snapshot, parts.reader.figures), at: time.bootTime,
@@ -178,7 +215,8 @@ extension AgentService {
         return watchdog
     }
 
-    /// How long a request to each destination may take in all.
+    /// Longest time of a request to each destination, connecting included. The watchdog takes a longer one
+    /// for stuck.
     private var requestTimeouts: [DestinationName: Duration] {
         Dictionary(
             settings.destinations.map { (DestinationName($0.name), $0.connectTimeout + $0.requestTimeout) },
@@ -187,15 +225,19 @@ extension AgentService {
 
     // MARK: Reading
 
-    /// Takes the spool for this agent. True: it is new to an agent that has read before; its file system may not be mounted.
+    /// Locks the spool for this agent. Returns true, without a lock, if the spool looks new although this
+    /// agent has read before: its file system may not be mounted.
     private func takeSpool(_ queue: QueueStore) throws(AgentError) -> Bool {
-        // An agent with a task leaves the spool alone.
+        // An agent with a task does not read the spool.
         guard task == nil else { return false }
+        // The same check as at a reload.
         if let mistake = settings.readingMistake {
             throw AgentError(.configuration, "\(mistake.setting) \(mistake.message)")
         }
         let directory = settings.spool.directory
         let isKept = settings.spool.afterRead == .keep
+        // The ledger says that this agent has read events, and a spool that was read has this directory. With
+        // `after_read = "keep"` it may be missing: the spool is not written to.
         if !isKept, queue.snapshot.intake.read > 0, FileStatus("\(directory)/.spoolship") == nil {
             log.warning("the spool has no .spoolship: is its file system mounted?", ["directory": directory])
             return true
@@ -203,36 +245,48 @@ extension AgentService {
         spoolLock = try relaying(try SpoolLock.take(directory)) { (error: SpoolError) in
             AgentError(.inUse, error.message)
         }
-        if spoolLock == nil { log.warning("spool not locked against a second agent", ["directory": directory]) }
+        if spoolLock == nil {
+            log.warning("spool not locked against a second agent", ["directory": directory])
+        }
         return false
     }
 
-    /// Makes what reads the spool, files that are elsewhere, and journals, each with its intake.
+    /// Makes what reads the spool, files in place and journals, each with an intake of its own.
     private func makeReaders(
         _ queue: QueueStore, _ restored: RestoredState, _ figures: inout AllIntakes, _ tap: EventTap,
         _ rules: IntakeRules
     ) throws(AgentError) -> Reading {
         let wanted = intakeSettings(cap: queue.snapshot.maxSize)
+        let repeats = RepeatWindow(figures: figures.spool)
+        let compressors = LoopBound(Compressors(), to: readerLoop)
         func makeIntake(
             _ settings: IntakeSettings, of place: String? = nil, _ figures: IntakeFigures
         ) -> sending Intake {
             Intake(
                 settings, ofPlace: place, store: queue, memory: restored.memory, figures: figures,
-                clock: clockTrust(queue), tap: tap, rules: rules, on: readerLoop, time: time, log: log)
+                clock: clockTrust(queue), tap: tap, rules: rules, repeats: repeats, sharing: compressors,
+                on: readerLoop,
+                time: time, log: log)
         }
-        // An intake of lines that come from elsewhere than the spool.
+        // Made once: a copy of all apps' settings for each of 150 apps took 14 MB.
+        let wantedOfPlaces = settings.forPlaces(wanted)
+        // An intake for lines that do not come from the spool.
         func intake(of place: String) -> sending Intake {
             let known = IntakeFigures()
             figures.places.append(known)
-            return makeIntake(settings.forPlaces(wanted), of: place, known)
+            return makeIntake(wantedOfPlaces, of: place, known)
         }
+        let shared = LoopBound(SharedReading(on: readerLoop), to: readerLoop)
         func reader(
             _ options: SpoolOptions, _ intake: sending Intake
         ) throws(AgentError) -> (reader: SpoolReader, intake: LoopBound<Intake>) {
             let bound = LoopBound(intake, to: readerLoop)
-            let start = SpoolStart(checkpoints: restored.checkpoints, done: restored.done)
+            let start = SpoolStart(
+                checkpoints: restored.checkpoints, done: restored.done, memory: restored.memory)
             do throws(SpoolError) {
-                return (try SpoolReader(options, start: start, sink: intake, on: readerLoop, log: log), bound)
+                let reader = try SpoolReader(
+                    options, start: start, sink: intake, on: readerLoop, log: log, sharing: shared)
+                return (reader, bound)
             } catch {
                 throw AgentError(.cannotCreate, error.message)
             }
@@ -247,11 +301,13 @@ extension AgentService {
             try relaying(try loop.start(), AgentError.init(start:))
             return JournalReaders.Source(
                 app: app, intake: LoopBound(intake(of: name), to: readerLoop),
-                reader: JournalReader(options, from: JournalPlace(restored.memory, under: name), on: loop, log: log))
+                reader: JournalReader(
+                    options, from: JournalPlace(restored.memory, under: name), on: loop, log: log))
         }
         let journals = JournalReaders(sources, linger: settings.linger, on: readerLoop, log: log)
         return Reading(
-            spool: spool.reader, places: zip(settings.places, places).map { ($0, $1.reader) }, journals: journals,
+            spool: spool.reader, places: zip(settings.places, places).map { ($0, $1.reader) },
+            journals: journals,
             intakes: (spool.intake, places.map(\.intake) + sources.map(\.intake)))
     }
 }

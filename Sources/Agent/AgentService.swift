@@ -1,5 +1,38 @@
-//  Agent: puts the modules together and keeps them running: start, signals, reload, stop.
-//  Promise: what starts is stopped in the order that loses nothing. It knows nothing of the command line.
+// Agent: puts the modules together and keeps them running: start, signals, reload, stop.
+//
+// What the module promises:
+//
+// - What starts is stopped in an order that loses nothing: reading, commits, delivery, ports, database.
+// - A reload takes effect completely or not at all, and a configuration that a reload accepts also starts.
+// - Every problem is reported within minutes: in `status`, a metric, an alert or the log.
+//
+// It is the only module that imports all others, and it knows nothing of the command line.
+//
+// Its parts:
+//
+// - `AgentService` (this file): the loops, the parts, signals, stop. `+Start`: what is made, in which order.
+//   `+Changes`: reload, enable and disable, country, sessions, log level. `+Ports`: the control socket and
+//   the stats port. `+Outputs`: senders of the destinations. `+Containers` (Containers): settings that
+//   containers change.
+// - Settings: the configuration, translated to the settings of each module.
+// - Reading, `JournalReaders`: what reads lines, and what guards the disk of the spool.
+// - Sending: what connects queue, delivery and outputs, and measures attempts.
+// - Containers: `ContainerKeeper` with the containers' documents, `FunctionDesk` with the functions.
+// - API: the routes of the control socket. Status, Figures: what `status`, its page and Prometheus show.
+// - Host: the machine, systemd, the watchdog, and whether the agent makes progress.
+//
+// Rules:
+//
+// - `AgentService` is an actor on the main loop. Spool, events and compression are on the reader's loop, the
+//   database on the store's: a slow disk under one of them must not stop the others. What blocks for long,
+//   such as a destination that writes files, gets a loop of its own.
+// - `Parts` is made once and never changes. What a reload changes has a method in its own module.
+// - Settings are trusted; clients of the control socket are trusted as far as the socket's permissions go.
+// - An error at the start ends it with an `AgentError`, whose code becomes the exit status. After the start,
+//   errors are logged and reported; the agent goes on.
+//
+// Begin with `run` below, then `start` in `AgentService+Start.swift` and `stop` at the end of this file.
+// Decisions are in DESIGN.md.
 
 public import Configuration
 internal import Containers
@@ -15,101 +48,149 @@ internal import Queue
 internal import Spool
 internal import Synchronization
 
-/// The running agent: three loops, and what lives on them.
+/// The running agent: three loops and what lives on them.
 ///
-/// *reader*: spool, events, compression. *store*: the database, so that a sync does not stop the others. *main*:
-/// delivery, the stats port, the control socket, signals.
+/// *reader*: spool, events, compression. *store*: the database, so that a sync does not stop the others.
+/// *main*: delivery, the stats port, the control socket, signals. A destination that writes files and each
+/// journal have one more loop each.
 public actor AgentService: LoopActor {
     /// The main loop.
     public nonisolated let loop: EventLoop
+    /// Name and version of the program.
     nonisolated let program: ProgramIdentity
+    /// Standard error, as the log's sink.
     nonisolated let sink: StandardErrorLog
     nonisolated let time = SystemTime()
+    /// Path of the configuration file, which a reload reads again.
     let configurationPath: String
-    /// What the files say.
+    /// Settings as the configuration files say them.
     var configured: Settings
-    /// What is in force: the files', with what containers have set.
+    /// Settings in force: those of the files with what containers have set on top.
     var settings: Settings {
         didSet { sharedSettings.withLock { $0 = settings } }
     }
-    /// What is in force, for other threads.
+    /// Copy of the settings in force for other threads.
     nonisolated let sharedSettings: Mutex<Settings>
+    /// Lets one change of settings in at a time: a reload and a container's values could otherwise apply
+    /// parts of both.
     let configurationTurn = Turnstile()
+    /// Whether a round that applies the containers' values waits for its turn. News meanwhile need no second
+    /// round.
     var isContainerRoundWanted = false
+    /// Settings of containers that were refused, by container and setting, with the message that the log has
+    /// reported. Without it each round would log them again.
     var toldRefusals: [String: [String: String]] = [:]
+    /// File in the runtime directory that publishes the containers' values to apps.
     var valuesFile: ValuesFile
+    /// Whether the log has reported that the file cannot be written.
     var valuesProblem = false
+    /// The containers' keeper. Set before the start is complete, because a stop during the start must end its
+    /// waiting.
     var keeper: ContainerKeeper? {
         didSet { if isStopping { keeper?.assumeIsolated { $0.stop() } } }
     }
 
+    /// The loops of the reader and of the store.
     nonisolated let readerLoop: EventLoop
     nonisolated let storeLoop: EventLoop
+    /// systemd, by `sd_notify(3)`; nil if the agent does not run under it.
     nonisolated let manager: ServiceManager?
-    /// How reloading went; for other threads too.
+    /// Results of reloads, for `status` and metrics on any thread.
     nonisolated let reloads: Mutex<Reloads>
+    /// Facts about the machine.
     nonisolated let host: HostFacts
+    /// How the last run ended.
+    nonisolated let lastRun: LastRun
+    /// Figures of the attempts; they outlive reloads.
     nonisolated let sending = SendingFigures()
-    /// What is done instead of reading the spool; the agent ends with it.
+    /// Work that the agent does instead of reading the spool, such as shipping old files without a running
+    /// agent; nil for a service. The agent ends with it.
     nonisolated let task: (@Sendable () -> Void)?
+    /// Containers that are in force, for the reader's loop.
     nonisolated let containers = ContainersInForce.opening()
+    /// The parts; nil until the start is complete. Commands that come earlier are refused with `starting`.
     var parts: Parts?
-    /// The spool is ours until this process ends; nil where it is not read, or cannot be written.
+    /// Lock on the spool; nil if the spool is not read or cannot be written.
     var spoolLock: SpoolLock?
-    /// Whether events are collected; durable in the queue.
+    /// Whether events are collected; stored in the queue.
     var isCollecting = true
-    /// Whether what was queued is being deleted because collection was turned off: minutes, after a large backlog.
+    /// Whether queued events are being deleted because collection was turned off. After a large backlog this
+    /// takes minutes.
     var isDiscarding = false
-    /// Whether a command to enable or disable is at work.
+    /// Whether a command to enable or disable is running.
     var isSwitching = false
-    /// The country that a person has set; durable in the queue.
+    /// Country that an operator has set; stored in the queue.
     var country: CountryCode? {
         didSet { sharedCountry.withLock { $0 = country } }
     }
-    /// The same, for other threads.
+    /// Copy of the country for other threads.
     nonisolated let sharedCountry = Mutex<CountryCode?>(nil)
-    /// When an earlier process last wrote to the queue.
+    /// Time at which an earlier process last wrote to the queue. A clock that is before it is wrong.
     var lastChange: Timestamp?
-    /// When events must have arrived, by destination; for people who look into the queue.
+    /// Deadlines by destination, for commands that look into the queue.
     var deadlines: [DestinationName: [Deadline]] = [:]
+    /// Reports that the time of day was set.
     var clockWatcher: ClockWatcher?
-    /// The loops of destinations that block, by name; kept over reloads.
+    /// Schemas of events; nil for none.
+    nonisolated let schemas = Mutex<SchemaRules?>(nil)
+    /// Loops of destinations that block, by the destination's name. They outlive reloads.
     var writingLoops: [String: EventLoop] = [:]
+    /// Watches SIGTERM, SIGINT and SIGHUP.
     private var signals: SignalWatcher?
+    /// Feeds systemd's watchdog; nil if the unit has none.
     private var watchdog: Watchdog?
+    /// Resumed when the agent is to stop.
     private var stopWaiter: CheckedContinuation<Void, Never>?
+    /// Whether the agent is to stop. A second signal then ends the drain.
     private var isStopping = false
+    /// Thread of the task.
     private var taskLoop: EventLoop?
+    /// The control socket; nil before it is open.
     var control: ControlServer?
+    /// The stats port; nil if it is not configured.
     var stats: StatsServer?
 
-    /// What runs once the agent has started.
+    /// What runs once the agent has started. Values and actors that never change, so that a copy can be used
+    /// on any loop.
     struct Parts: Sendable {
         let queue: QueueStore
         let driver: DeliveryDriver
+        /// What reads the spool, files in place and journals.
         let reader: Reading
+        /// Figures of all intakes.
         let intakes: AllIntakes
+        /// Measures the spool while nothing reads it.
         let unreadSpool: UnreadSpool
+        /// Keeps unread files from filling the disk (`spool.max_unread`).
         let unread: UnreadGuard
+        /// Watches the routes.
         let network: NetworkMonitor
+        /// Tells apps, in a file in the spool, what the agent accepts now.
         let notice: WritersNotice
+        /// Takes old files over the control socket.
         let backfill: Backfill
         let containers: ContainerKeeper
         let functions: FunctionDesk
+        /// History for the status page.
         let recorder: StatusRecorder
+        /// Reopens a port that does not answer.
         let ports: PortWatch
+        /// Whether the agent makes progress, for `/readyz` and `status`.
         let pulse: Pulse
+        /// Reports files that the next start would refuse.
         let restart: RestartWatch
-        /// By the clock that nobody sets: the time of day may have been wrong at the start.
+        /// Time of the start by the boot clock: the time of day may have been wrong then.
         let started: BootInstant
     }
 
     nonisolated var log: Log { Log(sink) }
 
-    /// Runs the agent until it is told to stop; reads `path` again for a reload. Throws if it cannot start, all stopped.
+    /// Runs the agent until a signal or its task ends it. `path` is read again at a reload.
     ///
-    /// A task runs on its own thread once the control socket answers. With it the spool is not read, the stats port stays
-    /// closed, the log keeps to warnings, and the agent ends when it returns.
+    /// - Parameter task: runs on its own thread once the control socket answers. With it the spool is not
+    ///   read, the stats port stays closed, the log is limited to warnings, and the agent ends when the task
+    ///   returns.
+    /// - Throws: if the agent cannot start; everything is stopped by then.
     public static func run(
         _ loaded: LoadedSettings, path: String, program: ProgramIdentity, task: (@Sendable () -> Void)? = nil
     ) throws(AgentError) {
@@ -118,7 +199,8 @@ public actor AgentService: LoopActor {
             level: task != nil && level == .info ? .warning : level,
             format: loaded.settings.agent.logFormat)
         defer { sink.finish() }
-        // A destination or a client that goes away must be an error, not the end.
+        // A peer that closes its connection must be an error of the write (EPIPE), not the end of the
+        // process.
         signal(SIGPIPE, SIG_IGN)
         try EventLoop.runProgram(name: "main", failure: AgentError.init(start:)) { loop throws(AgentError) in
             sink.attach(to: loop)
@@ -143,14 +225,17 @@ public actor AgentService: LoopActor {
         self.loop = loop
         reloads = Mutex(Reloads(lastSuccess: time.wallTime, configured: settings, started: settings))
         host = HostFacts(settings, version: program.version, log: Log(sink))
+        lastRun = LastRun(in: settings.agent.stateDirectory)
         manager = ServiceManager(socket: environment("NOTIFY_SOCKET"))
         readerLoop = try relaying(try EventLoop(name: "reader"), AgentError.init(start:))
         storeLoop = try relaying(try EventLoop(name: "store"), AgentError.init(start:))
     }
 
+    /// Starts everything, waits for the stop, and stops everything.
     private func run() async throws(AgentError) {
         do throws(SystemError) {
-            // Before the threads: they inherit the mask.
+            // Before other threads are started: they inherit the mask with these signals blocked. A signal
+            // that is delivered to a thread with its default action would end the process without a drain.
             signals = try SignalWatcher([SIGTERM, SIGINT, SIGHUP], on: loop) { signal in
                 self.assumeIsolated { $0.received(signal) }
             }
@@ -165,21 +250,29 @@ public actor AgentService: LoopActor {
             for loop in writingLoops.values { loop.stop() }
         }
         let alarm = HangAlarm(for: loop, on: storeLoop, log: log)
+        // The start reads many files. If a file system hangs, the log says which one.
         alarm.expect(within: .seconds(10))
         let parts = try await start()
         alarm.expect(within: nil)
+        lastRun.begin(log)
         manager?.notify("READY=1")
         await AgentStatus(agent: self, parts: parts).notify()
         watchdog = startWatchdog(parts)
         log.info(
             "agent started",
-            ["version": program.version, "spool": settings.spool.directory, "state": settings.agent.stateDirectory])
-        if let task { try begin(task) }
+            [
+                "version": program.version, "spool": settings.spool.directory,
+                "state": settings.agent.stateDirectory,
+            ])
+        if let task {
+            try begin(task)
+        }
         await withCheckedContinuation { continuation in
             if isStopping { return continuation.resume() }
             stopWaiter = continuation
         }
         await stop(parts)
+        lastRun.end()
         taskLoop?.stop()
     }
 
@@ -195,11 +288,12 @@ public actor AgentService: LoopActor {
         }
     }
 
+    /// SIGHUP reloads. The first SIGTERM or SIGINT stops with a drain, the second one without.
     private func received(_ signal: Int32) {
         switch signal {
         case SIGHUP:
             Task(executorPreference: loop) {
-                // A refusal is in the log and in `status` already; nobody else waits for it.
+                // A refusal is in the log and in `status` by then; a signal has no answer.
                 _ = try? await self.reload()
             }
         case _ where isStopping:
@@ -211,25 +305,33 @@ public actor AgentService: LoopActor {
         }
     }
 
+    /// Begins the stop, once.
     private func beginStopping() {
         guard !isStopping else { return }
         isStopping = true
-        // Besides what is sent while it lasts, requests end and the database is closed.
+        // Beyond the drain, running requests end and the database is closed: systemd must not kill the agent
+        // meanwhile.
         manager?.notifyStopping(within: settings.agent.shutdownDrainTimeout + .seconds(60))
         stopWaiter?.resume()
         stopWaiter = nil
-        // It may be in the middle of its start, which waits for the containers.
+        // The start may be waiting for the containers' documents.
         keeper?.assumeIsolated { $0.stop() }
     }
 
-    /// Stops reading, commits, drains, closes: in this order nothing is lost, and what can still go goes.
+    /// Stops in an order that loses nothing: first what reads, with its last commits; then delivery, which
+    /// may drain; then the ports, so that `status` answers during the drain; the database last, because all
+    /// others write to it.
     func stop(_ parts: Parts) async {
         log.info("agent stopping")
         await parts.backfill.stop()
         var left = Commit()
         left.memory = await parts.reader.stop()
         do {
-            if !left.memory.isEmpty { _ = try await parts.queue.store(left) }
+            // Function calls that were answered after the last commit. Without this row the next start would
+            // make them again.
+            if !left.memory.isEmpty {
+                _ = try await parts.queue.store(left)
+            }
         } catch {
             log.warning("completed function calls will be repeated", ["reason": "\(error)"])
         }

@@ -6,14 +6,21 @@ internal import Logs
 public import Model
 internal import Queue
 
-/// The queue, dead letters and quarantine while no agent runs: in the file, whose directory nobody else owns meanwhile.
+/// The queue, dead letters and quarantine while no agent runs, for commands such as `dead-letters list`.
+///
+/// The queue is opened as the agent opens it, with its lock, so that no agent can start meanwhile.
 public struct StoredRecords: Sendable {
+    /// The queue, open until `body` returns.
     private let queue: QueueStore
+    /// Places that an erasure leaves alone, for its receipt.
+    private let unsearched: @Sendable () -> [String]
 
-    /// Opens the queue of a configuration and hands over what is stored.
+    /// Opens the queue of a configuration, runs `body` on an event loop and closes the queue. Blocks until
+    /// then.
     ///
-    /// - Throws: `AgentError` with code `locked` while an agent runs, `missing` without a queue, `noPermission` for who
-    ///   is not the directory's owner: whatever SQLite makes must stay the agent's.
+    /// - Throws: `AgentError` with code `locked` while an agent runs, `missing` without a queue,
+    ///   `noPermission` if the caller does not own the state directory: files that SQLite makes there must
+    ///   belong to the agent.
     public static func use<Value: Sendable>(
         _ settings: Settings, _ body: @escaping @Sendable (StoredRecords) async -> Value
     ) throws(AgentError) -> Value {
@@ -26,26 +33,29 @@ public struct StoredRecords: Sendable {
         var options = settings.queueOptions
         options.opener = .command
         let begun = { (error: SystemError) in AgentError(.io, "cannot begin: \(error)") }
-        return try EventLoop.runProgram(name: "records", failure: begun) { [options] loop throws(AgentError) in
+        return try EventLoop.runProgram(name: "records", failure: begun) {
+            [options] loop throws(AgentError) in
             sink.attach(to: loop)
             let queue = try relaying(
                 try QueueStore(options, on: loop, time: SystemTime(), log: Log(sink)), AgentError.init(_:))
-            let value = await body(StoredRecords(queue: queue))
+            let value = await body(StoredRecords(queue: queue, unsearched: { settings.unsearchedPlaces }))
             await queue.close()
             return value
         }
     }
 
-    /// Answers a request as the control API does that asks for no more than the records.
+    /// Answers a request to the control API, if it concerns records only.
     package func answer(_ request: ControlRequest) async -> ControlResponse {
         var routes = ControlRoutes()
-        routes.addRecords(AgentRecords(queue: queue, rereader: nil))
+        routes.addRecords(AgentRecords(queue: queue, rereader: nil, unsearched: unsearched))
         return await routes.answer(request)
     }
 
-    /// The next records that a query selects as lines, each ended, at most about 1 MiB.
+    /// The next page of the records that a query selects, as lines that each end with a line feed, about 1
+    /// MiB at most.
     ///
-    /// - Parameter after: the `next` of the page before.
+    /// - Parameter after: `next` of the page before; nil for the first page.
+    /// - Returns: the lines, and where the next page begins; nil after the last page.
     /// - Throws: `ControlRefusal`.
     public func export(
         _ store: RecordStore, _ query: [(String, String)], after: String?
@@ -65,7 +75,8 @@ extension AgentError {
         case .locked: self.init(.locked, error.message)
         case .missing: self.init(.missing, error.message)
         case .noPermission: self.init(.noPermission, error.message)
-        // Nothing that starting again would change.
+        // A new start would fail in the same way, so the exit status must keep systemd from trying again and
+        // again.
         case .capBelowStored, .misuse, .newerSchema, .foreign: self.init(.configuration, error.message)
         default: self.init(.io, error.message)
         }

@@ -1,4 +1,4 @@
-/// The countries that have a two-letter code.
+/// The countries that have a two-letter code. `SpoolshipClient` has a copy; a test compares them.
 public enum CountryCodes {
     /// The officially assigned codes of ISO 3166-1, as of 2024.
     public static let all: Set<String> = Set(

@@ -1,6 +1,8 @@
 internal import Model
 
 extension ValueType where Value == EndpointURL {
+    /// A URL with one of some schemes; a user or password in it is refused unless `credentials`, because URLs
+    /// are printed.
     static func url(_ schemes: String..., credentials: Bool = false) -> ValueType {
         let shown = schemes.map { $0 + "://" }.joined(separator: ", ")
         return ValueType("URL", range: shown) { node throws(Problem) in
@@ -16,7 +18,7 @@ extension ValueType where Value == EndpointURL {
             }
             return url
         } print: { url in
-            // As it was written when nothing in it may be secret.
+            // As it was written, if nothing in it may be secret.
             url.description == url.text ? .string(url.text) : .url(url)
         }
     }
@@ -34,7 +36,8 @@ public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension ListenAddress {
-    /// The address of a text such as `127.0.0.1:9464` or `[::1]:9464`; nil for anything else.
+    /// The address of a text such as `127.0.0.1:9464` or `[::1]:9464`; nil for other texts, also for names,
+    /// which could resolve to several addresses.
     public init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
             return nil
@@ -42,7 +45,9 @@ extension ListenAddress {
         var host = text[..<colon]
         if host.first == "[" && host.last == "]" {
             host = host.dropFirst().dropLast()
-            guard host.contains(":"), host.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." }) else { return nil }
+            guard host.contains(":"), host.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." }) else {
+                return nil
+            }
         } else {
             let parts = host.split(separator: ".", omittingEmptySubsequences: false)
             guard parts.count == 4, parts.allSatisfy({ UInt8($0) != nil }) else { return nil }

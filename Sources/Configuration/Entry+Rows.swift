@@ -1,73 +1,105 @@
 extension Entry {
-    /// A setting: its key, its place in the struct, what it may be, what it is for and why one would change it; `only` and
-    /// `changesAnswers` are of destinations.
+    /// Where a value is in its section's struct. Rows take it as a closure: a key path costs some 50,000
+    /// instructions when it is made, and a start uses a few of the rows only.
+    typealias Place<Value> = any WritableKeyPath<Owner, Value> & Sendable
+
+    /// A row for a setting.
+    ///
+    /// - Parameters:
+    ///   - place: the property that holds it; its initial value is the default.
+    ///   - why: what it is for and why one would change it, in one line.
+    ///   - restart: whether a reload cannot apply it.
+    ///   - scope: the destinations that it is for; only in sections of destinations.
+    ///   - changesAnswers: whether another value can change the destination's answers.
     static func setting<Value: Equatable & Sendable>(
-        _ name: String, _ place: any WritableKeyPath<Owner, Value> & Sendable, _ type: ValueType<Value>, _ why: String,
+        _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Value>,
+        _ type: ValueType<Value>,
+        _ why: String,
         example: String? = nil, restart: Bool = false, only scope: DestinationUse.Scope = .all,
         changesAnswers: Bool = true
     ) -> Entry where Owner: SettingsSection {
         let use = DestinationUse(scope: scope, changesAnswers: changesAnswers)
-        let description = SettingDescription(
-            name: name, type: type.name, range: type.range, defaultValue: type.print(Owner()[keyPath: place]),
-            example: example, why: why, needsRestart: restart)
-        return Entry(description: .setting(description), use: use) { node, path, owner, context in
-            // A value that is refused counts as set: nothing more is said of it.
+        return Entry(name: name, use: use) {
+            .setting(
+                SettingDescription(
+                    name: name, type: type.name, range: type.range,
+                    defaultValue: type.print(Owner()[keyPath: place()]), example: example, why: why,
+                    needsRestart: restart))
+        } read: { node, path, owner, context in
+            // A value that is refused counts as set: otherwise it would be reported a second time, as
+            // missing.
             context.note(path, at: node.position)
-            do throws(Problem) { owner[keyPath: place] = try type.parse(node) } catch {
-                // What a variable holds may be a secret that was put in the wrong place.
+            do throws(Problem) { owner[keyPath: place()] = try type.parse(node) } catch {
+                // The value of a variable may be a secret in the wrong place, so it is not quoted.
                 let message =
                     node.isFromEnvironment
-                    ? "is invalid (its value comes from the environment and is not shown); must be \(description.allowed)"
+                    ? "is invalid (its value comes from the environment and is not shown); must be \(SettingDescription.allowed(type.name, type.range))"
                     : error.message
                 context.add(error.code, "\(path) \(message)", at: error.position ?? node.position)
             }
         } list: { owner, section in
-            let value = type.print(owner[keyPath: place])
+            let value = type.print(owner[keyPath: place()])
             return [EffectiveSetting(name: name, section: section, value: value, needsRestart: restart)]
+        } keep: { started, owner in
+            // A reload cannot apply it, so the value with which the agent started stays in force.
+            if restart {
+                owner[keyPath: place()] = started[keyPath: place()]
+            }
         }
     }
 
-    /// A setting that has no value by default.
+    /// A row for a setting that has no value by default.
     static func setting<Value: Equatable & Sendable>(
-        _ name: String, _ place: any WritableKeyPath<Owner, Value?> & Sendable, optional type: ValueType<Value>,
+        _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Value?>,
+        optional type: ValueType<Value>,
         _ why: String, example: String? = nil, restart: Bool = false, only scope: DestinationUse.Scope = .all,
         changesAnswers: Bool = true
     ) -> Entry where Owner: SettingsSection {
         setting(
-            name, place, type.optional(), why, example: example, restart: restart, only: scope,
+            name, place(), type.optional(), why, example: example, restart: restart, only: scope,
             changesAnswers: changesAnswers)
     }
 
-    /// A section that occurs once: `[name]`.
+    /// A row for a section that occurs once: `[name]`.
     static func section<Section: SettingsSection>(
-        _ name: String, _ place: any WritableKeyPath<Owner, Section> & Sendable, _ why: String,
+        _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<Section>, _ why: String,
         only scope: DestinationUse.Scope = .all
     ) -> Entry {
-        Entry(description: Section.described(name, .once, why), use: DestinationUse(scope: scope)) {
-            node, path, owner, context in
+        Entry(name: name, use: DestinationUse(scope: scope)) {
+            Section.described(name, .once, why)
+        } read: { node, path, owner, context in
             context.note(path, at: node.position)
-            owner[keyPath: place].read(node, path: path, context: &context)
+            owner[keyPath: place()].read(node, path: path, context: &context)
         } list: { owner, section in
-            owner[keyPath: place].effective(in: section.section(name))
+            owner[keyPath: place()].effective(in: section.section(name))
+        } keep: { started, owner in
+            owner[keyPath: place()] = owner[keyPath: place()].keeping(started[keyPath: place()])
         }
     }
 
-    /// A section that occurs once for each: `[[name]]`, distinguished by the text of one of its keys, or by number.
+    /// A row for a section that occurs any number of times: `[[name]]`, told apart by the text of the key
+    /// `key`, or by number.
     static func list<Section: SettingsSection>(
-        _ name: String, _ place: any WritableKeyPath<Owner, [Section]> & Sendable,
-        key: String, _ type: ValueType<String>, _ identity: @escaping @Sendable (Section) -> String, _ why: String
+        _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<[Section]>,
+        key: String, _ type: ValueType<String>, _ identity: @escaping @Sendable (Section) -> String,
+        _ why: String
     ) -> Entry {
-        Entry(description: Section.described(name, .list(key: key), why)) { node, path, owner, context in
+        Entry(name: name) {
+            Section.described(name, .list(key: key), why)
+        } read: { node, path, owner, context in
             guard case .array(let nodes) = node.value else {
+                // `[destination]` instead of `[[destination]]`: a frequent mistake.
                 context.add(.wrongType, "\(path) must be written [[\(path)]]", at: node.position)
                 return
             }
             for node in nodes {
                 var section = Section()
-                var elementPath = "\(path).\(owner[keyPath: place].count + 1)"
-                // A name that is refused names nothing: such an element goes by its number.
+                var elementPath = "\(path).\(owner[keyPath: place()].count + 1)"
+                // A name that is refused names nothing: the element goes by its number.
                 if let named = node[key], let text = try? type.parse(named) {
                     elementPath = "\(path).\(SettingValue.key(text))"
+                    // Metrics and commands name elements, so that two of one name would be one; the second is
+                    // left out.
                     if let first = context.origins[elementPath] {
                         context.add(
                             .conflict, "\(path) \(SettingValue.quote(text)) exists already (\(first))",
@@ -77,37 +109,51 @@ extension Entry {
                 }
                 context.note(elementPath, at: node.position)
                 section.read(node, path: elementPath, context: &context)
-                owner[keyPath: place].append(section)
+                owner[keyPath: place()].append(section)
             }
         } list: { owner, parent in
-            owner[keyPath: place].enumerated().flatMap { index, section in
+            owner[keyPath: place()].enumerated().flatMap { index, section in
                 let identity = identity(section)
                 let element = identity.isEmpty ? "\(index + 1)" : SettingValue.key(identity)
                 return section.effective(in: parent.element(element, of: name))
             }
+        } keep: { started, owner in
+            for (index, section) in owner[keyPath: place()].enumerated() {
+                let old = started[keyPath: place()].first { identity($0) == identity(section) }
+                guard let old else { continue }
+                owner[keyPath: place()][index] = section.keeping(old)
+            }
         }
     }
 
-    /// A section that occurs once for each name: `[name.NAME]`.
+    /// A row for a section that occurs once for each name: `[name.NAME]`.
     static func named<Section: SettingsSection>(
-        _ name: String, _ place: any WritableKeyPath<Owner, [String: Section]> & Sendable, _ why: String
+        _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<[String: Section]>,
+        _ why: String
     ) -> Entry {
-        Entry(description: Section.described(name, .named, why)) { node, path, owner, context in
+        Entry(name: name) {
+            Section.described(name, .named, why)
+        } read: { node, path, owner, context in
             guard case .table(let members) = node.value else {
                 context.add(.wrongType, "\(path) must be written [\(path).NAME]", at: node.position)
                 return
             }
             for member in members {
                 let elementPath = "\(path).\(SettingValue.key(member.key))"
+                // A section may be in several files, and its first place counts.
                 if context.origins[elementPath] == nil {
                     context.note(elementPath, at: member.keyPosition ?? member.node.position)
                 }
-                owner[keyPath: place][member.key, default: Section()]
+                owner[keyPath: place()][member.key, default: Section()]
                     .read(member.node, path: elementPath, context: &context)
             }
         } list: { owner, parent in
-            owner[keyPath: place].sorted { $0.key < $1.key }.flatMap { key, section in
+            owner[keyPath: place()].sorted { $0.key < $1.key }.flatMap { key, section in
                 section.effective(in: parent.section(name).section(SettingValue.key(key)))
+            }
+        } keep: { started, owner in
+            for (key, section) in owner[keyPath: place()] {
+                owner[keyPath: place()][key] = section.keeping(started[keyPath: place()][key] ?? Section())
             }
         }
     }

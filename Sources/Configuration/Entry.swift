@@ -1,28 +1,38 @@
-/// A row of the table of settings: one key of a section, and all there is to say of it.
+/// A row of the table of settings: one key of a section, with everything that can be said about it.
 ///
-/// The default stands nowhere but in the section's struct: it is what the property holds in a new one.
+/// The default is not in the row: it is what the property holds in a new section.
 struct Entry<Owner: Sendable>: Sendable {
-    let description: EntryDescription
+    /// The key.
+    let name: String
+    /// The destinations that the setting is for; without meaning in other sections.
     var use = DestinationUse()
-    /// Reads a node into its place, or adds to the problems.
+    /// What help, the manual and the shipped file say. Made when it is asked for: a start needs none of it.
+    let describe: @Sendable () -> EntryDescription
+    /// Reads a node into its property; mistakes go to the context. The text is the setting's path.
     let read: @Sendable (TOMLNode, String, inout Owner, inout ReadContext) -> Void
+    /// The values in force, for printing and comparing.
     let list: @Sendable (Owner, SectionPlace) -> [EffectiveSetting]
+    /// Sets what only a restart can change to its value at the start.
+    let keep: @Sendable (_ started: Owner, _ owner: inout Owner) -> Void
 
-    var name: String { description.name }
+    var description: EntryDescription { describe() }
 
-    /// The same setting of what holds this one's owner.
+    /// The same row for an owner that holds this row's owner, as `s3` holds AWS settings.
     func inside<Holder>(_ place: any WritableKeyPath<Holder, Owner> & Sendable) -> Entry<Holder> {
         Entry<Holder>(
-            description: description, use: use, read: { read($0, $1, &$2[keyPath: place], &$3) },
-            list: { list($0[keyPath: place], $1) })
+            name: name, use: use, describe: describe, read: { read($0, $1, &$2[keyPath: place], &$3) },
+            list: { list($0[keyPath: place], $1) },
+            keep: { keep($0[keyPath: place], &$1[keyPath: place]) })
     }
 }
 
 /// What a key is, for help, the shipped file and the manual.
 package indirect enum EntryDescription: Sendable {
+    // Either a setting, or a section with further keys.
     case setting(SettingDescription)
     case section(SectionDescription)
 
+    /// The key.
     package var name: String {
         switch self {
         case .setting(let setting): setting.name
@@ -31,36 +41,46 @@ package indirect enum EntryDescription: Sendable {
     }
 }
 
+/// A setting, for help and manuals.
 package struct SettingDescription: Sendable {
+    /// The key.
     package let name: String
-    /// What its value is: `duration`.
+    /// Kind of its value: `duration`.
     package let type: String
-    /// What is allowed: `1s to 1d`; empty when the type says it all.
+    /// What is allowed: `1s to 1d`; empty if the kind says it all.
     package let range: String
+    /// The default; nil if the setting has none.
     package let defaultValue: SettingValue?
-    /// A value to show where there is no default.
+    /// A value to show if there is no default.
     package let example: String?
-    /// What it is for and why one would change it, in one line.
+    /// What the setting is for and why one would change it, in one line.
     package let why: String
+    /// Whether a reload cannot apply it.
     package let needsRestart: Bool
 }
 
+/// A section, for help and manuals.
 package struct SectionDescription: Sendable {
+    /// How often the section may occur.
     package enum Kind: Sendable, Equatable {
         /// Once: `[queue]`.
         case once
-        /// Once for each: `[[destination]]`, distinguished by the value of `key`.
+        /// Any number of times: `[[destination]]`, told apart by the value of `key`.
         case list(key: String)
         /// Once for each name: `[apps.NAME]`.
         case named
     }
 
+    /// Name of the section.
     package let name: String
+    /// How often it may occur.
     package let kind: Kind
+    /// What it is for, in one line.
     package let why: String
+    /// Its keys, in order.
     package let entries: [EntryDescription]
 
-    /// How the section is begun: `[queue]`, `[[destination]]`, `[apps.NAME]`.
+    /// The heading in TOML: `[queue]`, `[[destination]]`, `[apps.NAME]`.
     func heading(prefix: String = "") -> String {
         switch kind {
         case .once: "[\(prefix)\(name)]"
@@ -70,60 +90,76 @@ package struct SectionDescription: Sendable {
     }
 }
 
-/// A section as it is in a configuration.
+/// A section with its place in a configuration.
 public struct SectionPlace: Sendable, Hashable {
-    /// Its path, with the names of what is given more than once: `queue`, `destination.main.tls`; empty for the root.
+    /// Path with the names of elements: `queue`, `destination.main.tls`; empty for the root.
     public let path: String
-    /// How TOML begins it: `[queue]`, `[[destination]]`, `[destination.tls]`.
+    /// The heading in TOML: `[queue]`, `[[destination]]`, `[destination.tls]`.
     public var heading: String { isList ? "[[\(dotted)]]" : "[\(dotted)]" }
 
+    /// Path without the names of elements, as headings have it.
     let dotted: String
+    /// Whether it is an element of a list.
     let isList: Bool
 
+    /// The root of the configuration.
     static let root = SectionPlace(path: "", dotted: "", isList: false)
 
+    /// A section in this one.
     func section(_ name: String) -> SectionPlace {
         SectionPlace(path: joined(path, name), dotted: joined(dotted, name), isList: false)
     }
 
+    /// An element of a list in this section.
     func element(_ element: String, of name: String) -> SectionPlace {
         SectionPlace(path: joined(path, "\(name).\(element)"), dotted: joined(dotted, name), isList: true)
     }
 
+    /// Path of a setting in this section.
     func setting(_ name: String) -> String { joined(path, name) }
 
+    /// A path with one more name.
     private func joined(_ path: String, _ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
 }
 
-/// A setting and the value in force.
+/// A setting with its value in force.
 public struct EffectiveSetting: Sendable, Equatable {
+    /// The key.
     package let name: String
-    /// Its name with those of its sections: `queue.max_size`, `destination.main.url`.
+    /// Path with the names of sections and elements: `queue.max_size`, `destination.main.url`.
     public var path: String { section.setting(name) }
+    /// The section that it is in.
     package let section: SectionPlace
-    /// The value in force; nil when it is not set and has no default.
+    /// The value in force; nil if it is not set and has no default.
     package let value: SettingValue?
     /// Whether a reload cannot apply it.
     public let needsRestart: Bool
-    /// Which destinations have it, and whether it can change their answers; without meaning in other sections.
+    /// The destinations that the setting is for, and whether it can change their answers; without meaning in
+    /// other sections.
     public internal(set) var use = DestinationUse()
 }
 
+/// State while a configuration is read: problems, and where settings were set.
 struct ReadContext {
+    /// The lines of the files, for problems.
     var sources = SourceLines()
+    /// The problems so far.
     var problems: [Problem] = []
-    /// Where each setting and each section that is set was set.
+    /// Where each setting and each section was set, by path.
     var origins: [String: Origin] = [:]
-    /// What values without a place come from.
+    /// Origin of values without a position, which come from a container or a command.
     var origin = Origin.standard
 
-    /// How many errors are listed, and how many warnings: nobody reads more, and each costs a search for what was meant.
+    /// Most errors, and most warnings, that are listed. Each costs a search for what was meant, and more are
+    /// not read anyway.
     static let mostListed = 100
 
-    /// How many problems of each severity there are beyond those that are listed, and the first of them.
+    /// For each severity, the number of problems beyond those that are listed, and the first of them.
     var unlisted: [Problem.Severity: (count: Int, code: Problem.Code, position: Position?)] = [:]
+    /// Number of listed problems.
     var listed: [Problem.Severity: Int] = [:]
 
+    /// Adds a problem with its source line.
     mutating func add(
         _ code: Problem.Code, _ message: @autoclosure () -> String, at position: Position?,
         severity: Problem.Severity = .error
@@ -133,43 +169,71 @@ struct ReadContext {
             return
         }
         listed[severity, default: 0] += 1
-        problems.append(Problem(code, message(), at: position, sourceLine: sources[position], severity: severity))
+        problems.append(
+            Problem(code, message(), at: position, sourceLine: sources[position], severity: severity))
     }
 
-    /// Says how many problems are not listed.
+    /// Adds a mistake at the line of its setting, or of the section that it is in.
+    mutating func add(_ mistake: SettingMistake) {
+        var holder = Substring(mistake.path)
+        while position(of: String(holder)) == nil, let dot = holder.lastIndex(of: ".") {
+            holder = holder[..<dot]
+        }
+        var place = position(of: String(holder))
+        var message = mistake.message
+        if let column = mistake.column {
+            if let found = place.flatMap({ sources.place(ofColumn: column, in: $0) }) {
+                place = found
+            } else {
+                message = "column \(column): \(message)"
+            }
+        }
+        add(
+            .outOfRange, "\(mistake.path): \(message)", at: place,
+            severity: mistake.isWarning ? .warning : .error)
+    }
+
+    /// Adds a problem that says how many are not listed.
     mutating func close() {
         for (severity, rest) in unlisted {
             let what = severity == .error ? "mistake" : "warning"
             problems.append(
                 Problem(
-                    rest.code, "and \(rest.count) more \(what)\(rest.count == 1 ? "" : "s") from here on, not listed",
+                    rest.code,
+                    "and \(rest.count) more \(what)\(rest.count == 1 ? "" : "s") from here on, not listed",
                     at: rest.position, severity: severity))
         }
     }
 
+    /// Notes where a setting or section was set.
     mutating func note(_ path: String, at position: Position?) {
         origins[path] = position.map { .file($0) } ?? origin
     }
 
+    /// Position of a setting or section; nil if no file set it.
     func position(of path: String) -> Position? {
         guard case .file(let position) = origins[path] else { return nil }
         return position
     }
 }
 
-/// A section's struct: its properties hold the values, a new one holds the defaults. What a setting means is said in its entry.
+/// The struct of a section. Its properties hold the values, and a new one holds the defaults. What a setting
+/// means is said in its row.
 protocol SettingsSection: Sendable, Equatable {
+    /// A section with the defaults.
     init()
-    /// Its keys, in the order of the shipped file.
+    /// The rows, in the order of the shipped file.
     static var entries: [Entry<Self>] { get }
 }
 
 extension SettingsSection {
-    static func described(_ name: String, _ kind: SectionDescription.Kind, _ why: String) -> EntryDescription {
+    /// The description of this section.
+    static func described(_ name: String, _ kind: SectionDescription.Kind, _ why: String) -> EntryDescription
+    {
         .section(SectionDescription(name: name, kind: kind, why: why, entries: entries.map(\.description)))
     }
 
-    /// Reads a table's members into this section. Unknown keys are problems, with the nearest known one.
+    /// Reads the members of a table. An unknown key is a problem, with the nearest known key.
     mutating func read(_ node: TOMLNode, path: String, context: inout ReadContext) {
         guard case .table(let members) = node.value else {
             context.add(.wrongType, "\(path) must be a section, not \(node.kind)", at: node.position)
@@ -188,6 +252,14 @@ extension SettingsSection {
         }
     }
 
+    /// This section, but with the values of `started` where a reload cannot change them.
+    func keeping(_ started: Self) -> Self {
+        var kept = self
+        for entry in Self.entries { entry.keep(started, &kept) }
+        return kept
+    }
+
+    /// The values in force of all settings in this section.
     func effective(in place: SectionPlace) -> [EffectiveSetting] {
         Self.entries.flatMap { entry in
             entry.list(self, place).map { setting in
@@ -199,7 +271,8 @@ extension SettingsSection {
     }
 }
 
-/// Says that a key does not exist, and what may have been meant: one of this section, or one of another.
+/// The message for a key that does not exist, with what may have been meant: a key of this section, or one of
+/// another.
 private func unknownKey(_ key: String, path: String, known: [String]) -> String {
     let message = "no setting \(key)\(path.isEmpty ? "" : " in [\(path)]"); "
     if let near = nearestName(to: key, among: known) { return "\(message)did you mean \(near)?" }

@@ -1,21 +1,25 @@
 /// The name that a mistyped one most likely meant.
 ///
-/// - Returns: the nearest by edit distance (insertions, deletions, replacements, neighbours swapped), the first among
-///   equals; nil when nothing is near: more than a third of the letters, but at least two, would have to change.
+/// - Returns: the name with the smallest edit distance (insertions, deletions, replacements, swapped
+///   neighbours), the first among equals; nil if more than a third of the letters, but at least two, would
+///   have to change.
 public func nearestName(to name: String, among candidates: some Sequence<String>) -> String? {
     let written = Array(name.unicodeScalars.prefix(128))
     let allowed = max(2, written.count / 3)
     var best: (name: String, distance: Int)?
     for candidate in candidates {
         let distance = editDistance(written, Array(candidate.unicodeScalars.prefix(128)))
-        // A short word is near to everything: something of it must be left.
+        // A short word is near to everything, so at least one letter must be the same.
         guard distance <= allowed, distance < max(written.count, 1) else { continue }
-        if distance < best?.distance ?? .max { best = (candidate, distance) }
+        if distance < best?.distance ?? .max {
+            best = (candidate, distance)
+        }
     }
     return best?.name
 }
 
-/// Source: optimal string alignment distance (Damerau–Levenshtein without overlapping edits).
+/// The edit distance of two names. Source: optimal string alignment distance (Damerau–Levenshtein without
+/// overlapping edits).
 private func editDistance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
     var beforeLast: [Int] = []
     var last = Array(0...right.count)
@@ -23,7 +27,8 @@ private func editDistance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -
         var current = [row + 1]
         for column in 0..<right.count {
             var distance = min(
-                last[column + 1] + 1, current[column] + 1, last[column] + (left[row] == right[column] ? 0 : 1))
+                last[column + 1] + 1, current[column] + 1, last[column] + (left[row] == right[column] ? 0 : 1)
+            )
             if row > 0, column > 0, left[row] == right[column - 1], left[row - 1] == right[column] {
                 distance = min(distance, beforeLast[column - 1] + 1)
             }

@@ -1,26 +1,29 @@
 package import Model
 
-/// A setting's value as it is written: in TOML for people, in JSON for programs.
+/// The value of a setting as it is written: in TOML for people, in JSON for programs.
 package indirect enum SettingValue: Sendable, Hashable {
-    /// Text, and whatever is written as text: durations, sizes, choices.
+    /// Text, and what is written as text: durations, sizes, choices.
     case string(String)
+    /// A whole number; TOML has those of 64 bits.
     case integer(Int64)
     case double(Double)
     case boolean(Bool)
+    /// Values in their order.
     case array([SettingValue])
-    /// Names and values, in the order of names.
+    /// Names and values, sorted by name.
     case table([Member])
-    /// A secret: compared as it is, shown masked only.
+    /// A secret: compared as it is, printed masked.
     case secret(Secret)
-    /// A URL that holds something secret: compared as it is, shown without it.
+    /// A URL that contains a secret: compared as it is, printed without it.
     case url(EndpointURL)
 
+    /// A member of a table.
     package struct Member: Sendable, Hashable {
         package let name: String
         package let value: SettingValue
     }
 
-    /// As TOML. Secrets are masked.
+    /// The value in TOML. Secrets are masked.
     package var toml: String {
         switch self {
         case .string(let text): SettingValue.quote(text)
@@ -31,14 +34,16 @@ package indirect enum SettingValue: Sendable, Hashable {
         case .table(let members):
             members.isEmpty
                 ? "{}"
-                : "{ " + members.map { "\(SettingValue.key($0.name)) = \($0.value.toml)" }.joined(separator: ", ")
+                : "{ "
+                    + members.map { "\(SettingValue.key($0.name)) = \($0.value.toml)" }.joined(
+                        separator: ", ")
                     + " }"
         case .secret: SettingValue.quote(Secret.mask)
         case .url(let url): SettingValue.quote(url.description)
         }
     }
 
-    /// As JSON. Secrets are masked.
+    /// The value as JSON. Secrets are masked.
     package var json: JSONValue {
         switch self {
         case .string(let text): .string(text)
@@ -52,7 +57,7 @@ package indirect enum SettingValue: Sendable, Hashable {
         }
     }
 
-    /// What in it, or itself, holds no other values.
+    /// The values in it that contain no others; itself, if it is one.
     private var leaves: [SettingValue] {
         switch self {
         case .array(let elements): elements.flatMap(\.leaves)
@@ -61,17 +66,21 @@ package indirect enum SettingValue: Sendable, Hashable {
         }
     }
 
-    package var secrets: [Secret] { leaves.compactMap { if case .secret(let secret) = $0 { secret } else { nil } } }
+    /// The secrets in it.
+    package var secrets: [Secret] {
+        leaves.compactMap { if case .secret(let secret) = $0 { secret } else { nil } }
+    }
 
     /// Whether something in it must not be shown, not even in part.
     var holdsSecret: Bool { leaves.contains { if case .url = $0 { true } else { !$0.secrets.isEmpty } } }
 
-    /// A key as TOML writes it: bare where it may be.
+    /// A key as TOML writes it: bare if possible.
     static func key(_ name: String) -> String {
         !name.isEmpty && name.hasOnlyLettersDigits(and: "-_") ? name : quote(name)
     }
 
-    /// A string in quotation marks, by the escapes that TOML and JSON share. TOML wants U+007F escaped too.
+    /// A string in quotation marks, with the escapes that TOML and JSON share. TOML requires one for U+007F
+    /// too.
     package static func quote(_ text: String) -> String {
         JSONValue.string(text).description.replacingAll("\u{7F}", with: "\\u007f")
     }

@@ -1,16 +1,20 @@
 internal import Model
 
-/// What can only be judged when all files have been read: what is missing, and what contradicts what.
+/// The checks that need all files: what is missing, and what contradicts. A single value is checked by its
+/// `ValueType`.
 extension ReadContext {
+    /// Makes all checks.
     mutating func checkConsistency(of settings: Settings) {
         checkDispatch(
-            settings.dispatch.criticalDelay, batchSize: settings.dispatch.batchSize, of: settings, path: "dispatch")
+            settings.dispatch.criticalDelay, batchSize: settings.dispatch.batchSize, of: settings,
+            path: "dispatch")
         for (name, function) in settings.functions.sorted(by: { $0.key < $1.key }) {
             let path = "functions.\(SettingValue.key(name))"
             require("command", of: path)
             if let program = function.command.first, !program.hasPrefix("/") {
                 complain(
-                    of: "\(path).command", "begins with \(SettingValue.quote(program)); must be an absolute path",
+                    of: "\(path).command",
+                    "begins with \(SettingValue.quote(program)); must be an absolute path",
                     .outOfRange)
             }
         }
@@ -26,16 +30,26 @@ extension ReadContext {
         checkDestinations(of: settings)
         checkDeadlines(of: settings)
         checkContainers(of: settings)
+        checkRules(of: settings)
+        // Not after other problems: a destination whose heading has a mistake would be reported as missing.
         if settings.destinations.isEmpty && problems.isEmpty {
             add(
-                .missing, "no destination: add a [[destination]]; until then events wait in the spool", at: nil,
+                .missing, "no destination: add a [[destination]]; until then events wait in the spool",
+                at: nil,
                 severity: .warning)
         }
     }
 
+    /// Whether a setting or section was set.
     func isSet(_ path: String) -> Bool { origins[path] != nil }
 
-    /// A setting or section is wrong: `what` follows its name. Shown is the first of `keys` that is set, else itself.
+    /// Adds a problem with a setting or section.
+    ///
+    /// - Parameters:
+    ///   - path: the setting or section; the message begins with it.
+    ///   - what: the message after the path.
+    ///   - keys: settings of the section; the first one that is set is the place of the problem, otherwise
+    ///     the section.
     mutating func complain(
         of path: String, _ what: String, _ code: Problem.Code = .conflict, at keys: String...,
         severity: Problem.Severity = .error
@@ -44,38 +58,44 @@ extension ReadContext {
         add(code, "\(path) \(what)", at: places.compactMap { position(of: $0) }.first, severity: severity)
     }
 
-    /// The path of one of several sections: by its name, or by its number if that is not set.
+    /// Path of an element of a list: with its name, or with its number if the name is not set.
     private func path(of list: String, _ name: String, _ index: Int) -> String {
         let named = "\(list).\(SettingValue.key(name))"
         return isSet(named) ? named : "\(list).\(index + 1)"
     }
 
+    /// Adds a problem if a key is not set.
     private mutating func require(_ key: String, of path: String) {
         guard !isSet("\(path).\(key)") else { return }
         complain(of: path, "has no \(key)", .missing)
     }
 
-    /// What `[dispatch]` and a destination may set alike.
+    /// Checks what `[dispatch]` and destinations may both set.
     private mutating func checkDispatch(
         _ criticalDelay: Duration?, batchSize: Int?, of settings: Settings, path: String
     ) {
         if criticalDelay == .zero && !settings.dispatch.allowZeroDelay {
-            complain(of: "\(path).critical_delay", "is 0s; set dispatch.allow_zero_delay = true if you mean it")
+            complain(
+                of: "\(path).critical_delay", "is 0s; set dispatch.allow_zero_delay = true if you mean it")
         }
         if let batchSize, settings.inForce(batchSize: batchSize) < batchSize, isSet("\(path).batch_size") {
             let least = SizeText.print(settings.inForce(batchSize: batchSize))
             complain(
                 of: "\(path).batch_size",
-                "is more than a thirty-second of queue.max_size; batches will hold \(least) at most", severity: .warning
+                "is more than a thirty-second of queue.max_size; batches will hold \(least) at most",
+                severity: .warning
             )
         }
     }
 
-    /// Names that are looked for in records: the scanner has so many places.
-    private static let mostMembers = 24
+    /// Most different members in which records may have name, time and level: each one found is kept in
+    /// memory.
+    private static let mostMembers = 10_000
 
+    /// Checks settings of apps that count over all apps.
     private mutating func checkApps(of settings: Settings) {
-        let own = Set(settings.apps.values.flatMap { ($0.time ?? []) + ($0.level ?? []) + [$0.name].compactMap { $0 } })
+        let own = Set(
+            settings.apps.values.flatMap { ($0.time ?? []) + ($0.level ?? []) + [$0.name].compactMap { $0 } })
         if own.count > ReadContext.mostMembers {
             add(
                 .outOfRange,
@@ -86,27 +106,46 @@ extension ReadContext {
 
     // MARK: Destinations
 
+    /// Checks destinations one by one, then names that refer to them.
     private mutating func checkDestinations(of settings: Settings) {
         for (index, destination) in settings.destinations.enumerated() {
             let path = path(of: "destination", destination.name, index)
             require("name", of: path)
             checkPlace(of: destination, path: path)
             checkSpecialSettings(of: destination, path: path)
+            checkRequestTemplates(of: destination, path: path)
             checkFormat(of: destination, path: path)
-            checkDispatch(destination.own.criticalDelay, batchSize: destination.own.batchSize, of: settings, path: path)
-            if destination.kind == .nats { checkNATS(destination, path: path) }
-            if destination.kind == .kafka { checkKafka(destination, path: path) }
+            checkDispatch(
+                destination.own.criticalDelay, batchSize: destination.own.batchSize, of: settings, path: path)
+            if destination.kind == .nats {
+                checkNATS(destination, path: path)
+            }
+            if destination.kind == .kafka {
+                checkKafka(destination, path: path)
+            }
+            for mistake in destination.syslogMistakes {
+                complain(of: "\(path).\(mistake.setting)", mistake.what, severity: mistake.severity)
+            }
+            // One secret, three ways to give it. With two of them it would be a guess which one holds after
+            // one was changed.
             for secret in destination.secrets.map(\.setting) {
                 let set = [secret, "\(secret)_file", "\(secret)_credential"].filter { isSet("\(path).\($0)") }
-                if set.count > 1 { complain(of: path, "has \(set.joined(separator: " and ")); keep one", at: set[1]) }
+                if set.count > 1 {
+                    complain(of: path, "has \(set.joined(separator: " and ")); keep one", at: set[1])
+                }
             }
+            // Both would be the header Authorization.
             if destination.user != nil && destination.token.source != nil && destination.kind.isServer {
                 complain(of: path, "has user and token; keep one", at: "user")
             }
+            // Copied together with the scheme. The receiver would get `Bearer Bearer …` and refuse each
+            // request.
             if destination.token.inline?.revealed.lowercased().hasPrefix("bearer ") == true {
-                complain(of: "\(path).token", "begins with Bearer, which the agent adds itself", severity: .warning)
+                complain(
+                    of: "\(path).token", "begins with Bearer, which the agent adds itself", severity: .warning
+                )
             }
-            // These two formats send their token elsewhere.
+            // The formats of App Center and GA4 send their token in other places than this header.
             if destination.token.source != nil, ![.appCenter, .ga4].contains(destination.format),
                 destination.headers.contains(where: { $0.key.lowercased() == "authorization" })
             {
@@ -114,7 +153,8 @@ extension ReadContext {
             }
             checkProof(of: destination, path: path)
             if (destination.user == nil) != (destination.password.source == nil) {
-                let what = destination.user == nil ? "has a password but no user" : "has a user but no password_file"
+                let what =
+                    destination.user == nil ? "has a password but no user" : "has a user but no password_file"
                 complain(of: path, what, .missing, at: "user")
             }
             if (destination.tls.certificateFile == nil) != (destination.tls.keyFile == nil) {
@@ -128,7 +168,9 @@ extension ReadContext {
                     at: position(of: "\(path).connect_timeout") ?? position(of: "\(path).request_timeout"))
             }
         }
-        if settings.containers.isEmpty, let first = settings.destinations.first,
+        // Containers and rules can route events to destinations that are not the default.
+        if settings.containers.isEmpty, !settings.rules.contains(where: { $0.sendTo != nil }),
+            let first = settings.destinations.first,
             !settings.destinations.contains(where: \.byDefault)
         {
             let what = "is false everywhere: events of apps that name no destination are discarded"
@@ -142,30 +184,35 @@ extension ReadContext {
         }
     }
 
-    /// A proof that is fetched or computed is the only one, and is whole.
+    /// Checks that a proof that is fetched or computed (OAuth2, AWS) is complete, and is the only one.
     private mutating func checkProof(of destination: DestinationSettings, path: String) {
         let sections = [
             ("oauth2", destination.oauth2 != OAuth2Settings(), destination.oauth2.missing),
             ("aws", destination.aws != AWSSettings(), destination.aws.missing),
         ].filter(\.1)
         for (name, _, missing) in sections where !missing.isEmpty {
+            // An incomplete proof would fail with each request only.
             let keys = missing.map { "\(name).\($0)" }.joined(separator: " and no ")
             complain(of: path, "has no \(keys)", .missing, at: name)
         }
         for (name, aws) in [("aws", destination.aws), ("s3", destination.s3.aws)]
         where aws.externalID != nil && aws.assumeRole == nil {
             complain(
-                of: path, "has \(name).external_id but no \(name).assume_role", .missing, at: "\(name).external_id")
+                of: path, "has \(name).external_id but no \(name).assume_role", .missing,
+                at: "\(name).external_id")
         }
-        let others = [("user", destination.user != nil), ("token", destination.token.source != nil)].filter(\.1)
+        let others = [("user", destination.user != nil), ("token", destination.token.source != nil)].filter(
+            \.1)
         let proofs = others.map(\.0) + sections.map(\.0)
         if !sections.isEmpty, proofs.count > 1 {
             complain(of: path, "has \(proofs.joined(separator: " and ")); keep one", at: proofs[1])
         }
     }
 
-    /// What is set for another type or format than this one's was meant for another destination, or the format is wrong.
+    /// Finds settings for another type or format than the destination's: they were meant for another
+    /// destination, or the destination's type or format is wrong.
     private mutating func checkSpecialSettings(of destination: DestinationSettings, path: String) {
+        // A setting that is written with its default value does no harm, so values are compared.
         for (setting, unset) in zip(destination.effective(in: .root), unsetDestination)
         where setting.value != unset.value && !setting.use.scope.includes(destination) {
             complain(
@@ -176,13 +223,36 @@ extension ReadContext {
         }
     }
 
-    /// What a format's receiver is known to refuse.
+    /// Checks placeholders in the URL and the headers. Only requests over HTTP fill them in a URL.
+    private mutating func checkRequestTemplates(of destination: DestinationSettings, path: String) {
+        var texts = [("url", destination.url?.text ?? "")]
+        texts += destination.headers.sorted { $0.key < $1.key }.map { ("headers", $0.value.revealed) }
+        for (setting, text) in texts where Template.hasPlaceholders(text) {
+            guard destination.kind == .http || setting == "headers" else {
+                complain(of: "\(path).\(setting)", "has a placeholder in braces; only type http fills it in")
+                continue
+            }
+            // Events are not trusted: with a host from an event the destination's secrets would go to that
+            // host.
+            if setting == "url", destination.url?.place.contains("{") == true {
+                complain(of: "\(path).url", "has a placeholder in the host; only path and query may have one")
+            }
+            do throws(Template.Mistake) { _ = try Template(text, for: .request) } catch {
+                complain(of: "\(path).\(setting)", error.message)
+            }
+        }
+    }
+
+    /// Finds what receivers of a format are known to refuse.
     private mutating func checkFormat(of destination: DestinationSettings, path: String) {
         guard destination.kind == .http else { return }
         let format = "format \(destination.format.rawValue)"
         let hasHeader = { (name: String) in destination.headers.contains { $0.key.lowercased() == name } }
+        // Each case is one that a receiver of the format refuses for every request, or a path that is almost
+        // certainly wrong.
         switch destination.format {
-        case .splunkHEC where destination.token.source == nil && destination.user == nil && !hasHeader("authorization"):
+        case .splunkHEC
+        where destination.token.source == nil && destination.user == nil && !hasHeader("authorization"):
             complain(of: path, "has no token; \(format) accepts nothing without one", .missing)
         case .appCenter where destination.token.source == nil && !hasHeader("app-secret"):
             complain(of: path, "has no token; \(format) accepts nothing without the app secret", .missing)
@@ -191,19 +261,25 @@ extension ReadContext {
         case .otlp:
             guard let url = destination.url, !url.path.hasSuffix("/v1/logs") else { break }
             complain(
-                of: "\(path).url", "does not end with /v1/logs, where OTLP receivers accept logs", severity: .warning)
+                of: "\(path).url", "does not end with /v1/logs, where OTLP receivers accept logs",
+                severity: .warning)
         case .elasticsearch:
             if let url = destination.url, !url.path.hasSuffix("/_bulk") {
                 complain(
-                    of: "\(path).url", "does not end with /_bulk, where Elasticsearch and OpenSearch accept events",
+                    of: "\(path).url",
+                    "does not end with /_bulk, where Elasticsearch and OpenSearch accept events",
                     severity: .warning)
             }
-            guard let index = destination.index, let mistake = elasticsearchIndexMistake(index.longest) else { break }
+            // The longest name that the template can become, as far as it is known.
+            guard let index = destination.index, let mistake = elasticsearchIndexMistake(index.longest) else {
+                break
+            }
             complain(of: "\(path).index", mistake, .outOfRange)
         default: break
         }
     }
 
+    /// Checks URL or path: required, of the right scheme, and encrypted unless it leads to this machine.
     private mutating func checkPlace(of destination: DestinationSettings, path: String) {
         let schemes = destination.kind.schemes
         for key in destination.missing { require(key, of: path) }
@@ -217,12 +293,14 @@ extension ReadContext {
         if !schemes.contains(url.scheme) {
             let wanted = schemes.map { $0 + "://" }.joined(separator: " or ")
             complain(
-                of: "\(path).url", "begins with \(url.scheme)://; type \(destination.kind.rawValue) needs \(wanted)")
+                of: "\(path).url",
+                "begins with \(url.scheme)://; type \(destination.kind.rawValue) needs \(wanted)")
         } else if url.scheme == "http" && !url.isLoopback && !destination.allowPlainHTTP {
             complain(
                 of: "\(path).url",
                 "is plain http to another machine; use https, or set allow_plain_http = true if you mean it")
         }
+        // A fragment is for the client only (RFC 3986, section 3.5).
         if url.text.contains("#") {
             complain(of: "\(path).url", "has a fragment (#…), which is never sent", severity: .warning)
         }
@@ -231,15 +309,38 @@ extension ReadContext {
         }
     }
 
-    private mutating func checkNames(_ names: [String], among known: [String], _ what: String, at path: String) {
+    /// Finds names that do not exist, with the name that may have been meant.
+    private mutating func checkNames(
+        _ names: [String], among known: [String], _ what: String, at path: String
+    ) {
         for name in names where !known.contains(name) {
             let hint = nearestName(to: name, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
             complain(of: path, "has \(SettingValue.quote(name)), but there is no such \(what)\(hint)")
         }
     }
 
-    // MARK: Deadlines, containers
+    // MARK: Rules, deadlines, containers
 
+    /// Checks rules as far as possible without compiling them: names of destinations, the key of `hash`.
+    private mutating func checkRules(of settings: Settings) {
+        let names = settings.destinations.map(\.name)
+        for (index, rule) in settings.rules.enumerated() {
+            let path = path(of: "rule", rule.name ?? "", index)
+            checkNames(rule.sendTo ?? [], among: names, "destination", at: "\(path).send_to")
+            if rule.hash != nil, settings.agent.hashKey == nil {
+                complain(
+                    of: "\(path).hash", "needs a key; set agent.hash_key = \"file:/etc/spoolship/hash.key\"",
+                    .missing)
+            }
+        }
+        // The rules are handled as a container of this id.
+        if !settings.rules.isEmpty, settings.containers.contains(where: { $0.id == "rule" }) {
+            complain(
+                of: "container.rule", "has the id that [[rule]] sections use; give one of them up", at: "id")
+        }
+    }
+
+    /// Checks deadlines.
     private mutating func checkDeadlines(of settings: Settings) {
         for (index, deadline) in settings.deadlines.enumerated() {
             let path = path(of: "deadline", deadline.name, index)
@@ -251,9 +352,11 @@ extension ReadContext {
         }
     }
 
+    /// Checks containers, also what they may set and call.
     private mutating func checkContainers(of settings: Settings) {
         guard !settings.containers.isEmpty else { return }
-        // Only sections of which there is one: `dispatch.interval`, not what belongs to one destination or app.
+        // Only settings of sections that occur once may be set by a container, not those of a destination or
+        // app.
         let settable = Dictionary(
             Settings().effective.filter { !$0.section.path.isEmpty && !$0.section.path.contains(".") }
                 .map { ($0.path, $0.needsRestart) }, uniquingKeysWith: { first, _ in first })
@@ -261,6 +364,8 @@ extension ReadContext {
             let path = path(of: "container", container.id, index)
             require("id", of: path)
             if let url = container.url {
+                // Without a key the server, or a machine that takes its place, could change what is hidden
+                // and sent.
                 require("public_key", of: path)
                 if url.scheme == "http" && !url.isLoopback {
                     complain(of: "\(path).url", "is plain http to another machine; use https")
@@ -269,10 +374,15 @@ extension ReadContext {
                 complain(of: path, "has neither default_file nor url", .missing)
             }
             if container.hashKeyFile != nil && container.hashKeyCredential != nil {
-                complain(of: path, "has hash_key_file and hash_key_credential; keep one", at: "hash_key_credential")
+                complain(
+                    of: path, "has hash_key_file and hash_key_credential; keep one", at: "hash_key_credential"
+                )
             }
-            checkNames(container.mayCall, among: settings.functions.keys.sorted(), "function", at: "\(path).may_call")
+            checkNames(
+                container.mayCall, among: settings.functions.keys.sorted(), "function", at: "\(path).may_call"
+            )
             checkNames(container.maySet, among: settable.keys.sorted(), "setting", at: "\(path).may_set")
+            // A container takes effect while the agent runs.
             for setting in container.maySet where settable[setting] == true {
                 complain(of: "\(path).may_set", "has \(setting), which needs a restart")
             }
@@ -280,15 +390,19 @@ extension ReadContext {
     }
 }
 
+/// A destination with the defaults, for finding what is set.
 private let unsetDestination = DestinationSettings().effective(in: .root)
 
-/// Why Elasticsearch refuses a name of an index (its reference, "Create index API"); nil when it does not.
+/// Why Elasticsearch refuses a name of an index; nil if it accepts it. Source: its reference, "Create index
+/// API".
 private func elasticsearchIndexMistake(_ index: String) -> String? {
     if index.contains(where: \.isUppercase) { return "has capital letters, which Elasticsearch refuses" }
     if index.contains(where: { $0.isWhitespace || "\\/*?\"<>|,#:".contains($0) }) {
         return "has a blank or one of \\ / * ? \" < > | , # :, which Elasticsearch refuses"
     }
-    if let first = index.first, "-_+".contains(first) { return "begins with \(first), which Elasticsearch refuses" }
+    if let first = index.first, "-_+".contains(first) {
+        return "begins with \(first), which Elasticsearch refuses"
+    }
     if index.isEmpty || index == "." || index == ".." || index.utf8.count > 255 {
         return "must have 1 to 255 bytes and be neither . nor .."
     }

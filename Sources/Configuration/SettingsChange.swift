@@ -2,14 +2,16 @@ public import Model
 
 /// A setting that differs between two configurations.
 public struct SettingsChange: Sendable, Equatable, CustomStringConvertible {
-    /// Its name with those of its sections: `queue.max_size`.
+    /// Path: `queue.max_size`.
     public let path: String
+    /// The value before; nil if it was not set.
     package let before: SettingValue?
+    /// The value now; nil if it is not set.
     package let after: SettingValue?
     /// Whether a reload cannot apply it.
     public let needsRestart: Bool
 
-    /// For a person: `queue.max_size "10MiB" -> "20MiB"`. Of a secret only that it has changed.
+    /// For people: `queue.max_size "10MiB" -> "20MiB"`. For a secret it only says that it has changed.
     public var description: String {
         let holdsSecret = [before, after].contains { $0?.holdsSecret == true }
         let values = holdsSecret ? "(a secret)" : "\(before?.toml ?? "unset") -> \(after?.toml ?? "unset")"
@@ -18,9 +20,9 @@ public struct SettingsChange: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension Settings {
-    /// What differs in `new`, in the order of the shipped file; what is gone comes last.
+    /// What differs in `new`, in the order of the shipped file; what was removed comes last.
     ///
-    /// Secrets are compared by what the configuration says, not by what their files hold now.
+    /// Secrets are compared as the configuration says them; files of secrets are not read.
     public func changes(to new: Settings) -> [SettingsChange] {
         let before = Dictionary(effective.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
         let newSettings = new.effective
@@ -32,35 +34,50 @@ extension Settings {
                 path: setting.path, before: old, after: setting.value, needsRestart: setting.needsRestart)
         }
         let gone = effective.filter { !after.contains($0.path) && $0.value != nil }.map { setting in
-            SettingsChange(path: setting.path, before: setting.value, after: nil, needsRestart: setting.needsRestart)
+            SettingsChange(
+                path: setting.path, before: setting.value, after: nil, needsRestart: setting.needsRestart)
         }
         return changed + gone
     }
 
-    /// The same settings, with one of them set to another value.
+    /// The same settings with another value for one of them.
     ///
-    /// The value is checked as a file's would be, and against the other settings: a container (`may_set`) or a command
-    /// cannot set what a file could not.
-    /// - Throws: `ConfigurationError` that says what is wrong with the value.
+    /// The value is checked as one in a file, also against the other settings: a container (`may_set`) or a
+    /// command cannot set what a file could not.
+    ///
+    /// - Throws: `ConfigurationError` with what is wrong with the value.
     public func setting(
         _ path: String, to value: JSONValue, origin: Origin
     ) throws(ConfigurationError) -> Settings {
-        guard let setting = effective.first(where: { $0.path == path }), !setting.section.path.contains(".") else {
-            throw ConfigurationError(problems: [Problem(.unknownKey, "no setting \(path) that can be set at run time")])
+        guard let setting = effective.first(where: { $0.path == path }), !setting.section.path.contains(".")
+        else {
+            throw ConfigurationError(problems: [
+                Problem(.unknownKey, "no setting \(path) that can be set at run time")
+            ])
         }
         guard let node = TOMLNode(value) else {
-            throw ConfigurationError(problems: [Problem(.wrongType, "\(path) has a value that no setting can have")])
+            throw ConfigurationError(problems: [
+                Problem(.wrongType, "\(path) has a value that no setting can have")
+            ])
         }
         var context = ReadContext(origins: origins, origin: origin)
         let section = TOMLNode(value: .table([.init(key: setting.name, node: node)]))
         let root = TOMLNode(value: .table([.init(key: setting.section.path, node: section)]))
         var changed = self
         changed.read(root, path: "", context: &context)
-        if context.problems.isEmpty { context.checkConsistency(of: changed) }
+        if context.problems.isEmpty {
+            context.checkConsistency(of: changed)
+        }
         let errors = context.problems.filter { $0.severity == .error }
         guard errors.isEmpty else { throw ConfigurationError(problems: errors) }
         changed.origins = context.origins
         changed.applyTypeDefaults()
         return changed
     }
+}
+
+extension Settings {
+    /// These settings as they are in force until a restart: with the values of `started` where a reload
+    /// cannot apply a change.
+    package func untilRestart(since started: Settings) -> Settings { keeping(started) }
 }

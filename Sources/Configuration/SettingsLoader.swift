@@ -1,39 +1,49 @@
 internal import EventLoops
 internal import Glibc
 
-/// A configuration that was read: the settings, and what a person should check.
+/// A configuration that was read: its settings, and warnings for a person.
 public struct LoadedSettings: Sendable, Equatable {
     /// The settings, complete and consistent.
     public let settings: Settings
-    /// What is allowed and probably not meant.
+    /// What is allowed, but probably not meant.
     public let warnings: [Problem]
-    /// The files that were read, in the order in which they count: later ones override earlier ones.
+    /// Paths of the files that were read, in order: later ones override earlier ones.
     public let files: [String]
 
+    /// The lines of the files, for problems that are found later.
     let sources: SourceLines
 
-    /// Something wrong with what a setting (its whole path) names, with the line that set it, if one did.
+    /// A problem with what a setting names (a file, a port), at the line that set it, if a line did.
+    ///
+    /// - Parameter path: the whole path of the setting: `destination.main.tls.ca_file`.
     public func problem(
         _ code: Problem.Code, _ message: String, about path: String, severity: Problem.Severity = .error
     ) -> Problem {
         guard case .file(let position) = settings.origin(of: path) else {
             return Problem(code, "\(path) \(message)", severity: severity)
         }
-        return Problem(code, "\(path) \(message)", at: position, sourceLine: sources[position], severity: severity)
+        return Problem(
+            code, "\(path) \(message)", at: position, sourceLine: sources[position], severity: severity)
     }
 }
 
-/// A configuration file's path and text.
+/// Path and text of a configuration file.
 public struct ConfigurationText: Sendable, Equatable {
+    /// Path, as it is shown in problems.
     package let file: String
+    /// The whole text.
     package let text: String
 
+    /// A file with its text.
     package init(file: String, text: String) {
         self.file = file
         self.text = text
     }
 
-    /// A file's text; throws, with the place, where it is not UTF-8: what was changed silently could be a secret.
+    /// A file with its bytes.
+    ///
+    /// - Throws: a problem with line and column if the bytes are not UTF-8. Replacing them silently could
+    ///   change a password.
     public init(file: String, bytes: [UInt8]) throws(Problem) {
         do throws(UTF8.ValidationError) {
             _ = try UTF8Span(validating: bytes.span)
@@ -52,11 +62,17 @@ public struct ConfigurationText: Sendable, Equatable {
 }
 
 extension Settings {
-    /// The largest configuration file, in bytes.
+    /// Largest configuration file, 1 MiB: a larger one is another file by mistake.
     public static let largestFile = 1 << 20
 
-    /// Reads a file, then `conf.d/*.toml` beside it by name; throws all mistakes of all files, unreadable ones too.
-    public static func load(path: String) throws(ConfigurationError) -> LoadedSettings {
+    /// Reads a file, and `conf.d/*.toml` beside it, sorted by name.
+    ///
+    /// - Parameter judge: returns mistakes that only callers can find, such as an expression that does not
+    ///   compile.
+    /// - Throws: all mistakes of all files, also those of files that cannot be read.
+    public static func load(
+        path: String, judge: (Settings) -> [SettingMistake] = { _ in [] }
+    ) throws(ConfigurationError) -> LoadedSettings {
         var problems: [Problem] = []
         var texts: [ConfigurationText] = []
         var paths = [path]
@@ -67,32 +83,43 @@ extension Settings {
             paths += names.filter { $0.hasSuffix(".toml") }.map { "\(directory)/\($0)" }
             for name in names where [".TOML", ".conf", ".toml.txt"].contains(where: name.hasSuffix) {
                 problems.append(
-                    Problem(.conflict, "\(directory)/\(name) is not read: only *.toml is", severity: .warning))
+                    Problem(.conflict, "\(directory)/\(name) is not read: only *.toml is", severity: .warning)
+                )
             }
         } catch {
-            problems.append(Problem(.unreadable, "cannot list \(directory): \(SystemError.message(error.number))"))
+            problems.append(
+                Problem(.unreadable, "cannot list \(directory): \(SystemError.message(error.number))"))
         }
         for path in [parent.isEmpty ? "." : parent, directory] {
-            for found in FileTrust.problems(directory: path) where !problems.contains(found) { problems.append(found) }
+            for found in FileTrust.problems(directory: path) where !problems.contains(found) {
+                problems.append(found)
+            }
         }
         for path in paths {
             do throws(Problem) {
                 let (bytes, distrust) = try readBytes(path: path)
-                if let distrust { problems.append(distrust) }
+                if let distrust {
+                    problems.append(distrust)
+                }
                 texts.append(try ConfigurationText(file: path, bytes: bytes))
             } catch {
                 problems.append(error)
             }
         }
-        return try read(texts, problems: problems)
+        return try read(texts, problems: problems, judge: judge)
     }
 
-    /// Reads texts, later ones over earlier ones: single settings override, `[[…]]` sections add up.
+    /// Reads texts in order. Later ones override single settings; `[[…]]` sections are added.
     ///
-    /// `environment` gives the values of `${NAME}`. Throws all mistakes of all texts, `problems` included, in their order.
+    /// - Parameters:
+    ///   - problems: problems that were found before.
+    ///   - environment: gives the values of `${NAME}`.
+    ///   - judge: as in `load`.
+    /// - Throws: all mistakes, in the order of files and lines.
     public static func read(
         _ texts: [ConfigurationText], problems: [Problem] = [],
-        environment: (String) -> String? = Variables.ofProcess
+        environment: (String) -> String? = Variables.ofProcess,
+        judge: (Settings) -> [SettingMistake] = { _ in [] }
     ) throws(ConfigurationError) -> LoadedSettings {
         var context = ReadContext(problems: problems)
         var settings = Settings()
@@ -103,9 +130,12 @@ extension Settings {
             Variables.fill(&root, from: environment, context: &context)
             settings.read(root, path: "", context: &context)
         }
-        // What could not be read would look as if it were missing.
+        // If a line could not be read, settings would seem to be missing, and be reported a second time.
         let readable = !context.problems.contains { $0.code == .syntax || $0.code == .unreadable }
-        if readable { context.checkConsistency(of: settings) }
+        if readable {
+            context.checkConsistency(of: settings)
+            for mistake in judge(settings) { context.add(mistake) }
+        }
         context.close()
         settings.origins = context.origins
         settings.applyTypeDefaults()
@@ -113,18 +143,21 @@ extension Settings {
         let sorted = context.problems.enumerated().sorted { left, right in
             func place(_ problem: Problem, _ index: Int) -> (Int, Int, Int, Int) {
                 guard let position = problem.position else { return (files.count, 0, 0, index) }
-                return (files.firstIndex(of: position.file) ?? files.count, position.line, position.column, index)
+                return (
+                    files.firstIndex(of: position.file) ?? files.count, position.line, position.column, index
+                )
             }
             return place(left.element, left.offset) < place(right.element, right.offset)
         }.map(\.element)
         guard sorted.allSatisfy({ $0.severity == .warning }) else {
-            // Where the files could be read as TOML, the agent that runs with them is known.
-            throw ConfigurationError(problems: sorted, controlSocket: readable ? settings.control.socket : nil)
+            // If the files are TOML, the control socket of the agent that runs with them is known.
+            throw ConfigurationError(
+                problems: sorted, controlSocket: readable ? settings.control.socket : nil)
         }
         return LoadedSettings(settings: settings, warnings: sorted, files: files, sources: context.sources)
     }
 
-    /// The names in a directory, in order, hidden ones left out; none when there is no such directory.
+    /// Names in a directory, sorted, without hidden ones; empty if there is no directory.
     private static func namesOfParts(in directory: String) throws(SystemError) -> [String] {
         do throws(SystemError) {
             return try WholeFile.names(in: directory).filter { !$0.hasPrefix(".") }
@@ -135,14 +168,15 @@ extension Settings {
         }
     }
 
-    /// Whose a file is, for a person; empty where not even that can be seen.
+    /// Owner and mode of a file for a message; empty if they cannot be read.
     private static func owner(of path: String) -> String {
         guard let status = FileStatus(path) else { return "" }
         return "owner \(status.ownerName):\(status.groupName), mode \(status.shownMode); "
     }
 
+    /// Reads a regular file, and returns what is wrong with its write permissions.
     private static func readBytes(path: String) throws(Problem) -> (bytes: [UInt8], distrust: Problem?) {
-        // Never blocks: a FIFO of that name is refused below.
+        // Non-blocking, because a FIFO of that name would block; it is refused below.
         let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard raw >= 0 else {
             let error = SystemError("open")
@@ -166,6 +200,7 @@ extension Settings {
         } catch {
             throw Problem(.unreadable, "cannot read \(path): \(SystemError.message(error.number))")
         }
-        throw Problem(.unreadable, "\(path) is larger than \(SizeText.print(largestFile)); is it the right file?")
+        throw Problem(
+            .unreadable, "\(path) is larger than \(SizeText.print(largestFile)); is it the right file?")
     }
 }

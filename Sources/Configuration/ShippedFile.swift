@@ -1,11 +1,47 @@
 extension Settings {
-    /// The text of the shipped `etc/spoolship.toml`, every setting explained. A test holds the file to it.
+    /// The text of the shipped `etc/spoolship.toml`: what most people set, commented out. A test compares the
+    /// file with it.
+    ///
+    /// It is short, and people write into `conf.d`, so that an upgrade seldom has to ask about an edited
+    /// file.
     public static var shippedFile: String {
         """
-        # The configuration of Spoolship (TOML 1.0).
+        # The configuration of Spoolship. `man spoolship.toml` lists all settings; each has a default.
         #
-        # Every setting is here with its default, commented out: remove the # to change it. Files in conf.d/*.toml
-        # beside this one are read after it, in the order of their names: single settings override, [[sections]] add up.
+        # Write yours into files in conf.d/*.toml beside this one, which are read after it, in the order of their names:
+        # single settings override, [[sections]] add up. `spoolship check` finds mistakes, `systemctl reload spoolship`
+        # applies changes, all or none of them.
+
+        # Where everything goes.
+        #[[destination]]
+        #name = "main"
+        #url = "https://logs.example.com/"
+
+        # Logs that are read where they are.
+        #[apps.web]
+        #read = ["/var/log/nginx/*.log"]
+
+        # What happens to events on their way.
+        #[[rule]]
+        #when = "level < 'info'"
+        #discard = true
+
+        [queue]
+        #max_size = "256MiB"
+
+        [stats]
+        #listen = "127.0.0.1:9464"
+
+        """
+    }
+
+    /// Each setting with its default and explanation, as a configuration file, for `help configuration`.
+    public static var reference: String {
+        """
+        # The settings of Spoolship (TOML 1.0).
+        #
+        # Every setting is here with its default, commented out. Files in conf.d/*.toml beside the configuration file are
+        # read after it, in the order of their names: single settings override, [[sections]] add up.
         # Durations and sizes carry their unit: "250ms", "6s", "2m", "12h", "25d"; "64KiB" and "10MiB" (2^10, 2^20),
         # "10MB" (10^6).
         #
@@ -19,11 +55,12 @@ extension Settings {
 }
 
 extension SectionDescription {
-    /// The section as in the shipped file, where it is in the sections `prefix` (`destination.`), perhaps commented out.
+    /// The section as in the reference; `prefix` is the path of the section that it is in (`destination.`).
     package func shippedText(prefix: String = "", commented: Bool = false) -> String {
-        // A heading alone would make an empty destination, app or rule.
+        // A heading that is not commented out would make an empty destination, app or rule.
         let commented = commented || kind != .once
-        var text = "\n\n" + SectionDescription.comment(why) + (commented ? "#" : "") + heading(prefix: prefix) + "\n"
+        var text =
+            "\n\n" + SectionDescription.comment(why) + (commented ? "#" : "") + heading(prefix: prefix) + "\n"
         for case .setting(let setting) in entries { text += "\n" + setting.shippedText }
         for case .section(let section) in entries {
             text += section.shippedText(
@@ -32,11 +69,14 @@ extension SectionDescription {
         return text
     }
 
-    /// A comment of lines of at most 118 columns.
+    /// A comment in lines of at most 118 columns.
+    // Words are not divided, so a longer word makes a longer line.
     static func comment(_ text: String) -> String {
         var lines = ["#"]
         for word in text.split(separator: " ") {
-            if lines[lines.count - 1].count + word.count >= 118 { lines.append("#") }
+            if lines[lines.count - 1].count + word.count >= 118 {
+                lines.append("#")
+            }
             lines[lines.count - 1] += " " + word
         }
         return lines.joined(separator: "\n") + "\n"
@@ -45,16 +85,26 @@ extension SectionDescription {
 
 extension SettingDescription {
     /// What is allowed, for a person: `size, 24KiB to 128TiB`; `one of wait, evict`.
-    package var allowed: String {
+    package var allowed: String { SettingDescription.allowed(type, range) }
+
+    static func allowed(_ type: String, _ range: String) -> String {
         if type == "choice" { return "one of \(range)" }
         return range.isEmpty ? type : "\(type), \(range)"
     }
 
+    /// The setting as in the reference: reason, what is allowed, and the commented-out default.
     var shippedText: String {
+        // The notes in brackets: what is allowed, and what the default does not show.
         var notes = allowed
-        if defaultValue == nil { notes += "; not set" }
-        if let example, defaultValue != nil { notes += "; as \(example)" }
-        if needsRestart { notes += "; a change needs a restart" }
+        if defaultValue == nil {
+            notes += "; not set"
+        }
+        if let example, defaultValue != nil {
+            notes += "; as \(example)"
+        }
+        if needsRestart {
+            notes += "; a change needs a restart"
+        }
         return SectionDescription.comment(why) + SectionDescription.comment("(\(notes))")
             + "#\(name) = \(defaultValue?.toml ?? example ?? "\"\"")\n"
     }

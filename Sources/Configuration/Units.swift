@@ -1,22 +1,28 @@
-/// Reads and writes durations: `"6s"`, `"1h30m"`, `"0.5s"`.
+/// Reads and prints durations: `"6s"`, `"1h30m"`, `"0.5s"`.
 public enum DurationText {
+    /// Units from the largest to the smallest.
     static let units: [(name: String, nanoseconds: Int64)] = [
         ("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000),
         ("ms", 1_000_000),
     ]
 
-    /// Reads numbers with units (d, h, m, s, ms), perhaps after a minus; nil for anything else, or beyond 292 years.
+    /// Reads numbers with units (d, h, m, s, ms), in any order, perhaps after a minus; nil for other texts,
+    /// and beyond 292 years, which nanoseconds in 64 bits have room for.
     public static func parse(_ text: String) -> Duration? {
         var rest = Substring(text)
         let negative = rest.first == "-"
-        if negative { rest.removeFirst() }
+        if negative {
+            rest.removeFirst()
+        }
+        // 0 needs no unit.
         if rest == "0" { return .zero }
         var total: Int64 = 0
         guard !rest.isEmpty else { return nil }
         while !rest.isEmpty {
             guard let number = DecimalNumber(prefixOf: &rest) else { return nil }
             let name = rest.prefix { $0.isLetter }
-            guard let unit = units.first(where: { $0.name == name }), let part = number.times(unit.nanoseconds)
+            guard let unit = units.first(where: { $0.name == name }),
+                let part = number.times(unit.nanoseconds)
             else { return nil }
             rest = rest.dropFirst(name.count)
             let (sum, overflow) = total.addingReportingOverflow(part)
@@ -33,6 +39,8 @@ public enum DurationText {
         // bounded: the configuration holds no duration of more than ten years.
         if milliseconds != 0 { return "\(seconds * 1_000 + milliseconds)ms" }
         guard seconds != 0 else { return "0s" }
+        // Only a unit that divides the seconds: 90 seconds are `90s`, not `1m30s`, which is harder to
+        // compare.
         for unit in units where seconds % max(1, unit.nanoseconds / 1_000_000_000) == 0 {
             return "\(seconds / (unit.nanoseconds / 1_000_000_000))\(unit.name)"
         }
@@ -40,14 +48,18 @@ public enum DurationText {
     }
 }
 
-/// Reads and writes sizes: `"10MB"` is 10,000,000 bytes, `"10MiB"` 10,485,760.
+/// Reads and prints sizes: `"10MB"` is 10,000,000 bytes, `"10MiB"` 10,485,760.
 public enum SizeText {
+    /// Units from the largest to the smallest; `kB` comes after `KB`, so that sizes are printed with the
+    /// latter.
     static let units: [(name: String, bytes: Int64)] = [
-        ("TiB", 1 << 40), ("TB", 1_000_000_000_000), ("GiB", 1 << 30), ("GB", 1_000_000_000), ("MiB", 1 << 20),
+        ("TiB", 1 << 40), ("TB", 1_000_000_000_000), ("GiB", 1 << 30), ("GB", 1_000_000_000),
+        ("MiB", 1 << 20),
         ("MB", 1_000_000), ("KiB", 1 << 10), ("KB", 1_000), ("kB", 1_000), ("B", 1),
     ]
 
-    /// Reads a number with its unit (B, kB to TB, KiB to TiB); nil for all else, parts of a byte, and beyond 64 bits.
+    /// Reads a number with a unit (B, kB to TB, KiB to TiB); nil for other texts, for fractions of a byte,
+    /// and beyond 64 bits.
     public static func parse(_ text: String) -> Int? {
         var rest = Substring(text)
         if rest == "0" { return 0 }
@@ -56,7 +68,8 @@ public enum SizeText {
         return number.times(unit.bytes, exactly: true).map { Int($0) }
     }
 
-    /// The text with the largest unit that `parse` reads as exactly that number of bytes.
+    /// The text with the largest unit that `parse` reads as exactly that number of bytes: 1048576 is `1MiB`,
+    /// 1000000 is `1MB`.
     public static func print(_ bytes: Int) -> String {
         guard bytes != 0 else { return "0B" }
         let unit = units.first { bytes % Int($0.bytes) == 0 } ?? ("B", 1)
@@ -64,14 +77,17 @@ public enum SizeText {
     }
 }
 
-/// A decimal number, kept exactly.
+/// A decimal number, kept exactly: as a double, 0.1s could become 99 ms.
 private struct DecimalNumber {
+    /// All digits as a whole number.
     let digits: Int64
+    /// Ten to the number of digits after the point.
     let scale: Int64
 
-    /// Takes a number from the front of a text: digits, perhaps a point and up to nine more.
+    /// Takes a number from the beginning of a text: digits, perhaps a point and up to nine more.
     init?(prefixOf text: inout Substring) {
         let whole = text.prefix { $0.isASCII && $0.isNumber }
+        // 18 digits fit in 64 bits.
         guard !whole.isEmpty, whole.count <= 18 else { return nil }
         var rest = text.dropFirst(whole.count)
         var fraction = Substring()
@@ -91,9 +107,11 @@ private struct DecimalNumber {
         text = rest
     }
 
-    /// The number times a unit, rounded down; nil where that does not fit, or is not whole though it must be.
+    /// The number times a unit, rounded down; nil if that overflows, or if it must be whole and is not.
     func times(_ unit: Int64, exactly: Bool = false) -> Int64? {
-        let (quotient, remainder) = (Int128(digits) * Int128(unit)).quotientAndRemainder(dividingBy: Int128(scale))
+        // The product of two numbers of 64 bits fits in 128 bits, so nothing is rounded before the division.
+        let (quotient, remainder) = (Int128(digits) * Int128(unit)).quotientAndRemainder(
+            dividingBy: Int128(scale))
         guard let quotient = Int64(exactly: quotient) else { return nil }
         return exactly && remainder != 0 ? nil : quotient
     }

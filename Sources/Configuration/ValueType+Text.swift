@@ -1,11 +1,12 @@
 internal import Model
 
 extension ValueType where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
+    /// One of the words of an enum.
     static var choice: ValueType { choice(by: \.rawValue) }
 }
 
 extension ValueType where Value: CaseIterable {
-    /// One of some words; of those of all cases, unless only some are allowed.
+    /// One of some words; by default those of all cases.
     static func choice(
         by word: any KeyPath<Value, String> & Sendable, of allowed: [Value] = Array(Value.allCases)
     ) -> ValueType {
@@ -15,7 +16,9 @@ extension ValueType where Value: CaseIterable {
                 throw .wrongType("one of " + words.map { "\"\($0)\"" }.joined(separator: ", "), node)
             }
             guard let value = allowed.first(where: { $0[keyPath: word] == text }) else {
-                let meant = nearestName(to: text.lowercased(), among: words).map { "; did you mean \"\($0)\"?" } ?? ""
+                // The most similar word, if one is similar enough to be meant.
+                let meant =
+                    nearestName(to: text.lowercased(), among: words).map { "; did you mean \"\($0)\"?" } ?? ""
                 throw Problem(
                     .outOfRange,
                     "is \(SettingValue.quote(text)); must be one of \(words.joined(separator: ", "))\(meant)")
@@ -28,15 +31,16 @@ extension ValueType where Value: CaseIterable {
 }
 
 extension ValueType where Value == String {
-    /// Text, which is written as it is.
+    /// Text that is written as it is.
     init(_ name: String, range: String, parse: @escaping @Sendable (TOMLNode) throws(Problem) -> String) {
         self.init(name, range: range, parse: parse) { .string($0) }
     }
 
-    /// Text of at most so many bytes, without control characters.
+    /// Text of 1 to `maxLength` bytes without control characters, so that it stays on one line of a log.
     static func text(_ name: String = "string", range: String = "", maxLength: Int = 1024) -> ValueType {
         ValueType(name, range: range) { node throws(Problem) in
             guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
+            // Empty texts are almost always a variable or a template that was not filled in.
             guard !text.isEmpty else { throw Problem(.outOfRange, "is empty") }
             guard text.utf8.count <= maxLength else {
                 throw Problem(.outOfRange, "is \(text.utf8.count) bytes long; must be at most \(maxLength)")
@@ -48,15 +52,17 @@ extension ValueType where Value == String {
         }
     }
 
+    /// An absolute path of at most PATH_MAX - 1 bytes.
     static var path: ValueType { path("absolute", maxLength: 4095) }
 
+    /// An absolute path of at most `maxLength` bytes.
     static func path(_ range: String, maxLength: Int) -> ValueType {
         checked("path", range: range, mustBe: "an absolute path, beginning with /", maxLength: maxLength) {
             $0.hasPrefix("/")
         }
     }
 
-    /// A text that a test accepts; what it must be is said when it does not.
+    /// A text that a test accepts; `wanted` completes "must be" in the message for others.
     static func checked(
         _ name: String, range: String = "", mustBe wanted: String, maxLength: Int = 1024,
         _ accepts: @escaping @Sendable (String) -> Bool
@@ -71,14 +77,17 @@ extension ValueType where Value == String {
         }
     }
 
-    /// The name of a destination: it becomes a metric label and part of commands.
+    /// The name of a destination. It becomes a metric label and an argument of commands, so it has few
+    /// characters.
     static var destinationName: ValueType {
-        checked("name", range: "a-z, 0-9, _ and -, at most 40", mustBe: "1 to 40 of a-z, 0-9, _ and -") { name in
-            (1...40).contains(name.utf8.count) && name.hasOnlyLettersDigits(and: "-_") && name.lowercased() == name
+        checked("name", range: "a-z, 0-9, _ and -, at most 40", mustBe: "1 to 40 of a-z, 0-9, _ and -") {
+            name in
+            (1...40).contains(name.utf8.count) && name.hasOnlyLettersDigits(and: "-_")
+                && name.lowercased() == name
         }
     }
 
-    /// A country by ISO 3166-1 alpha-2, either case in, capitals out.
+    /// A country by ISO 3166-1 alpha-2: capital or small letters are read, capitals are kept.
     static var country: ValueType {
         let wanted = "two letters by ISO 3166-1, such as \"IT\""
         let code = checked("country code", range: "ISO 3166-1 alpha-2", mustBe: wanted) {
@@ -91,11 +100,11 @@ extension ValueType where Value == String {
 }
 
 extension ValueType where Value == Template {
-    /// Text with placeholders for what events say, as its place takes it.
+    /// Text with placeholders that events fill in; `place` says what it may contain.
     static func template(_ place: Template.Place) -> ValueType {
         let text = ValueType<String>.text()
         return ValueType("template") { node throws(Problem) in
-            // An empty label leaves out the usual one.
+            // An empty label removes the default one.
             if place == .label, case .string("") = node.value { return "" }
             let value = try text.parse(node)
             return try relaying(try Template(value, for: place)) { (mistake: Template.Mistake) in
@@ -108,6 +117,7 @@ extension ValueType where Value == Template {
 }
 
 extension ValueType where Value == Secret {
+    /// A secret. 8 KiB have room for tokens such as JWTs.
     static var secret: ValueType {
         let text = ValueType<String>.text("secret", maxLength: 8192)
         return ValueType(text.name) { node throws(Problem) in
@@ -119,20 +129,30 @@ extension ValueType where Value == Secret {
 }
 
 extension ValueType {
-    /// A list of values; duplicates are refused where they make no sense.
+    /// A list of values.
+    ///
+    /// - Parameters:
+    ///   - count: how many values are allowed.
+    ///   - unique: whether a duplicate is a mistake.
     static func list<Element>(
         of element: ValueType<Element>, count: ClosedRange<Int> = 0...1000, unique: Bool = false
     ) -> ValueType where Value == [Element] {
         ValueType("list of \(element.name)", range: element.range) { node throws(Problem) in
+            // 1000 values by default: more are a mistake, and each is checked against all others if they must
+            // be unique.
             guard case .array(let nodes) = node.value else { throw .wrongType("a list, as [\"…\"]", node) }
             guard count.contains(nodes.count) else {
                 throw Problem(
-                    .outOfRange, "has \(nodes.count) values; must have \(count.lowerBound) to \(count.upperBound)")
+                    .outOfRange,
+                    "has \(nodes.count) values; must have \(count.lowerBound) to \(count.upperBound)")
             }
             var values: [Element] = []
             for node in nodes {
+                // The message says which value is wrong; its place is the element's if the type knows no
+                // closer one.
                 let value = try relaying(try element.parse(node)) { (error: Problem) in
-                    Problem(error.code, "has a value that " + error.message, at: error.position ?? node.position)
+                    Problem(
+                        error.code, "has a value that " + error.message, at: error.position ?? node.position)
                 }
                 if unique && values.contains(value) {
                     throw Problem(.conflict, "has a value twice", at: node.position)
@@ -145,15 +165,23 @@ extension ValueType {
         }
     }
 
+    /// A table of values by name.
+    ///
+    /// - Parameters:
+    ///   - names: what names are allowed, for messages.
+    ///   - accepts: whether a name is allowed.
     static func map<Element>(
         of element: ValueType<Element>, names: String = "any name",
         accepts: @escaping @Sendable (String) -> Bool = { !$0.isEmpty }
     ) -> ValueType where Value == [String: Element] {
         ValueType("table of \(element.name)", range: element.range) { node throws(Problem) in
-            guard case .table(let members) = node.value else { throw .wrongType("a table, such as { name = … }", node) }
+            guard case .table(let members) = node.value else {
+                throw .wrongType("a table, such as { name = … }", node)
+            }
             guard members.count <= 1000 else { throw Problem(.outOfRange, "has more than 1000 members") }
             var values: [String: Element] = [:]
             for member in members {
+                // A name that is not allowed is reported at the name, a value at the value.
                 guard accepts(member.key) else {
                     throw Problem(
                         .unknownKey, "has the name \(SettingValue.quote(member.key)); names are \(names)",
@@ -168,6 +196,7 @@ extension ValueType {
             return values
         } print: { values in
             .table(
+                // Sorted, because a dictionary has no order and output must not change between runs.
                 values.sorted { $0.key < $1.key }.compactMap { name, value in
                     element.print(value).map { SettingValue.Member(name: name, value: $0) }
                 })

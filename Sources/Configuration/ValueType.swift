@@ -1,14 +1,16 @@
-/// What a setting's value may be: how it is read from TOML, written back and described.
+/// What the value of a setting may be: how it is read from TOML, printed and described.
 struct ValueType<Value: Sendable & Equatable>: Sendable {
-    /// For a person: `duration`.
+    /// Kind of value, for people: `duration`.
     let name: String
-    /// What is allowed, for a person: `1s to 1d`; empty when the name says it all.
+    /// What is allowed, for people: `1s to 1d`; empty if the kind says it all.
     let range: String
-    /// Reads a node, or says what to write (a message after the setting's name) and where, if not the whole value.
+    /// Reads a node. The problem that it throws is a message that follows the setting's name, perhaps with a
+    /// more exact position.
     let parse: @Sendable (TOMLNode) throws(Problem) -> Value
-    /// The value as it is written; nil when it is not set.
+    /// The value as it is written; nil if it is not set.
     let print: @Sendable (Value) -> SettingValue?
 
+    /// A type.
     init(
         _ name: String, range: String = "", parse: @escaping @Sendable (TOMLNode) throws(Problem) -> Value,
         print: @escaping @Sendable (Value) -> SettingValue?
@@ -21,12 +23,14 @@ struct ValueType<Value: Sendable & Equatable>: Sendable {
 }
 
 extension Problem {
+    /// The problem for a value of the wrong kind.
     static func wrongType(_ wanted: String, _ node: TOMLNode) -> Problem {
         Problem(.wrongType, "must be \(wanted), not \(node.kind)", at: node.position)
     }
 }
 
 extension ValueType {
+    /// The same, but nil if the setting is not set.
     func optional() -> ValueType<Value?> {
         ValueType<Value?>(
             name, range: range, parse: { node throws(Problem) in try parse(node) },
@@ -35,6 +39,8 @@ extension ValueType {
 }
 
 extension ValueType where Value == Bool {
+    /// `true` or `false`.
+    // `"true"` in quotes is a string, and refused: values keep their TOML type.
     static var boolean: ValueType {
         ValueType("true or false") { node throws(Problem) in
             guard case .boolean(let value) = node.value else { throw .wrongType("true or false", node) }
@@ -46,15 +52,17 @@ extension ValueType where Value == Bool {
 }
 
 extension ValueType where Value: Comparable & AdditiveArithmetic {
-    /// A value within a range, or 0 where that means something of its own, which `zero` says.
+    /// A value in a range; or also 0, if `zero` says what that means.
     fileprivate static func bounded(
-        _ name: String, _ range: ClosedRange<Value>, zero: String? = nil, text: @escaping @Sendable (Value) -> String,
+        _ name: String, _ range: ClosedRange<Value>, zero: String? = nil,
+        text: @escaping @Sendable (Value) -> String,
         read: @escaping @Sendable (TOMLNode) throws(Problem) -> Value,
         print: @escaping @Sendable (Value) -> SettingValue
     ) -> ValueType {
         let shown = "\(text(range.lowerBound)) to \(text(range.upperBound))"
         return ValueType(name, range: shown + (zero.map { "; 0: \($0)" } ?? "")) { node throws(Problem) in
             let value = try read(node)
+            // Some settings use 0 for "off" or "no limit", which is outside of the range.
             guard range.contains(value) || (zero != nil && value == .zero) else {
                 throw Problem(.outOfRange, "is \(text(value)); must be \(shown)\(zero == nil ? "" : " or 0")")
             }
@@ -66,6 +74,7 @@ extension ValueType where Value: Comparable & AdditiveArithmetic {
 }
 
 extension ValueType where Value == Int {
+    /// A whole number in a range.
     static func count(_ range: ClosedRange<Int>, zero: String? = nil) -> ValueType {
         bounded("whole number", range, zero: zero, text: { "\($0)" }) { node throws(Problem) in
             guard case .integer(let value) = node.value else { throw .wrongType("a whole number", node) }
@@ -75,7 +84,9 @@ extension ValueType where Value == Int {
         }
     }
 
-    /// A number of bytes; `zero` says what 0 means where it means something of its own.
+    /// A number of bytes with a unit. `zero` says what 0 means, if it is allowed outside of the range. A
+    /// number without a unit is refused with the three ways of writing it, because "10" could mean bytes or
+    /// megabytes.
     static func size(_ range: ClosedRange<Int>, zero: String? = nil) -> ValueType {
         bounded("size", range, zero: zero, text: SizeText.print) { node throws(Problem) in
             switch node.value {
@@ -85,7 +96,8 @@ extension ValueType where Value == Int {
                     .wrongType,
                     number < 0
                         ? "is \(number); a size cannot be negative"
-                        : "needs a unit; write \"\(number)B\", \"\(number)MB\" (10^6 bytes) or \"\(number)MiB\" (2^20)")
+                        : "needs a unit; write \"\(number)B\", \"\(number)MB\" (10^6 bytes) or \"\(number)MiB\" (2^20)"
+                )
             case .string(let text):
                 if let size = SizeText.parse(text) { return size }
                 let units = SizeText.units.map(\.name)
@@ -107,6 +119,7 @@ extension ValueType where Value == Int {
 }
 
 extension ValueType where Value == Double {
+    /// A number in a range.
     static func number(_ range: ClosedRange<Double>) -> ValueType {
         bounded("number", range, text: { whole($0).map { "\($0)" } ?? "\($0)" }) { node throws(Problem) in
             switch node.value {
@@ -119,11 +132,13 @@ extension ValueType where Value == Double {
         }
     }
 
-    /// The number as a whole one; nil where it is none, or so large that a double has not all of its digits.
+    /// The value as a whole number; nil if it has a fraction, or is so large that a double does not have all
+    /// of its digits.
     private static func whole(_ value: Double) -> Int64? { abs(value) < 1e15 ? Int64(exactly: value) : nil }
 }
 
 extension ValueType where Value == Duration {
+    /// A duration with units. `zero` says what 0 means, if it is allowed outside of the range.
     static func duration(_ range: ClosedRange<Duration>, zero: String? = nil) -> ValueType {
         bounded("duration", range, zero: zero, text: DurationText.print) { node throws(Problem) in
             try node.duration()
@@ -134,6 +149,7 @@ extension ValueType where Value == Duration {
 }
 
 extension TOMLNode {
+    /// Reads a duration; a number without a unit is refused with the way to write it.
     func duration() throws(Problem) -> Duration {
         switch value {
         case .integer(0): return .zero

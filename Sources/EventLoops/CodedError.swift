@@ -1,7 +1,8 @@
-/// A failure of a closed set of kinds, and a line for a person: what most modules throw.
+/// A failure with a kind from a closed set and a message for a person: what most modules throw.
 ///
-/// The set is closed because each kind is a metric label, or decides what a command ends with.
+/// The set is closed because a kind becomes a metric label or determines a command's exit status.
 public struct CodedError<Kind: Sendable & Equatable>: Error, Sendable, Equatable, CustomStringConvertible {
+    /// Lets a module refer to its kinds as `MyError.Code`.
     package typealias Code = Kind
 
     package let code: Kind

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The host's name as the kernel has it; empty when it does not tell.
+/// The kernel's name of this host; empty if gethostname(2) fails.
 package func hostName() -> String {
     var name = [CChar](repeating: 0, count: 256)
     guard gethostname(&name, name.count - 1) == 0 else { return "" }

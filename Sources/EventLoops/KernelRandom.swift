@@ -1,24 +1,32 @@
 internal import CLinux
 internal import Glibc
 
-/// The kernel's random numbers, read 4 KiB at a time.
+/// Random numbers of the kernel, read 4 KiB at a time.
 ///
-/// The standard library's generator asks the kernel for each number: a system call an event. A block costs the same
-/// bytes at a sixteenth of the time. Numbers are as good as the kernel's. A class, because a copy would repeat them; not
-/// thread-safe: one for each loop.
+/// The standard library's generator makes a system call for each number, which would be one for each
+/// event. Reading a block takes a sixteenth of the time for the same bytes, and the numbers are as
+/// good.
+///
+/// A class, because two copies of a struct would return the same numbers. Not thread-safe: one for each
+/// loop.
 public final class KernelRandom: RandomNumberGenerator {
+    /// Numbers in a block: 4 KiB.
     private static let size = 512
+    /// The numbers of the last read.
     private let block: UnsafeMutablePointer<UInt64>
+    /// Numbers of the block that were returned already; the block is refilled when all were.
     private var used = KernelRandom.size
 
-    /// A generator that has taken nothing yet.
+    /// A generator that reads its first block when the first number is needed.
     public init() { block = .allocate(capacity: KernelRandom.size) }
 
     deinit { block.deallocate() }
 
     /// The next number.
     public func next() -> UInt64 {
-        if used == KernelRandom.size { refill() }
+        if used == KernelRandom.size {
+            refill()
+        }
         defer { used += 1 }
         return block[used]
     }
@@ -28,7 +36,8 @@ public final class KernelRandom: RandomNumberGenerator {
         let wanted = KernelRandom.size * MemoryLayout<UInt64>.size
         while filled < wanted {
             let count = getrandom(UnsafeMutableRawPointer(block) + filled, wanted - filled, 0)
-            // It fails only when a signal comes before the kernel's generator is seeded, early at boot.
+            // It fails only with EINTR, when a signal arrives before the kernel's generator is seeded
+            // early at boot: getrandom(2).
             guard count >= 0 else {
                 precondition(errno == EINTR, "getrandom: \(SystemError.message(errno))")
                 continue

@@ -1,6 +1,8 @@
-/// Random numbers that repeat: the same seed gives the same ones on every machine.
+/// Random numbers that repeat: the same seed gives the same numbers on every machine. For trials of
+/// rules, whose result must not change from run to run.
 ///
-/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014 (SplitMix64).
+/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014 (SplitMix64),
+/// https://doi.org/10.1145/2660193.2660195.
 public struct RepeatableRandom: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

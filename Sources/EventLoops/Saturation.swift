@@ -1,18 +1,19 @@
-/// Arithmetic that ends at the range's end, for numbers from outside: Swift's operators would end the agent.
+/// Arithmetic that stops at the end of the range, for numbers from outside. Swift's operators trap on
+/// overflow, so a file dated to the year 3000 would end the agent.
 extension Int64 {
-    /// The sum, or the end of the range that it would have passed.
+    /// The sum, or the end of the range that it exceeds.
     public func addingSaturating(_ other: Int64) -> Int64 {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? (other < 0 ? .min : .max) : sum
     }
 
-    /// The difference, or the end of the range that it would have passed.
+    /// The difference, or the end of the range that it exceeds.
     public func subtractingSaturating(_ other: Int64) -> Int64 {
         let (difference, overflow) = subtractingReportingOverflow(other)
         return overflow ? (other < 0 ? .max : .min) : difference
     }
 
-    /// The product, or the end of the range that it would have passed.
+    /// The product, or the end of the range that it exceeds.
     public func multipliedSaturating(by other: Int64) -> Int64 {
         let (product, overflow) = multipliedReportingOverflow(by: other)
         return overflow ? ((self < 0) == (other < 0) ? .max : .min) : product

@@ -3,16 +3,19 @@ internal import CZstd
 public import EventLoops
 public import Model
 
-/// Decompresses whole frames. Not thread-safe: one for each loop.
+/// Decompresses whole frames. It keeps the libraries' working memory between calls. Not thread-safe:
+/// one for each loop.
 public final class FrameDecompressor {
     private let zstd: OpaquePointer
     private let gzip: OpaquePointer
 
-    /// A decompressor for every kind of frame.
+    /// A decompressor for all kinds of frames.
     ///
     /// - Throws: `FrameError` with code `outOfMemory`.
     public init() throws(FrameError) {
-        guard let zstd = ZSTD_createDCtx() else { throw FrameError(.outOfMemory, "no memory for a decompressor") }
+        guard let zstd = ZSTD_createDCtx() else {
+            throw FrameError(.outOfMemory, "no memory for a decompressor")
+        }
         guard let gzip = cgzip_unpacker_new() else {
             ZSTD_freeDCtx(zstd)
             throw FrameError(.outOfMemory, "no memory for a decompressor")
@@ -26,12 +29,12 @@ public final class FrameDecompressor {
         cgzip_unpacker_free(gzip)
     }
 
-    /// The bytes of one frame.
+    /// The content of one frame.
     ///
     /// - Parameters:
-    ///   - frame: one frame or member and nothing after it.
-    ///   - compression: how it is packed.
-    ///   - limit: the most bytes that it may unpack to; room for as many is taken for the time of the call.
+    ///   - frame: one frame or member, with nothing behind it.
+    ///   - compression: how the frame was compressed.
+    ///   - limit: most bytes of the content. Memory for that many is allocated during the call.
     /// - Throws: `FrameError` with code `corrupt` or `tooLarge`.
     public func decompress(
         _ frame: UnsafeRawBufferPointer, _ compression: Compression, limit: Int
@@ -47,16 +50,20 @@ public final class FrameDecompressor {
         }
     }
 
-    /// The bytes of one frame.
-    public func decompress(_ frame: [UInt8], _ compression: Compression, limit: Int) throws(FrameError) -> [UInt8] {
+    /// The content of one frame.
+    public func decompress(_ frame: [UInt8], _ compression: Compression, limit: Int) throws(FrameError)
+        -> [UInt8]
+    {
         try frame.withUnsafeBytes { raw in
             Result { () throws(FrameError) in try decompress(raw, compression, limit: limit) }
         }.get()
     }
 
+    /// The content of one zstd frame.
     private func unzstd(_ frame: UnsafeRawBufferPointer, limit: Int) throws(FrameError) -> [UInt8] {
-        // The library would read on into a second frame, and take nothing at all for an empty one.
-        guard ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count) == frame.count, !frame.isEmpty else {
+        // The library would continue with a second frame, and accept empty input.
+        guard ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count) == frame.count, !frame.isEmpty
+        else {
             throw FrameError(.corrupt, "not one complete zstd frame")
         }
         var failure: FrameError?
@@ -66,7 +73,8 @@ public final class FrameDecompressor {
                 failure =
                     ZSTD_getErrorCode(size) == ZSTD_error_dstSize_tooSmall
                     ? FrameDecompressor.tooLarge(limit)
-                    : FrameError(.corrupt, "a damaged zstd frame: \(String(cString: ZSTD_getErrorName(size)))")
+                    : FrameError(
+                        .corrupt, "a damaged zstd frame: \(String(cString: ZSTD_getErrorName(size)))")
             } else {
                 count = size
             }
@@ -75,11 +83,13 @@ public final class FrameDecompressor {
         return bytes
     }
 
+    /// The content of one gzip member.
     private func gunzip(_ frame: UnsafeRawBufferPointer, limit: Int) throws(FrameError) -> [UInt8] {
         var result: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: max(limit, 1)) { buffer, count in
             result = cgzip_unpack(
-                gzip, frame.baseAddress?.assumingMemoryBound(to: UInt8.self), frame.count, buffer.baseAddress, limit,
+                gzip, frame.baseAddress?.assumingMemoryBound(to: UInt8.self), frame.count, buffer.baseAddress,
+                limit,
                 &count)
         }
         switch Int(result) {

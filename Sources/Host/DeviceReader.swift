@@ -1,31 +1,51 @@
-//  Host: what the agent knows of the machine it runs on, and of addresses: properties that travel with events, the install
-//  id, countries.
+// Host: what the agent knows about the machine it runs on: properties that travel with events, the
+// install id, and the countries of addresses.
 //
-//  It promises that nothing is invented: what the machine does not say is left out. It knows nothing of how events are read.
+// It promises:
+// - Nothing is invented. What the machine does not state, or states with a placeholder, is left out.
+// - An install id belongs to one machine. A copied state directory gets a new one.
+// - Files of the system are read with a bound (64 KiB), and a file that is missing or damaged never
+//   stops the agent; only an install id that can be neither read nor written does.
+//
+// Its parts:
+// - DeviceReader.swift: os-release, kernel, firmware and locale as the members of `device`.
+// - InstallID.swift: the install id, and `MachineID`, by which copies are recognised.
+// - CountryDatabase.swift: countries from a MaxMind database, with a library that is loaded only if one
+//   is set.
+// - HostError.swift: the errors.
+//
+// Its rules: paths and environment are passed in, so that tests use files of their own. It knows nothing
+// about how events are read.
+//
+// Begin with `DeviceReader.read`, whose result `DeviceReader.text` turns into what events get.
 
 internal import EventLoops
 public import Events
 internal import Glibc
 public import TimeZones
 
-/// Reads the machine's properties (ac22).
+/// Reads the machine's properties.
 public struct DeviceReader: Sendable {
-    /// The members of `device`, in the order of writing; `time_zone_offset` depends on the event and is not among them.
+    /// The members of `device` in the order in which they are written. `time_zone_offset` is not among
+    /// them, because it depends on the event's time.
     public static let members = [
-        "sdk_name", "sdk_version", "host_name", "os_name", "os_version", "os_build", "kernel", "model", "manufacturer",
+        "sdk_name", "sdk_version", "host_name", "os_name", "os_version", "os_build", "kernel", "model",
+        "manufacturer",
         "locale", "install_id",
     ]
 
+    /// Prefix of the paths of system files; empty except in tests.
     private let root: String
+    /// Environment variables, which state the locale.
     private let environment: [String: String]
 
-    /// `root` is where the system's files are looked for, empty but in tests; the environment tells the locale.
+    /// A reader of the system's files below `root` (empty except in tests).
     public init(root: String = "", environment: [String: String]) {
         self.root = root
         self.environment = environment
     }
 
-    /// What is known, by name; without an install id or a host's name (nil or empty) these are left out.
+    /// The known properties by name. An install id or host name that is nil or empty is left out.
     public func read(version: String, installID: String?, hostName: String? = nil) -> [String: String] {
         var found: [String: String] = ["sdk_name": "spoolship", "sdk_version": version]
         found["host_name"] = hostName
@@ -41,8 +61,10 @@ public struct DeviceReader: Sendable {
         return found.filter { !$0.value.isEmpty }
     }
 
-    /// The `device` that events get: the wanted members, `time_zone_offset` too, as found or overridden; an empty text
-    /// leaves its member out.
+    /// The `device` that events get: the wanted members, found or overridden. An override with an empty
+    /// text removes its member. Nil if nothing is left.
+    ///
+    /// - Parameter zone: used for `time_zone_offset` if that is wanted.
     public static func text(
         _ found: [String: String], wanted: Set<String>, overrides: [String: String], zone: TimeZoneRules?
     ) -> DeviceText? {
@@ -55,7 +77,7 @@ public struct DeviceReader: Sendable {
         return text.members.isEmpty && text.zone == nil ? nil : text
     }
 
-    /// The assignments of os-release. Source: its manual page, os-release(5).
+    /// The assignments of os-release(5).
     private func osRelease() -> [String: String] {
         let text = hostFile("\(root)/etc/os-release") ?? hostFile("\(root)/usr/lib/os-release") ?? ""
         var found: [String: String] = [:]
@@ -66,7 +88,8 @@ public struct DeviceReader: Sendable {
         return found
     }
 
-    /// A value as a shell would read it: in single or double quotes, or bare, with backslashes before special characters.
+    /// A value as a shell would read it: in single or double quotes or bare, with backslashes before
+    /// special characters.
     static func unquoted(_ value: Substring) -> String {
         var text = value
         while text.last == " " || text.last == "\r" { text.removeLast() }
@@ -87,24 +110,27 @@ public struct DeviceReader: Sendable {
         return result
     }
 
+    /// The kernel's release, as `uname -r` prints it.
     private func kernel() -> String? {
         var names = utsname()
         guard uname(&names) == 0 else { return nil }
         return withUnsafeBytes(of: &names.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
 
-    /// What the firmware says, unless it is one of the usual placeholders.
+    /// A property of the firmware (DMI); nil if it is missing or one of the usual placeholders.
     private func firmware(_ name: String) -> String? {
         guard let text = hostFile("\(root)/sys/class/dmi/id/\(name)") else { return nil }
         let trimmed = String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
         let empty: Set<String> = [
-            "to be filled by o.e.m.", "default string", "system product name", "system manufacturer", "not specified",
+            "to be filled by o.e.m.", "default string", "system product name", "system manufacturer",
+            "not specified",
             "none", "n/a", "unknown", "o.e.m.", "oem",
         ]
         return empty.contains(trimmed.lowercased()) ? nil : trimmed
     }
 
-    /// The locale's language and region: `it_IT` of `it_IT.UTF-8`. `C` and `POSIX` say nothing.
+    /// Language and region of the locale: `it_IT` for `it_IT.UTF-8`. Nil for `C` and `POSIX`, which say
+    /// nothing. The variables take precedence as in locale(7).
     private func locale() -> String? {
         let text = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
         let name = String(text?.prefix { $0 != "." && $0 != "@" } ?? "")
@@ -112,7 +138,7 @@ public struct DeviceReader: Sendable {
     }
 }
 
-/// A file as text; nil when it cannot be read, or has more than 64 KiB.
+/// A file as text; nil if it cannot be read or has more than 64 KiB.
 func hostFile(_ path: String) -> String? {
     (try? WholeFile.bytes(of: path, atMost: 64 << 10)).map { String(decoding: $0, as: UTF8.self) }
 }

@@ -1,6 +1,6 @@
 public import EventLoops
 
-/// What can go wrong when the machine is asked about itself.
+/// A failure to learn about the machine.
 public typealias HostError = CodedError<HostErrorCode>
 
 /// The kinds of `HostError`.

@@ -1,25 +1,25 @@
-//  Journal: reads the entries of journald and makes lines of them.
-//  Promise: each entry that the journal still has when it is read comes once, in the order of its sequence, with the place to go on from.
-//  It knows nothing of the queue, of apps, or of what happens to a line.
+//  JournalError: why a journal is not read. What the module promises is in JournalReader.swift.
 
 package import EventLoops
 
-/// Why a journal cannot be read.
+/// Why a journal cannot be read: a code, which is a label of metrics, and a message that says what to do.
 package typealias JournalError = CodedError<JournalErrorCode>
 
+/// The codes of `JournalError`.
 package enum JournalErrorCode: String, Sendable, CaseIterable {
-    /// libsystemd is not installed, or too old.
+    /// libsystemd is not installed, or lacks a function that is needed.
     case library
-    /// There are journals, and the agent's user may read none of them.
+    /// The journal has files, and the agent's user may read none of them.
     case noPermission = "no_permission"
-    /// There is no such directory.
+    /// The directory does not exist, or a file is gone or not yet written.
     case missing
-    /// Its file system does not answer.
+    /// The file system does not answer.
     case hangs
+    /// Any other error of libsystemd, with its errno in the message.
     case failed
 }
 
 extension JournalError {
-    /// What is said of a journal whose file system does not answer.
+    /// The error for a journal whose file system does not answer.
     package static let hangs = JournalError(.hangs, "its file system does not answer")
 }

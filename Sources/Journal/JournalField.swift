@@ -1,16 +1,22 @@
-/// What is read of an entry: journald's fields, and the members that they become.
+/// A field of journald's entries, and the member of the event that it becomes.
 ///
-/// Where OpenTelemetry's semantic conventions have an attribute for a field, the member has its name; else it keeps journald's.
-/// Source: systemd.journal-fields(7); OpenTelemetry semantic conventions 1.37, "General logs", "Process", "Code", "Container".
+/// If OpenTelemetry's semantic conventions have an attribute for the field, the member has its name;
+/// otherwise it keeps journald's. Sources: systemd.journal-fields(7); OpenTelemetry semantic conventions
+/// 1.37, "General logs", "Process", "Code", "Container".
 struct JournalField: Sendable, Equatable {
     /// journald's name.
     let name: [UInt8]
+    /// Name of the member.
     let member: [UInt8]
-    /// What goes before its value: a comma, and the member with its quotes and colon.
+    /// Text before the value: a comma, and the member's name in quotes with a colon. Made once, not for each
+    /// entry.
     let opening: [UInt8]
+    /// Whether a value of digits becomes a JSON number.
     let isNumber: Bool
+    /// Whether only journald can set the field.
     var isTrusted: Bool { JournalField.isTrusted(name[...]) }
 
+    /// The field of a name of journald's.
     init(_ name: String) {
         let known = JournalField.known[name]
         self.name = Array(name.utf8)
@@ -19,19 +25,26 @@ struct JournalField: Sendable, Equatable {
         isNumber = known?.isNumber ?? false
     }
 
-    /// Whether only journald sets it, and no program can.
+    /// Whether a name is of a trusted field: it begins with an underscore, which journald accepts from no
+    /// program (systemd.journal-fields(7)).
     static func isTrusted(_ name: ArraySlice<UInt8>) -> Bool { name.first == UInt8(ascii: "_") }
 
-    static func opening(_ name: ArraySlice<UInt8>) -> [UInt8] { Array(",\"".utf8) + Array(name) + Array("\":".utf8) }
+    /// A comma, and a name in quotes with a colon. Names need no escapes: they consist of capital letters,
+    /// digits and underscores, or are in the table below.
+    static func opening(_ name: ArraySlice<UInt8>) -> [UInt8] {
+        Array(",\"".utf8) + Array(name) + Array("\":".utf8)
+    }
 
-    /// The fields of each entry that has them, besides its message and its time.
+    /// Fields that each entry with them keeps, beside its message and its time.
     static let usual = [
         "PRIORITY", "_SYSTEMD_UNIT", "SYSLOG_IDENTIFIER", "_PID", "_HOSTNAME", "_BOOT_ID", "_LINE_BREAK",
     ]
 
-    /// The fields whose members are named otherwise.
+    /// Fields whose members have other names than journald's. With `*` they must be known, so that the member
+    /// is renamed.
     static let withOtherNames = known.keys.sorted()
 
+    /// Members by journald's names.
     private static let known: [String: (member: String, isNumber: Bool)] = [
         "MESSAGE": ("message", false),
         "PRIORITY": ("PRIORITY", true),

@@ -2,16 +2,26 @@ internal import CJournal
 internal import EventLoops
 internal import Glibc
 
-/// An open journal of the library's. Used by one thread at a time.
+/// An open journal of libsystemd (sd-journal(3)), closed with the value. Used by one thread at a time, the
+/// one that opened it: only there does `CJournal` map zeros for pages of a truncated file.
 struct JournalHandle: ~Copyable {
+    /// The library's object; owned.
     private let raw: OpaquePointer
 
-    /// Opens files, all or none, or the journals of a directory, or this machine's.
+    /// Opens a journal.
+    ///
+    /// - Parameters:
+    ///   - files: the files to open, all or none; nil opens a directory.
+    ///   - directory: the directory to open, if `files` is nil; nil for the journal of this machine.
+    ///   - longest: bytes of a field that are read; longer fields come cut. 64 is enough for cursors and
+    ///     times.
     init(_ files: [String]? = nil, directory: String? = nil, longest: Int = 64) throws(JournalError) {
         var words = [CChar](repeating: 0, count: 256)
         guard cjournal_load(&words, words.count) else {
-            let reason = String(decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            throw JournalError(.library, "libsystemd cannot be loaded (\(reason)); install the package libsystemd0")
+            let reason = String(
+                decoding: words.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            throw JournalError(
+                .library, "libsystemd cannot be loaded (\(reason)); install the package libsystemd0")
         }
         var opened: OpaquePointer?
         let result: Int32
@@ -29,31 +39,39 @@ struct JournalHandle: ~Copyable {
 
     deinit { cjournal_close(raw) }
 
+    /// The error of an errno of opening.
     private static func error(_ result: Int32, _ path: String?) -> JournalError {
         switch -result {
         case ENOENT: JournalError(.missing, "there is no directory \(path ?? "of a journal")")
-        // A file that is being made.
+        // A file that is being made has no header yet.
         case ENODATA: JournalError(.missing, "there is nothing in \(path ?? "the journal") yet")
         case EACCES, EPERM:
             JournalError(.noPermission, "\(path ?? "the journal") may not be read by the agent's user")
         default:
-            JournalError(.failed, "the journal cannot be opened: \(SystemError("sd_journal_open", number: -result))")
+            JournalError(
+                .failed, "the journal cannot be opened: \(SystemError("sd_journal_open", number: -result))")
         }
     }
 
-    /// Lets the index find the entries with all matches of one of the groups; all if there are none. It loses its place: seek after it.
+    /// Lets only entries pass that have all matches of at least one group; all entries if there are no
+    /// groups. The position is lost, so a seek must follow.
     func match(_ groups: [[String]]) throws(JournalError) {
         cjournal_match_all(raw)
         for (number, group) in groups.enumerated() {
-            if number > 0 { _ = try checked(cjournal_or(raw)) }
+            if number > 0 {
+                _ = try checked(cjournal_or(raw))
+            }
             for match in group { _ = try checked(cjournal_match(raw, match, match.utf8.count)) }
         }
     }
 
+    /// Goes before the first entry, so that `next` reads it.
     func seekHead() throws(JournalError) { _ = try checked(cjournal_seek_head(raw)) }
+    /// Goes before the entry of a cursor, which need not exist: then before the entry that would follow it.
     func seek(_ cursor: String) throws(JournalError) { _ = try checked(cjournal_seek_cursor(raw, cursor)) }
 
-    /// Goes to an entry; false: it is not there, and the one that would follow it is the next.
+    /// Makes the entry of a position the current one. Returns false if it is not there; then the entry that
+    /// would follow it is the next.
     func find(_ position: JournalPosition) throws(JournalError) -> Bool {
         try seek(position.cursor)
         if try next(), self.position?.entry == position.entry { return true }
@@ -61,25 +79,26 @@ struct JournalHandle: ~Copyable {
         return false
     }
 
-    /// Goes to the first entry; false where there is none.
+    /// Goes to the first entry; returns false if the journal is empty.
     func goToFirst() throws(JournalError) -> Bool {
         try seekHead()
         return try next()
     }
 
-    /// Goes to the last entry; false where there is none.
+    /// Goes to the last entry; returns false if the journal is empty.
     func goToLast() throws(JournalError) -> Bool {
         _ = try checked(cjournal_seek_tail(raw))
         return try checked(cjournal_previous(raw)) > 0
     }
 
-    /// Goes to the next entry; false at the end.
+    /// Goes to the next entry; returns false at the end.
     func next() throws(JournalError) -> Bool { try checked(cjournal_next(raw)) > 0 }
 
-    /// Goes to the entry before; false at the beginning.
+    /// Goes to the previous entry; returns false at the beginning.
     func previous() throws(JournalError) -> Bool { try checked(cjournal_previous(raw)) > 0 }
 
-    /// Where it is; by its time, all before it was looked at.
+    /// The position of the current entry; nil before the first `next`. All before the entry's time counts as
+    /// seen.
     var position: JournalPosition? {
         var cursor: UnsafeMutablePointer<CChar>?
         guard cjournal_cursor(raw, &cursor) >= 0, let cursor else { return nil }
@@ -87,18 +106,20 @@ struct JournalHandle: ~Copyable {
         return JournalPosition(String(cString: cursor), seenUntil: time ?? Timestamp(nanoseconds: 0))
     }
 
-    /// When journald took the entry.
+    /// The time at which journald received the entry.
     var time: Timestamp? {
         var microseconds: UInt64 = 0
         guard cjournal_time(raw, &microseconds) >= 0 else { return nil }
         return JournalHandle.time(microseconds)
     }
 
+    /// A time of microseconds since 1970.
     private static func time(_ microseconds: UInt64) -> Timestamp {
         Timestamp(nanoseconds: Int64(clamping: microseconds).multipliedSaturating(by: 1000))
     }
 
-    /// Calls `body` for each field of the entry, as `NAME=value`.
+    /// Calls `body` for each field of the current entry, `NAME=value`. The bytes are valid until `body`
+    /// returns.
     func forEachField(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         var data: UnsafeRawPointer?
         var length = 0
@@ -107,27 +128,31 @@ struct JournalHandle: ~Copyable {
         }
     }
 
-    /// The times of the oldest and of the newest entry; nil where there is none.
+    /// Times of the oldest and the newest entry; nil if the journal is empty.
     var times: (from: Timestamp, until: Timestamp)? {
         var (from, until): (UInt64, UInt64) = (0, 0)
         guard cjournal_times(raw, &from, &until) > 0 else { return nil }
         return (JournalHandle.time(from), JournalHandle.time(until))
     }
 
-    /// Readable when something has changed. The journal's own: not to be closed.
+    /// A file descriptor that is readable when the journal has changed. It belongs to the handle and must not
+    /// be closed.
     func descriptor() throws(JournalError) -> Int32 { try checked(cjournal_descriptor(raw)) }
 
-    /// Takes up what has changed: whether files have come or gone.
+    /// Reads the pending changes; returns whether files have come or gone (SD_JOURNAL_INVALIDATE).
     func process() throws(JournalError) -> Bool { try checked(cjournal_process(raw)) == 2 }
 
-    /// After how long to look even so, on a file system without notice; nil: not by time.
+    /// Time after which to look although the descriptor is not readable, on a file system without inotify, as
+    /// NFS; nil if the descriptor is enough.
     var patience: Duration? {
         let microseconds = cjournal_patience(raw)
         return microseconds < 0 ? nil : .microseconds(microseconds)
     }
 
+    /// A result of the library, or an error for a negative one.
     private func checked(_ result: Int32) throws(JournalError) -> Int32 {
         guard result < 0 else { return result }
-        throw JournalError(.failed, "the journal cannot be read: \(SystemError("sd_journal", number: -result))")
+        throw JournalError(
+            .failed, "the journal cannot be read: \(SystemError("sd_journal", number: -result))")
     }
 }

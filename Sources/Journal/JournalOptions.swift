@@ -1,20 +1,24 @@
 package import Model
 
-/// Which entries of which journal are read, and what of them.
+/// Which journal is read, which of its entries, and which of their fields.
 package struct JournalOptions: Sendable, Equatable {
-    /// The directory of the journal; nil for this machine's own.
+    /// Directory of the journal; nil for the journal of this machine.
     package var directory: String?
-    /// Names of units, each may have `*` and `?`; empty: all entries, those of no unit included.
+    /// Names of units, which may contain `*` and `?`. If empty, all entries are read, also those of no unit.
     package var units: [String] = []
-    /// The least severe priority that is read, 0 (emergency) to 7 (debug). An entry without one counts as 6 (information).
+    /// The least severe priority that is read, 0 (emergency) to 7 (debug). An entry without a priority counts
+    /// as 6 (informational).
     package var priority = 7
+    /// Where reading begins at the first start. The default is `now`, because a journal often reaches back
+    /// for months.
     package var since = JournalStart.now
     /// Fields beside the usual ones, by journald's names; `*` for all.
     package var fields: [String] = []
-    /// The longest line, in bytes: an entry that is longer is cut in its longest field.
+    /// Longest line in bytes. A longer entry is cut in its longest field.
     package var maxEventSize: Int
-    /// How many bytes of lines are read for one commit, an entry excepted.
+    /// Bytes of lines that are read for one commit, 1 MiB; the entry that reaches the limit is still whole.
     package var pieceBytes = 1 << 20
 
+    /// Options for all entries of this machine's journal from now on.
     package init(maxEventSize: Int) { self.maxEventSize = maxEventSize }
 }

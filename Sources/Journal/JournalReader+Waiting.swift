@@ -5,12 +5,12 @@ internal import Model
 internal import Synchronization
 
 extension JournalReader {
-    /// What the paths of the directories lead to now, by device and number; nil: to none.
+    /// Device and inode of each directory that the paths lead to now; nil for a path that leads to nothing.
     var directoryIDs: [[UInt64]?] {
         JournalFiles.directories(options.directory).map { FileStatus($0).map { [$0.device, $0.inode] } }
     }
 
-    /// Returns once journald has written, or removed files, or the reader is to stop, and after `look`.
+    /// Returns when journald has written or removed files, when the reader is to stop, or after `look`.
     func waitForNews() async throws(JournalError) {
         guard let open, !isStopping else { return }
         guard !open.isLeft else {
@@ -25,29 +25,39 @@ extension JournalReader {
         guard let open = self.open else { return }
         loop.forget(open.descriptor)
         guard !isStopping else { return }
-        // Directories are found only when a journal opens: one that moves to the disk begins /var/log/journal.
+        // Files have come or gone. The library searches for directories only when it opens: if the journal
+        // moves to the disk, /var/log/journal is new. So open again.
         if try open.handle.process() { return self.open = nil }
-        // Of entries in a file that had none the library says no more than of any other.
-        guard !open.empty.contains(where: { FileStatus($0.path) != $0.status }) else { return self.open = nil }
+        // The library does not say that a file which was empty has its first entry: compare its status.
+        guard !open.empty.contains(where: { FileStatus($0.path) != $0.status }) else {
+            return self.open = nil
+        }
         open.isLeft = open.directories != directoryIDs
     }
 
+    /// Waits until `wake`, at most `most`.
     func wait(_ most: Duration) async {
         let timer = loop.after(most) { self.assumeIsolated { $0.wake() } }
         await withCheckedContinuation { wakeUp = $0 }
         loop.cancel(timer)
     }
 
+    /// Resumes the waiting `next`, if one waits.
     func wake() {
         wakeUp?.resume()
         wakeUp = nil
     }
 
+    /// Closes the journal; `opened` opens it again. The descriptor is forgotten first, because the library
+    /// closes it.
     func close() {
-        if let open { loop.forget(open.descriptor) }
+        if let open {
+            loop.forget(open.descriptor)
+        }
         open = nil
     }
 
+    /// Counts a piece, and logs its gaps.
     func note(_ piece: JournalPiece) {
         published.withLock {
             $0.entries += piece.entries
@@ -65,6 +75,8 @@ extension JournalReader {
         }
     }
 
+    /// Logs an error, unless it was the last one too: a journal that cannot be read is tried every ten
+    /// seconds.
     func report(_ error: JournalError) {
         let isNew = published.withLock { figures in
             defer { figures.problem = error }
@@ -74,7 +86,8 @@ extension JournalReader {
         log.error("the journal is not read", ["reason": error.code.rawValue, "hint": error.message])
     }
 
-    /// Why a journal with these options would not be read now; nil: it would. Blocks, unless its file system does not answer.
+    /// Why a journal with these options cannot be read now; nil if it can. For `check` and the start. It
+    /// blocks as long as the disk takes, but not for a file system that does not answer.
     package static func problem(_ options: JournalOptions) -> JournalError? {
         for path in JournalFiles.directories(options.directory)
         where SilentFiles.answer(about: path, { FileStatus(path) }) == nil { return .hangs }
@@ -88,6 +101,7 @@ extension JournalReader {
         }
     }
 
+    /// Publishes and logs the files that cannot be read.
     func report(_ files: JournalFiles) {
         published.withLock { $0.unreadableFiles = files.bad.count }
         guard let first = files.bad.first else { return }

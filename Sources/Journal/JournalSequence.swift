@@ -1,30 +1,38 @@
 internal import EventLoops
 
-/// The files of one sequence that have one name: journald appends to the last of them, and numbers its entries upwards, whatever the clock says.
+/// The files of one sequence that have one name (`system`, `user-1000`). journald appends to the last of them
+/// and numbers its entries upwards, whatever the clock says.
 ///
-/// Of several sequences in one handle the library reads on by the clock: what has an earlier time than the last entry is passed over. Of
-/// one sequence it reads on by number. But since systemd 255 the files of the system, of users and of memory share a sequence, and what is
-/// copied from memory gets the next numbers of the system's file, which others may have had.
+/// Each sequence has a handle of its own. In one handle for several sequences libsystemd orders by boot and
+/// clock, and passes over entries whose time is before that of the last one: they were lost. Within a
+/// sequence it goes by number. The name is part of the identity, because since systemd 255 the files of the
+/// system, of users and of memory share a sequence, and what is copied from memory gets numbers that other
+/// files' entries may have had (DESIGN.md, "Numbers alone").
 final class JournalSequence {
-    /// Its sequence, and whose its entries are.
+    /// Id of the sequence, and the owner of its files.
     let id: String
+    /// Paths of its files.
     let files: [String]
+    /// The files as one journal.
     let handle: JournalHandle
+    /// Matches of the filter, to be restored after a search among all entries.
     private let matches: [[String]]
 
+    /// Opens files as one journal, with the filter's matches.
     init(_ id: String, _ files: [String], _ options: JournalOptions) throws(JournalError) {
         self.id = id
         self.files = files
-        // One byte more than fits shows that a field was longer.
+        // A field that is longer than a line shows so by its length: let some bytes more than a line through.
         handle = try JournalHandle(files, longest: options.maxEventSize + 64)
         matches = JournalFilter(options).matches
         try handle.match(matches)
     }
 
-    /// Opens all sequences, each at its place, with the files as they lay at one moment.
+    /// Opens all sequences, each at its position, with the files as they were at one moment.
     ///
-    /// Rotation renames a file, then makes a new one under the old name. With the new one but without the renamed one, the
-    /// place would be set behind entries that nobody has read.
+    /// Rotation renames a file and then makes a new one under the old name. If the new file were opened
+    /// without the renamed one, the position would be set behind entries that were never read. So the files
+    /// are listed before and after, up to 100 times, until both lists are the same.
     static func all(
         _ options: JournalOptions, from places: [String: JournalPosition] = [:]
     ) throws(JournalError) -> (sequences: [JournalSequence], files: JournalFiles) {
@@ -37,7 +45,7 @@ final class JournalSequence {
                     try sequence.go(to: places[id])
                     sequences.append(sequence)
                 } catch {
-                    // A file of it has gone since.
+                    // A file was removed meanwhile: the lists differ, and all are opened again.
                     guard error.code == .missing else { throw error }
                 }
             }
@@ -46,27 +54,31 @@ final class JournalSequence {
         throw JournalError(.failed, "the journal's files are rotated faster than they can be opened")
     }
 
-    /// Makes the entry after a position the next one; nil: the first.
+    /// Makes the entry after a position the next one; without a position the first.
     ///
-    /// In the files that are open: under their names may be others by now.
+    /// The search is in the open files: other files may have their names by now.
     func go(to position: JournalPosition?) throws(JournalError) {
         guard let position else { return try handle.seekHead() }
         guard try !handle.find(position) else { return }
         try handle.match([])
         var read: JournalPosition? = position
-        // Otherwise only the matches hide it, or what is left has higher numbers.
+        // If the entry is found without the matches, they only hide it. If what is left begins with a higher
+        // number, it was vacuumed, and reading continues with the next number.
         if try !handle.find(position), try handle.goToFirst(), let first = handle.position,
             first.number <= position.number
         {
-            // A power cut has taken it from the disk, and the next boot uses its number again: what is left of its boot was read, whatever
-            // the clock says by now. If nothing is, the clock tells.
+            // A power cut has taken the entry from the disk, and the next boot uses its number again. What is
+            // left of the entry's boot was read, whatever the clock says. If nothing is left of it, only the
+            // clock can tell.
             try handle.match([["_BOOT_ID=\(position.boot)"]])
             try handle.seek(position.entry)
             read = try handle.previous() ? handle.position : nil
             try handle.match([])
             if read == nil {
                 try handle.seek("t=\(position.time)")
-                if try handle.previous() { read = handle.position }
+                if try handle.previous() {
+                    read = handle.position
+                }
             }
         }
         try handle.match(matches)
@@ -74,9 +86,11 @@ final class JournalSequence {
         _ = try handle.find(read)
     }
 
-    /// The last entry that is not later than one of another sequence; nil: there is none. After it, `go` is to be called.
+    /// The last entry that is not later than an entry of another sequence; nil if all are later. Moves the
+    /// handle: `go` must follow.
     func last(until other: JournalPosition) throws(JournalError) -> JournalPosition? {
-        // After the end of a boot the library finds nothing that is later in that boot; what is of later boots the clock tells.
+        // Search by boot first. After the end of a boot the library finds nothing later in that boot, and for
+        // later boots only the clock tells.
         for cursor in [other.entry, "t=\(other.time)"] {
             try handle.seek(cursor)
             guard try handle.next() else { continue }
@@ -87,18 +101,22 @@ final class JournalSequence {
     }
 }
 
+/// The files of a journal, grouped by sequence.
 struct JournalFiles {
-    /// By the id of their `JournalSequence`.
+    /// Paths by the id of their `JournalSequence`.
     var sequences: [String: [String]] = [:]
-    /// Those without entries, and what the kernel said of each before: a file gets its sequence with the first one.
+    /// Files without entries, each with its status before it was opened. A file gets its sequence with its
+    /// first entry, so a change means that the journal must be opened again.
     var empty: [(path: String, status: FileStatus?)] = []
-    /// Those that cannot be opened, and why.
+    /// Files that cannot be opened, and why.
     var bad: [(path: String, error: JournalError)] = []
-    /// By path, device and number before any was opened.
+    /// Device and inode by path, read before any file was opened.
     let identities: [String: [UInt64]]
 
-    /// - Parameter directory: nil for this machine's own.
-    /// - Throws: `noPermission` when there are files, and none may be read.
+    /// Lists and opens the files of a journal.
+    ///
+    /// - Parameter directory: nil for the journal of this machine.
+    /// - Throws: `noPermission` if there are files and the agent's user may read none of them.
     init(of directory: String?) throws(JournalError) {
         identities = JournalFiles.identities(directory)
         for path in identities.keys.sorted() {
@@ -111,11 +129,16 @@ struct JournalFiles {
                     empty.append((path, status))
                 }
             } catch {
-                // It has gone since, or is being made.
-                if error.code == .missing { empty.append((path, status)) } else { bad.append((path, error)) }
+                // The file was removed meanwhile, or is being made.
+                if error.code == .missing {
+                    empty.append((path, status))
+                } else {
+                    bad.append((path, error))
+                }
             }
         }
-        guard !bad.isEmpty, sequences.isEmpty, empty.isEmpty, bad.allSatisfy({ $0.error.code == .noPermission })
+        guard !bad.isEmpty, sequences.isEmpty, empty.isEmpty,
+            bad.allSatisfy({ $0.error.code == .noPermission })
         else { return }
         throw JournalError(
             .noPermission,
@@ -123,37 +146,45 @@ struct JournalFiles {
                 + " SupplementaryGroups=systemd-journal, and restart")
     }
 
-    /// Whose entries a file has, behind a blank: `system`, `user-1000`, or another machine's; before and after it is set aside. What is in
-    /// memory has the same names.
+    /// The owner of a file, after a blank: `system`, `user-1000`, or the name of another machine. It is the
+    /// same before and after rotation, which adds `@…`. Files in memory have the same names as those on disk,
+    /// so their owner begins with `/run`.
     private static func owner(_ path: String) -> String {
         let name = path[(path.lastIndex(of: "/") ?? path.startIndex)...]
         let end = name.firstIndex(of: "@") ?? name.lastIndex(of: ".") ?? name.endIndex
         return (path.hasPrefix("/run/") ? " /run" : " ") + name[..<end]
     }
 
-    /// Which file each path leads to now; none where it cannot be looked at.
+    /// Device and inode of the file that each path leads to now; empty if it cannot be looked at.
     static func identities(_ directory: String?) -> [String: [UInt64]] {
-        Dictionary(paths(of: directory).map { ($0, FileStatus($0).map { [$0.device, $0.inode] } ?? []) }) { $1 }
+        Dictionary(paths(of: directory).map { ($0, FileStatus($0).map { [$0.device, $0.inode] } ?? []) }) {
+            $1
+        }
     }
 
-    /// Where the journals are: of this machine, in memory and on the disk, unless a directory is given.
+    /// The directories of a journal. journald writes to /run until /var is writable, so both belong to this
+    /// machine's.
     static func directories(_ directory: String?) -> [String] {
         if let directory { return [directory] }
         return ["/run/log/journal", "/var/log/journal"]
     }
 
-    /// journald's files, `~` at the end of those that it found unclosed: in the directories, and in those in them that are named like a
-    /// machine, on the disk like this one.
+    /// Paths of journald's files. A `~` at the end marks a file that journald found unclosed and set aside.
+    /// Files are in the directories and in subdirectories named by a machine id; on this machine's disk only
+    /// in its own, as with SD_JOURNAL_LOCAL_ONLY of sd_journal_open(3).
     private static func paths(of directory: String?) -> [String] {
         let machine = (try? WholeFile.bytes(of: "/etc/machine-id", atMost: 64)) ?? []
         func names(_ path: String) -> [String] { ((try? WholeFile.names(in: path)) ?? []).sorted() }
         return directories(directory).flatMap { root in
             let isOwn = directory == nil && root.hasPrefix("/var")
             let machines = names(root).filter { name in
-                name.count == 32 && name.allSatisfy(\.isHexDigit) && (!isOwn || machine.starts(with: name.utf8))
+                name.count == 32 && name.allSatisfy(\.isHexDigit)
+                    && (!isOwn || machine.starts(with: name.utf8))
             }
             return ([root] + machines.map { "\(root)/\($0)" }).flatMap { path in
-                names(path).filter { $0.hasSuffix(".journal") || $0.hasSuffix(".journal~") }.map { "\(path)/\($0)" }
+                names(path).filter { $0.hasSuffix(".journal") || $0.hasSuffix(".journal~") }.map {
+                    "\(path)/\($0)"
+                }
             }
         }
     }

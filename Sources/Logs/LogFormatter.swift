@@ -1,28 +1,35 @@
 internal import EventLoops
 
-/// How lines look: the settings of `agent.log_format`.
+/// The form of lines; the words of `agent.log_format`.
 public enum LogFormat: String, Sendable, CaseIterable {
-    /// A verb phrase and `key=value` fields.
+    /// A phrase and `key=value` fields.
     case text
-    /// One JSON object a line.
+    /// A JSON object on each line.
     case json
 }
 
-/// Turns a message into one line of bytes, its line feed included.
+/// Turns a message into a line of bytes with its line feed.
 ///
-/// Field values come from the outside (paths, names, answers): whatever they hold, they can neither begin a line of
-/// their own nor pass for another field, and a line has an end (at most about 8 KiB).
+/// Values of fields come from outside (paths, names, answers). Escapes prevent them from beginning a line
+/// or looking like another field, and a line ends after about 10 KiB: 8 KiB, and the field that crosses
+/// that bound.
 struct LogFormatter: Sendable {
-    /// Whether lines begin with `<6>` for systemd instead of time and level.
+    /// Whether lines begin with `<6>` for systemd (sd-daemon(3)), in place of time and level, which
+    /// journald adds itself.
     let forJournal: Bool
 
+    /// Bytes of a value that are kept.
     private static let longestValue = 1024
+    /// Bytes of a line after which fields are left out; their number is given instead.
     private static let longestLine = 8192
 
+    /// The line of a message.
     func line(_ message: LogMessage, at time: Timestamp, as format: LogFormat) -> [UInt8] {
         var line: [UInt8] = []
         line.reserveCapacity(160)
-        if forJournal { line.append(contentsOf: "<\(message.level.systemdPriority)>".utf8) }
+        if forJournal {
+            line.append(contentsOf: "<\(message.level.systemdPriority)>".utf8)
+        }
         switch format {
         case .text: appendText(message, time, to: &line)
         case .json: appendJSON(message, time, to: &line)
@@ -31,8 +38,11 @@ struct LogFormatter: Sendable {
         return line
     }
 
+    /// Appends the message as text.
     private func appendText(_ message: LogMessage, _ time: Timestamp, to line: inout [UInt8]) {
-        if !forJournal { line.append(contentsOf: "\(time) \(message.level.name) ".utf8) }
+        if !forJournal {
+            line.append(contentsOf: "\(time) \(message.level.name) ".utf8)
+        }
         LogFormatter.appendEscaped(message.text, to: &line)
         for (index, field) in message.fields.enumerated() {
             guard line.count < LogFormatter.longestLine else {
@@ -50,6 +60,7 @@ struct LogFormatter: Sendable {
         }
     }
 
+    /// Appends the message as a JSON object.
     private func appendJSON(_ message: LogMessage, _ time: Timestamp, to line: inout [UInt8]) {
         line.append(contentsOf: "{\"time\":\"\(time)\",\"level\":\"\(message.level.name)\",\"message\":".utf8)
         LogFormatter.appendQuoted(message.text, to: &line)
@@ -59,7 +70,7 @@ struct LogFormatter: Sendable {
                 break
             }
             line.append(UInt8(ascii: ","))
-            // Every key once: ours keep their names.
+            // Keys must be unique: a field with one of our names gets an underscore.
             let taken = field.key == "time" || field.key == "level" || field.key == "message"
             LogFormatter.appendQuoted(taken ? field.key + "_" : field.key, to: &line)
             line.append(UInt8(ascii: ":"))
@@ -68,21 +79,25 @@ struct LogFormatter: Sendable {
         line.append(UInt8(ascii: "}"))
     }
 
-    /// Whether a value can stand without quotes: visible ASCII without quotes, backslashes and equals signs.
+    /// Whether a value needs no quotes: printable ASCII without blanks, quotes, backslashes and equals
+    /// signs.
     private static func isPlain(_ value: String) -> Bool {
         guard !value.isEmpty, value.utf8.count <= longestValue else { return false }
         return value.utf8.allSatisfy {
-            $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") && $0 != UInt8(ascii: "=")
+            $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
+                && $0 != UInt8(ascii: "=")
         }
     }
 
+    /// Appends a text in quotes.
     private static func appendQuoted(_ value: String, to line: inout [UInt8]) {
         line.append(UInt8(ascii: "\""))
         appendEscaped(value, to: &line)
         line.append(UInt8(ascii: "\""))
     }
 
-    /// Appends text as a JSON string has it, cut to the longest value; what moves a cursor or turns the text is escaped.
+    /// Appends text with the escapes of JSON, cut to the longest value. Characters that move a terminal's
+    /// cursor or reverse text are escaped too.
     private static func appendEscaped(_ text: String, to line: inout [UInt8]) {
         let limit = line.count + longestValue
         for scalar in text.unicodeScalars {
@@ -96,24 +111,15 @@ struct LogFormatter: Sendable {
             case "\n": line.append(contentsOf: #"\n"#.utf8)
             case "\r": line.append(contentsOf: #"\r"#.utf8)
             case "\t": line.append(contentsOf: #"\t"#.utf8)
-            case _ where isDangerous(scalar):
-                for unit in String(scalar).utf16 {
-                    line.append(contentsOf: "\\u\(unit.digits(4, radix: 16))".utf8)
-                }
+            case _ where !PrintableText.isPrintable(scalar):
+                line.append(contentsOf: PrintableText.escape(of: scalar).utf8)
             default: line.append(contentsOf: String(scalar).utf8)
             }
-        }
-    }
-
-    private static func isDangerous(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: true
-        default: false
         }
     }
 }
 
 extension LogLevel {
-    /// The priority that systemd and syslog give it. Source: sd-daemon(3).
+    /// The level as a priority of syslog. Source: sd-daemon(3).
     var systemdPriority: Int { [3, 4, 6, 7, 7][rawValue] }
 }

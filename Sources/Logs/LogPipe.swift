@@ -1,40 +1,51 @@
 internal import EventLoops
 internal import Glibc
 
-/// Writes lines to a descriptor that others share, without ever blocking and without changing it for the others.
+/// Writes lines to a descriptor that other processes share, without blocking and without changing it for
+/// them.
 ///
-/// What cannot be written at once waits in a bounded buffer. What does not fit there either is counted, and the count
-/// is told in a line as soon as there is room: `log lines suppressed lines=12`.
+/// O_NONBLOCK belongs to the open file description, which all sharers have in common: setting it on
+/// standard error would change it for the parent's shell. What cannot be written at once waits in a bounded
+/// buffer. Lines that do not fit into it are counted, and the count is written once there is room: `log
+/// lines suppressed lines=12`.
 struct LogPipe: ~Copyable {
-    /// How to write without waiting, by what the descriptor is.
+    /// How to write without blocking, by the kind of the descriptor.
     private enum Way {
-        /// A socket (the journal's): a flag for each write says so.
+        /// A socket, such as journald's: MSG_DONTWAIT for each write.
         case socket
-        /// A pipe or a terminal, opened again: non-blocking for us alone.
+        /// A pipe or a terminal, opened again through /proc/self/fd: a description of our own, which may be
+        /// non-blocking.
         case ownDescription
-        /// A regular file, or `/dev/null`: never waits for a reader.
+        /// A regular file or `/dev/null`: a write never waits for a reader.
         case file
-        /// A pipe that cannot be opened again: asked first, then given what fits for certain.
+        /// A pipe that cannot be opened again: poll first, and then write no more than fits for certain.
         case asked
     }
 
     private let descriptor: Int32
+    /// Owner of the descriptor that was opened again; nil if the shared one is used.
     private let owned: Descriptor?
     private let way: Way
+    /// Bytes that may wait.
     private let capacity: Int
+    /// Bytes that wait for the reader.
     private var waiting: [UInt8] = []
 
-    /// Lines that were not written because the reader was too slow, so far.
+    /// Lines that were not written so far, because the reader was too slow or gone.
     private(set) var suppressed = 0
+    /// Lines among them that no line has reported yet.
     private var suppressedUntold = 0
 
-    /// The descriptor, usually 2, stays open and unchanged; `capacity` bytes may wait.
+    /// - Parameters:
+    ///   - descriptor: usually 2; it stays open and unchanged.
+    ///   - capacity: bytes that may wait.
     init(descriptor: Int32, capacity: Int) {
         self.capacity = capacity
         var status = stat()
         let kind = fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : S_IFREG
         let isAwaited = kind == S_IFIFO || kind == S_IFCHR
-        let raw = isAwaited ? open("/proc/self/fd/\(descriptor)", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1
+        let raw =
+            isAwaited ? open("/proc/self/fd/\(descriptor)", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1
         self.descriptor = raw >= 0 ? raw : descriptor
         owned = raw >= 0 ? Descriptor(raw) : nil
         way =
@@ -45,12 +56,15 @@ struct LogPipe: ~Copyable {
             }
     }
 
+    /// Whether bytes wait for the reader.
     var isWaiting: Bool { !waiting.isEmpty }
 
-    /// The descriptor to watch for writing while something waits.
+    /// Descriptor to watch for room while bytes wait.
     var watchable: Int32 { descriptor }
 
-    /// Takes a line; writes as much as can be written now.
+    /// Takes a line, and writes as much as possible now.
+    ///
+    /// - Parameter told: makes the line that reports suppressed lines.
     mutating func write(_ line: [UInt8], told: (Int) -> [UInt8]) {
         flush(told: told)
         guard waiting.count + line.count <= capacity else {
@@ -62,9 +76,12 @@ struct LogPipe: ~Copyable {
         push()
     }
 
-    /// Writes what waits, as far as possible; `told` makes the line that tells how many are missing.
+    /// Writes what waits, as far as possible. The report of suppressed lines waits until half of the buffer
+    /// is free, so that it does not suppress further lines.
     mutating func flush(told: (Int) -> [UInt8]) {
-        if !waiting.isEmpty { push() }
+        if !waiting.isEmpty {
+            push()
+        }
         if suppressedUntold > 0, waiting.count < capacity / 2 {
             waiting.append(contentsOf: told(suppressedUntold))
             suppressedUntold = 0
@@ -72,6 +89,7 @@ struct LogPipe: ~Copyable {
         }
     }
 
+    /// Writes what waits until the descriptor accepts no more.
     private mutating func push() {
         var done = 0
         while done < waiting.count {
@@ -83,7 +101,8 @@ struct LogPipe: ~Copyable {
             } else if count == 0 || errno == EAGAIN {
                 break
             } else if errno != EINTR {
-                // Nobody reads any more, and there is no other place to say so.
+                // The reader is gone, and there is no other place to say so: the lines are dropped and
+                // counted.
                 suppressed += waiting[done...].count { $0 == UInt8(ascii: "\n") }
                 done = waiting.count
             }
@@ -91,7 +110,7 @@ struct LogPipe: ~Copyable {
         waiting.removeFirst(done)
     }
 
-    /// Returns what `write` does; 0 when it would have to wait.
+    /// Writes some bytes; returns what `write` does, or 0 if it would have to wait.
     private static func put(_ bytes: UnsafeRawBufferPointer, _ descriptor: Int32, _ way: Way) -> Int {
         switch way {
         case .socket:
@@ -101,7 +120,7 @@ struct LogPipe: ~Copyable {
         case .asked:
             var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             guard Glibc.poll(&poll, 1, 0) == 1, poll.revents & Int16(POLLOUT) != 0 else { return 0 }
-            // A pipe that can be written to takes PIPE_BUF bytes.
+            // A writable pipe has room for PIPE_BUF bytes (pipe(7)).
             return Glibc.write(descriptor, bytes.baseAddress, min(bytes.count, 4096))
         }
     }

@@ -1,8 +1,10 @@
-/// How figures are written: negotiated with the client.
+/// The text format of an answer, negotiated with the client.
 ///
 /// Source: Prometheus, "Exposition formats" (text 0.0.4); OpenMetrics 1.0.
 package enum ExpositionFormat: Sendable, CaseIterable {
+    /// Prometheus' text format 0.0.4, which every scraper reads.
     case prometheusText
+    /// OpenMetrics 1.0.
     case openMetrics
 
     /// The `Content-Type` of an answer.
@@ -13,7 +15,9 @@ package enum ExpositionFormat: Sendable, CaseIterable {
         }
     }
 
-    /// What a request's `Accept` header prefers; Prometheus' text when it says nothing that we know.
+    /// The format that a request's `Accept` header prefers; Prometheus' text if the header names none of
+    /// ours. Of equal qualities OpenMetrics wins. At most 32 ranges are read, because the header comes from
+    /// outside.
     package init(accept: String?) {
         var best: (format: ExpositionFormat, quality: Double) = (.prometheusText, 0)
         for range in (accept ?? "").split(separator: ",").prefix(32) {
@@ -21,7 +25,9 @@ package enum ExpositionFormat: Sendable, CaseIterable {
             let parameters = parts.dropFirst().map {
                 $0.split(separator: "=", maxSplits: 1).map(ExpositionFormat.trimmed)
             }
-            func parameter(_ name: String) -> String? { parameters.first { $0.first == name && $0.count == 2 }?[1] }
+            func parameter(_ name: String) -> String? {
+                parameters.first { $0.first == name && $0.count == 2 }?[1]
+            }
             let quality = parameter("q").flatMap(Double.init) ?? 1
             let format: ExpositionFormat
             switch parts.first {
@@ -38,13 +44,14 @@ package enum ExpositionFormat: Sendable, CaseIterable {
         self = best.format
     }
 
+    /// A part of the header without blanks and quotes, in lower case.
     private static func trimmed(_ text: Substring) -> String {
         let start = text.drop { $0 == " " || $0 == "\t" || $0 == "\"" }
         let end = start.lastIndex { $0 != " " && $0 != "\t" && $0 != "\"" }
         return end.map { start[...$0].lowercased() } ?? ""
     }
 
-    /// Writes all samples, in the order of the table; families without samples are left out.
+    /// Writes all samples in the order of the table; families without samples are left out.
     package func write(_ exposition: Exposition) -> String {
         var exposition = exposition
         exposition.set(\.seriesSuppressed, to: exposition.suppressed)
@@ -55,25 +62,33 @@ package enum ExpositionFormat: Sendable, CaseIterable {
             writeHead(family, to: &text)
             for one in series { write(one, of: family, to: &text) }
         }
-        if self == .openMetrics { text += "# EOF\n" }
+        if self == .openMetrics {
+            text += "# EOF\n"
+        }
         return text
     }
 
+    /// Writes the lines about a family. Prometheus' text has no type `info`, so it becomes a gauge.
     private func writeHead(_ family: MetricFamily, to text: inout String) {
         let name = self == .openMetrics ? family.openMetricsName : family.name
         let kind = self == .prometheusText && family.kind == .info ? "gauge" : family.kind.rawValue
         text += "# HELP \(name) \(ExpositionFormat.escaped(family.help, quotes: self == .openMetrics))\n"
         text += "# TYPE \(name) \(kind)\n"
-        if self == .openMetrics, let unit = family.unit { text += "# UNIT \(name) \(unit)\n" }
+        if self == .openMetrics, let unit = family.unit {
+            text += "# UNIT \(name) \(unit)\n"
+        }
     }
 
+    /// Writes the lines of a series; the buckets of a histogram are cumulated here.
     private func write(_ series: Exposition.Series, of family: MetricFamily, to text: inout String) {
         let labels = zip(family.labels, series.labels).map { label, value in
             "\(label.name)=\"\(ExpositionFormat.escaped(value, quotes: true))\""
         }
         func line(_ suffix: String, _ labels: [String], _ value: String) {
             text += family.name + suffix
-            if !labels.isEmpty { text += "{\(labels.joined(separator: ","))}" }
+            if !labels.isEmpty {
+                text += "{\(labels.joined(separator: ","))}"
+            }
             text += " \(value)\n"
         }
         switch series.value {
@@ -90,12 +105,15 @@ package enum ExpositionFormat: Sendable, CaseIterable {
         }
     }
 
+    /// A number as both formats write it.
     private static func number(_ value: Double) -> String {
         if value.isNaN { return "NaN" }
         if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
         return "\(value)"
     }
 
+    /// Text with escapes. Values of labels come from outside: a line feed in one would forge another
+    /// sample.
     private static func escaped(_ text: String, quotes: Bool) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

@@ -1,7 +1,8 @@
 internal import EventLoops
 internal import Glibc
 
-/// The process's own figures, from `/proc`. A figure that cannot be read is left out.
+/// The process's own figures from /proc (proc(5)). A figure that cannot be read is left out. Names and
+/// meanings are those of Prometheus' client libraries, so that common dashboards work.
 package struct ProcessCollector: MetricCollector {
     package init() {}
 
@@ -10,28 +11,35 @@ package struct ProcessCollector: MetricCollector {
         var usage = rusage()
         if getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 {
             exposition.set(
-                \.processCPU, to: ProcessCollector.seconds(usage.ru_utime) + ProcessCollector.seconds(usage.ru_stime))
+                \.processCPU,
+                to: ProcessCollector.seconds(usage.ru_utime) + ProcessCollector.seconds(usage.ru_stime))
         }
         let status = ProcessCollector.read("/proc/self/status")
         for (key, family) in [
-            ("VmRSS", \MetricTable.processResident), ("RssAnon", \.processPrivate), ("VmSize", \.processVirtual),
+            ("VmRSS", \MetricTable.processResident), ("RssAnon", \.processPrivate),
+            ("VmSize", \.processVirtual),
         ] {
             if let kilobytes = ProcessCollector.number(after: "\(key):", in: status) {
-                // bounded: a figure with a fraction never overflows.
+                // bounded: the size of one process in KiB.
                 exposition.set(family, to: kilobytes * 1024)
             }
         }
-        if let count = ProcessCollector.openDescriptors() { exposition.set(\.processOpenDescriptors, to: count) }
+        if let count = ProcessCollector.openDescriptors() {
+            exposition.set(\.processOpenDescriptors, to: count)
+        }
         var limit = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur <= Int.max {
             exposition.set(\.processMaxDescriptors, to: Int(limit.rlim_cur))
         }
-        if let start = ProcessCollector.startTime { exposition.set(\.processStart, to: start) }
+        if let start = ProcessCollector.startTime {
+            exposition.set(\.processStart, to: start)
+        }
     }
 
-    /// When the process started, in Unix time: ticks since the boot, and the boot's time. Read once.
+    /// Start of the process in Unix time: the time of the boot plus ticks since then. Read once.
     private static let startTime: Double? = {
-        // The name, in parentheses, may hold anything; field 22 of proc(5) is the 20th after it.
+        // The program's name, in parentheses, may contain anything, also a `)`. Field 22 of proc(5) is the
+        // 20th after it.
         let fields = read("/proc/self/stat").split(separator: ")").last?.split(separator: " ") ?? []
         guard fields.count > 19, let ticks = Double(fields[19]),
             let boot = number(after: "btime ", in: read("/proc/stat"))
@@ -39,21 +47,25 @@ package struct ProcessCollector: MetricCollector {
         return Double(boot) + ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
     }()
 
-    // bounded: as above.
-    private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+    /// A time of getrusage(2) in seconds.
+    private static func seconds(_ time: timeval) -> Double {
+        // bounded: a figure with a fraction never overflows.
+        Double(time.tv_sec) + Double(time.tv_usec) / 1e6
+    }
 
+    /// Number of open descriptors, without the one that reads the directory.
     private static func openDescriptors() -> Int? {
-        // Without the one that reads.
         (try? WholeFile.names(in: "/proc/self/fd")).map { max(0, $0.count - 1) }
     }
 
+    /// The number after a key at the beginning of a line; nil if it is missing.
     private static func number(after key: String, in text: String) -> Int? {
         guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix(key) }) else { return nil }
         let rest = line.dropFirst(key.count).drop { $0 == " " || $0 == "\t" }
         return Int(rest.prefix { $0.isNumber })
     }
 
-    /// A small file of `/proc`; empty when it cannot be read.
+    /// Content of a small file of /proc; empty if it cannot be read.
     private static func read(_ path: String) -> String {
         String(decoding: (try? WholeFile.bytes(of: path, atMost: 1 << 20)) ?? [], as: UTF8.self)
     }

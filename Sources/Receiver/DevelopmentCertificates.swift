@@ -2,22 +2,25 @@ package import EventLoops
 internal import Glibc
 internal import Model
 
-/// The certificates of a development receiver: made on first use, kept in a directory, renewed before they expire.
+/// The certificates of a development receiver: made on first use, kept in a directory, renewed before they
+/// expire.
 package struct DevelopmentCertificates: Sendable, Equatable {
-    /// The file that clients must trust.
+    /// File of the authority, which clients must trust.
     package let caFile: String
+    /// File of the server's certificate.
     package let certificateFile: String
-    /// The server's private key, readable by its owner alone.
+    /// File of the server's private key, readable by its owner only.
     package let keyFile: String
 
-    /// The certificates of a directory, which is made (0700) when it is not there. Throws `file` or `certificate`.
+    /// The certificates of a directory, which is made with mode 0700 if it is missing. A week before they
+    /// expire, they are made anew, with a new authority that clients must trust.
     ///
-    /// They are renewed, and the authority with them, a week before they expire.
+    /// - Throws: `ReceiverError` with code `file` or `certificate`.
     package init(directory: String, now: Timestamp) throws(ReceiverError) {
         caFile = "\(directory)/ca.pem"
         certificateFile = "\(directory)/server.pem"
         keyFile = "\(directory)/server.key"
-        // Each directory on the way, for the owner alone.
+        // Missing parent directories are made too, for their owner only.
         for (index, byte) in directory.utf8.enumerated().dropFirst() where byte == UInt8(ascii: "/") {
             mkdir(String(decoding: Array(directory.utf8)[..<index], as: UTF8.self), 0o700)
         }
@@ -28,7 +31,8 @@ package struct DevelopmentCertificates: Sendable, Equatable {
         let authority = try CertificateAuthority(now: now)
         let identity = try authority.issue(
             .init(notBefore: now - .seconds(3600), notAfter: now + .seconds(825 * 86_400)))
-        // The authority's key is thrown away: nobody can make another certificate that its clients would trust.
+        // The authority's key is discarded: no further certificate can be made that its clients would
+        // trust.
         for (path, text, mode) in [
             (keyFile, identity.key, 0o600), (certificateFile, identity.certificate, 0o600),
             (caFile, authority.certificate, 0o644),
@@ -39,7 +43,9 @@ package struct DevelopmentCertificates: Sendable, Equatable {
         }
     }
 
-    /// The server's certificate and key, as the receiver takes them; throws with code `file`.
+    /// The server's certificate and key for the receiver.
+    ///
+    /// - Throws: `ReceiverError` with code `file`.
     package func identity() throws(ReceiverError) -> CertificateAuthority.Identity {
         func text(_ path: String) throws(ReceiverError) -> String {
             let bytes = try relaying(try WholeFile.bytes(of: path, atMost: 1 << 20)) { (error: SystemError) in
@@ -50,7 +56,8 @@ package struct DevelopmentCertificates: Sendable, Equatable {
         return .init(certificate: try text(certificateFile), key: try text(keyFile))
     }
 
-    /// Whether all files are there and were made in the last 818 days.
+    /// Whether all files exist and were made in the last 818 days: certificates are valid for 825 days, the
+    /// longest that browsers accept.
     private func isUsable(at now: Timestamp) -> Bool {
         [caFile, certificateFile, keyFile].allSatisfy { path in
             guard let status = FileStatus(path), status.size > 0 else { return false }

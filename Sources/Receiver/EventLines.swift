@@ -1,10 +1,11 @@
 internal import Events
 
-/// Finds the events of an unpacked body, whatever its form: a JSON object a line, one JSON array, or one object.
+/// Finds the events in an unpacked body: a JSON object on each line, one JSON array, or one object.
 ///
-/// It does not validate JSON: a receiver for development shows what came, it does not judge it.
+/// It does not validate JSON: a development receiver shows what came, it does not judge it.
 enum EventLines {
-    /// The events, one a line, each with a line feed, and how many they are; nil when the body is of none of the forms.
+    /// The events, each on a line with a line feed, and their number; nil if the body has none of the
+    /// forms. An empty body has no events.
     static func normalise(_ body: [UInt8]) -> (lines: [UInt8], count: Int)? {
         guard let first = body.first(where: { !isSpace($0) }) else { return ([], 0) }
         if first == UInt8(ascii: "[") { return elements(of: body) }
@@ -12,6 +13,7 @@ enum EventLines {
         return lines(of: body)
     }
 
+    /// The lines of a body, without empty ones; nil if a line does not begin like an object.
     private static func lines(of body: [UInt8]) -> (lines: [UInt8], count: Int)? {
         let lines = body.split(separator: 0x0A).filter { $0.count > 1 || $0.first != 0x0D }
         guard lines.allSatisfy({ $0.first == UInt8(ascii: "{") }) else { return nil }
@@ -24,7 +26,8 @@ enum EventLines {
         return (kept, lines.count)
     }
 
-    /// The elements of an array, each on a line; line breaks between tokens become spaces.
+    /// The elements of an array, each on a line. Line breaks between tokens become spaces; inside a string
+    /// they are always escaped.
     private static func elements(of body: [UInt8]) -> (lines: [UInt8], count: Int)? {
         body.withUnsafeBufferPointer { text in
             guard let base = text.baseAddress, let start = text.firstIndex(of: UInt8(ascii: "[")),

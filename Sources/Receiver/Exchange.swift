@@ -1,15 +1,18 @@
-/// One request while it is being read and answered. Touched by one thread at a time: the server's, for its connection.
+/// A request under way. Used by one thread at a time: the server's thread for its connection.
 final class Exchange {
+    /// What is asked: to accept events, to return the figures, or something else.
     enum Kind {
         case events, stats, other
     }
 
     let kind: Kind
+    /// The body so far.
     var body: [UInt8] = []
-    /// What was decided, once the body was read.
+    /// The decision, once the body is complete. Kept, because a delayed answer is asked for a second time.
     var verdict: Verdict?
+    /// The fault that was drawn for the request.
     var fault: FaultPlan.Fault?
-    /// The body is too large; what is left of it is thrown away.
+    /// Whether the body exceeds a bound; the rest of it is dropped.
     var isTooLarge = false
 
     init(_ kind: Kind) {
@@ -17,7 +20,10 @@ final class Exchange {
     }
 }
 
+/// The decision about a request.
 enum Verdict {
+    /// An answer; `retryAfter` in seconds, nil for no header.
     case answer(status: Int, body: String, retryAfter: Int?)
+    /// The connection is cut without an answer.
     case cut
 }

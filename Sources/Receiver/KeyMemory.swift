@@ -1,8 +1,9 @@
 internal import Model
 
-/// The keys of the batches that were taken: the latest so many.
+/// The keys of the latest accepted batches, up to a limit, to recognise repeats.
 struct KeyMemory {
-    /// A key in sixteen bytes: an id as it is, anything else by its hash.
+    /// A key in 16 bytes: an id as it is, any other text by two hashes, so that a million keys fit into
+    /// about 100 MB.
     struct Key: Hashable {
         let id: UUIDv7
 
@@ -17,9 +18,13 @@ struct KeyMemory {
         }
     }
 
+    /// Most keys.
     private let limit: Int
+    /// The keys, for look-ups.
     private var known: Set<Key> = []
+    /// The keys as a ring, for forgetting the oldest.
     private var order: [Key] = []
+    /// Index of the oldest key once the ring is full.
     private var oldest = 0
 
     init(limit: Int) {
@@ -28,7 +33,7 @@ struct KeyMemory {
 
     func contains(_ key: Key) -> Bool { known.contains(key) }
 
-    /// Remembers a key, and forgets the oldest when there are too many.
+    /// Remembers a key, and forgets the oldest if there are too many.
     mutating func insert(_ key: Key) {
         guard known.insert(key).inserted else { return }
         if order.count < limit {

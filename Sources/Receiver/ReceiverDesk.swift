@@ -5,33 +5,39 @@ internal import Glibc
 internal import Model
 internal import Synchronization
 
-/// What a receiver does with each request, called by the server's threads.
+/// Decides what happens to each request. Called by the server's threads; thread-safe by one lock.
 final class ReceiverDesk: Sendable {
+    /// State behind the lock.
     private struct State: ~Copyable {
         var stats = ReceiverStats()
         var keys: KeyMemory
         var store: EventStore
         var dice: FaultDice
-        /// Connections that wait for their answer to be late enough, by address.
+        /// Connections whose answer is delayed, by address.
         var waiting: Set<UInt> = []
-        /// From then on no answer waits: the server cannot be stopped with suspended connections.
+        /// True from the begin of the stop: no further answer is delayed, because the server cannot stop
+        /// with suspended connections.
         var isStopping = false
     }
 
-    /// How many bytes of bodies may be in memory at a time, over all connections.
+    /// Most bytes of bodies in memory at a time, over all connections: 512 MiB.
     private static let roomForBodies = 512 << 20
 
     private let options: ReceiverOptions
     private let state: Mutex<State>
+    /// Bytes of bodies in memory now.
     private let held = Atomic<Int>(0)
-    /// Where late answers wait.
+    /// Runs the timers of delayed answers.
     private let loop: EventLoop
 
+    /// - Throws: `ReceiverError` with code `file` or `listen`.
     init(_ options: ReceiverOptions) throws(ReceiverError) {
         self.options = options
         let store = try EventStore(options.store)
         state = Mutex(
-            State(keys: KeyMemory(limit: options.rememberedKeys), store: store, dice: FaultDice(options.faults)))
+            State(
+                keys: KeyMemory(limit: options.rememberedKeys), store: store, dice: FaultDice(options.faults))
+        )
         do {
             loop = try EventLoop(name: "receiver")
             try loop.start()
@@ -44,11 +50,15 @@ final class ReceiverDesk: Sendable {
 
     var stats: ReceiverStats { state.withLock { $0.stats } }
 
+    /// Changes the faults from the next request on.
     func misbehave(_ plan: FaultPlan) { state.withLock { $0.dice = FaultDice(plan) } }
 
     // MARK: A request
 
-    func begin(_ connection: OpaquePointer, path: UnsafePointer<CChar>, method: UnsafePointer<CChar>) -> Exchange {
+    /// Begins a request, and draws its fault if it brings events.
+    func begin(_ connection: OpaquePointer, path: UnsafePointer<CChar>, method: UnsafePointer<CChar>)
+        -> Exchange
+    {
         if strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 {
             let exchange = Exchange(.events)
             exchange.fault = state.withLock { state in
@@ -60,7 +70,8 @@ final class ReceiverDesk: Sendable {
         return Exchange(strcmp(method, "GET") == 0 && strcmp(path, "/stats") == 0 ? .stats : .other)
     }
 
-    /// Takes a piece of a body; false cuts the connection.
+    /// Receives a piece of a body; false cuts the connection. A body that is too large is read to its end
+    /// and dropped, because the answer 413 reaches the client only then.
     func read(_ piece: UnsafeRawBufferPointer, _ exchange: Exchange, _ connection: OpaquePointer) -> Bool {
         if exchange.fault == .cutInBody {
             reset(connection)
@@ -79,7 +90,7 @@ final class ReceiverDesk: Sendable {
         return true
     }
 
-    /// Answers a request whose body is there, now or later; false cuts the connection.
+    /// Answers a complete request, now or later; false cuts the connection. Called again after a delay.
     func end(_ exchange: Exchange, _ connection: OpaquePointer) -> Bool {
         if exchange.verdict == nil {
             exchange.verdict = decide(exchange, connection)
@@ -89,19 +100,29 @@ final class ReceiverDesk: Sendable {
             state.withLock { $0.stats.cuts += 1 }
             return false
         }
-        if exchange.kind == .events { state.withLock { $0.stats.answers[status, default: 0] += 1 } }
-        guard let response = body.withUTF8({ shim_mhd_response($0.baseAddress, $0.count) }) else { return false }
+        if exchange.kind == .events {
+            state.withLock { $0.stats.answers[status, default: 0] += 1 }
+        }
+        guard let response = body.withUTF8({ shim_mhd_response($0.baseAddress, $0.count) }) else {
+            return false
+        }
         shim_mhd_add_header(response, "Content-Type", "application/json")
-        if let retryAfter { shim_mhd_add_header(response, "Retry-After", String(retryAfter)) }
+        if let retryAfter {
+            shim_mhd_add_header(response, "Retry-After", String(retryAfter))
+        }
         return shim_mhd_respond(connection, UInt32(clamping: status), response) == 1
     }
 
+    /// Frees the memory of a request that has ended in any way.
     func finish(_ exchange: Exchange) {
-        if !exchange.isTooLarge { held.subtract(exchange.body.count, ordering: .relaxed) }
+        if !exchange.isTooLarge {
+            held.subtract(exchange.body.count, ordering: .relaxed)
+        }
     }
 
     // MARK: What happens to it
 
+    /// The decision about a complete request.
     private func decide(_ exchange: Exchange, _ connection: OpaquePointer) -> Verdict {
         switch exchange.kind {
         case .stats: return .answer(status: 200, body: stats.json, retryAfter: nil)
@@ -110,11 +131,13 @@ final class ReceiverDesk: Sendable {
         }
     }
 
+    /// Accepts a batch, or fails as the plan says.
     private func take(_ exchange: Exchange, _ connection: OpaquePointer) -> Verdict {
         let plan = state.withLock { $0.dice.plan }
         switch exchange.fault {
         case .status(let status):
-            return .answer(status: status, body: #"{"error":"told to fail"}"# + "\n", retryAfter: plan.retryAfter)
+            return .answer(
+                status: status, body: #"{"error":"told to fail"}"# + "\n", retryAfter: plan.retryAfter)
         case .cutBeforeStoring, .cutInBody:
             return .cut
         case .cutAfterStoring, nil:
@@ -140,10 +163,12 @@ final class ReceiverDesk: Sendable {
         return exchange.fault == .cutAfterStoring ? .cut : verdict
     }
 
+    /// Unpacks a body within the limit.
     private func unpack(_ body: [UInt8], _ compression: Compression) throws(FrameError) -> [UInt8] {
         guard compression != .none else { return body }
         let decompressor = try FrameDecompressor()
-        // Room is taken for the limit: most bodies fit into far less.
+        // The decompressor allocates its limit: most bodies fit into much less, so a small limit is tried
+        // first.
         let likely = min(options.largestUnpacked, max(65_536, body.count * 32))
         do {
             return try decompressor.decompress(body, compression, limit: likely)
@@ -153,15 +178,23 @@ final class ReceiverDesk: Sendable {
         }
     }
 
-    /// Counts and stores a batch whose key is new; one lock, so that the same key at the same time is taken once.
-    private func store(_ found: (lines: [UInt8], count: Int), key: KeyMemory.Key?, wireBytes: Int) -> Verdict {
+    /// Counts and stores a batch unless its key is known. One lock for all of it, so that two requests with
+    /// the same key at the same time are stored once.
+    private func store(_ found: (lines: [UInt8], count: Int), key: KeyMemory.Key?, wireBytes: Int) -> Verdict
+    {
         state.withLock { state in
             if let key, state.keys.contains(key) {
                 state.stats.repeats += 1
                 return .answer(status: 200, body: #"{"repeated":true}"# + "\n", retryAfter: nil)
             }
-            guard state.store.append(found.lines) else { return answer(503, "the events could not be stored") }
-            if let key { state.keys.insert(key) } else { state.stats.withoutKey += 1 }
+            guard state.store.append(found.lines) else {
+                return answer(503, "the events could not be stored")
+            }
+            if let key {
+                state.keys.insert(key)
+            } else {
+                state.stats.withoutKey += 1
+            }
             state.stats.batches += 1
             state.stats.events += found.count
             state.stats.bytes += found.lines.count
@@ -170,26 +203,30 @@ final class ReceiverDesk: Sendable {
         }
     }
 
+    /// Counts a body that cannot be read, and refuses it.
     private func unreadable(_ status: Int, _ reason: String) -> Verdict {
         state.withLock { $0.stats.unreadable += 1 }
         return answer(status, reason)
     }
 
-    /// The reason must need no escaping.
+    /// A refusal. `reason` is put into JSON as it is, so it must need no escapes.
     private func answer(_ status: Int, _ reason: String) -> Verdict {
         .answer(status: status, body: "{\"error\":\"\(reason)\"}\n", retryAfter: nil)
     }
 
+    /// Whether the lines contain a text.
     private func contains(_ lines: [UInt8], _ marker: [UInt8]) -> Bool {
-        marker.isEmpty || lines.indices.contains { lines[$0] == marker[0] && lines[$0...].starts(with: marker) }
+        marker.isEmpty
+            || lines.indices.contains { lines[$0] == marker[0] && lines[$0...].starts(with: marker) }
     }
 
     // MARK: Late answers and cut connections
 
-    /// Makes the answer wait for as long as the plan says; false: it is given at once.
+    /// Delays an answer as long as the plan says; false if it is to be given at once.
     private func suspend(_ connection: OpaquePointer) -> Bool {
         let address = UInt(bitPattern: connection)
-        // Under one lock with the question whether the server is being stopped.
+        // Under the same lock as `isStopping`: a connection that is suspended after `letAllGo` would never
+        // be resumed.
         let delay = state.withLock { state -> Duration in
             let delay = state.dice.plan.delay
             guard delay > .zero, !state.isStopping else { return .zero }
@@ -205,15 +242,17 @@ final class ReceiverDesk: Sendable {
         return true
     }
 
+    /// Resumes a delayed connection.
     private func letGo(_ address: UInt) {
-        // Under the lock: whoever takes it out resumes it, once, and the server cannot be stopped meanwhile.
+        // Under the lock: the caller that removes the connection resumes it, so it is resumed exactly once,
+        // and the server cannot stop in between.
         state.withLock { state in
             guard state.waiting.remove(address) != nil else { return }
             shim_mhd_resume(OpaquePointer(bitPattern: address))
         }
     }
 
-    /// Gives all late answers at once, from now on: the server is about to be stopped.
+    /// Resumes all delayed connections, because the server is about to stop.
     func letAllGo() {
         state.withLock { state in
             state.isStopping = true
@@ -222,9 +261,11 @@ final class ReceiverDesk: Sendable {
         }
     }
 
-    /// Makes the cut a reset: what the sender has sent is not even acknowledged by the kernel.
+    /// Makes closing the connection a reset (SO_LINGER with 0 s, socket(7)), so that the sender sees a
+    /// broken connection rather than an end in order.
     private func reset(_ connection: OpaquePointer) {
         var hard = linger(l_onoff: 1, l_linger: 0)
-        setsockopt(shim_mhd_socket(connection), SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
+        setsockopt(
+            shim_mhd_socket(connection), SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
     }
 }

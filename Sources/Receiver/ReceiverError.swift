@@ -1,17 +1,18 @@
-//  Receiver: the development receiver. HTTPS with a certificate that it makes itself; takes what the agent sends, shows or
-//  stores it, counts it, and fails as it is told to.
-//  Promise: every body that it answers with 200 was counted, and stored if it stores, exactly once for each
-//  Idempotency-Key; hostile bodies cost bounded memory.
-//  It knows nothing of the agent: it could be anybody's destination.
+// The errors of this module. DevelopmentReceiver.swift describes the module.
 
 package import EventLoops
 
-/// What can go wrong when a receiver is set up. Bad requests are answers, not errors.
+/// An error in setting up a receiver. Bad requests are answers, not errors.
 package typealias ReceiverError = CodedError<ReceiverErrorCode>
 
+/// The reason of a `ReceiverError`.
 package enum ReceiverErrorCode: String, Sendable, CaseIterable {
+    /// An option has no meaning, such as a name in place of an address.
     case invalidSetting = "invalid_setting"
+    /// The address cannot be listened on, or the server does not start.
     case listen
+    /// A file or directory cannot be made, read or written.
     case file
+    /// OpenSSL could not make a certificate.
     case certificate
 }

@@ -1,24 +1,31 @@
-/// The values of the agent's containers, for apps: what `values.json` in its runtime directory says.
+/// The values of the agent's containers, for apps: what `values.json` in the agent's runtime directory says.
 ///
-/// The file is looked at when a value is asked for, once a second at most, so that a new version is seen without a
-/// restart. Without an agent, or without a container, everything is missing and gives its type's standard value. The
-/// last values that could be read stay.
-/// Isolation: from any thread.
+/// The file is looked at when a value is asked for, at most once a second, so that a new version is seen
+/// without a restart. Without an agent, or without a container, each key is missing and has the default of
+/// its type. If the file cannot be read, the last values stay. May be used from any thread.
 public final class ContainerValues: @unchecked Sendable {
-    // What changes is touched under the monitor only.
+    // Unchecked: what changes is only used with the monitor held.
+    /// Path of the file.
     private let path: String
+    /// Guards all fields below.
     private let monitor = Monitor()
+    /// Values by key.
     private var values: [String: JSONText.Value] = [:]
+    /// The file that was read last; nil before the first.
     private var seen: FileMark?
+    /// Time of the last look; nil before the first.
     private var lookedAt: Int64?
+    /// Functions of the observers, by id.
     private var watchers: [UInt64: @Sendable () -> Void] = [:]
+    /// Id of the last observer.
     private var lastWatcher: UInt64 = 0
+    /// Whether the observing thread runs.
     private var isWatching = false
 
     /// Values of the agent on this machine; `path` is their file, by default the package's.
     public init(path: String = "/run/spoolship/values.json") { self.path = path }
 
-    /// The text of a key; `""` when it is missing. Numbers and truth values are written out.
+    /// The text of a key; `""` if it is missing. Numbers and truth values are written out.
     public func string(_ key: String) -> String {
         switch value(key) {
         case .string(let text): text
@@ -29,7 +36,7 @@ public final class ContainerValues: @unchecked Sendable {
         }
     }
 
-    /// The whole number of a key; 0 when it is missing, or is no whole number.
+    /// The whole number of a key; 0 if it is missing, or is not a whole number.
     public func integer(_ key: String) -> Int64 {
         switch value(key) {
         case .integer(let number): number
@@ -39,7 +46,7 @@ public final class ContainerValues: @unchecked Sendable {
         }
     }
 
-    /// The number of a key; 0.0 when it is missing, or is no number.
+    /// The number of a key; 0.0 if it is missing, or is not a number.
     public func double(_ key: String) -> Double {
         switch value(key) {
         case .integer(let number): Double(exactly: number) ?? 0
@@ -49,7 +56,7 @@ public final class ContainerValues: @unchecked Sendable {
         }
     }
 
-    /// The truth value of a key; false when it is missing, or is none.
+    /// The truth value of a key; false if it is missing, or is not a truth value.
     public func boolean(_ key: String) -> Bool {
         switch value(key) {
         case .bool(let flag): flag
@@ -61,12 +68,12 @@ public final class ContainerValues: @unchecked Sendable {
     /// Whether a key has a value.
     public func contains(_ key: String) -> Bool { value(key) != nil }
 
-    /// Calls a function when the values have changed, until `stopObserving` ends that.
+    /// Calls a function when the values have changed, until `stopObserving`.
     ///
-    /// The file is looked at once a second, by one thread for all observers, while there are any. The function is called
-    /// on that thread.
+    /// One thread for all observers looks at the file once a second while there are observers. The function
+    /// is called on that thread, so it should be short.
     ///
-    /// - Returns: what to give to `stopObserving`; nil when the system has no thread left.
+    /// - Returns: the id for `stopObserving`; nil if no thread could be started.
     public func observe(_ body: @escaping @Sendable () -> Void) -> UInt64? {
         let (id, mustStart) = monitor.sync {
             lastWatcher += 1
@@ -74,7 +81,7 @@ public final class ContainerValues: @unchecked Sendable {
             defer { isWatching = true }
             return (lastWatcher, !isWatching)
         }
-        // What is there already is no change.
+        // Values that exist already are not a change.
         refresh(atOnce: true)
         guard mustStart, !startThread({ [weak self] in ContainerValues.watch { self } }) else { return id }
         monitor.sync {
@@ -84,10 +91,10 @@ public final class ContainerValues: @unchecked Sendable {
         return nil
     }
 
-    /// Ends an observation.
+    /// Ends an observation. A call that has begun may still end after it.
     public func stopObserving(_ id: UInt64) { monitor.sync { watchers[id] = nil } }
 
-    /// Looks once a second, as long as anybody observes and the values are in use at all.
+    /// The observing thread: looks once a second, as long as there are observers and the object is in use.
     private static func watch(_ values: () -> ContainerValues?) {
         while true {
             sleepSecond()
@@ -99,17 +106,22 @@ public final class ContainerValues: @unchecked Sendable {
         }
     }
 
+    /// Whether the thread is to continue. Deciding and noting it at once: otherwise an observer that comes in
+    /// between would have no thread.
     private func goesOn() -> Bool {
-        if watchers.isEmpty { isWatching = false }
+        if watchers.isEmpty {
+            isWatching = false
+        }
         return isWatching
     }
 
+    /// The value of a key, after a look at the file if one is due.
     private func value(_ key: String) -> JSONText.Value? {
         refresh(atOnce: false)
         return monitor.sync { values[key] }
     }
 
-    /// Reads the file if it is another one than was read last; returns whether the values have changed.
+    /// Reads the file if it is not the one that was read last; returns whether the values have changed.
     @discardableResult
     private func refresh(atOnce: Bool) -> Bool {
         monitor.lock()

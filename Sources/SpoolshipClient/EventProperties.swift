@@ -1,17 +1,18 @@
-/// What may stand as a property's value: texts, numbers, `true` and `false`, and any `PropertyValue`.
+/// What may be the value of a property: texts, numbers, `true` and `false`, and any `PropertyValue`.
 public protocol PropertyConvertible {
+    /// The value with its type.
     var propertyValue: PropertyValue { get }
 }
 
-/// A typed value of a property.
+/// A value of a property, with its type.
 public enum PropertyValue: Sendable, Equatable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByFloatLiteral, ExpressibleByBooleanLiteral
 {
-    /// A text; what is longer than the agent's limit (125 UTF-16 code units by default) is cut there.
+    /// A text. The agent cuts texts that are longer than its limit (125 UTF-16 code units by default).
     case string(String)
-    /// A whole number.
-    case integer(Int64)
     /// A number. JSON has neither infinity nor "not a number": an event with one is refused.
+    case integer(Int64)
+    /// True or false.
     case double(Double)
     /// Yes or no.
     case boolean(Bool)
@@ -24,7 +25,7 @@ public enum PropertyValue: Sendable, Equatable, ExpressibleByStringLiteral, Expr
     public init(integerLiteral value: Int64) { self = .integer(value) }
     /// A number.
     public init(floatLiteral value: Double) { self = .double(value) }
-    /// Yes or no.
+    /// True or false.
     public init(booleanLiteral value: Bool) { self = .boolean(value) }
 }
 
@@ -33,7 +34,8 @@ extension PropertyValue: PropertyConvertible {
     public var propertyValue: PropertyValue { self }
 }
 
-/// What `.date(milliseconds:)` and its like give in a dictionary literal, where `PropertyValue` need not be named.
+/// What `.date(milliseconds:)` and the other functions give in a dictionary literal, so that `PropertyValue`
+/// need not be written there.
 public struct TypedProperty: PropertyConvertible, Sendable {
     /// The value, typed.
     public let propertyValue: PropertyValue
@@ -47,11 +49,17 @@ extension PropertyConvertible where Self == TypedProperty {
     /// A text.
     public static func string(_ text: String) -> TypedProperty { TypedProperty(propertyValue: .string(text)) }
     /// A whole number.
-    public static func integer(_ number: Int64) -> TypedProperty { TypedProperty(propertyValue: .integer(number)) }
+    public static func integer(_ number: Int64) -> TypedProperty {
+        TypedProperty(propertyValue: .integer(number))
+    }
     /// A number.
-    public static func double(_ number: Double) -> TypedProperty { TypedProperty(propertyValue: .double(number)) }
-    /// Yes or no.
-    public static func boolean(_ value: Bool) -> TypedProperty { TypedProperty(propertyValue: .boolean(value)) }
+    public static func double(_ number: Double) -> TypedProperty {
+        TypedProperty(propertyValue: .double(number))
+    }
+    /// True or false.
+    public static func boolean(_ value: Bool) -> TypedProperty {
+        TypedProperty(propertyValue: .boolean(value))
+    }
 }
 
 extension PropertyConvertible where Self: StringProtocol {
@@ -63,7 +71,7 @@ extension String: PropertyConvertible {}
 extension Substring: PropertyConvertible {}
 
 extension Bool: PropertyConvertible {
-    /// Yes or no.
+    /// True or false.
     public var propertyValue: PropertyValue { .boolean(self) }
 }
 
@@ -73,12 +81,13 @@ extension Double: PropertyConvertible {
 }
 
 extension Float: PropertyConvertible {
-    /// A number, with the digits that it is written with.
+    /// A number, with the digits that the value is written with: converted directly, 0.1 would be
+    /// 0.10000000149011612.
     public var propertyValue: PropertyValue { .double(Double("\(self)") ?? Double(self)) }
 }
 
 extension PropertyConvertible where Self: BinaryInteger {
-    /// A whole number; the nearest number that `Double` has where `Int64` has none.
+    /// A whole number; if it does not fit in 64 bits, the nearest `Double`.
     public var propertyValue: PropertyValue {
         Int64(exactly: self).map { .integer($0) } ?? .double(Double(self))
     }
@@ -91,7 +100,7 @@ extension UInt: PropertyConvertible {}
 extension UInt64: PropertyConvertible {}
 extension UInt32: PropertyConvertible {}
 
-/// The properties of an event, in their order; of equal names the last one counts.
+/// Properties of an event, in their order. Of equal names the last value counts.
 public struct EventProperties: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     /// Names and values, in the order in which they were first set.
     public private(set) var members: [(name: String, value: PropertyValue)] = []
@@ -99,9 +108,20 @@ public struct EventProperties: Sendable, Equatable, ExpressibleByDictionaryLiter
     /// No properties.
     public init() {}
 
-    /// Properties in the order in which they are written; values are literals, variables, or any `PropertyValue`.
+    /// Properties in the order in which they are written; values are literals, variables, or any
+    /// `PropertyValue`.
     public init(dictionaryLiteral elements: (String, any PropertyConvertible)...) {
         for (name, value) in elements { self[name] = value.propertyValue }
+    }
+
+    /// The properties of a dictionary, in the order of their names: a dictionary has no order of its own.
+    public init(_ dictionary: [String: some PropertyConvertible]) {
+        members = dictionary.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value.propertyValue) }
+    }
+
+    /// Sets a property; the type of the value stays.
+    public mutating func setEventProperty(_ value: some PropertyConvertible, forKey name: String) {
+        self[name] = value.propertyValue
     }
 
     /// A property by its name; nil removes it.
@@ -124,10 +144,13 @@ public struct EventProperties: Sendable, Equatable, ExpressibleByDictionaryLiter
     }
 }
 
-/// How much an event matters.
+/// How important an event is.
 public enum Flags: String, Sendable {
-    /// What most events are; the default.
+    /// The default.
     case normal
     /// Sent first, evicted last.
     case critical
+
+    /// App Center's name for `normal`.
+    public static let `default` = Flags.normal
 }

@@ -1,5 +1,8 @@
-/// Just enough JSON to read what the agent publishes; the library depends on nothing.
+/// A small reader of JSON (RFC 8259), for what the agent publishes. The library depends on no other, so that
+/// linking it costs nothing. It accepts some texts that are not JSON, as `01`, because the agent does not
+/// write them.
 enum JSONText {
+    /// A value. Of equal names the last one counts.
     indirect enum Value: Equatable {
         case null
         case bool(Bool)
@@ -10,6 +13,7 @@ enum JSONText {
         case object([String: Value])
     }
 
+    /// The value of a whole text; nil if it is not one value.
     static func read(_ text: String) -> Value? {
         var reader = Reader(bytes: Array(text.utf8))
         guard let value = reader.value(depth: 0) else { return nil }
@@ -17,16 +21,22 @@ enum JSONText {
         return reader.place == reader.bytes.count ? value : nil
     }
 
+    /// The position of reading.
     private struct Reader {
+        /// The text.
         let bytes: [UInt8]
+        /// Offset of the next byte.
         var place = 0
 
+        /// The next byte; nil at the end.
         private var next: UInt8? { place < bytes.count ? bytes[place] : nil }
 
+        /// Steps over white space.
         mutating func skipSpace() {
             while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { place += 1 }
         }
 
+        /// Steps over white space and a byte, if the byte is here; returns whether it is.
         private mutating func take(_ byte: UInt8) -> Bool {
             skipSpace()
             guard next == byte else { return false }
@@ -34,12 +44,14 @@ enum JSONText {
             return true
         }
 
+        /// Steps over a word if it is here; returns whether it is.
         private mutating func take(word: String) -> Bool {
             guard bytes[place...].starts(with: word.utf8) else { return false }
             place += word.utf8.count
             return true
         }
 
+        /// Reads a value; nil beyond 64 levels, so that a hostile file cannot exhaust the stack.
         mutating func value(depth: Int) -> Value? {
             skipSpace()
             guard depth < 64, let byte = next else { return nil }
@@ -54,6 +66,7 @@ enum JSONText {
             }
         }
 
+        /// Reads an object from its opening brace on.
         private mutating func object(_ depth: Int) -> Value? {
             place += 1
             var members: [String: Value] = [:]
@@ -68,6 +81,7 @@ enum JSONText {
             return take(UInt8(ascii: "}")) ? .object(members) : nil
         }
 
+        /// Reads an array from its opening bracket on.
         private mutating func array(_ depth: Int) -> Value? {
             place += 1
             var elements: [Value] = []
@@ -79,6 +93,7 @@ enum JSONText {
             return take(UInt8(ascii: "]")) ? .array(elements) : nil
         }
 
+        /// Reads a number; a whole one if it fits in 64 bits.
         private mutating func number() -> Value? {
             let start = place
             while let byte = next, "+-.0123456789eE".utf8.contains(byte) { place += 1 }
@@ -87,6 +102,7 @@ enum JSONText {
             return Double(text).map(Value.double)
         }
 
+        /// Reads a string from its opening quote on.
         private mutating func string() -> String? {
             guard next == UInt8(ascii: "\"") else { return nil }
             place += 1
@@ -115,13 +131,14 @@ enum JSONText {
             return nil
         }
 
+        /// Reads the four hexadecimal digits of an escape.
         private mutating func unit() -> UInt32? {
             guard place + 4 <= bytes.count else { return nil }
             defer { place += 4 }
             return UInt32(String(decoding: bytes[place..<place + 4], as: UTF8.self), radix: 16)
         }
 
-        /// The scalar behind `\u`, of one unit or of two.
+        /// Reads the scalar of an escape after its `\u`; a pair of surrogates if it is beyond U+FFFF.
         private mutating func scalar() -> Unicode.Scalar? {
             guard let high = unit() else { return nil }
             guard (0xD800..<0xDC00).contains(high) else { return Unicode.Scalar(high) }

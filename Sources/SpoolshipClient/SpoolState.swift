@@ -1,7 +1,7 @@
-/// What the agent accepts now, as it says in `.spoolship/state` in the spool: one word on the first line (`all`, `critical`
-/// or `none`), the reason on the second.
+/// What the agent accepts now. The agent writes it to `.spoolship/state` in the spool: a word on the first
+/// line (`all`, `critical` or `none`), the reason on the second.
 ///
-/// No file, or a word that is not known, means `all`: writing to the spool needs no agent.
+/// Without the file, or with an unknown word, everything is accepted: writing to the spool needs no agent.
 public struct SpoolState: Sendable, Equatable {
     /// What is accepted.
     public enum Accepting: String, Sendable {
@@ -18,14 +18,16 @@ public struct SpoolState: Sendable, Equatable {
     /// Why not all, for a person; empty for `all`.
     public let reason: String
 
+    /// The state that a file's text says.
     init(text: String) {
         let lines = text.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
         accepting = lines.first.flatMap { Accepting(rawValue: String($0)) } ?? .all
         reason = accepting != .all && lines.count > 1 ? String(lines[1]) : ""
     }
 
-    /// Reads the state of the spool that a directory is in: the nearest one above it that has one. An app may have
-    /// directories in its own; the agent reads sixteen deep. Where anybody may write, the agent says nothing.
+    /// Reads the state of the spool that a directory is in: of the nearest directory above it that has one.
+    /// Apps may have subdirectories, and the agent reads sixteen levels deep. Directories that everybody may
+    /// write to are passed over, because anybody could have made the file.
     static func read(directory: String) -> SpoolState {
         var candidate = directory
         for _ in 0...16 {

@@ -6,13 +6,15 @@ internal import COpenSSL
 internal import CSQLite
 internal import CZstd
 
+/// What this binary was built from, for `version`, `diagnose` and the User-Agent of requests.
 enum Build {
-    /// The version, by semver.org.
+    /// The version of the program by semver.org.
     static let version = "0.1.0"
 
-    /// The commit that it was built from, where the build said so.
+    /// The commit that it was built from; the build script passes it, otherwise a placeholder.
     static let commit = String(cString: cbuild_commit())
 
+    /// The compiler, in steps that a `#if compiler` can tell apart. Swift has no other way to ask for it.
     static var toolchain: String {
         #if compiler(>=6.5)
             "Swift 6.5 or newer"
@@ -27,7 +29,8 @@ enum Build {
         #endif
     }
 
-    /// The libraries, with the versions that are loaded now (isa-l: that it was built with).
+    /// The libraries and the versions that are loaded at run time, which can differ from those of the build.
+    /// isa-l is the exception: it can only be asked at build time.
     static var libraries: [(name: String, version: String)] {
         [
             ("sqlite", String(cString: sqlite3_libversion())),
@@ -39,7 +42,8 @@ enum Build {
         ]
     }
 
-    /// curl tells the versions of all that it is made of; its own comes first: `libcurl/7.88.1 OpenSSL/…`.
+    /// curl's own version. curl reports the versions of all its parts in one text, its own first:
+    /// `libcurl/7.88.1 OpenSSL/…`.
     private static var curlVersion: String {
         guard let text = curl_version() else { return "unknown" }
         let own = String(cString: text).prefix { $0 != " " }

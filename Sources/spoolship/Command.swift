@@ -1,40 +1,52 @@
+internal import Agent
 internal import Configuration
 
-/// A command: what it is called with, what help says of it, what it does.
+/// A command: its name, its help, its options and its action. Help, completions and manual pages are made
+/// from the same fields, so they cannot differ from what is parsed.
 struct Command: Sendable {
-    /// Its word or words: `check`, `queue list`.
+    /// One or two words as they are typed: `check`, `queue list`.
     let name: String
-    /// What it does, in one line that ends without a full stop.
+    /// What the command does, as one line without a full stop at the end.
     let summary: String
-    /// What follows it, as usage shows it: `NAME [-p KEY=VALUE]…`; options are added by themselves.
+    /// The arguments as usage shows them, without the options: `NAME [-p KEY=VALUE]…`.
     var arguments = ""
+    /// How many arguments are accepted; any other number is a usage error (64) before the command runs.
     var argumentCount: ClosedRange<Int> = 0...0
-    /// The words that its first argument can be, or some of them, for completion.
+    /// Some or all of the words that the first argument can be, for completions only. They are not enforced
+    /// here.
     var choices: [String] = []
-    /// What the summary leaves open; paragraphs.
+    /// What the summary does not say, as paragraphs, for `help` and the manual page.
     var details = ""
-    /// Its options, besides `--config` and `--help`, which every command has.
+    /// The options of this command. `--config` and `--help` are added to every command, `--socket` to those
+    /// that ask an agent.
     var options: [Option] = []
-    /// Whether it asks a running agent, over its control socket.
+    /// Whether the command asks a running agent through its control socket.
     var asksAgent = false
-    /// Does it. What is not thrown ended well.
+    /// The action. If it returns, the command was successful (0); a failure is thrown.
     let run: @Sendable (Invocation) throws -> Void
 
+    /// An option of a command.
     struct Option: Sendable {
-        /// Its long name, without the dashes.
+        /// The long name, without the dashes.
         let name: String
-        /// Its letter, without the dash.
+        /// The letter for `-l`, without the dash; nil if there is only the long name.
         let letter: Character?
-        /// What its value is called in help; nil for an option without one.
+        /// The name of the value in help (`DURATION`); nil if the option takes no value.
         let value: String?
-        /// The words that its value can be, for completion.
+        /// The words that the value can be, for completions only.
         let choices: [String]
-        /// Whether it may be given more than once.
+        /// Whether the option can be given more than once. Otherwise a second value is a usage error: which
+        /// of the two holds would be a guess.
         let repeats: Bool
+        /// What the option does, as one line for help.
         let help: String
 
-        /// - Parameter usage: its long name, and what its value is called where it has one, as help shows them: `ttl DURATION`.
-        init(_ usage: String, letter: Character? = nil, choices: [String] = [], repeats: Bool = false, _ help: String) {
+        /// - Parameter usage: the long name and, if the option takes a value, the name of the value: `ttl
+        ///   DURATION`.
+        init(
+            _ usage: String, letter: Character? = nil, choices: [String] = [], repeats: Bool = false,
+            _ help: String
+        ) {
             let words = usage.split(separator: " ", maxSplits: 1).map(String.init)
             name = words[0]
             value = words.count > 1 ? words[1] : nil
@@ -44,18 +56,22 @@ struct Command: Sendable {
             self.help = help
         }
 
-        static let config = Option("config FILE", "the configuration; default \(Invocation.defaultConfiguration)")
+        /// Names the configuration file, for every command.
+        static let config = Option(
+            "config FILE", "the configuration; default \(Invocation.defaultConfiguration)")
+        /// Prints the command's help instead of running it.
         static let help = Option("help", letter: "h", "show this help")
-        /// The agent's control socket: for every command that asks one.
+        /// The agent's control socket, for every command that asks an agent.
         static let socket = Option(
             "socket FILE", "the agent's control socket; default control.socket of the configuration")
+        /// Prints the result as JSON for programs.
         static let json = Option("json", "print JSON")
     }
 
-    /// All options, those that every command has included.
+    /// All options that are parsed, those that are added to every command included.
     var allOptions: [Option] { options + (asksAgent ? [.socket] : []) + [.config, .help] }
 
-    /// The command as one that asks a running agent.
+    /// A copy of the command that asks a running agent, and so has `--socket`.
     var asking: Command {
         var command = self
         command.asksAgent = true
@@ -63,31 +79,41 @@ struct Command: Sendable {
     }
 }
 
-/// A command line that was understood.
+/// A command line that was parsed, as the command's action gets it. Extensions add what several commands
+/// share.
 struct Invocation: Sendable {
+    /// Where the package installs the configuration. Only the service's own configuration is here, so `check`
+    /// looks at the service's unit only for this path.
     static let defaultConfiguration = "/etc/spoolship/spoolship.toml"
 
-    /// What follows the command and is no option.
+    /// The words after the command that are not options or their values.
     let arguments: [String]
-    /// The values of the options by their long names; an option without a value has one empty value each time.
+    /// The values of the options by their long names. An option without a value has an empty string for each
+    /// time it was given.
     let options: [String: [String]]
+    /// Where the command prints.
     let console: Console
-    /// The command line without the program's name, for a message that repeats it.
+    /// The command line without the program's name, for a message that tells the user what to run as root.
     var words: [String] = []
+    /// Whether the process may become another user for good; see `CommandLineTool.ownsProcess`.
     var ownsProcess = false
 
+    /// Whether the option was given.
     func has(_ option: String) -> Bool { options[option] != nil }
 
-    /// The value of an option; the last one if it is given more than once.
+    /// The value of an option, the last one if it was given several times; nil if it was not given.
     func value(_ option: String) -> String? { options[option]?.last }
 
+    /// All values of an option, in the order given; empty if it was not given.
     func values(_ option: String) -> [String] { options[option] ?? [] }
 
+    /// The path of the configuration: `--config` or the default.
     var configurationPath: String { value("config") ?? Invocation.defaultConfiguration }
 
-    /// Reads the configuration; warnings go to standard error, and its error ends the command with 78.
+    /// Reads the configuration with its rules. Warnings are printed to standard error; an error ends the
+    /// command with code 78.
     func loadSettings() throws(ConfigurationError) -> LoadedSettings {
-        let loaded = try Settings.load(path: configurationPath)
+        let loaded = try Settings.loadWithRules(path: configurationPath)
         for warning in loaded.warnings { console.printError(warning.text) }
         return loaded
     }

@@ -1,22 +1,28 @@
 internal import Configuration
 
-/// All commands, in the order in which help lists them.
+/// All commands in the order in which help lists them: the agent, its setup, a running agent, its records,
+/// containers, tools.
 enum CommandTable {
+    /// Every command of the program. The completions and manual pages of the package are made from it.
     static let all: [Command] =
         [.run, .check, .track, .appAdd, .appList]
         + (agentCommands + Command.records + Command.containers).map(\.asking) + Command.containerTools + [
             .containerCheck, .containerTest, .privacyProve, .receive, .diagnose, .version, .help,
         ]
 
+    /// Commands that ask a running agent and have no family of their own.
     private static let agentCommands: [Command] = [
-        .status, .top, .dispatch, .interval, .drain, .pause, .resume, .networkOn, .networkOff, .networkChanged,
+        .status, .top, .dispatch, .interval, .drain, .pause, .resume, .networkOn, .networkOff,
+        .networkChanged,
         .logLevel, .enable, .disable, .sessionStart, .countrySet, .countryClear, .reload, .tap,
     ]
 
-    /// What to say of words that name no command: the nearest one, or the second words that there are.
+    /// The error for words that name no command (64). It suggests the nearest command; if the first word is
+    /// that of a family, such as `queue`, the second words that exist.
     static func unknown(_ words: [String], among commands: [Command]) -> CommandFailure {
         let known = commands.map(\.name)
         let word = words[0]
+        // Members of a family by their first word.
         let family = known.filter { $0.hasPrefix(word + " ") }
         if !family.isEmpty {
             let seconds = family.map { String($0.dropFirst(word.count + 1)) }
@@ -25,7 +31,9 @@ enum CommandTable {
             }
             let hint = nearestName(to: words[1], among: seconds).map { "; did you mean \"\(word) \($0)\"?" }
             return CommandFailure(
-                .usage, "no command \"\(word) \(words[1])\"\(hint ?? "; there are \(seconds.joined(separator: ", "))")")
+                .usage,
+                "no command \"\(word) \(words[1])\"\(hint ?? "; there are \(seconds.joined(separator: ", "))")"
+            )
         }
         let firsts = known.map { String($0.prefix { $0 != " " }) }
         let hint = nearestName(to: word, among: firsts).map { "did you mean \"\($0)\"?" }

@@ -1,9 +1,14 @@
+internal import Control
 internal import EventLoops
 internal import Glibc
 
-/// Standard output and standard error, and whether a person is looking.
+/// Standard output and standard error of a command.
+///
+/// All text goes through `shown`, which escapes control characters: names of events and answers of
+/// destinations come from outside and must not control the terminal. Tests make a console whose closures
+/// record the bytes.
 struct Console: Sendable {
-    /// A colour or weight of a terminal.
+    /// A colour or weight, by its parameter of the escape sequence SGR (ECMA-48, section 8.3.117).
     enum Style: String {
         case bold = "1"
         case red = "31"
@@ -12,19 +17,21 @@ struct Console: Sendable {
         case dim = "2"
     }
 
-    /// Whether the cursor can be sent back, to write over what is on the screen.
+    /// Whether the cursor can be moved to overwrite what is on the screen. A `dumb` terminal cannot.
     var canMove: Bool { isTerminal && Console.environment("TERM") != "dumb" }
 
-    /// Whether standard output is a terminal: progress, refreshing in place.
+    /// Whether standard output is a terminal: progress and refreshing screens are for terminals only.
     let isTerminal: Bool
-    /// Whether colours may be used on standard output.
+    /// Whether standard output gets colours: a terminal that is not `dumb`, and no `NO_COLOR` (no-color.org).
     let hasColour: Bool
-    /// Whether colours may be used on standard error.
+    /// The same for standard error, which can be a terminal while standard output is a pipe.
     let errorHasColour: Bool
+    /// Writes bytes to standard output; false if that failed.
     let writeOut: @Sendable ([UInt8]) -> Bool
+    /// Writes bytes to standard error; false if that failed.
     let writeError: @Sendable ([UInt8]) -> Bool
 
-    /// The process's own.
+    /// The process's own standard output and standard error.
     static let standard: Console = {
         let wantsColour = (environment("NO_COLOR") ?? "").isEmpty && environment("TERM") != "dumb"
         return Console(
@@ -33,67 +40,56 @@ struct Console: Sendable {
             writeOut: { writeAll($0, to: STDOUT_FILENO) }, writeError: { writeAll($0, to: STDERR_FILENO) })
     }()
 
-    /// Writes a line to standard output; throws when it cannot be written: a full disk must not look like success.
+    /// Writes a line to standard output.
+    ///
+    /// - Throws: `CommandFailure` with code 74 if it cannot be written: a full disk must not look like
+    ///   success.
     func print(_ text: String) throws(CommandFailure) { try write(text + "\n") }
 
-    /// Writes text to standard output, control characters from outside escaped.
-    func write(_ text: String) throws(CommandFailure) { try send(Array(Console.harmless(text).utf8)) }
+    /// Writes text to standard output, control characters from outside escaped. Throws as `print`.
+    func write(_ text: String) throws(CommandFailure) { try send(Array(shown(text).utf8)) }
 
-    /// Writes bytes to standard output: as they are into a file or pipe, as harmless text to a terminal.
+    /// Writes bytes to standard output: unchanged into a file or pipe, with control characters escaped to a
+    /// terminal. Throws as `print`.
     func write(bytes: [UInt8]) throws(CommandFailure) {
-        try send(isTerminal ? Array(Console.harmless(String(decoding: bytes, as: UTF8.self)).utf8) : bytes)
+        try send(isTerminal ? Array(StyleMarks.harmless(String(decoding: bytes, as: UTF8.self)).utf8) : bytes)
     }
 
+    /// Writes all bytes, or fails the command.
     private func send(_ bytes: [UInt8]) throws(CommandFailure) {
         guard writeOut(bytes) else { throw CommandFailure(.inputOutput, "cannot write to standard output") }
     }
 
-    /// Writes a line to standard error. There is nobody to tell when that fails.
-    func printError(_ text: String) { _ = writeError(Array((Console.harmless(text) + "\n").utf8)) }
+    /// Writes a line to standard error. A failure is ignored: there is no other place to report it.
+    func printError(_ text: String) { _ = writeError(Array((shown(text) + "\n").utf8)) }
 
-    /// The text with what would command a terminal, or turn its writing around, as `\u001b`. Names, paths and events come
-    /// from outside. This program's own styles pass: colours deceive nobody.
-    static func harmless(_ text: String) -> String {
-        // Most text is plain; bytes above 7E are looked at closer.
-        guard text.utf8.contains(where: { $0 < 0x20 && $0 != 0x0A && $0 != 0x09 || $0 >= 0x7F }) else { return text }
-        var result = ""
-        var rest = text.unicodeScalars[...]
-        while let scalar = rest.first {
-            if scalar == "\u{1B}", let own = ownSequences.first(where: { rest.starts(with: $0.unicodeScalars) }) {
-                result += own
-                rest = rest.dropFirst(own.unicodeScalars.count)
-                continue
-            }
-            rest = rest.dropFirst()
-            switch scalar.value {
-            case 0x0A, 0x09: result.unicodeScalars.append(scalar)
-            case 0..<0x20, 0x7F..<0xA0, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069:
-                result += "\\u" + scalar.value.digits(4, radix: 16)
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result
-    }
-
-    private static let ownSequences =
-        ["\u{1B}[0m"] + [Style.bold, .red, .green, .yellow, .dim].map { "\u{1B}[\($0.rawValue)m" }
-
-    /// Writes a screen over the one before: from the top left corner, each line cleared to its end, then the rest.
+    /// Replaces the screen: from the top left corner, each line cleared to its end, then everything below.
+    /// Clearing the screen first would make it flicker.
     func draw(screen: String) throws(CommandFailure) {
-        let lines = Console.harmless(screen).split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = shown(screen).split(separator: "\n", omittingEmptySubsequences: false)
         try send(Array("\u{1B}[H\(lines.joined(separator: "\u{1B}[K\n"))\u{1B}[J".utf8))
     }
 
-    /// Writes over the line that the cursor is on.
-    func draw(line: String) throws(CommandFailure) { try send(Array("\r\u{1B}[K\(Console.harmless(line))".utf8)) }
+    /// Replaces the line that the cursor is on, without a line feed.
+    func draw(line: String) throws(CommandFailure) { try send(Array("\r\u{1B}[K\(shown(line))".utf8)) }
 
-    /// The text in a style, where standard output (or standard error) shows styles.
+    /// The text in a style, if standard output (or standard error) shows styles; otherwise the plain text.
     func styled(_ text: String, _ style: Style, isError: Bool = false) -> String {
-        (isError ? errorHasColour : hasColour) ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+        (isError ? errorHasColour : hasColour) ? Console.marks.styled(text, style.rawValue) : text
     }
 
+    /// Marks around styled text that `shown` turns into escape sequences. Their key is random for each
+    /// process, so text from outside cannot contain them.
+    static let marks = StyleMarks()
+
+    /// The text with this program's styles as escape sequences, and every other control character escaped.
+    private func shown(_ text: String) -> String { Console.marks.resolved(text) }
+
+    /// The value of an environment variable; nil if it is not set.
     static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
+    /// Writes all bytes to a descriptor; false after an error. write(2) can write a part only, and can be
+    /// interrupted.
     private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -101,7 +97,9 @@ struct Console: Sendable {
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if errno == EAGAIN {
-                // A terminal or pipe that somebody made non-blocking: wait for it.
+                // Standard output can be non-blocking, because another process that shares the terminal or
+                // pipe has set O_NONBLOCK, which belongs to the open file description. Waits until it can be
+                // written.
                 var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 poll(&waiting, 1, -1)
             } else if errno != EINTR {

@@ -1,15 +1,18 @@
 internal import Configuration
 internal import Model
 
-/// The settings in force, each with where it comes from. Secrets are masked.
+/// The settings in force, each with its origin, for `check --print` and `diagnose`. Secrets are masked.
 struct EffectiveConfiguration {
+    /// The settings that are printed.
     let settings: Settings
 
     init(_ settings: Settings) { self.settings = settings }
 
-    /// As TOML that can be read back, but for what is masked.
+    /// The settings as TOML, each with its origin in a comment. It can be read back, except for masked
+    /// secrets.
     var toml: String {
         var text = ""
+        // The section of the last line, so that a heading is printed only where it changes.
         var section: SectionPlace?
         for setting in settings.effective {
             guard let value = setting.value else { continue }
@@ -18,24 +21,32 @@ struct EffectiveConfiguration {
                 section = setting.section
             }
             text += HelpText.pad("\(setting.name) = \(value.toml)", to: 48)
-            let limit = inForce(setting).map { "; \($0) is in force, a thirty-second of queue.max_size" } ?? ""
+            let limit =
+                inForce(setting).map { "; \($0) is in force, a thirty-second of queue.max_size" } ?? ""
             text += "  # \(settings.origin(of: setting.path))\(limit)\n"
         }
         return text
     }
 
-    /// What holds instead of a setting's value; nil where the value itself does.
+    /// The effective batch size, if the queue is too small for the configured one; nil if the configured
+    /// value is in force, and for all other settings.
     private func inForce(_ setting: EffectiveSetting) -> String? {
         settings.loweredBatchSize(setting.path).map(SizeText.print)
     }
 
+    /// The settings as a JSON array of objects: `setting`, `value`, `origin`, and `in_force` where it
+    /// differs.
     var json: JSONValue {
         .array(
             settings.effective.map { setting in
                 var members = [JSONValue.Member("setting", .string(setting.path))]
-                if let value = setting.value { members.append(.init("value", value.json)) }
+                if let value = setting.value {
+                    members.append(.init("value", value.json))
+                }
                 members.append(.init("origin", .string("\(settings.origin(of: setting.path))")))
-                if let size = inForce(setting) { members.append(.init("in_force", .string(size))) }
+                if let size = inForce(setting) {
+                    members.append(.init("in_force", .string(size)))
+                }
                 return .object(members)
             })
     }

@@ -1,24 +1,35 @@
+internal import Agent
 internal import Configuration
 internal import Control
 internal import EventLoops
 internal import Model
 
-/// What the commands share that ask a running agent. They use its control socket and nothing else.
+/// What the commands for a running agent share. They use its control socket and nothing else: no file of the
+/// agent is read, so they work for every user who may use the socket.
 extension Invocation {
-    /// The way to the agent, by the configured socket.
+    /// A client for the agent's control socket: `--socket`, or the one that the configuration names.
     ///
-    /// The machine's own configuration with mistakes is no reason not to ask: its agent has the old one in force. Of another
-    /// one nobody knows the socket then, and the default one is another agent's, which must not get what was meant for
-    /// this: `disable` and `purge` delete.
-    /// - Throws: `CommandFailure`: 78 when a configuration named with `--config` cannot be used, 77 when this user may not
-    ///   read it.
-    func agent(timeout: Duration = .seconds(10), isForMistakes: Bool = false) throws(CommandFailure) -> ControlClient {
+    /// If the machine's own configuration has mistakes, the default socket is used: its agent still runs with
+    /// the old configuration and can be asked. If a configuration named with `--config` has mistakes, its
+    /// socket is unknown. The default socket would be that of another agent, which must not get commands
+    /// meant for this one: `disable` and `purge` delete.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long one answer may take.
+    ///   - isForMistakes: whether the agent is to judge a configuration with mistakes itself, as `reload`
+    ///     wants. Then its control socket is enough.
+    /// - Throws: `CommandFailure` with code 78 when a configuration named with `--config` cannot be used, and
+    ///   77 when this user may not read it.
+    func agent(timeout: Duration = .seconds(10), isForMistakes: Bool = false) throws(CommandFailure)
+        -> ControlClient
+    {
         var socket = value("socket") ?? ControlSettings().socket
         if !has("socket") {
             do throws(ConfigurationError) {
-                socket = try Settings.load(path: configurationPath).settings.control.socket
+                socket = try Settings.loadWithRules(path: configurationPath).settings.control.socket
             } catch {
-                // Whoever reloads wants the agent to judge it, to count the failure and to tell of it.
+                // `reload` asks the agent even then: the agent reports the mistakes, counts the failed reload
+                // and logs it.
                 if isForMistakes, let named = error.controlSocket {
                     return ControlClient(socket: named, timeout: timeout)
                 }
@@ -37,32 +48,40 @@ extension Invocation {
         return ControlClient(socket: socket, timeout: timeout)
     }
 
-    /// Asks the agent; throws 69 when none answers, 77 without permission, and what its refusal means.
+    /// Sends a request to the agent and returns its answer, which has a status below 300.
+    ///
+    /// - Throws: `CommandFailure` with code 69 when no agent answers, 77 without permission, and the code of
+    ///   the agent's refusal (see `refusal`).
     func answer(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
         timeout: Duration = .seconds(10), isForMistakes: Bool = false
     ) throws(CommandFailure) -> ControlClient.Answer {
         let agent = try agent(timeout: timeout, isForMistakes: isForMistakes)
-        let answer = try relaying(try agent.request(method, path, query: query, body: body), Invocation.failure)
+        let answer = try relaying(
+            try agent.request(method, path, query: query, body: body), Invocation.failure)
         guard answer.status < 300 else {
             throw Invocation.refusal(try relaying(try answer.json(), Invocation.failure))
         }
         return answer
     }
 
-    /// Asks the agent and gives its answer, which is JSON; throws as `answer` does.
+    /// Sends a request to the agent and returns its JSON answer; throws as `answer`.
     func ask(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
         timeout: Duration = .seconds(10), isForMistakes: Bool = false
     ) throws(CommandFailure) -> JSONValue {
-        let answer = try answer(method, path, query: query, body: body, timeout: timeout, isForMistakes: isForMistakes)
+        let answer = try answer(
+            method, path, query: query, body: body, timeout: timeout, isForMistakes: isForMistakes)
         return try relaying(try answer.json(), Invocation.failure)
     }
 
-    /// Asks the agent and hands over each line of its answer as it comes, without its line feed, until the answer ends
-    /// or `line` returns false.
+    /// Sends a request to the agent and passes each line of the answer to `line` as it arrives, without its
+    /// line feed, until the answer ends or `line` returns false.
     ///
-    /// - Parameter silence: how long the agent may say nothing; nil: as long as there is nothing to say.
+    /// - Parameters:
+    ///   - silence: the longest pause between two parts of the answer; nil for no limit, because `tap` and
+    ///     `watch` can be silent for days.
+    ///   - line: gets each line; returns whether to continue.
     func lines(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
         silence: Duration? = nil, line: ([UInt8]) throws(CommandFailure) -> Bool
@@ -77,6 +96,7 @@ extension Invocation {
                 while goesOn, let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
                     let text = Array(rest[..<end])
                     rest.removeSubrange(...end)
+                    // The closure of `stream` cannot throw: the error is kept, and thrown after it has ended.
                     do throws(CommandFailure) {
                         goesOn = try line(text)
                     } catch {
@@ -84,6 +104,7 @@ extension Invocation {
                         goesOn = false
                     }
                 }
+                // A line that never ends must not fill the memory: 16 MiB are more than any event.
                 return goesOn && rest.count < 16_777_216
             }
         } catch {
@@ -92,8 +113,11 @@ extension Invocation {
         if let failure { throw failure }
     }
 
+    /// The failure that an agent's refusal means. The agent's code and status decide the exit code.
+    ///
+    /// - Parameter json: the answer's body: `{"error": {"code", "status", "message"}}`.
     static func refusal(_ json: JSONValue) -> CommandFailure {
-        // An option or argument with a value that there is not.
+        // A value of an option or argument outside of its range, which only the agent knows: a usage error.
         let isUsage = json["error"]?["code"] == "out_of_range"
         let code: ExitCode =
             switch json["error"]?["status"]?.integer ?? 500 {
@@ -104,9 +128,12 @@ extension Invocation {
             case 422: .negative
             default: .inputOutput
             }
-        return CommandFailure(code, json["error"]?["message"]?.string ?? "the agent refuses without saying why")
+        return CommandFailure(
+            code, json["error"]?["message"]?.string ?? "the agent refuses without saying why")
     }
 
+    /// The failure that an error of the control client means: 69 if no agent answers, 77 without permission,
+    /// else 70.
     static func failure(_ error: ControlError) -> CommandFailure {
         switch error.code {
         case .unreachable: CommandFailure(.unreachable, error.message)

@@ -5,11 +5,16 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// Records by way of the agent; on the queue's file when none runs.
+/// Access to queue, dead letters and quarantine: through the agent, or on the queue's file when no agent
+/// runs. Both ways give the same answers, so that a command does not depend on whether an agent runs.
 extension Invocation {
-    /// Asks the agent or the file for records; throws 77 with the line to run for who may not, and what a refusal means.
+    /// Sends a request for records to the agent, or answers it from the queue's file.
+    ///
+    /// - Throws: `CommandFailure` with code 77 and the line to run as root if this user has no permission,
+    ///   otherwise what the refusal means.
     func askForRecords(
-        _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil, timeout: Duration
+        _ method: String, _ path: String, query: [(String, String)] = [], body: JSONValue? = nil,
+        timeout: Duration
     ) throws(CommandFailure) -> JSONValue {
         try throughAgent { () throws(CommandFailure) in
             try ask(method, path, query: query, body: body, timeout: timeout)
@@ -22,7 +27,8 @@ extension Invocation {
         }
     }
 
-    /// Writes records as lines to standard output.
+    /// Writes records to standard output, one a line. From the file they are read page by page, so that the
+    /// memory stays bounded however large the queue is.
     func exportRecords(_ store: RecordStore, query: [(String, String)]) throws(CommandFailure) {
         try throughAgent { () throws(CommandFailure) in
             try exportFromAgent("/v1/\(store.rawValue)/export", query: query)
@@ -36,29 +42,39 @@ extension Invocation {
                 } while after != nil
                 return .success(())
             } catch let refusal as ControlRefusal {
-                return .failure(CommandFailure(refusal.status < 500 ? .badData : .inputOutput, refusal.message))
+                return .failure(
+                    CommandFailure(refusal.status < 500 ? .badData : .inputOutput, refusal.message))
             } catch {
                 return .failure(error as? CommandFailure ?? CommandFailure(.inputOutput, "\(error)"))
             }
         }
     }
 
-    /// The agent's export ends with a line that is never an event: it says whether the export is whole.
+    /// Exports from the agent. The stream ends with a line that is not an event and says whether the export
+    /// is complete: without it a cut connection would look like the end.
     private func exportFromAgent(_ path: String, query: [(String, String)]) throws(CommandFailure) {
         var last: [UInt8]?
         try lines("GET", path, query: query) { line throws(CommandFailure) in
-            // As they are: reading and writing them again would change their numbers.
-            if let last { try console.write(bytes: last + [UInt8(ascii: "\n")]) }
+            // One line is held back, because the last one is the end. The bytes are written unchanged:
+            // parsing and printing them again could change numbers.
+            if let last {
+                try console.write(bytes: last + [UInt8(ascii: "\n")])
+            }
             last = line
             return true
         }
         let end = last.flatMap { try? JSONValue(parsing: $0) }
         guard end == ["end": true] else {
-            throw CommandFailure(.inputOutput, end?["error"]?["message"]?.string ?? "the export is incomplete")
+            throw CommandFailure(
+                .inputOutput, end?["error"]?["message"]?.string ?? "the export is incomplete")
         }
     }
 
-    /// Does it by way of the agent, or else on the file.
+    /// Does some work through the agent or, if none answers, on the queue's file.
+    ///
+    /// - Parameters:
+    ///   - ask: the work through the agent.
+    ///   - use: the work on the file. It runs as the owner of the state directory.
     private func throughAgent<Value: Sendable>(
         _ ask: () throws(CommandFailure) -> Value,
         else use: @escaping @Sendable (StoredRecords) async -> Result<Value, CommandFailure>
@@ -68,19 +84,25 @@ extension Invocation {
         } catch {
             switch error.code {
             case .unreachable: return try onFile(use, unreachable: error)
-            case .noPermission: throw CommandFailure(.noPermission, "\(error.message); or run: \(lineForRoot)")
+            case .noPermission:
+                throw CommandFailure(.noPermission, "\(error.message); or run: \(lineForRoot)")
             default: throw error
             }
         }
     }
 
+    /// Does some work on the queue's file. Root first becomes the owner of the state directory, for good:
+    /// files that root would make there would keep the agent from starting.
+    ///
+    /// - Parameter unreachable: why the agent was not asked; part of each message, because the user expected
+    ///   an agent.
     private func onFile<Value: Sendable>(
         _ use: @escaping @Sendable (StoredRecords) async -> Result<Value, CommandFailure>,
         unreachable: CommandFailure
     ) throws(CommandFailure) -> Value {
         let settings: Settings
         do throws(ConfigurationError) {
-            settings = try Settings.load(path: configurationPath).settings
+            settings = try Settings.loadWithRules(path: configurationPath).settings
         } catch {
             try refuseUnreadableConfiguration()
             throw CommandFailure(.configuration, "\(unreachable.message); \(error.description)")
@@ -102,19 +124,22 @@ extension Invocation {
         return try result.get()
     }
 
-    /// - Throws: `CommandFailure` with code 77 when the configuration may not be read by this user.
+    /// - Throws: `CommandFailure` with code 77 when this user has no permission to read the configuration.
     func refuseUnreadableConfiguration() throws(CommandFailure) {
         guard access(configurationPath, R_OK) != 0, errno == EACCES else { return }
         throw CommandFailure(.noPermission, "\(configurationPath) is not readable; run: \(lineForRoot)")
     }
 
-    /// This command line as root runs it, who becomes the agent's user.
+    /// This command line as root would run it; the program then becomes the agent's user. For messages.
     var lineForRoot: String {
         (["sudo", "spoolship"] + words.map(Invocation.quoted)).joined(separator: " ")
     }
 
+    /// A word as a shell reads it back: in single quotes, if it has other characters than those that are
+    /// safe.
     private static func quoted(_ word: String) -> String {
         guard word.isEmpty || !word.hasOnlyLettersDigits(and: "-._/=:,+@%") else { return word }
-        return "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+        return "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
+            + "'"
     }
 }

@@ -1,23 +1,35 @@
 internal import Control
 internal import Model
 
-/// The agent as a whole.
+/// The routes of the agent as a whole: status, switches, reload, the tap.
 extension ControlRoutes {
+    /// `GET /v1/status`: the report as JSON, and with `text` also as the text that `spoolship status` prints.
     mutating func addStatus(_ status: @escaping @Sendable () async -> StatusReport) {
-        answer("GET", "/v1/status", takes: ["text", "colours"]) { _, query in
+        answer("GET", "/v1/status", takes: ["text", "styles", "destination"]) { _, query in
             let report = await status()
-            let words = StatusText(report, hasColours: query["colours"] == "true")
+            let words = StatusText(report, marks: query["styles"]?.string.flatMap { StyleMarks(key: $0) })
             switch query["text"] {
             case nil: return .json(report.json)
             case "screen": return .json(report.json.adding("text", .string(words.screen)))
+            // The refusal lists the known names, because the usual cause is a mistyped one.
+            case "destination":
+                let name = query["destination"]?.string ?? ""
+                guard let text = words.screen(of: name) else {
+                    let known = report.destinations.map(\.name).joined(separator: ", ")
+                    throw ControlRefusal(
+                        404, "unknown_destination", "no destination \"\(name)\": there is \(known)")
+                }
+                return .json(report.json.adding("text", .string(text)))
             case "apps": return .json(report.json.adding("text", .string(words.apps)))
-            default: throw ControlRefusal.bad("text must be screen or apps")
+            default: throw ControlRefusal.bad("text must be screen, destination or apps")
             }
         }
     }
 
+    /// Collection on and off, sessions, the country, the log level, and reload.
     mutating func addSwitches(of agent: AgentService) {
         answer("PUT", "/v1/collection", takes: ["enabled"]) { _, body in
+            // Off deletes what is queued; `in_flight` counts events without an answer after ten seconds.
             let discarded = try await agent.setEnabled(try body.required("enabled", body["enabled"]?.bool))
             return .json(["discarded": .integer(discarded.all), "in_flight": .integer(discarded.inFlight)])
         }
@@ -25,6 +37,7 @@ extension ControlRoutes {
             .json(["message": .string(await agent.startSession(app: try body.text("app")))])
         }
         answer("PUT", "/v1/country", takes: ["code"]) { _, body in
+            // Null ends the override.
             try await agent.setCountry(body["code"] == .null ? nil : try body.text("code"))
             return .json([:])
         }
@@ -42,9 +55,11 @@ extension ControlRoutes {
         }
     }
 
+    /// `GET /v1/tap`: shows events as they are read, until the client closes the connection.
     mutating func addTap(_ tap: EventTap) {
         answer("GET", "/v1/tap", takes: ["app", "priority", "name"]) { _, query in
             let (app, priority, name) = (try query.text("app"), try query.priority(), try query.text("name"))
+            // The stream ends when the client disconnects; a slow client misses events.
             return .stream { stream in await tap.send(app: app, priority: priority, name: name, to: stream) }
         }
     }

@@ -2,15 +2,18 @@ internal import Control
 internal import Intake
 internal import Model
 
-/// Old files, which go through the queue after everything else.
+/// The routes for old files, which go through the queue after everything else. The client reads a file and
+/// sends it in pieces.
 extension ControlRoutes {
+    /// `GET /v1/backfill` says where a file goes on after an interruption; `POST` takes the next piece of it.
     mutating func addBackfill(_ backfill: Backfill) {
         add("GET", "/v1/backfill") { request in
             await .of {
                 let state = await backfill.state(of: try request.key(), app: request.query["app"])
                 return .json([
                     "place": JSONValue(state.place), "piece_bytes": .integer(state.pieceBytes),
-                    "max_event_size": .integer(state.maxEventSize), "format": JSONValue(state.format?.rawValue),
+                    "max_event_size": .integer(state.maxEventSize),
+                    "format": JSONValue(state.format?.rawValue),
                 ])
             }
         }
@@ -27,7 +30,7 @@ extension ControlRoutes {
 }
 
 extension ControlRequest {
-    /// An argument of the query; the body is the piece.
+    /// A required argument of the query. Arguments are in the query because the body is the piece itself.
     private func text(_ name: String, atMost limit: Int = 1024) throws(ControlRefusal) -> String {
         guard let text = query[name], !text.isEmpty, text.utf8.count <= limit else {
             throw ControlRefusal.bad("\(name) must be a text of 1 to \(limit) bytes")
@@ -35,13 +38,17 @@ extension ControlRequest {
         return text
     }
 
+    /// The file's identity, by which its progress is stored.
     fileprivate func key() throws(ControlRefusal) -> String {
         let key = try text("key", atMost: 256)
-        guard key.hasOnlyLettersDigits(and: "") else { throw ControlRefusal.bad("key must be letters and digits") }
+        guard key.hasOnlyLettersDigits(and: "") else {
+            throw ControlRefusal.bad("key must be letters and digits")
+        }
         return key
     }
 
-    /// A place in a file, or a length of one: so far from the end of the numbers that no sum with it overflows.
+    /// An offset or a length in a file. The upper limit leaves room for sums, which would otherwise overflow
+    /// and end the process.
     private func place(_ name: String) throws(ControlRefusal) -> Int64 {
         guard let number = Int64(try text(name)), (0...ControlRequest.longestFile).contains(number) else {
             throw ControlRefusal.bad("\(name) must be a number from 0 to \(ControlRequest.longestFile)")
@@ -49,13 +56,17 @@ extension ControlRequest {
         return number
     }
 
-    /// 4 EiB; no file system has larger files than 8 EiB.
+    /// 4 EiB. The offset of a file is a signed 64-bit number, so no file is larger than 8 EiB.
     private static let longestFile: Int64 = 1 << 62
 
+    /// The piece of a file that the request carries: lines, or with `reason` one line that cannot be an
+    /// event.
     fileprivate func piece() throws(ControlRefusal) -> BackfillPiece {
         let offset = try place("offset")
         let app = try text("app", atMost: 255)
-        guard !app.hasPrefix("."), !app.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 < 0x20 || $0 == 0x7F })
+        // The names of directories in the spool, which are apps too.
+        guard !app.hasPrefix("."),
+            !app.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 < 0x20 || $0 == 0x7F })
         else {
             throw ControlRefusal.bad(
                 "app must be the name of an app: no slash, no dot at its beginning, no control character")
@@ -69,6 +80,7 @@ extension ControlRequest {
         } else if body.last != UInt8(ascii: "\n") {
             throw ControlRefusal.bad("the body must be lines, each with its line feed")
         }
-        return BackfillPiece(key: try key(), file: try text("file"), app: app, from: query["from"], content: content)
+        return BackfillPiece(
+            key: try key(), file: try text("file"), app: app, from: query["from"], content: content)
     }
 }

@@ -1,13 +1,14 @@
 internal import Control
 internal import Model
 
-/// What a person asks of the containers.
+/// The routes of the containers: state, refresh, preview, documents and values.
 extension ControlRoutes {
-    /// How long a draft rules when nobody says.
+    /// How long a draft is in force if the request does not say: half an hour.
     private static let previewTime = Duration.seconds(1800)
-    /// How long it may rule at most.
+    /// The longest preview: a day. A forgotten draft must not stay in force.
     private static let longestPreview = Duration.seconds(86_400)
 
+    /// Registers the routes under `/v1/containers`, and `/v1/values` and `/v1/container-events`.
     mutating func addContainers(_ containers: ContainerKeeper) {
         add("GET", "/v1/containers") { _ in
             .json(["containers": .array(containers.list())])
@@ -20,8 +21,11 @@ extension ControlRoutes {
             guard time > .zero, time <= ControlRoutes.longestPreview else {
                 throw ControlRefusal(400, "out_of_range", "a preview must be longer than 0 and at most a day")
             }
+            // A draft comes either as a link, which the agent fetches, or as the document itself.
             if let link = try body.text("url") {
-                guard link.utf8.count <= 2048 else { throw ControlRefusal.bad("url must have at most 2048 bytes") }
+                guard link.utf8.count <= 2048 else {
+                    throw ControlRefusal.bad("url must have at most 2048 bytes")
+                }
                 return .json(try await containers.preview(try body.text("id"), link: link, for: time))
             }
             guard let document = body["document"]?.string.map({ Array($0.utf8) }) else {
@@ -35,6 +39,7 @@ extension ControlRoutes {
         }
         add("GET", "/v1/container-events") { _ in
             .stream { stream in
+                // A failed write means that the client has gone.
                 for await line in containers.watch() {
                     guard await stream.write(line) else { return }
                 }
@@ -48,6 +53,7 @@ extension ControlRoutes {
         }
         answer("GET", "/v1/values", takes: ["key", "type", "container"]) { _, query in
             guard let key = try query.text("key") else { throw ControlRefusal.bad("key is missing") }
+            // The client gets a usable value in any case; `missing` says that the container has none.
             let (value, isMissing) = try containers.value(
                 of: key, type: try query.text("type") ?? "string", in: try query.text("container"))
             return .json(["key": .string(key), "value": value, "missing": .bool(isMissing)])

@@ -2,12 +2,19 @@ internal import Control
 internal import Model
 internal import Queue
 
-/// The queue, the dead letters and the quarantine; of a list never the content.
+/// The routes of the queue, the dead letters and the quarantine, the same for each store. A list never
+/// contains content: only `show` and `export` do.
 extension ControlRoutes {
+    /// Registers the routes of all three stores, and `/v1/erase`.
     mutating func addRecords(_ records: AgentRecords) {
+        answer("POST", "/v1/erase", takes: ["where", "dry_run"]) { _, body in
+            let text = try body.required("where", try body.text("where"))
+            return .json(try await records.erase(where: text, isTrial: try body.flag("dry_run")))
+        }
         for store in RecordStore.allCases {
             let path = "/v1/\(store.rawValue)"
             answer("GET", path, takes: store.filters + ["after", "limit"]) { _, query in
+                // Bounded, because the page is made in memory.
                 guard let limit = Int(try query.text("limit") ?? "100"), (1...1000).contains(limit) else {
                     throw ControlRefusal.bad("limit must be 1 to 1000")
                 }
@@ -15,9 +22,11 @@ extension ControlRoutes {
                     store, try RecordSelection(query), after: try query.text("after"), limit: limit)
                 return .json(["records": .array(page.records), "next": JSONValue(page.next)])
             }
-            // Before the path of one record, which would take "export" for an id.
+            // Before the route of one record, which would match with "export" as the id.
             answer("GET", path + "/export", takes: store.filters) { _, query in
                 let selection = try RecordSelection(query)
+                // Read the first page before the stream begins: after that an error could no longer be a
+                // status code.
                 let first = try await records.queue.export(store, selection)
                 return .stream { stream in
                     await ControlRoutes.export(records.queue, store, selection, first, to: stream)
@@ -26,6 +35,7 @@ extension ControlRoutes {
             answer("GET", path + "/{id...}") { request, _ in
                 .json(try await records.show(store, request.parameters["id"] ?? ""))
             }
+            // Queued events are tried anyway, so that store has `move` instead of `retry`.
             if store != .queue {
                 answer("POST", path + "/retry", takes: store.filters + ["ids", "files"]) { _, body in
                     .json(["retried": .integer(try await records.retry(store, try RecordSelection(body)))])
@@ -45,12 +55,15 @@ extension ControlRoutes {
         }
     }
 
+    /// Streams the pages of an export. The last line is `end`, or an error: without it the client would take
+    /// a broken connection for the end.
     private static func export(
         _ queue: QueueStore, _ store: RecordStore, _ selection: RecordSelection, _ first: RecordLines,
         to stream: ControlStream
     ) async {
         var page = first
         while true {
+            // A page may be empty although others follow. A failed write means that the client has gone.
             guard page.lines.isEmpty ? true : await stream.write(page.lines) else { return }
             guard let next = page.next else {
                 _ = await stream.write(["end": true])
@@ -67,7 +80,7 @@ extension ControlRoutes {
 }
 
 extension RecordSelection {
-    /// What a request selects by what it says.
+    /// The selection that a query or a body describes.
     init(_ said: JSONValue) throws(ControlRefusal) {
         self.init()
         destination = try said.destination()
@@ -85,7 +98,7 @@ extension RecordSelection {
 }
 
 extension RecordStore {
-    /// By what the records of this store can be selected, besides their ids.
+    /// The filters that the records of this store can be selected with, besides ids.
     fileprivate var filters: [String] {
         switch self {
         case .queue: ["destination", "priority"]

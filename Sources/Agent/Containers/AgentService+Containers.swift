@@ -92,7 +92,8 @@ extension AgentService {
             valuesProblem = false
         } catch {
             if !valuesProblem {
-                log.warning("values not published for apps", ["file": valuesFile.path, "hint": error.description])
+                log.warning(
+                    "values not published for apps", ["file": valuesFile.path, "hint": error.description])
             }
             valuesProblem = true
         }
@@ -101,19 +102,26 @@ extension AgentService {
 
 extension Settings {
     var overrides: [StatusReport.Override] {
-        effective.compactMap { setting in
+        // Most often there is no such setting, and listing all settings costs as much as 200 events.
+        let isSetByContainer = origins.values.contains { if case .container = $0 { true } else { false } }
+        guard isSetByContainer else { return [] }
+        return effective.compactMap { setting in
             guard case .container = origin(of: setting.path), let value = setting.value else { return nil }
             return (setting.path, value.toml, origin(of: setting.path).description)
         }
     }
 
-    /// The keys that tags hash with now, by container; throws where one cannot be used: nothing could be hashed.
+    /// The keys that tags hash with now, by container; throws where one cannot be used: nothing could be
+    /// hashed.
     func hashKeys() throws(AgentError) -> [String: HashKey] {
         var keys: [String: HashKey] = [:]
         for container in containers {
-            guard let path = container.hashKeyPath(credentials: environment("CREDENTIALS_DIRECTORY")) else { continue }
+            guard let path = container.hashKeyPath(credentials: environment("CREDENTIALS_DIRECTORY")) else {
+                continue
+            }
             keys[container.id] = try relaying(try HashKey(reading: path)) { (error: ContainerError) in
-                AgentError(.configuration, "container.\(container.id): the key for hash tags: \(error.message)")
+                AgentError(
+                    .configuration, "container.\(container.id): the key for hash tags: \(error.message)")
             }
         }
         return keys

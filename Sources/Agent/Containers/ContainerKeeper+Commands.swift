@@ -4,11 +4,12 @@ internal import Control
 internal import EventLoops
 internal import Model
 
-/// What a person asks of the containers, through the control API.
+/// The commands of the control API.
 extension ContainerKeeper {
-    /// The state of all containers, in configuration order.
+    /// The states of all containers, in the order of the configuration.
     nonisolated func list() -> [JSONValue] { states.map { $0.json(by: time) } }
 
+    /// The state of one container with its values.
     nonisolated func show(_ id: String) throws(ControlRefusal) -> JSONValue {
         let state = try state(id)
         return .object(
@@ -17,7 +18,9 @@ extension ContainerKeeper {
             ])
     }
 
-    /// A value by its key, as a type, of one container or of the last one that has it; the type's standard one where it is missing.
+    /// A value by its key, converted to a type; if it is missing, the default of the type.
+    ///
+    /// - Parameter id: the container; nil for the last container that has the key.
     nonisolated func value(
         of key: String, type: String, in id: String?
     ) throws(ControlRefusal) -> (value: JSONValue, isMissing: Bool) {
@@ -25,24 +28,29 @@ extension ContainerKeeper {
             let names = TypedValue.allCases.map(\.rawValue).joined(separator: ", ")
             throw ControlRefusal(400, "out_of_range", "the type must be one of \(names)")
         }
-        let members = try id.map { id throws(ControlRefusal) in try state(id).values } ?? states.flatMap(\.values)
+        let members =
+            try id.map { id throws(ControlRefusal) in try state(id).values } ?? states.flatMap(\.values)
         let value = members.last { $0.key == key }.flatMap { type.convert($0.value) }
         return (value ?? type.standard, value == nil)
     }
 
+    /// All that happens to the containers from now on.
     nonisolated func watch() -> AsyncStream<JSONValue> { watchers.lines() }
 
+    /// The published state of a container, or the refusal for an unknown id.
     private nonisolated func state(_ id: String) throws(ControlRefusal) -> ContainerState {
         guard let state = states.first(where: { $0.id == id }) else { throw .noContainer(id) }
         return state
     }
 
+    /// The slot of a container, or the refusal for an unknown id.
     private func slot(_ id: String) throws(ControlRefusal) -> ContainerSlot {
         guard let slot = slots.first(where: { $0.settings.id == id }) else { throw .noContainer(id) }
         return slot
     }
 
-    /// Fetches containers now; returns when the fetches have ended, within their timeouts.
+    /// Fetches one container, or all that have a `url`. Returns when the fetches have ended, within their
+    /// timeouts.
     func refresh(_ id: String?) async throws(ControlRefusal) -> [JSONValue] {
         var results: [JSONValue] = []
         for id in id.map({ [$0] }) ?? slots.map(\.settings).filter({ $0.url != nil }).map(\.id) {
@@ -50,6 +58,7 @@ extension ContainerKeeper {
             guard slot.settings.url != nil else {
                 throw ControlRefusal(400, "no_url", "\(id) has no url: it has only its default file")
             }
+            // Join first: `feed` may end the refresh at once.
             let end = await withCheckedContinuation { continuation in
                 slot.waiters.append(continuation)
                 feed(slot, .refresh)
@@ -62,12 +71,14 @@ extension ContainerKeeper {
         return results
     }
 
-    /// Lets a draft of any version rule for a time (tm16). It is not kept: a restart ends it.
+    /// Puts a draft of any version in force for a time. It is not saved: a restart ends it.
     func preview(_ id: String?, _ content: [UInt8], for time: Duration) throws(ControlRefusal) -> JSONValue {
-        // A signed file is a draft too; here a person vouches for it.
+        // A signed file is accepted too, but the signature is not checked: the person has access to the
+        // control socket.
         let draft = SignedDocument.document(in: content)
         let document = try relaying(try ContainerDocument(reading: draft), ControlRefusal.badDocument)
-        guard let slot = slots.first(where: { $0.settings.id == document.id }), id == nil || id == document.id else {
+        guard let slot = slots.first(where: { $0.settings.id == document.id }), id == nil || id == document.id
+        else {
             throw .otherContainer(document.id, id)
         }
         let copy = try relaying(try slot.remember(document, content), ControlRefusal.badDocument)
@@ -75,11 +86,12 @@ extension ContainerKeeper {
         return ["id": .string(document.id), "version": .integer(document.version)]
     }
 
-    /// Fetches a draft that is signed for previews and lets it rule for a time (tm16). Nobody vouches for what a link leads to
-    /// but its signature, by a key of the container; a link that is passed on for too long ends by the draft's `expires`.
+    /// Fetches a draft and puts it in force for a time. Anybody may have sent the link, so the draft needs a
+    /// signature for previews by a key of the container, and its `expires` ends a link that is passed on.
     func preview(_ id: String?, link: String, for span: Duration) async throws(ControlRefusal) -> JSONValue {
         guard id != nil || slots.count == 1, let name = id ?? slots.first?.settings.id else {
-            throw ControlRefusal(400, "which_container", "name the container that the link is for: --container ID")
+            throw ControlRefusal(
+                400, "which_container", "name the container that the link is for: --container ID")
         }
         let slot = try slot(name)
         let file = try await fetched(link, for: slot)
@@ -90,7 +102,7 @@ extension ContainerKeeper {
             try signed.verify(by: slot.keys)
             content = signed.document
             document = try ContainerDocument(reading: content)
-            // By any clock: to refuse a draft does no harm, whatever the time.
+            // Also by a clock that is not trusted: refusing a draft does no harm.
             if let expires = document.expires, time.wallTime >= expires {
                 throw ContainerError(.expired, "the draft has expired; sign one with a later expiry date")
             }
@@ -101,7 +113,7 @@ extension ContainerKeeper {
         return try preview(name, content, for: span)
     }
 
-    /// Ends the preview of a container, or of all; gives the ids of those that were previewed.
+    /// Ends the preview of a container, or of all; returns the ids of those that had one.
     func endPreview(_ id: String?) throws(ControlRefusal) -> [String] {
         let chosen = try id.map { id throws(ControlRefusal) in [try slot(id)] } ?? slots
         let previewed = chosen.filter { $0.state.machine.previewEnd != nil }
@@ -109,41 +121,47 @@ extension ContainerKeeper {
         return previewed.map(\.settings.id)
     }
 
-    /// The exact bytes of the document in force.
+    /// The bytes of the document in force, without signatures.
     func document(_ id: String) throws(ControlRefusal) -> [UInt8] {
         let slot = try slot(id)
+        // Version 0 is a document that the agent has made itself from a file of values.
         guard let container = slot.current, container.document.version > 0,
             let content = slot.state.machine.inForce?.copy.content
         else {
             throw ControlRefusal(
                 404, "empty", "\(id) has no complete document: it is empty, or a default file of values only")
         }
-        // A default file may be a signed one.
+        // A default file may be signed.
         return SignedDocument.document(in: content)
     }
 }
 
 extension ControlRefusal {
+    /// The refusal for an unknown id.
     fileprivate static func noContainer(_ id: String) -> ControlRefusal {
         ControlRefusal(404, "not_found", "there is no container \(id); `spoolship container list`")
     }
 
+    /// The refusal for an invalid document.
     fileprivate static func badDocument(_ error: ContainerError) -> ControlRefusal {
         ControlRefusal(400, "bad_document", "not a container document: \(error)")
     }
 
+    /// The refusal for a document of another container than the one asked for, or of one that is not
+    /// configured.
     fileprivate static func otherContainer(_ other: String, _ id: String?) -> ControlRefusal {
         let wanted = id.map { "not for \($0)" } ?? "which this agent does not have"
         return ControlRefusal(422, "other_container", "the document is for the container \(other), \(wanted)")
     }
 
+    /// The refusal for a link that cannot be fetched; 503, because a later try may succeed.
     static func notFetched(_ message: String) -> ControlRefusal {
         ControlRefusal(503, "not_fetched", "cannot fetch the link: \(message)")
     }
 }
 
 extension ContainerState {
-    /// The container's state, without its values.
+    /// The state without the values.
     func json(by time: any TimeSource) -> JSONValue {
         let refreshes = refreshes.map { type, result, count -> JSONValue in
             ["type": .string(type.rawValue), "result": .string(result.rawValue), "count": .integer(count)]
@@ -162,6 +180,7 @@ extension ContainerState {
         ]
     }
 
+    /// How many values, macros, rules and tags the document in force has.
     var contents: JSONValue {
         guard let document = current?.document else { return .null }
         return [

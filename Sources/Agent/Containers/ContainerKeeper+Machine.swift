@@ -4,13 +4,16 @@ internal import EventLoops
 internal import Intake
 internal import Logs
 
-/// Gives a container's machine its inputs, and does what it says.
+/// Gives each container's machine its inputs, and carries out the effects that it returns.
 extension ContainerKeeper {
+    /// The time, by both clocks, and whether the time of day can be trusted.
     var moment: ContainerMoment {
         ContainerMoment(boot: time.bootTime, wall: time.wallTime, isTrusted: clock.isTrusted(at: time))
     }
 
+    /// Gives the machine an input and carries out its effects.
     func feed(_ slot: ContainerSlot, _ input: ContainerMachine.Input) {
+        // Fetches and timers of a replaced slot may still end.
         guard !slot.isClosed else { return }
         let effects = slot.state.machine.handle(input, at: moment, using: &random)
         var isChanged = false
@@ -18,13 +21,17 @@ extension ContainerKeeper {
             switch effect {
             case .loadSaved: loadSaved(slot)
             case .fetch(let etag): fetch(slot, etag)
+            // Saving is asynchronous: the answer is the input `kept`.
             case .keep(let copy, let etag, let confirmed): keep(slot, copy, etag, confirmed)
             case .confirm(let confirmed): confirm(slot, confirmed)
             case .open: release(slot)
             case .apply(let held):
                 slot.rule(by: held.flatMap { slot.container(of: $0.copy) })
                 isChanged = true
-                if let container = slot.current { tellFindings(container, slot.settings.id) }
+                if let container = slot.current {
+                    tellFindings(container, slot.settings.id)
+                }
+            // Reported after saving: see `heldEnds`.
             case .tell(.succeeded(.network, let version, let isNew)) where slot.isSaving:
                 slot.heldEnds.append(.succeeded(.network, version: version, isNew: isNew))
             case .tell(let note): tell(slot, note)
@@ -32,13 +39,19 @@ extension ContainerKeeper {
         }
         slot.forgetUnused()
         arm(slot)
-        if isChanged { inForceChanged() } else { publish() }
+        if isChanged {
+            inForceChanged()
+        } else {
+            publish()
+        }
     }
 
-    /// Tells what a document that rules now cannot do, or does badly.
+    /// Logs what a document that is in force now cannot do, or does badly.
     private func tellFindings(_ container: CompiledContainer, _ id: String) {
         for finding in container.findings {
-            let fields: KeyValuePairs<String, any CustomStringConvertible> = ["container": id, "hint": finding]
+            let fields: KeyValuePairs<String, any CustomStringConvertible> = [
+                "container": id, "hint": finding,
+            ]
             if finding.isMistake {
                 log.error("container contains a mistake", fields)
             } else {
@@ -54,10 +67,14 @@ extension ContainerKeeper {
             ])
     }
 
+    /// Sets the timer for the machine's next wake, if it has changed.
     func arm(_ slot: ContainerSlot) {
         let wanted = slot.state.machine.wake(at: moment)
+        // Most inputs change nothing about the next wake: leave the timer.
         guard slot.timer?.at != wanted else { return }
-        if let timer = slot.timer { loop.cancel(timer.id) }
+        if let timer = slot.timer {
+            loop.cancel(timer.id)
+        }
         slot.timer = wanted.map { at in
             let id = loop.at(at) { [weak self] in
                 self?.assumeIsolated { keeper in
@@ -69,10 +86,11 @@ extension ContainerKeeper {
         }
     }
 
-    /// Shows the reader what is in force, and what it waits for.
+    /// Publishes to the intake what is in force, and the containers that it must wait for.
     func showReader() {
         inForce.publish(
-            slots.compactMap(\.current),
+            [rules.container].compactMap(\.self) + slots.compactMap(\.current),
+            // A container of no app stands for all apps.
             awaiting: holdsReading
                 ? [AwaitedContainer(id: "", apps: [])]
                 : slots.filter(\.state.isAwaited).map {
@@ -81,6 +99,7 @@ extension ContainerKeeper {
         published()
     }
 
+    /// Publishes everything that follows from a change of what is in force.
     func inForceChanged() {
         showReader()
         publish()
@@ -89,7 +108,7 @@ extension ContainerKeeper {
         for slot in slots { askFunctions(slot, round: 1) }
     }
 
-    /// Says once that events wait for a container.
+    /// Logs once that events wait for a container, and once that they no longer do.
     private func tellAwaited(_ slot: ContainerSlot) {
         guard slot.state.isHolding != slot.isHolding else { return }
         slot.isHolding = slot.state.isHolding
@@ -102,17 +121,21 @@ extension ContainerKeeper {
                 "container": slot.settings.id,
                 "apps": slot.settings.apps.isEmpty ? "all" : slot.settings.apps.joined(separator: ","),
                 "hint": slot.state.machine.problem ?? slot.state.defaultProblem
-                    ?? (slot.current == nil ? "publish one, or give it a default_file" : slot.state.lack ?? ""),
+                    ?? (slot.current == nil
+                        ? "publish one, or give it a default_file" : slot.state.lack ?? "")
+                    ,
             ])
     }
 
-    /// Asks for what the values of a container wait for; each answer may lead to another question, to a bound.
+    /// Calls the functions that the values of a container depend on. An answer may lead to further calls, at
+    /// most as many rounds as a chain of macros may be long.
     private func askFunctions(_ slot: ContainerSlot, round: Int) {
         guard let container = slot.current, round <= DocumentLimits.macroChain else { return }
         for call in slot.needed {
             ask(call) { answer in
                 self.loop.post {
                     self.assumeIsolated { keeper in
+                        // A late answer may belong to a document that is no longer in force.
                         guard !slot.isClosed, slot.take(answer, of: call, for: container) else { return }
                         keeper.publish()
                         keeper.changed()

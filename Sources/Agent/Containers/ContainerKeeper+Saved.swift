@@ -3,8 +3,10 @@ internal import Containers
 internal import EventLoops
 internal import Queue
 
-/// Copies in the queue's database.
+/// Saves documents in the queue's database, and loads them at the start: an agent without a network then
+/// starts with the last document.
 extension ContainerKeeper {
+    /// Loads the saved copy and gives it to the machine.
     func loadSaved(_ slot: ContainerSlot) {
         Task(executorPreference: loop) {
             let saved = await self.readSaved(slot)
@@ -12,6 +14,8 @@ extension ContainerKeeper {
         }
     }
 
+    /// The saved copy, verified as if it had just been fetched: a key may have been removed from the
+    /// configuration meanwhile.
     private func readSaved(_ slot: ContainerSlot) async -> ContainerMachine.Saved {
         let kept: SavedContainer?
         do throws(QueueError) {
@@ -24,23 +28,32 @@ extension ContainerKeeper {
             let file = try SignedDocument(kept.file)
             try file.verify(by: slot.keys)
             let copy = try slot.take(file.document)
+            // The version in the row is compared with published ones; a row that disagrees with its document
+            // is damaged.
             guard copy.version == kept.version else {
-                throw ContainerError(.version, "its row says version \(kept.version), the document \(copy.version)")
+                throw ContainerError(
+                    .version, "its row says version \(kept.version), the document \(copy.version)")
             }
             return .copy(copy, etag: kept.etag, confirmed: kept.confirmed)
         } catch {
             return .refused(
-                ContainerError(error.code, "the saved copy: \(error.description)"), version: max(kept.version, 0))
+                // The version still counts, so that no older document replaces the damaged copy.
+                ContainerError(error.code, "the saved copy: \(error.description)"),
+                version: max(kept.version, 0))
         }
     }
 
-    /// Saves a copy; then, and only then, whoever waits for the refresh hears of its end.
+    /// Saves a copy. Callers that wait for the refresh get its end only after that: see `heldEnds`.
     func keep(_ slot: ContainerSlot, _ copy: ContainerCopy, _ etag: String?, _ confirmed: Timestamp) {
-        // Not what was fetched last: that may be refused while this one still waits to be saved.
-        if let fetched = slot.fetched, fetched.copy == copy { slot.unsaved = fetched }
+        // Do not take the last fetched file without a check: it may be refused while an older one still waits
+        // to be saved.
+        if let fetched = slot.fetched, fetched.copy == copy {
+            slot.unsaved = fetched
+        }
         slot.fetched = nil
         guard let unsaved = slot.unsaved, unsaved.copy == copy else { return }
-        let saved = SavedContainer(version: copy.version, etag: etag, confirmed: confirmed, file: unsaved.file)
+        let saved = SavedContainer(
+            version: copy.version, etag: etag, confirmed: confirmed, file: unsaved.file)
         let id = slot.settings.id
         slot.isSaving = true
         Task(executorPreference: loop) {
@@ -53,24 +66,31 @@ extension ContainerKeeper {
         }
     }
 
+    /// Called when a copy was saved, or could not be saved.
     private func kept(_ slot: ContainerSlot, _ copy: ContainerCopy, _ error: QueueError?) {
         if let error {
             tell(slot, .failed(.saved, .ioError, message: "cannot save the document yet: \(error.message)"))
         }
-        // A newer one has come meanwhile: whoever waits hears of that one.
+        // A newer copy was fetched meanwhile; its save reports the end.
         guard slot.unsaved?.copy == copy else { return publish() }
         slot.isSaving = false
-        if error == nil { slot.unsaved = nil }
+        if error == nil {
+            slot.unsaved = nil
+        }
         feed(slot, .kept(error == nil))
         let ends = slot.heldEnds
         slot.heldEnds = []
+        // The document is in force either way; if saving failed, the caller must know that a restart may lose
+        // it.
         let failure = error.map {
-            ContainerNote.failed(.network, .ioError, message: "it is in force, but not saved yet: \($0.message)")
+            ContainerNote.failed(
+                .network, .ioError, message: "it is in force, but not saved yet: \($0.message)")
         }
         for note in ends { tell(slot, failure ?? note) }
         publish()
     }
 
+    /// Saves the time at which the server confirmed the saved copy.
     func confirm(_ slot: ContainerSlot, _ confirmed: Timestamp) {
         let id = slot.settings.id
         Task(executorPreference: loop) {
@@ -82,8 +102,13 @@ extension ContainerKeeper {
         }
     }
 
+    /// Reports that this time could not be saved. The document itself is saved, so nothing else has to
+    /// happen.
     private func noteUnsaved(_ slot: ContainerSlot, _ error: QueueError) {
-        tell(slot, .failed(.saved, .ioError, message: "cannot save that the document was confirmed: \(error.message)"))
+        tell(
+            slot,
+            .failed(
+                .saved, .ioError, message: "cannot save that the document was confirmed: \(error.message)"))
         publish()
     }
 }

@@ -7,53 +7,83 @@ internal import Model
 internal import Queue
 internal import Synchronization
 
-/// Opens the containers and keeps them fresh: the shell around `ContainerMachine`.
+/// Opens the containers and keeps them up to date: the shell around `ContainerMachine`, which decides.
 ///
-/// It lives on the main loop. What is in force it publishes to the intake, which looks between two events, and tells the
-/// agent, which lets values set settings. What went wrong with a document changes nothing but the status.
+/// It lives on the main loop. It publishes what is in force to the intake, which reads it between two events,
+/// and to the agent, which lets values change settings. A document with a mistake changes nothing except the
+/// status.
+///
+/// Its parts: this file has settings, opening and state; `+Machine` gives the machine its inputs and carries
+/// out its effects; `+Network` fetches, `+Saved` saves and loads copies, `+Commands` answers the control API.
 actor ContainerKeeper: LoopActor {
     nonisolated let loop: EventLoop
     let time: any TimeSource
     let log: Log
+    /// The queue's database, which has the saved copies.
     let store: QueueStore
+    /// What is in force, for the intake.
     let inForce: ContainersInForce
     let userAgent: String
+    /// What macros know of the machine; slots add their hash key.
     private var facts: AgentFacts
+    /// Calls a function of the configuration.
     let ask: @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
+    /// Whether the time of day can be trusted; nothing expires while it cannot.
     let clock: ClockTrust
     var random = KernelRandom()
+    /// The containers, in the order of the configuration.
     private(set) var slots: [ContainerSlot] = []
+    /// The rules of the configuration, which act before all containers.
+    private(set) var rules = ConfiguredRules()
+    /// True while a reload is under way, and no line may be read.
     private(set) var holdsReading = false
+    /// Ids of the containers whose server no route leads to.
     var offline: Set<String> = []
+    /// False if a person has switched the network off: then nothing is fetched.
     let isNetworkOn: @Sendable () -> Bool
+    /// Called after something was put in force, so that readers which wait for a container try again.
     let published: @Sendable () -> Void
+    /// Called when what is in force, or one of its values, has changed.
     let changed: @Sendable () -> Void
+    /// The copies of the states for other threads.
     private nonisolated let publishedStates = Mutex<[ContainerState]>([])
+    /// The clients of `container watch`.
     nonisolated let watchers = ContainerWatch()
 
     /// - Parameters:
-    ///   - inForce: where the intake looks.
+    ///   - inForce: where the intake reads what is in force.
     ///   - facts: what macros know of the agent.
-    ///   - clock: whether the time of day can be trusted: nothing expires while it cannot.
-    ///   - published: told, on the main loop, when something was put in force: whoever reads events may go on.
-    ///   - changed: told, on the main loop, when what is in force, or one of its values, has changed.
-    ///   - ask: asks a function for a value, from any thread; answers on any.
+    ///   - clock: whether the time of day can be trusted; nothing expires while it cannot.
+    ///   - published: called on the main loop when something was put in force, so that readers may continue.
+    ///   - changed: called on the main loop when what is in force, or one of its values, has changed.
+    ///   - ask: calls a function, from any thread; the answer comes on any thread.
     init(
-        store: QueueStore, inForce: ContainersInForce, userAgent: String, facts: AgentFacts, on loop: EventLoop,
+        store: QueueStore, inForce: ContainersInForce, userAgent: String, facts: AgentFacts,
+        on loop: EventLoop,
         time: any TimeSource, clock: sending ClockTrust = ClockTrust(), log: Log,
         isNetworkOn: @escaping @Sendable () -> Bool = { true },
         published: @escaping @Sendable () -> Void = {}, changed: @escaping @Sendable () -> Void = {},
         ask: @escaping @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void
     ) {
-        (self.clock, self.facts, self.ask, self.isNetworkOn) = (clock, facts, ask, isNetworkOn)
-        (self.published, self.changed, self.store, self.inForce) = (published, changed, store, inForce)
-        (self.userAgent, self.loop, self.time, self.log) = (userAgent, loop, time, log)
+        self.clock = clock
+        self.facts = facts
+        self.ask = ask
+        self.isNetworkOn = isNetworkOn
+        self.published = published
+        self.changed = changed
+        self.store = store
+        self.inForce = inForce
+        self.userAgent = userAgent
+        self.loop = loop
+        self.time = time
+        self.log = log
     }
 
-    /// The state of all containers, in configuration order. From any thread.
+    /// The states of all containers, in the order of the configuration. From any thread.
     nonisolated var states: [ContainerState] { publishedStates.withLock { $0 } }
 
-    /// How those of other settings stand that are known already, with what these let them set. From any thread.
+    /// The states of the containers of other settings, as far as the containers are known already, with the
+    /// permissions of these settings: a reload checks by them what values may set. From any thread.
     nonisolated func states(for settings: [ContainerSettings]) -> [ContainerState] {
         let states = states
         return settings.compactMap { settings in
@@ -65,21 +95,31 @@ actor ContainerKeeper: LoopActor {
 
     // MARK: Settings
 
-    /// Takes the containers of a configuration: new ones are opened, those that are gone rule no longer. One whose sources
-    /// have changed (address, keys, file) is opened again; what it held stays in force until then.
+    /// Takes over the containers of a configuration. New ones are opened, and removed ones are no longer in
+    /// force. A container whose sources (address, keys, file) have changed is opened again; what it had stays
+    /// in force until then.
     ///
-    /// - Returns: what changes beside the settings' own values, a line each: the order, what files hold.
+    /// - Returns: a line for each change that a comparison of the settings does not show: the order, the
+    ///   content of files.
     @discardableResult
     func configure(
-        _ settings: [ContainerSettings], keyLengths: Set<Int> = [], hashKeys: [String: HashKey] = [:]
+        _ settings: [ContainerSettings], keyLengths: Set<Int> = [], hashKeys: [String: HashKey] = [:],
+        rules: ConfiguredRules = ConfiguredRules()
     ) -> [String] {
         var changes: [String] = []
+        if let old = self.rules.hashKey, let new = rules.hashKey, old != new {
+            changes.append("agent.hash_key: its content, so that digests change")
+        }
+        self.rules = rules
         facts.keyLengths = keyLengths
         let old = slots
         let (before, now) = (old.map(\.settings.id), settings.map(\.id))
+        // The order decides which of two containers acts first, and no setting of its own shows it.
         if before != now, Set(before) == Set(now) {
-            changes.append("order of [[container]] \(before.joined(separator: ", ")) -> \(now.joined(separator: ", "))")
+            changes.append(
+                "order of [[container]] \(before.joined(separator: ", ")) -> \(now.joined(separator: ", "))")
         }
+        // Known slots; their default files are read again below.
         var isReread: [ContainerSlot] = []
         slots = settings.map { settings in
             var facts = facts
@@ -93,13 +133,16 @@ actor ContainerKeeper: LoopActor {
             if let known, known.facts == facts, known.settings == settings || known.serves(settings) {
                 if known.settings != settings {
                     known.state.settings = settings
-                    known.state.machine.configure(settings.machineOptions(on: facts), at: moment, using: &random)
+                    known.state.machine.configure(
+                        settings.machineOptions(on: facts), at: moment, using: &random)
                     arm(known)
                 }
                 isReread.append(known)
                 return known
             }
             let slot = ContainerSlot(settings, fetcher: fetcher(of: settings), facts: facts)
+            // The old document stays in force until the new sources have one; without it events would pass
+            // unredacted.
             slot.rule(by: known?.current)
             return slot
         }
@@ -108,25 +151,31 @@ actor ContainerKeeper: LoopActor {
             feed(slot, .start(standard: readDefault(slot)))
         }
         for slot in isReread where slot.settings.defaultFile != nil {
-            // One that cannot be used now leaves the last good one in its place.
+            // If the file is invalid now, the last good one stays in force.
             let before = slot.standard
             guard let standard = readDefault(slot) else { continue }
-            if standard != before { changes.append("default_file of \(slot.settings.id): its content") }
+            if standard != before {
+                changes.append("default_file of \(slot.settings.id): its content")
+            }
             feed(slot, .standard(standard))
         }
         inForceChanged()
         return changes
     }
 
+    /// Ends a slot: its timer, and all callers that wait for it.
     private func close(_ slot: ContainerSlot) {
         slot.isClosed = true
-        if let timer = slot.timer { loop.cancel(timer.id) }
+        if let timer = slot.timer {
+            loop.cancel(timer.id)
+        }
         slot.timer = nil
         slot.heldEnds = []
         release(slot)
     }
 
-    /// Reads a container's default file; nil where it has none, or none that can be used: the log and `status` say why.
+    /// Reads a container's default file. Nil if the container has no file, or an invalid one: the log and
+    /// `status` then say why.
     private func readDefault(_ slot: ContainerSlot) -> ContainerCopy? {
         guard let path = slot.settings.defaultFile else { return nil }
         let id = slot.settings.id
@@ -140,8 +189,10 @@ actor ContainerKeeper: LoopActor {
             slot.state.defaultProblem = file.signatureProblem(slot.keys)
             if let problem = slot.state.defaultProblem {
                 log.warning(
-                    "default file with a bad signature, in force nevertheless", ["container": id, "hint": problem])
+                    "default file with a bad signature, in force nevertheless",
+                    ["container": id, "hint": problem])
             }
+            // An expired default file stays in force; a person has to replace it.
             if let expires = copy.expires, clock.isTrusted(at: time), expires <= time.wallTime {
                 slot.state.defaultProblem = "the default file's document has expired; it stays in force"
                 log.warning(
@@ -152,7 +203,8 @@ actor ContainerKeeper: LoopActor {
         } catch {
             log.error(
                 slot.state.machine.hasStandard
-                    ? "default file not reread, the last good one stays in force" : "container without a default",
+                    ? "default file not reread, the last good one stays in force"
+                    : "container without a default",
                 ["container": id, "hint": error.description])
             let stays = slot.state.machine.hasStandard ? "; the last good one stays in force" : ""
             slot.state.defaultProblem = error.description + stays
@@ -162,7 +214,8 @@ actor ContainerKeeper: LoopActor {
 
     // MARK: Opening and stopping
 
-    /// Returns when all containers are open: after the longest of their timeouts at the latest (tm05).
+    /// Returns when all containers are open, after the longest of their timeouts at the latest. The first
+    /// event then meets the rules of its container.
     func waitUntilOpen() async {
         for slot in slots where !slot.state.machine.isOpen {
             await withCheckedContinuation { continuation in
@@ -172,12 +225,14 @@ actor ContainerKeeper: LoopActor {
         }
     }
 
-    /// No line is read until `resumeReading`: a reload changes rules and destinations together.
+    /// Stops reading until `resumeReading`: a reload changes rules and destinations together, and no event
+    /// may see only one of the changes.
     func holdReading() {
         holdsReading = true
         showReader()
     }
 
+    /// Lets reading go on after a reload.
     func resumeReading() {
         holdsReading = false
         showReader()
@@ -191,16 +246,19 @@ actor ContainerKeeper: LoopActor {
         }
     }
 
+    /// Lets the callers go on that wait until the container is open.
     func release(_ slot: ContainerSlot) {
         let openers = slot.openers
         slot.openers = []
         for opener in openers { opener.resume() }
-        if slot.isClosed { slot.answer((.unknownError, "the container was closed")) }
+        if slot.isClosed {
+            slot.answer((.unknownError, "the container was closed"))
+        }
     }
 
     // MARK: Their state
 
-    /// Why events are not read, for `ready`. From any thread.
+    /// Why events are not read, for `/readyz`. From any thread.
     nonisolated var obstacles: [String] {
         states.filter(\.isHolding).map { state in
             let apps = state.settings.apps.isEmpty ? "" : " of \(state.settings.apps.joined(separator: ", "))"
@@ -209,17 +267,19 @@ actor ContainerKeeper: LoopActor {
         }
     }
 
+    /// Publishes copies of the states.
     func publish() {
         let states = slots.map(\.state)
         publishedStates.withLock { $0 = states }
     }
 
+    /// Notes which values of containers the settings have refused, and why.
     func setRefused(_ refused: [String: [String: String]]) {
         for slot in slots { slot.state.refused = refused[slot.settings.id] ?? [:] }
         publish()
     }
 
-    /// Tells what happens: log, counters, watchers.
+    /// Reports what happened to the log, the counters and the watchers.
     func tell(_ slot: ContainerSlot, _ note: ContainerNote) {
         let id = slot.settings.id
         note.write(to: log, container: id)
@@ -231,6 +291,7 @@ actor ContainerKeeper: LoopActor {
         watchers.offer(note.json(container: id, at: time.wallTime))
     }
 
+    /// Counts the end of a refresh, and answers the callers that wait for a fetch.
     private func end(_ slot: ContainerSlot, _ type: RefreshType, _ result: RefreshResult, _ message: String) {
         slot.state.results[type, default: [:]][result, default: 0] += 1
         guard type == .network else { return }

@@ -3,15 +3,19 @@ internal import EventLoops
 internal import Logs
 internal import Model
 
+/// The texts of what happens to a container.
 extension ContainerNote {
-    /// Writes the note to the log: what a person should fix as a warning, changes as information, the rest for debugging.
+    /// Logs the note: a warning for what a person should know or fix, information for changes, debugging for
+    /// the rest.
     func write(to log: Log, container: String) {
         switch self {
         case .began(let type):
             log.debug("refresh began", ["container": container, "type": type.rawValue])
         case .succeeded(let type, let version, let isNew):
             log.debug(
-                "refresh ended", ["container": container, "type": type.rawValue, "version": version, "new": isNew])
+                "refresh ended",
+                ["container": container, "type": type.rawValue, "version": version, "new": isNew])
+        // The normal case of a first start: no warning.
         case .failed(.saved, .noSavedContainer, _):
             log.info("nothing saved yet", ["container": container])
         case .failed(let type, let result, let message):
@@ -19,10 +23,13 @@ extension ContainerNote {
                 "refresh failed, the container stays as it is",
                 ["container": container, "type": type.rawValue, "reason": result.rawValue, "hint": message])
         case .opened(let source, let version):
-            log.info("container open", ["container": container, "source": source.rawValue, "version": version ?? 0])
+            log.info(
+                "container open",
+                ["container": container, "source": source.rawValue, "version": version ?? 0])
         case .tookOver(let source, let version):
             log.info(
-                "container in force", ["container": container, "source": source.rawValue, "version": version ?? 0])
+                "container in force",
+                ["container": container, "source": source.rawValue, "version": version ?? 0])
         case .previewBegan(let version):
             log.warning("preview began", ["container": container, "version": version])
         case .previewEnded(let byTime):
@@ -30,7 +37,8 @@ extension ContainerNote {
         case .expired(let version):
             log.warning("container expired", ["container": container, "version": version])
         case .heldBack(let version):
-            log.info("version rolls out to other machines first", ["container": container, "version": version])
+            log.info(
+                "version rolls out to other machines first", ["container": container, "version": version])
         }
     }
 
@@ -42,6 +50,7 @@ extension ContainerNote {
         return .object((head + members).map { JSONValue.Member($0.0, $0.1) })
     }
 
+    /// The members of the line that depend on the note. Clients read them: they stay as they are.
     private var members: [(String, JSONValue)] {
         switch self {
         case .began(let type):
@@ -53,7 +62,8 @@ extension ContainerNote {
             ]
         case .failed(let type, let result, let message):
             [
-                ("event", "refresh_ended"), ("type", .string(type.rawValue)), ("result", .string(result.rawValue)),
+                ("event", "refresh_ended"), ("type", .string(type.rawValue)),
+                ("result", .string(result.rawValue)),
                 ("message", .string(message)),
             ]
         case .opened(let source, let version):

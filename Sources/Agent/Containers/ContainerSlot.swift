@@ -4,34 +4,46 @@ internal import EventLoops
 internal import Model
 internal import Outputs
 
-/// One container: its machine, its fetcher, its documents made ready. Unchecked: used on the keeper's loop only.
+/// One container: its state, its fetcher and its compiled documents. Not checked by the compiler: it is used
+/// on the keeper's loop only.
 final class ContainerSlot: @unchecked Sendable {
+    /// The state, of which the keeper publishes copies.
     var state: ContainerState
+    /// Fetches the published document; nil without a `url`, or if its address or `ca_file` is invalid.
     let fetcher: DocumentFetcher?
+    /// The keys that may sign documents of this container.
     let keys: [PublicKey]
-    /// What its documents were made into; those that are in no use any more go.
+    /// What its documents were compiled to, for each copy that a source holds; the same document may come
+    /// from several sources.
     private var compiled: [(copy: ContainerCopy, container: CompiledContainer)] = []
-    /// The file of the last fetch, as it was served, until the machine has judged it.
+    /// The file of the last fetch, with its signatures, until the machine has judged it.
     var fetched: (copy: ContainerCopy, file: [UInt8])?
-    /// The file that is to be saved, until it is.
+    /// The file that must be saved in the queue's database, until it is.
     var unsaved: (copy: ContainerCopy, file: [UInt8])?
+    /// True while the newest document is being saved.
     var isSaving = false
-    /// Ends of refreshes that are told once it is.
+    /// Ends of refreshes that are reported after saving: a person who reads "refreshed" may rely on it after
+    /// a restart.
     var heldEnds: [ContainerNote] = []
-    /// What functions answered for the values of the document in force.
+    /// Answers of functions, for the values of the document in force.
     private var answers: [FunctionCall: JSONValue] = [:]
-    /// Functions whose answers the values wait for.
+    /// Functions whose answers the values depend on.
     private(set) var needed: [FunctionCall] = []
+    /// What macros and the redaction of this container know: facts about the machine, lengths of keys, the
+    /// hash key.
     let facts: AgentFacts
+    /// The timer for the machine's next wake, and when it goes off.
     var timer: (id: EventLoop.TimerID, at: BootInstant)?
+    /// Callers that wait until the container is open.
     var openers: [CheckedContinuation<Void, Never>] = []
-    /// Told when the fetch under way has ended.
+    /// Callers that wait for the fetch under way.
     var waiters: [CheckedContinuation<RefreshEnd, Never>] = []
-    /// The default file as it was read last.
+    /// The default file as it was last read; by it a reload sees that the content has changed.
     var standard: ContainerCopy?
-    /// It was replaced, or is in the configuration no more: what comes in is for nobody.
+    /// True after the slot was replaced, or removed from the configuration. Results of fetches that arrive
+    /// later are ignored.
     var isClosed = false
-    /// Whether it was said that events wait for it.
+    /// True if the log says that events wait for this container; the message is written once.
     var isHolding = false
 
     var settings: ContainerSettings { state.settings }
@@ -44,11 +56,13 @@ final class ContainerSlot: @unchecked Sendable {
         keys = settings.publicKeys.compactMap { PublicKey($0) }
     }
 
-    /// Makes a document ready, and remembers what it was made into; throws where it is not one of this container.
+    /// Parses and compiles a document; throws if it is invalid, or belongs to another container.
     func take(_ content: [UInt8]) throws(ContainerError) -> ContainerCopy {
         try remember(try ContainerDocument(reading: content), content)
     }
 
+    /// Compiles a document, unless the same copy is compiled already, and keeps the result until no source
+    /// holds the copy.
     func remember(_ document: ContainerDocument, _ content: [UInt8]) throws(ContainerError) -> ContainerCopy {
         guard document.id == settings.id else {
             throw ContainerError(.id, "it is the container \(document.id), not \(settings.id)")
@@ -63,6 +77,7 @@ final class ContainerSlot: @unchecked Sendable {
         return copy
     }
 
+    /// Reports the end of a fetch to all callers that wait for it.
     func answer(_ end: RefreshEnd) {
         let told = waiters
         waiters = []
@@ -77,7 +92,7 @@ final class ContainerSlot: @unchecked Sendable {
         evaluate()
     }
 
-    /// Works the values out, without an event, with the answers that are there.
+    /// Works out the values that depend on no event, with the answers of functions that are known so far.
     private func evaluate() {
         state.values = []
         state.needEvent = []
@@ -93,7 +108,10 @@ final class ContainerSlot: @unchecked Sendable {
         }
     }
 
-    /// Takes a function's answer; gives whether the values are as complete as they get, or must be asked for more.
+    /// Takes an answer of a function, and works out the values once all answers are there.
+    ///
+    /// - Returns: true if the values were worked out; they may need further answers. False while answers are
+    ///   missing, or if another document is in force by now.
     func take(_ answer: JSONValue, of call: FunctionCall, for container: CompiledContainer) -> Bool {
         guard current === container else { return false }
         answers[call] = answer
@@ -102,15 +120,19 @@ final class ContainerSlot: @unchecked Sendable {
         return true
     }
 
-    func container(of copy: ContainerCopy) -> CompiledContainer? { compiled.first { $0.copy == copy }?.container }
+    /// The compiled form of a copy; nil if it was never compiled, or is forgotten.
+    func container(of copy: ContainerCopy) -> CompiledContainer? {
+        compiled.first { $0.copy == copy }?.container
+    }
 
-    /// Forgets what no source holds any more.
+    /// Forgets compiled documents that no source holds any more.
     func forgetUnused() {
         let known = state.machine.known
         compiled.removeAll { !known.contains($0.copy) }
     }
 
-    /// Whether other settings mean the same sources: then only the machine's options change.
+    /// True if other settings have the same sources, so that only options of the machine differ: then the
+    /// slot stays, and what is in force needs no new fetch.
     func serves(_ other: ContainerSettings) -> Bool {
         var timed = settings
         timed.open = other.open
@@ -123,10 +145,11 @@ final class ContainerSlot: @unchecked Sendable {
     }
 }
 
-/// How a refresh ended, for whoever waited for it.
+/// How a refresh ended, for the callers that waited for it.
 typealias RefreshEnd = (result: RefreshResult, message: String)
 
 extension ContainerSettings {
+    /// The options of the machine that decides what is in force.
     func machineOptions(on facts: AgentFacts) -> ContainerMachine.Options {
         var options = ContainerMachine.Options()
         options.opening = open
@@ -134,6 +157,7 @@ extension ContainerSettings {
         options.freshFor = freshFor
         options.refreshInterval = refreshInterval
         options.hasAddress = url != nil
+        // Which machines a staged rollout reaches first; always the same for this machine and container.
         options.share = facts.share(of: id)
         return options
     }

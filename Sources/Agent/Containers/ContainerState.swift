@@ -3,24 +3,25 @@ internal import Containers
 internal import EventLoops
 internal import Model
 
-/// The state of a container: the keeper's, of which it publishes copies, read from any thread.
+/// The state of a container. The keeper owns it and publishes copies, which are read from any thread.
 struct ContainerState: Sendable {
-    /// Its settings; a change of more than timing makes a new slot.
+    /// The container's settings. A change of anything but timing and permissions makes a new slot.
     var settings: ContainerSettings
+    /// Decides which document is in force.
     var machine: ContainerMachine
-    /// The document in force, made ready; nil for none.
+    /// The document in force, compiled; nil without a document.
     var current: CompiledContainer?
-    /// Its values without an event, in their order; those that depend on one are in `needEvent`.
+    /// The values that depend on no event, in the order of the document.
     var values: [JSONValue.Member] = []
-    /// Keys whose values depend on an event.
+    /// Keys of the values that depend on an event.
     var needEvent: [String] = []
-    /// Refreshes since the start, by type and result.
+    /// Number of refreshes since the start, by type and result.
     var results: [RefreshType: [RefreshResult: Int]] = [:]
-    /// How the last fetch ended; nil before the first.
+    /// The result of the last fetch; nil before the first.
     var lastFetch: RefreshResult?
-    /// Why there is no default file, or what is wrong with it; nil where there is a good one, or none is configured.
+    /// What is wrong with the default file; nil if it is good or none is configured.
     var defaultProblem: String?
-    /// Values of `may_set` that were refused, and why, by setting.
+    /// Settings of `may_set` whose values were refused, each with the reason.
     var refused: [String: String] = [:]
 
     init(_ settings: ContainerSettings, _ facts: AgentFacts = AgentFacts()) {
@@ -30,16 +31,18 @@ struct ContainerState: Sendable {
 
     var id: String { settings.id }
     var source: ContainerSource { machine.source }
+    /// The version in force; nil without a document.
     var version: Int? { machine.inForce?.copy.version }
-    /// When the network last confirmed what is in force; nil where it never did.
+    /// When the server last confirmed the document in force; nil if it never did.
     var confirmed: Timestamp? { machine.inForce?.confirmed }
-    /// What went wrong last; nil when nothing did.
+    /// The last problem with a document, the default file or a rule; nil if all is well.
     var problem: String? { machine.problem ?? defaultProblem ?? current?.mistake }
-    /// Whether events of its apps are not to be read: what is required does not rule, or a document may come at any moment.
+    /// True if events of its apps must not be read yet: a required document is not in force, or the container
+    /// is still opening and has none.
     var isAwaited: Bool { lack != nil || current == nil && !machine.isOpen }
-    /// Whether events wait for what is required, though the container is open.
+    /// True if events wait for a required document although opening has ended: only a person can fix that.
     var isHolding: Bool { lack != nil && machine.isOpen }
-    /// Why what is required does not rule; nil when it does, or nothing is.
+    /// Why the required document is not in force; nil if it is, or none is required.
     var lack: String? {
         guard !settings.required.isEmpty else { return nil }
         guard let current else { return "has no document" }
@@ -48,26 +51,33 @@ struct ContainerState: Sendable {
         return "its version \(current.document.version) redacts nothing"
     }
 
+    /// The number of refreshes, sorted by type and result.
     var refreshes: [(type: RefreshType, result: RefreshResult, count: Int)] {
         RefreshType.allCases.flatMap { type in
-            (results[type] ?? [:]).sorted { $0.key.rawValue < $1.key.rawValue }.map { (type, $0.key, $0.value) }
+            (results[type] ?? [:]).sorted { $0.key.rawValue < $1.key.rawValue }.map {
+                (type, $0.key, $0.value)
+            }
         }
     }
 
-    /// Whether it is as new as it should be: confirmed within `fresh_for`; without an address a default file will do.
+    /// True if the document was confirmed within `fresh_for`. Without a `url` any document is fresh.
     func isFresh(at now: Timestamp) -> Bool {
         guard settings.url != nil else { return version != nil }
         return confirmed.map { (Duration.zero...settings.freshFor).contains(now - $0) } ?? false
     }
 
+    /// When the preview ends, by the time of day; nil without a preview. The machine measures it by the boot
+    /// clock.
     func previewEnd(by time: any TimeSource) -> Timestamp? {
         machine.previewEnd.map { time.wallTime + ($0 - time.bootTime) }
     }
 
+    /// The container's line in the status report.
     func report(by time: any TimeSource) -> StatusReport.Container {
         let refusals = refused.sorted { $0.key < $1.key }.map(\.value)
         return StatusReport.Container(
-            id: id, source: machine.isOpen ? source.rawValue : "opening", version: version.map { "\($0)" } ?? "none",
+            id: id, source: machine.isOpen ? source.rawValue : "opening",
+            version: version.map { "\($0)" } ?? "none",
             confirmed: confirmed, problem: problem ?? refusals.first, previewEnds: previewEnd(by: time))
     }
 }

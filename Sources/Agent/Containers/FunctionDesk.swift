@@ -5,12 +5,14 @@ internal import Logs
 internal import Metrics
 internal import Model
 
-/// The functions of the configuration, to be asked from any thread; they run on the reader's loop.
+/// Lets code on any thread call the functions of the configuration, whose programs run on the reader's loop.
 final class FunctionDesk: Sendable {
-    /// Used on its loop's thread only, but for its figures, and made before that runs.
+    /// Runs the programs. Used on its loop's thread only, except for its figures, and made before that thread
+    /// runs.
     nonisolated(unsafe) let runner: FunctionRunner
     /// How long the programs ran, for metrics.
     let durations = HistogramSet(\.functionSeconds)
+    /// The reader's loop, on which the programs' answers arrive.
     private let loop: EventLoop
 
     init(_ settings: Settings, on loop: EventLoop, time: any TimeSource, log: Log) {
@@ -23,13 +25,13 @@ final class FunctionDesk: Sendable {
         }
     }
 
-    /// Takes other definitions; calls that run end as they began.
+    /// Applies other definitions; calls under way end as they began.
     func configure(_ settings: Settings) {
         let definitions = settings.functions
         loop.post { self.runner.configure(definitions) }
     }
 
-    /// Asks a function, or gives what was cached.
+    /// Calls a function, or gives the cached result; `answer` is called on the reader's loop.
     func ask(_ call: FunctionCall, answer: @escaping @Sendable (JSONValue) -> Void) {
         loop.post {
             if let known = self.runner.cachedResult(of: call) { return answer(known) }
@@ -37,14 +39,16 @@ final class FunctionDesk: Sendable {
         }
     }
 
+    /// Ends all programs.
     func stop() { loop.post { self.runner.stop() } }
 }
 
-/// One log line for each function that fails, at most every ten seconds, with how often it did since the last one.
+/// Logs failures of functions: one line for each function in ten seconds, with the number of failures since
+/// the line before. A function that fails for each event would otherwise flood the log.
 private final class FailureReport {
     private let log: Log
     private let time: any TimeSource
-    /// Of each function, when its next line may be written, and how often it failed since the last one.
+    /// When the next line of a function may be written, and its failures since the last line.
     private var known: [String: (next: BootInstant, count: Int)] = [:]
 
     init(_ log: Log, _ time: any TimeSource) {
@@ -52,6 +56,7 @@ private final class FailureReport {
         self.time = time
     }
 
+    /// Counts a failure, and logs it if the function's last line is old enough.
     func note(_ failure: FunctionFailure) {
         let name = failure.function
         let now = time.bootTime
@@ -61,7 +66,8 @@ private final class FailureReport {
         log.warning(
             "function failed",
             [
-                "function": name, "reason": failure.result.rawValue, "code": failure.code.map { "\($0)" } ?? "none",
+                "function": name, "reason": failure.result.rawValue,
+                "code": failure.code.map { "\($0)" } ?? "none",
                 "said": failure.complaint, "count": count + 1,
             ])
     }

@@ -2,10 +2,15 @@ public import EventLoops
 internal import Model
 internal import Outputs
 
-/// The document now published at an address, fetched as an agent fetches it: for commands, which have no loop.
+/// Fetches the document that is published at an address, as an agent does: for commands, which have no loop.
 public enum PublishedDocument {
-    /// Fetches the bytes that are served, signatures and all. Blocks, for half a minute at most. Plain `http://` only on
-    /// loopback; without `caFile` the system's certificates are trusted; at most `largest` bytes are taken.
+    /// Fetches the file as it is served, with its signatures. Blocks for half a minute at most.
+    ///
+    /// - Parameters:
+    ///   - url: an `https://` address; `http://` on loopback only.
+    ///   - caFile: the certificates to trust; nil for those of the system.
+    ///   - largest: the most bytes to accept.
+    /// - Throws: `AgentError` with code `io`.
     public static func fetch(
         from url: String, caFile: String?, largest: Int, userAgent: String
     ) throws(AgentError) -> [UInt8] {

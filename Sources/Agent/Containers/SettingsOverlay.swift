@@ -1,23 +1,25 @@
 internal import Configuration
 internal import Model
 
-/// What the values of containers make of the configured settings (tm10): pure.
+/// Applies the values of containers to the configured settings, as far as `may_set` permits it. A pure value.
 struct SettingsOverlay {
-    /// A setting that a container sets.
+    /// A value of a container for a setting.
     struct Wish: Equatable {
         let container: String
+        /// The setting, such as `dispatch.interval`.
         let path: String
         let value: JSONValue
     }
 
-    /// The settings that are wished for, in the order in which they apply: of the same setting the later one counts.
+    /// The values that are applied, in this order; of two values for one setting the later one counts.
     private(set) var wishes: [Wish] = []
-    /// Why wishes are not met, by container and setting.
+    /// Why values are not applied, by container and setting.
     private(set) var refused: [String: [String: String]] = [:]
-    /// The settings with all wishes that are right.
+    /// The settings with all valid values applied.
     private(set) var settings: Settings
 
-    /// Applies the values of containers, in configuration order; each is checked as a file's would be.
+    /// Applies the values in the order of the configuration. Each is checked like a value in a configuration
+    /// file.
     init(_ base: Settings, _ containers: [ContainerState]) {
         settings = base
         for container in containers {
@@ -27,8 +29,9 @@ struct SettingsOverlay {
                     refused[id, default: [:]][path] = "\(path) depends on an event, which settings cannot"
                     continue
                 }
-                // null takes nothing back: it says nothing.
-                guard let value = container.values.last(where: { $0.key == path })?.value, value != .null else {
+                // null is no value: it does not undo the value of a container before this one.
+                guard let value = container.values.last(where: { $0.key == path })?.value, value != .null
+                else {
                     continue
                 }
                 do throws(ConfigurationError) {
@@ -41,7 +44,7 @@ struct SettingsOverlay {
         }
     }
 
-    /// Takes a wish back that turned out to be impossible, for this reason.
+    /// Withdraws a value that turned out to be impossible when the settings were applied.
     mutating func refuse(_ wish: Wish, _ message: String) {
         refused[wish.container, default: [:]][wish.path] = message
         wishes.removeAll { $0 == wish }

@@ -12,13 +12,17 @@ internal import Queue
 internal import Spool
 internal import Synchronization
 
-/// Turns the modules' published snapshots into figures; waits for no other loop.
+/// Turns the snapshots that the modules have published into metrics. It waits for no other loop, so a scrape
+/// is answered also while a disk hangs.
 struct AgentCollector: MetricCollector {
+    /// The agent, for its log, its settings and the figures of sending.
     let agent: AgentService
+    /// The running parts, for their snapshots.
     let parts: AgentService.Parts
 
     private var now: Timestamp { agent.time.wallTime }
 
+    /// The known series come first: a figure that is set twice keeps the later value.
     func collect(into exposition: inout Exposition) {
         collectKnownSeries(into: &exposition)
         collectQueue(into: &exposition)
@@ -30,9 +34,12 @@ struct AgentCollector: MetricCollector {
         collectStatus(into: &exposition)
     }
 
+    /// The ledgers of all lanes, the stores, and the state of the database.
     private func collectQueue(into exposition: inout Exposition) {
         let state = parts.queue.snapshot
         var balances = state.intake.balances
+        // Remember destinations that were removed while events waited, so that their series show the last
+        // change.
         let leftovers = agent.sending.leftovers.withLock {
             $0.formUnion(state.lanes.filter { !$0.isConfigured && state.waits($0) }.map(\.destination))
             return $0
@@ -48,6 +55,7 @@ struct AgentCollector: MetricCollector {
             let age = lane.oldestQueuedAt.map { (now - $0) / .seconds(1) } ?? 0
             exposition.set(\.queueOldestAge, labels, to: max(0, age))
         }
+        // 0 means a defect of the agent.
         exposition.set(\.ledgerBalanced, to: balances)
         exposition.set([
             \.eventsRead: state.intake.read, \.eventsAccepted: state.intake.accepted,
@@ -55,13 +63,15 @@ struct AgentCollector: MetricCollector {
             \.quarantineRecords: state.quarantine.count, \.quarantineBytes: state.quarantine.bytes,
             \.quarantinePurged: state.quarantine.purged, \.filesStaying: state.unkept.count,
             \.deadLetterBytes: state.deadLetters.bytes, \.deadLettersPurged: state.deadLetters.purged,
-            \.queueBytes: state.storedBytes, \.queueMaxBytes: state.maxSize, \.queueRecoveries: state.recoveries,
+            \.queueBytes: state.storedBytes, \.queueMaxBytes: state.maxSize,
+            \.queueRecoveries: state.recoveries,
             \.queueUnknownLosses: state.unknownLosses,
         ])
         var discards: [String: Int] = [:]
         for entry in state.discarded { discards[entry.reason, default: 0] += entry.events }
         exposition.set(\.discards, by: discards)
         exposition.set(\.queueFileBytes, by: ["database": state.fileBytes, "wal": state.walBytes])
+        // A full queue that still accepts critical events exerts no backpressure on reading as a whole.
         let isClosed = if case .nothing = state.accepting { true } else { false }
         exposition.set(\.queueBackpressure, to: isClosed)
         let failures = state.failures.values.reduce(0, +)
@@ -70,24 +80,30 @@ struct AgentCollector: MetricCollector {
         exposition.set(\.queueCapRefused, to: state.refusedMaxSize != nil)
     }
 
+    /// The reader's figures, and those of each journal.
     private func collectSpool(into exposition: inout Exposition) {
         let figures = parts.reader.figures
         exposition.set([
             \.spoolLagBytes: Int(figures.unreadBytes.value), \.spoolOpenFiles: figures.openFiles,
-            \.spoolReadBytes: Int(figures.bytesRead.value), \.spoolGivenUpBytes: Int(figures.bytesGivenUp.value),
+            \.spoolReadBytes: Int(figures.bytesRead.value),
+            \.spoolGivenUpBytes: Int(figures.bytesGivenUp.value),
             \.spoolFilesRemoved: figures.filesRemoved, \.spoolRotations: figures.rotations,
             \.spoolTruncations: figures.truncations, \.spoolLinesTooLong: figures.linesTooLong,
-            \.spoolZeroBytes: Int(figures.zeroBytes.value), \.spoolWatchOverflows: figures.overflows,
+            \.spoolUnclosedLines: figures.unclosedLines, \.spoolZeroBytes: Int(figures.zeroBytes.value),
+            \.spoolWatchOverflows: figures.overflows,
             \.spoolLeaseWaits: figures.leaseWaits, \.spoolErrors: figures.errors,
             \.spoolPassedOver: figures.passedOver, \.spoolCrowdedDirectories: figures.crowdedDirectories,
         ])
+        // At least 0: the time of day may have been set back since the oldest file was written.
         let lag = figures.oldestUnread.map { (now - $0) / .seconds(1) } ?? 0
         exposition.set(\.spoolLagSeconds, to: max(0, lag))
         exposition.set(\.spoolFiles, by: ["append": figures.appendFiles, "drop": figures.waitingDropFiles])
         exposition.set(\.spoolRefusedFiles, of: SpoolRefusal.self) { figures.refused[$0] ?? 0 }
+        // Files without permission are counted by the reader apart from the other refusals.
         exposition.set(\.spoolRefusedFiles, ["permission"], to: figures.inaccessible)
         exposition.set(\.spoolPolling, to: figures.polledDirectories > 0)
-        exposition.set(\.spoolFilesFinished, by: ["append": figures.appendFilesRead, "drop": figures.dropFilesRead])
+        exposition.set(
+            \.spoolFilesFinished, by: ["append": figures.appendFilesRead, "drop": figures.dropFilesRead])
         exposition.set(\.spoolSecondTries, of: SpoolObstacle.self) { figures.secondTries[$0] ?? 0 }
         for journal in parts.reader.journals.states(parts.pulse.silent) {
             exposition.set(\.journalEntries, [journal.app], to: journal.figures.entries)
@@ -97,26 +113,34 @@ struct AgentCollector: MetricCollector {
         }
     }
 
+    /// The state, answers and counters of each destination.
     private func collectDelivery(into exposition: inout Exposition) {
         let state = parts.driver.snapshot
         var late: [String: Int] = [:]
         for destination in state.destinations {
             let name = destination.name.text
             let current = DestinationStateName(destination)
-            exposition.set(\.destinationState, [name], of: DestinationStateName.self) { $0 == current ? 1 : 0 }
+            exposition.set(\.destinationState, [name], of: DestinationStateName.self) {
+                $0 == current ? 1 : 0
+            }
             exposition.set(\.inFlight, [name], to: destination.inFlight)
             exposition.set(\.retryWaiting, [name], to: destination.waitingForRetry)
             exposition.set(\.setAside, [name], to: destination.setAside.values.reduce(0, +))
             exposition.set(
-                \.lastAcknowledged, [name], to: destination.lastSuccess.map { Double($0.milliseconds) / 1000 } ?? 0)
+                \.lastAcknowledged, [name],
+                to: destination.lastSuccess.map { Double($0.milliseconds) / 1000 } ?? 0)
             let counters = destination.counters
             var attempts: [String: Int] = [:]
             var failures: [String: Int] = [:]
             var statuses: [String: Int] = [:]
             for (answer, count) in counters.answers {
                 attempts[answer.outcome, default: 0] += count
-                if let kind = answer.kind { failures[kind.rawValue, default: 0] += count }
-                if let status = answer.status { statuses["\(status)", default: 0] += count }
+                if let kind = answer.kind {
+                    failures[kind.rawValue, default: 0] += count
+                }
+                if let status = answer.status {
+                    statuses["\(status)", default: 0] += count
+                }
             }
             exposition.set(\.attempts, [name], by: attempts)
             exposition.set(\.failures, [name], by: failures)
@@ -132,19 +156,24 @@ struct AgentCollector: MetricCollector {
         exposition.set(\.dispatchInterval, to: (state.interval.duration ?? .zero) / .seconds(1))
     }
 
-    /// The state of the containers, and what their functions do.
+    /// The state of the containers, and the calls of their functions.
     private func collectContainers(into exposition: inout Exposition) {
         for state in parts.containers.states {
             exposition.set(\.containerVersion, [state.id], to: state.version ?? 0)
             exposition.set(\.containerHeldBackVersion, [state.id], to: state.machine.heldBack ?? 0)
-            exposition.set(\.containerSource, [state.id], of: ContainerSource.self) { $0 == state.source ? 1 : 0 }
+            exposition.set(\.containerSource, [state.id], of: ContainerSource.self) {
+                $0 == state.source ? 1 : 0
+            }
             exposition.set(\.containerAwaited, [state.id], to: state.isHolding)
             exposition.set(\.containerFresh, [state.id], to: state.isFresh(at: now))
             exposition.set(
-                \.containerConfirmed, [state.id], to: state.confirmed.map { Double($0.milliseconds) / 1000 } ?? 0)
+                \.containerConfirmed, [state.id],
+                to: state.confirmed.map { Double($0.milliseconds) / 1000 } ?? 0)
+            // A container without a `url` is never fetched, so the series would say nothing.
             if state.settings.url != nil {
                 exposition.set(
-                    \.containerRefreshSuccessful, [state.id], to: state.lastFetch.map { $0 == .success } ?? true)
+                    \.containerRefreshSuccessful, [state.id],
+                    to: state.lastFetch.map { $0 == .success } ?? true)
             }
             exposition.set(\.containerSettingsRefused, [state.id], to: state.refused.count)
             for (type, result, count) in state.refreshes {
@@ -159,22 +188,26 @@ struct AgentCollector: MetricCollector {
         exposition.set(\.functionsRunning, by: figures.running)
     }
 
+    /// The version, the log, and the result of the last reload.
     private func collectProgram(into exposition: inout Exposition) {
         let (program, log) = (agent.program, agent.sink)
         exposition.set(\.build, [program.version, program.commit, program.toolchain], to: 1)
-        for level in LogLevel.allCases { exposition.set(\.logMessages, [level.name], to: log.messages(of: level)) }
+        for level in LogLevel.allCases {
+            exposition.set(\.logMessages, [level.name], to: log.messages(of: level))
+        }
         let last = agent.reloads.withLock { $0 }
         exposition.set(\.reloadSuccessful, to: last.problem == nil)
         exposition.set(\.reloadTime, to: Double(last.lastSuccess.milliseconds) / 1000)
         exposition.set(\.logLinesSuppressed, to: log.suppressedLines)
     }
 
-    /// Every counter whose labels are known, as 0 from the start; what was counted comes after it.
+    /// Exports every counter whose labels are known as 0 from the start; later sets replace the zero.
     ///
-    /// `increase()` sees nothing of a series' first sample: a counter that comes into being with the first late event, or the
-    /// first lost one, could not tell of it.
+    /// `increase()` of Prometheus ignores the first sample of a series: if a counter first appeared with the
+    /// first late or lost event, no alert would fire for that event.
     private func collectKnownSeries(into exposition: inout Exposition) {
         let settings = agent.sharedSettings.withLock { $0 }
+        // Labels whose values come from the configuration; all others have fixed values in `MetricFamily`.
         let open = [
             "destination": settings.destinations.map(\.name), "deadline": settings.deadlines.map(\.name),
             "container": settings.containers.map(\.id), "function": settings.functions.keys.sorted(),
@@ -184,54 +217,67 @@ struct AgentCollector: MetricCollector {
             guard values.count == family.labels.count else { continue }
             for labels in AgentCollector.combinations(values) { exposition.set(family, labels, to: 0) }
         }
-        for reason in ["no_destination", "disabled", "purged", "moved"] { exposition.set(\.discards, [reason], to: 0) }
+        for reason in ["no_destination", "disabled", "purged", "moved", "erased", "repeat"] {
+            exposition.set(\.discards, [reason], to: 0)
+        }
         exposition.set(\.destinations, to: settings.destinations.count)
+        // A reload may have removed destinations.
         agent.sending.keep(settings.destinations.map(\.name))
+        // Delivery does not know destinations that are not configured, so their state comes from the queue.
         for (name, _) in parts.queue.snapshot.orphans {
-            exposition.set(\.destinationState, [name.text], of: DestinationStateName.self) { $0 == .orphaned ? 1 : 0 }
+            exposition.set(\.destinationState, [name.text], of: DestinationStateName.self) {
+                $0 == .orphaned ? 1 : 0
+            }
         }
     }
 
-    /// Each value of the first list with each of the second, and so on.
+    /// All combinations of one value from each list.
     private static func combinations(_ lists: [[String]]) -> [[String]] {
         lists.reduce([[]]) { found, list in found.flatMap { head in list.map { head + [$0] } } }
     }
 
-    /// Whether the agent is ready, as `/readyz` says it.
+    /// Whether the agent is ready, as in `/readyz`.
     private func collectStatus(into exposition: inout Exposition) {
         let report = AgentStatus(agent: agent, parts: parts).report()
+        // The check ends after this scrape, and the next one sees its result.
         Task(executorPreference: agent.loop) { await parts.pulse.check() }
         exposition.set(\.ready, to: report.obstacles.isEmpty)
-        let standstills = report.standstills
-        exposition.set(\.obstacles, by: ["agent": report.obstacles.count - standstills, "destination": standstills])
-        // Without a destination nobody reads, and the reader has no figures.
+        let standstills = report.standingStill.count
+        exposition.set(
+            \.obstacles, by: ["agent": report.obstacles.count - standstills, "destination": standstills])
+        // Without a destination nothing is read, and the reader has no figures: export those of the
+        // directory.
         guard report.spool.waits == "no destination" else { return }
         exposition.set(\.spoolLagBytes, to: report.spool.lagBytes)
         exposition.set(\.spoolLagSeconds, to: Double(report.spool.lagSeconds))
     }
 }
 
+/// The figures of all intakes.
 struct AllIntakes: Sendable {
+    /// Lines of the spool.
     let spool = IntakeFigures()
-    /// Those of old files that were taken by hand.
+    /// Lines of old files that a person sends in (`spoolship run --once`).
     let backfill = IntakeFigures()
-    /// Those of files that are read in place, and of journals.
+    /// Lines of files that are read in place, and of journals.
     var places: [IntakeFigures] = []
 
+    /// The counts of all that was read by itself, without old files.
     var read: IntakeFigures.Counts { places.reduce(into: spool.counts) { $0.add($1.counts) } }
 
-    /// What was read, old files included.
+    /// The counts of all that was read, including old files.
     var all: IntakeFigures.Counts { (places + [backfill]).reduce(into: spool.counts) { $0.add($1.counts) } }
 }
 
-/// What the pass over each line counts.
+/// Exports what the intakes count: events by app, sessions, limits, tags, rules.
 struct IntakeCollector: MetricCollector {
     let figures: AllIntakes
     let time: any TimeSource
 
     func collect(into exposition: inout Exposition) {
+        // Sessions count for lines that the agent reads by itself; all else counts old files too.
         let (read, counts) = (figures.read, figures.all)
-        // Of an app that was silent since, the names of an earlier day are left.
+        // The names are counted for one day: an app that was silent today still has yesterday's count.
         let today = time.wallTime.milliseconds / 86_400_000
         for (app, count) in counts.names.sorted(by: { $0.key < $1.key }) {
             exposition.set(\.eventNames, [app], to: count.day == today ? count.names : 0)
@@ -245,6 +291,16 @@ struct IntakeCollector: MetricCollector {
                 exposition.set(\.appLastRead, [app], to: Double(last.milliseconds) / 1000)
             }
         }
+        for (app, texts) in counts.events.texts.sorted(by: { $0.key < $1.key }) {
+            exposition.set(\.appLinesNotParsed, [app], to: texts.notParsed)
+            exposition.set(\.appBrokenJSON, [app], to: texts.brokenJSON)
+        }
+        for (name, found) in counts.schemas.sorted(by: { $0.key < $1.key }) {
+            let labels = [name.app, name.event, name.version]
+            exposition.set(\.schemaEvents, labels + ["valid"], to: found.valid)
+            exposition.set(\.schemaEvents, labels + ["invalid"], to: found.invalid)
+        }
+        exposition.set([\.dedupIDs: counts.repeats.ids, \.dedupForgotten: counts.repeats.forgottenEarly])
         exposition.set(\.quarantined, of: QuarantineRecord.Reason.self) { counts.quarantined[$0] ?? 0 }
         exposition.set(\.sessions, by: read.events.sessions)
         for kind in LimitKind.allCases {
@@ -254,6 +310,7 @@ struct IntakeCollector: MetricCollector {
         }
         exposition.set(\.oddities, of: Oddity.self) { counts.events[$0] }
         exposition.set(\.tagsFired, by: counts.rules.fired)
+        exposition.set(\.ruleEvents, by: counts.rules.byRule)
         exposition.set(\.ruleProblems, of: RuleProblem.self) { counts.rules.problems[$0] ?? 0 }
         for (label, kind) in [
             ("name", LimitKind.nameLength), ("property_key", .propertyKeyLength),
@@ -263,9 +320,12 @@ struct IntakeCollector: MetricCollector {
 }
 
 extension DestinationStateName {
-    /// The state of a destination: what is in its way, or that its last attempts failed, or nothing.
+    /// The state of a destination: the obstacle, if there is one; else retrying, if its last attempts failed;
+    /// else active.
     init(_ destination: DeliverySnapshot.Destination) {
-        let hasFailed = destination.lastFailure.map { $0.at > destination.lastSuccess ?? Timestamp(nanoseconds: .min) }
+        let hasFailed = destination.lastFailure.map {
+            $0.at > destination.lastSuccess ?? Timestamp(nanoseconds: .min)
+        }
         let isRetrying = destination.waitingForRetry > 0 && hasFailed == true
         self = destination.obstacle ?? (isRetrying ? .waitingForRetry : .active)
     }

@@ -3,16 +3,20 @@ internal import Intake
 internal import Metrics
 internal import Synchronization
 
-/// What of the machine the agent depends on: room in the file systems of the spool and of the state directory, and the clock.
+/// Exports what the agent depends on in the machine: free space in the file systems of the spool and of the
+/// state directory, and whether the clock is synchronised.
 ///
-/// Each scrape tells what the last look found, and has another one taken on the loop that writes the queue: a disk that hangs holds up no
-/// scrape.
+/// A scrape exports the result of the last look, and starts another look on the loop that writes the queue: a
+/// scrape never waits for a disk that hangs.
 final class MachineCollector: MetricCollector, Sendable {
+    /// The directories: the value of the label, and the path.
     private let places: [(directory: String, path: String)]
+    /// The last result for each of `places`; nil if the file system could not be asked.
     private let rooms: Mutex<[FileSystemRoom?]>
+    /// The loop that asks the file systems.
     private let loop: EventLoop
 
-    /// - Parameter loop: where the file systems are asked.
+    /// - Parameter loop: where the file systems are asked after the first look, which happens here.
     init(spool: String, state: String, on loop: EventLoop) {
         self.loop = loop
         places = [("spool", spool), ("state", state)]
@@ -23,8 +27,11 @@ final class MachineCollector: MetricCollector, Sendable {
         for (place, room) in zip(places, rooms.withLock { $0 }) {
             guard let room else { continue }
             exposition.set(\.freeBytes, [place.directory], to: room.freeBytes)
-            if let inodes = room.freeInodes { exposition.set(\.freeInodes, [place.directory], to: inodes) }
+            if let inodes = room.freeInodes {
+                exposition.set(\.freeInodes, [place.directory], to: inodes)
+            }
         }
+        // If the kernel may not be asked (`ProtectClock=`), no alert.
         exposition.set(\.clockSynchronised, to: kernelClockIsSynchronised() ?? true)
         loop.post {
             let found = self.places.map { FileSystemRoom($0.path) }

@@ -8,25 +8,39 @@ internal import Logs
 internal import Outputs
 internal import TimeZones
 
-/// What is known of the machine, looked up once at the start.
+/// Facts about the machine, looked up once at the start: host name, install id, device members, time zone.
+///
+/// A changed host name or time zone appears in events after a restart of the agent.
 struct HostFacts: Sendable {
-    /// The host's name; empty when the kernel does not tell.
+    /// The host's name; empty if the kernel does not say.
     let name = hostName()
-    /// The id of this installation; nil when none could be kept.
+    /// The id of this installation; nil if none could be stored in the state directory.
     let installID: String?
-    /// What names this installation in headers and in keys of objects: always the same, and nothing that tags may redact in events.
+    /// Names this installation in headers and object keys. It is derived from the install id by a hash, so
+    /// that it never changes, and so that an install id which tags redact in events does not leave the
+    /// machine in a header.
     var senderID: String? { installID.map { AppCenterEncoder.uuid("spoolship sender \($0)") } }
+    /// What to say of a state directory that a reboot empties; nil for one on a disk.
+    let volatileState: String?
+    /// Device members by name, before the settings select and override some of them.
     private let found: [String: String]
-    /// The machine's time zone; nil when it cannot be found.
+    /// The machine's time zone; nil if it cannot be found: then events carry no offset.
     let zone: TimeZoneRules?
 
-    /// Looks the machine up; what cannot be found is left out, with a warning where a person can fix it.
-    /// With `keepsID` an install id is made where there is none; without it nothing changes on the machine.
+    /// Looks the machine up. What cannot be found is left out, with a warning if a person can fix it.
+    ///
+    /// With `keepsID` an install id is made if there is no valid one; without it nothing changes on the
+    /// machine, which is what `check` needs.
     init(_ settings: Settings, version: String, log: Log, keepsID: Bool = true) {
         var locale: [String: String] = [:]
         for name in ["LC_ALL", "LC_CTYPE", "LANG"] { locale[name] = environment(name) }
         let installID = keepsID ? HostFacts.installID(settings, log: log) : nil
         self.installID = installID
+        let directory = settings.agent.stateDirectory
+        volatileState = VolatileStorage.name(of: directory).map { VolatileStorage.warning(directory, on: $0) }
+        if keepsID, let volatileState {
+            log.warning("the queue is not on a disk", ["hint": volatileState])
+        }
         found = DeviceReader(environment: locale).read(version: version, installID: installID, hostName: name)
         do throws(TimeZoneError) {
             zone = try TimeZoneLoader().loadLocal(environment("TZ"))
@@ -36,14 +50,18 @@ struct HostFacts: Sendable {
         }
     }
 
-    /// The id of this installation, made where there is none.
+    /// The id of this installation. A new one is made if the file is missing or invalid, or was copied from
+    /// another machine (a cloned disk): two machines with one id could not be told apart by a receiver.
     private static func installID(_ settings: Settings, log: Log) -> String? {
         var random = KernelRandom()
-        // The queue makes its directory when it opens, which is later: the first start needs an id too.
+        // The first start needs an id before the queue opens and makes the directory.
         mkdir(settings.agent.stateDirectory, 0o700)
         do throws(HostError) {
-            let id = try InstallID.load(in: settings.agent.stateDirectory, machine: MachineID.read(), using: &random)
-            if id.wasReplaced { log.warning("new install id: the old file contained none") }
+            let id = try InstallID.load(
+                in: settings.agent.stateDirectory, machine: MachineID.read(), using: &random)
+            if id.wasReplaced {
+                log.warning("new install id: the old file contained none")
+            }
             if let original = id.clonedFrom {
                 log.warning(
                     "new install id: the state directory came from another machine",
@@ -56,18 +74,21 @@ struct HostFacts: Sendable {
         }
     }
 
-    /// What macros of containers know of the machine.
+    /// The facts that macros of containers can read.
     func agentFacts(version: String) -> AgentFacts {
         AgentFacts(
             hostName: name.isEmpty ? nil : name, osVersion: found["os_version"], agentVersion: version,
             locale: found["locale"])
     }
 
+    /// The device members that the settings want, as the text that is added to each event.
     func device(for settings: Settings) -> DeviceText? {
         DeviceReader.text(
-            found, wanted: Set(settings.device.properties.map(\.rawValue)), overrides: settings.device.overrides,
+            found, wanted: Set(settings.device.properties.map(\.rawValue)),
+            overrides: settings.device.overrides,
             zone: zone)
     }
 }
 
+/// The value of an environment variable; nil if the variable is not set.
 func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }

@@ -7,6 +7,7 @@ public struct ProgramIdentity: Sendable, Equatable {
     /// The compiler it was built with.
     public let toolchain: String
 
+    /// The main program passes what its build has recorded.
     package init(version: String, commit: String, toolchain: String) {
         self.version = version
         self.commit = commit

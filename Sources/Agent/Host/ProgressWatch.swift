@@ -4,35 +4,46 @@ internal import Model
 internal import Queue
 internal import Spool
 
-/// Judges, by what the modules have published, whether the pipeline moves: what systemd's watchdog is fed by.
+/// Judges, by what the modules have published, whether the pipeline moves. systemd's watchdog is fed only if
+/// it does.
 ///
-/// Only what a restart can fix counts as a stall. A full queue, a full disk, a destination that fails, a pause: the agent
-/// says so elsewhere, and goes on.
+/// Only what a restart can fix counts as a stall. A full queue, a full disk, a failing destination and a
+/// pause do not: otherwise one dead destination would restart all agents of a fleet every few minutes.
+/// `status` and the metrics report these conditions.
+///
+/// Each value is compared with the value of the call before, so the judgement is pure and is tested with a
+/// clock that is moved by hand.
 struct ProgressWatch {
     /// The pipeline at one moment, as its modules have published it.
     typealias State = (queue: QueueSnapshot, delivery: DeliverySnapshot, spool: SpoolFigures)
 
-    /// How long something that should move may be stuck: longer than any wait that is within a module's rights.
+    /// How long something that should move may be stuck. It is longer than any wait that a module is
+    /// permitted.
     static let patience = Duration.seconds(150)
 
     /// How long a request may take, for each destination.
     var requestTimeouts: [DestinationName: Duration] = [:]
-    /// How long reading may wait for a commit where there is room for it.
+    /// How long reading may wait for a commit although the queue has room. The watchdog uses `patience`;
+    /// `/readyz` uses less, because a false alarm there restarts nothing.
     private let readingPatience: Duration
 
+    /// What reading had done when it last made progress, and when that was seen.
     private var reading: (state: (bytesRead: ByteCount, commits: Int), since: BootInstant)?
+    /// What each destination was last seen doing, and since when without a change.
     private var sendings: [DestinationName: (what: Sending, since: BootInstant)] = [:]
 
+    /// What a destination is doing. Two equal values in a row mean that nothing has happened in between.
     private enum Sending: Equatable {
-        /// Batches are being sent or settled, with these answers so far.
+        /// Batches are being sent or settled; any answer changes the counters.
         case flight(DeliveryCounters)
-        /// Nothing is, and something is next tried by itself at this time of day.
+        /// No request is in flight; the next attempt is due at this time of day.
         case plan(Timestamp)
     }
 
     init(readingPatience: Duration = ProgressWatch.patience) { self.readingPatience = readingPatience }
 
-    /// What is stuck although it should move: nothing when all is well. To be called now and then.
+    /// What is stuck although it should move; empty if all is well. The caller decides how often to look: a
+    /// stall is found at the first call after the patience is over.
     mutating func stalls(_ state: State, at boot: BootInstant, wall: Timestamp) -> [String] {
         let stalls = readingStall(state, at: boot).map { [$0] } ?? []
         let destinations = state.delivery.destinations.sorted { $0.name < $1.name }
@@ -40,36 +51,44 @@ struct ProgressWatch {
         return stalls + destinations.compactMap { sendingStall($0, at: boot, wall: wall) }
     }
 
-    /// Reading waits for a commit, there is room, and nothing is committed.
+    /// A stall of reading: it waits for a commit, the queue has room, and nothing is committed.
     private mutating func readingStall(_ state: State, at boot: BootInstant) -> String? {
-        // Other transactions than commits are no progress of reading.
+        // Only commits count: other transactions of the queue, such as acknowledgements, are no progress of
+        // reading.
         let now = (bytesRead: state.spool.bytesRead, commits: state.queue.commits)
         guard state.spool.isHeldBack, state.queue.isOpen, let before = reading, before.state == now else {
             reading = (now, boot)
             return nil
         }
         guard boot - before.since > readingPatience else { return nil }
-        guard let failure = state.queue.commitFailure else { return "reading waits for a commit that does not end" }
+        guard let failure = state.queue.commitFailure else {
+            return "reading waits for a commit that does not end"
+        }
         return "reading waits for a commit that fails again and again (\(failure.code.rawValue))"
     }
 
-    /// Batches take longer than a request may and no answer comes, or the time for the next attempt passes without one.
+    /// A stall of sending: requests get no answer for longer than their timeout, or the planned time of the
+    /// next attempt has passed.
     private mutating func sendingStall(
         _ destination: DeliverySnapshot.Destination, at boot: BootInstant, wall: Timestamp
     ) -> String? {
         let name = destination.name
         let now: Sending? =
-            destination.attempts > 0 ? .flight(destination.counters) : destination.nextAttempt.map { .plan($0) }
+            destination.attempts > 0
+            ? .flight(destination.counters) : destination.nextAttempt.map { .plan($0) }
         guard let now, let before = sendings[name], before.what == now else {
-            // A plan counts from when it is due on the clock for waits, as the time of day is when it is first seen.
+            // Convert the plan to the boot clock when it is first seen: the time of day may be set later.
             let wait = if case .plan(let time) = now { max(.zero, time - wall) } else { Duration.zero }
             sendings[name] = now.map { ($0, boot + wait) }
             return nil
         }
         let isFlight = destination.attempts > 0
-        let patience = ProgressWatch.patience + (isFlight ? requestTimeouts[name] ?? .zero : .zero)
+        // Delivery lengthens timeouts by this factor, so a request may rightly take that much longer.
+        let request = (requestTimeouts[name] ?? .zero) * destination.timeFactor
+        let patience = ProgressWatch.patience + (isFlight ? request : .zero)
         guard boot - before.since > patience else { return nil }
         return isFlight
-            ? "\(name): \(destination.attempts) requests in flight do not end" : "\(name): the next attempt is overdue"
+            ? "\(name): \(destination.attempts) requests in flight do not end"
+            : "\(name): the next attempt is overdue"
     }
 }

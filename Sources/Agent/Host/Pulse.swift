@@ -4,22 +4,30 @@ internal import Synchronization
 
 /// Whether the agent makes progress, for `/readyz`, `status` and scrapes, by the same facts as the watchdog.
 ///
-/// The other loops are asked to answer, and what is stuck is looked at. Nothing wakes up for it. It lives on the main loop.
+/// A check posts a message to each other loop and waits for the answers, then asks `ProgressWatch` what is
+/// stuck. It runs only on demand, so that an idle agent does not wake up. It lives on the main loop.
 actor Pulse: LoopActor {
-    /// How long a loop may be at one piece of work, such as a commit to a slow disk, before it counts as hanging.
+    /// How long a loop may be busy with one piece of work, such as a commit to a slow disk, before it counts
+    /// as hanging.
     private let patience: Duration
     nonisolated let loop: EventLoop
-    /// The loops that must answer, each with what may keep it where the kernel does not say.
+    /// The loops that must answer, each with a probable cause of its silence if the kernel does not name a
+    /// file.
     private let others: () -> [(loop: EventLoop, hint: String)]
     private let time: any TimeSource
     private let log: Log
+    /// Reads what the modules have published, for `watch`.
     private let state: @Sendable () -> ProgressWatch.State
-    /// What the log was told last: the loops that were silent, or that nothing moved.
+    /// What was last logged: the names of the silent loops, `stall` if something else is stuck, or nothing.
+    /// Each state is logged once, not at each check.
     private var told: [String] = []
+    /// Reading may wait 10 s here, 150 s for the watchdog: a warning costs less than a restart.
     private var watch = ProgressWatch(readingPatience: .seconds(10))
-    /// Since when loops owe an answer, by their names.
+    /// Loops that have not answered yet, by name, and since when.
     private var owing: [String: BootInstant] = [:]
+    /// Callers of `check` that wait for the loops.
     private var waiters: [CheckedContinuation<Void, Never>] = []
+    /// The result of the last judgement, for other threads.
     private nonisolated let found = Mutex<(silent: Set<String>, obstacles: [String])>(([], []))
 
     init(
@@ -27,16 +35,20 @@ actor Pulse: LoopActor {
         others: @escaping @Sendable () -> [(loop: EventLoop, hint: String)],
         state: @escaping @Sendable () -> ProgressWatch.State
     ) {
-        (self.loop, self.others, self.time) = (loop, others, time)
-        (self.log, self.patience, self.state) = (log, patience, state)
+        self.loop = loop
+        self.others = others
+        self.time = time
+        self.log = log
+        self.patience = patience
+        self.state = state
     }
 
     /// Why the agent is not ready, as of the last check. From any thread.
     nonisolated var obstacles: [String] { found.withLock { $0.obstacles } }
-    /// The loops that did not answer then. From any thread.
+    /// The names of the loops that had not answered at the last judgement. From any thread.
     nonisolated var silent: Set<String> { found.withLock { $0.silent } }
 
-    /// Asks all loops; returns when each has answered, or has had its time.
+    /// Asks all loops; returns when each has answered, or has been silent for the patience.
     func check() async {
         for (other, _) in others() where owing[other.name] == nil {
             owing[other.name] = time.bootTime
@@ -50,19 +62,26 @@ actor Pulse: LoopActor {
         judge()
     }
 
+    /// True if a loop has not answered yet and may still do so in time. Loops that are silent for longer are
+    /// not waited for: otherwise each `/readyz` would take the whole patience while a loop hangs.
     private var isAnyInTime: Bool { owing.values.contains { time.bootTime - $0 < patience } }
 
+    /// Called on the main loop when a loop has answered.
     private func answered(_ name: String) {
         owing[name] = nil
-        if !isAnyInTime { endWaits() }
+        if !isAnyInTime {
+            endWaits()
+        }
         judge()
     }
 
+    /// Lets all callers of `check` go on.
     private func endWaits() {
         for waiter in waiters { waiter.resume() }
         waiters = []
     }
 
+    /// Works out what is wrong now, and logs a change.
     private func judge() {
         let now = time.bootTime
         var (silent, obstacles): ([String], [String]) = ([], [])
@@ -71,10 +90,14 @@ actor Pulse: LoopActor {
             guard silence >= patience else { continue }
             let cause = loop.awaitedFile.map { "it waits for \($0): does that file system hang?" } ?? hint
             silent.append(loop.name)
-            obstacles.append("the \(loop.name) loop has not answered for \(silence.components.seconds) s: \(cause)")
+            obstacles.append(
+                "the \(loop.name) loop has not answered for \(silence.components.seconds) s: \(cause)")
         }
-        // A loop that hangs publishes nothing: what it did last is no second complaint.
-        if obstacles.isEmpty { obstacles = watch.stalls(state(), at: now, wall: time.wallTime) }
+        // A loop that hangs publishes nothing new, which would count as a second stall: report the cause
+        // only.
+        if obstacles.isEmpty {
+            obstacles = watch.stalls(state(), at: now, wall: time.wallTime)
+        }
         found.withLock { [silent, obstacles] in $0 = (Set(silent), obstacles) }
         let news = silent.isEmpty && !obstacles.isEmpty ? ["stall"] : silent
         guard news != told else { return }

@@ -1,5 +1,5 @@
 public import Control
 internal import Intake
 
-/// Events are shown to whoever asks the control API for them.
+/// The tap shows events to clients of the control API (`GET /v1/tap`).
 extension EventTap: EventAudience {}

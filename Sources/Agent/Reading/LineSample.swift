@@ -5,64 +5,104 @@ internal import Glibc
 internal import Intake
 internal import Logs
 internal import Model
+internal import Schemas
 internal import Spool
+internal import TextFormats
 
-/// What would become of the lines of a file, without an agent and without containers: for `check --sample`.
+/// What the agent would do with the lines of a file, worked out without an agent and without containers: for
+/// `check --sample`.
 public struct LineSample: Sendable {
     /// What happens to a line.
     public enum Fate: String, Sendable {
         /// An object with a name.
         case event
-        /// Any other object, or a text.
+        /// An object without a name, or text.
         case record
-        /// Older than any destination wants it.
+        /// Older than `max_age` of every destination.
         case expired
-        /// No event: a push to the containers' data layer.
+        /// A push to the containers' data layer, which is not an event.
         case dataLayer = "data_layer"
-        /// It would be kept in quarantine.
+        /// Not accepted: the line would go to the quarantine.
         case quarantined
     }
 
-    /// A line, or several that belong together.
+    /// A line, or several lines that form one record.
     public struct Line: Sendable {
-        /// Its number in the file, from 1.
+        /// Number of its first line in the file, from 1.
         public let number: Int
+        /// What happens to the line.
         package let fate: Fate
         /// The event's or record's name.
         public var name = ""
-        /// Its time as RFC 3339.
+        /// The event's time in the format of RFC 3339.
         public var time = ""
-        /// The member that says the time; nil: it is that of reading.
+        /// The member that the time was read from; nil if the time is that of reading.
         public var timeMember: String?
-        /// How serious it is, and the member that says so.
+        /// The severity, and the member that it was read from.
         public var level: (level: String, member: String)?
-        /// Why it would be quarantined.
+        /// Why the line would be quarantined.
         public var problem: String?
+        /// What its schema does not allow, though it is sent (`schemas.mode = "report"`).
+        public var schemaProblem: String?
+        /// The event as the agent accepts it, before rules; nil if it is not accepted. `RuleSample` applies
+        /// the rules to it.
+        var event: (line: [UInt8], priority: Priority, time: Timestamp)?
     }
 
+    /// What was found in lines of text.
+    public struct Texts: Sendable {
+        /// Name of the app's format; nil if none is set.
+        public var format: String?
+        /// True if the format is a pattern without an anchor: RE2 then tries to match at each byte of a line.
+        public var isSlow = false
+        /// Number of records that match the format.
+        public var parsed = 0
+        /// Number of records that do not match the format.
+        public var notParsed = 0
+        /// The first line that does not match the format, and the column from which it does not.
+        public var firstFailure: (line: Int, column: Int, expected: String)?
+        /// Number of lines that begin with `{` and are not valid JSON.
+        public var brokenJSON = 0
+        /// The built-in format that the lines resemble, if no format is set; with the number of records that
+        /// match it and the number that were tried.
+        public var guess: (name: String, matched: Int, records: Int)?
+    }
+
+    /// The app that the file belongs to: `default` for a file directly in the spool, `sample` if the
+    /// configuration does not read the file.
     package let app: String
-    /// Whether the configuration reads the file: by a pattern of `read`, or because it is in the spool.
+    private let schemas: SchemaRules?
+    /// The file's path as conditions of rules see it: relative for the spool, else absolute.
+    let file: String
+    /// What was found in lines of text.
+    public private(set) var texts = Texts()
+    /// True if the configuration reads the file: a pattern of `read` matches it, or it is in the spool.
     public let isRead: Bool
+    /// The lines in the order of the file, without blank ones.
     package private(set) var lines: [Line] = []
-    /// The members that are added to the first record or event.
+    /// The members that the agent adds to the first record or event.
     public private(set) var added: [String] = []
-    /// How many bytes the accepted lines have, and how many of them leave.
+    /// Size of the accepted lines as read and as written, in bytes.
     public private(set) var bytes = (read: 0, written: 0)
 
-    /// The longest file that is looked at, in bytes.
+    /// The longest file that is accepted, 64 MiB: the file is read into memory as a whole.
     public static let longest = 64 << 20
 
-    /// Reads a file, by its absolute path; one that the configuration does not read, as if `[apps.NAME] read` named it.
-    /// Throws a message for a person where it cannot be read, or is too long.
+    /// Reads a file. A file that the configuration does not read is treated as if `[apps.NAME] read` named
+    /// it.
+    ///
+    /// - Parameter path: an absolute path.
+    /// - Throws: `AgentError` with a message for a person if the file is too long or cannot be read.
     public init(of path: String, _ settings: Settings, version: String) throws(AgentError) {
         let time = SystemTime()
-        let own = ReadPlace.of(app: "", [path])?.first
+        let own = ReadPlace.of(file: path)
         let place = settings.places.first { place in own.map { place.meets($0) } ?? false }
         let spool = settings.spool.directory + "/"
         let isSpool = place == nil && path.hasPrefix(spool)
         let parts = isSpool ? path.dropFirst(spool.count).split(separator: "/") : []
         app = place?.app ?? (parts.count > 1 ? String(parts[0]) : isSpool ? "default" : "sample")
         isRead = place != nil || isSpool
+        file = isSpool ? String(path.dropFirst(spool.count)) : path
         var bytes: [UInt8]
         do throws(SystemError) {
             guard let whole = try WholeFile.bytes(of: path, atMost: LineSample.longest) else {
@@ -70,27 +110,39 @@ public struct LineSample: Sendable {
             }
             bytes = whole
         } catch {
-            throw AgentError(.io, "\(path) cannot be read: \(error); up to \(LineSample.longest >> 20) MiB are read")
+            throw AgentError(
+                .io, "\(path) cannot be read: \(error); up to \(LineSample.longest >> 20) MiB are read")
         }
-        if bytes.last != 0x0A { bytes.append(0x0A) }
+        if bytes.last != 0x0A {
+            bytes.append(0x0A)
+        }
 
         let host = HostFacts(settings, version: version, log: Log(NoLog()), keepsID: false)
-        var intake = settings.intakeSettings(cap: settings.queue.maxSize, isCollecting: true, country: nil, host: host)
+        var intake = settings.intakeSettings(
+            cap: settings.queue.maxSize, isCollecting: true, country: nil, host: host)
         if !isRead {
             intake.events.defaults.kind = .log
             intake.events.defaults.text = .lines
         }
-        if !isSpool { intake = settings.forPlaces(intake) }
+        if !isSpool {
+            intake = settings.forPlaces(intake)
+        }
+        schemas = try settings.schemaRules()
         var random = KernelRandom()
         var pass = EventPass(options: intake.events)
         let source = pass.source(app: app, using: &random)
         pass.begin(source, path: path, at: time.wallTime, isSynchronised: true, using: &random)
+        let format = settings.apps[app]?.textFormat.format
+        texts.format = format?.name
+        texts.isSlow = format?.isUnanchoredPattern ?? false
         bytes.withUnsafeBufferPointer { block in
             guard let base = block.baseAddress else { return }
-            var (position, number) = (0, 1)
+            var position = 0
+            var number = 1
             while position < block.count {
                 let verdict = pass.read(base, from: position, to: block.count)
                 let piece = block[position..<verdict.next]
+                noteText(pass.counts, number)
                 if let line = line(verdict, number, piece, &pass, most: settings.spool.maxEventSize) {
                     lines.append(line)
                 }
@@ -98,10 +150,28 @@ public struct LineSample: Sendable {
                 position = verdict.next
             }
         }
+        if texts.format == nil, bytes.first != UInt8(ascii: "{") {
+            texts.guess = bytes.withUnsafeBytes { FormatGuess.of($0) }.map {
+                ($0.name, $0.matched, $0.records)
+            }
+        }
     }
 
+    /// Takes over what the pass has counted so far of lines of text.
+    private mutating func noteText(_ counts: EventCounts, _ line: Int) {
+        let found = counts.texts[app]
+        if texts.firstFailure == nil, let last = found?.last {
+            texts.firstFailure = (line, last.column, last.expected)
+        }
+        texts.parsed = counts.parsed
+        texts.notParsed = found?.notParsed ?? 0
+        texts.brokenJSON = found?.brokenJSON ?? 0
+    }
+
+    /// What becomes of a line that the pass has just read; nil for a blank line.
     private mutating func line(
-        _ verdict: Verdict, _ number: Int, _ bytes: Slice<UnsafeBufferPointer<UInt8>>, _ pass: inout EventPass,
+        _ verdict: Verdict, _ number: Int, _ bytes: Slice<UnsafeBufferPointer<UInt8>>,
+        _ pass: inout EventPass,
         most: Int
     ) -> Line? {
         guard bytes.count - 1 <= most else {
@@ -118,21 +188,36 @@ public struct LineSample: Sendable {
         case .accepted:
             var line = Line(number: number, fate: pass.isRecord ? .record : .event)
             line.name = String(decoding: pass.name, as: UTF8.self)
+            if let schemas, let place = schemas.set.table(of: app).place(of: pass.name),
+                let failure = schemas.set.schemas[place].failure(in: pass.object)
+            {
+                guard schemas.isReport else {
+                    let problem = "schema: \(line.name): \(failure.description)"
+                    return Line(number: number, fate: .quarantined, problem: problem)
+                }
+                line.schemaProblem = failure.description
+            }
             line.time = "\(verdict.eventTime)"
             let found = pass.findings()
             line.timeMember = found.timeMember
-            if let level = found.level, let member = found.levelMember { line.level = (level.rawValue, member) }
+            if let level = found.level, let member = found.levelMember {
+                line.level = (level.rawValue, member)
+            }
             var buffer = LineBuffer(capacity: bytes.count + 1024)
             pass.write(into: &buffer)
+            line.event = (Array(buffer.bytes), verdict.priority, verdict.eventTime)
             self.bytes.read += bytes.count
             self.bytes.written += buffer.count
             if added.isEmpty {
-                added = LineSample.names(Array(buffer.bytes)).filter { !LineSample.names(Array(bytes)).contains($0) }
+                added = LineSample.names(Array(buffer.bytes)).filter {
+                    !LineSample.names(Array(bytes)).contains($0)
+                }
             }
             return line
         }
     }
 
+    /// The names of an object's members; empty for anything else.
     private static func names(_ line: [UInt8]) -> [String] {
         guard case .object(let members)? = try? JSONValue(parsing: line) else { return [] }
         return members.map(\.key)

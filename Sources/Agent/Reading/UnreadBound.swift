@@ -1,36 +1,44 @@
 internal import EventLoops
 internal import Model
 
-/// Decides when a full queue must give up events although it is to wait: more waits in the spool than `spool.max_unread` allows, and
-/// some destinations acknowledge nothing, so that waiting for them would only fill the disk. A pure core.
+/// Decides when a full queue must evict events although it is configured to wait: more waits in the spool
+/// than `spool.max_unread` allows, and some destinations acknowledge nothing, so that waiting for them would
+/// only fill the disk. A pure value.
 struct UnreadBound {
-    /// How long a destination may acknowledge nothing of what waits for it before it is behind.
+    /// How long a destination with waiting events may acknowledge nothing before it counts as behind.
     static let patience = Duration.seconds(30)
 
-    /// What tells how a destination is doing: the deliveries that it has acknowledged so far, and those that wait for it.
+    /// The progress of a destination: deliveries acknowledged so far, and deliveries that wait.
     typealias Progress = (acknowledged: Int, queued: Int)
 
-    /// The most unread bytes; 0: no bound.
+    /// The most unread bytes; 0 for no bound.
     let most: Int64
-    /// Whose old events are given up now.
+    /// The destinations whose oldest events are evicted now.
     private(set) var behind: Set<DestinationName> = []
-    /// What each had acknowledged, and since when.
+    /// The last number of acknowledged deliveries of each destination, and since when it has not changed.
     private var standing: [DestinationName: (acknowledged: Int, since: BootInstant)] = [:]
 
     init(most: Int64) { self.most = most }
 
+    /// What the queue must change.
     enum Change: Equatable {
-        /// So many bytes are to be read at the cost of these destinations' oldest events.
+        /// Make room for this many bytes at the cost of the oldest events of these destinations.
         case giveUp(Set<DestinationName>, Int64)
+        /// Stop evicting: a full queue waits again.
         case wait
     }
 
-    /// Looks at the unread bytes of the spool, and at whether reading waits because the queue has reached its cap.
+    /// Compares the state with that of the last call.
+    ///
+    /// - Parameters:
+    ///   - unread: the unread bytes of the spool.
+    ///   - isFull: whether reading waits because the queue has reached its cap.
+    /// - Returns: what the queue must change; nil if nothing.
     mutating func look(
         unread: Int64, _ destinations: [DestinationName: Progress], isFull: Bool, at now: BootInstant
     ) -> Change? {
         let wasGivingUp = !behind.isEmpty
-        // What was seen before there was room is too long ago to tell anything.
+        // The queue had room in between, so older observations prove nothing.
         guard isFull || wasGivingUp else {
             standing = [:]
             return nil
@@ -39,7 +47,8 @@ struct UnreadBound {
         where progress.queued == 0 || standing[name]?.acknowledged != progress.acknowledged {
             standing[name] = (progress.acknowledged, now)
         }
-        // To a tenth below the bound, so that it does not change with every file; and no further.
+        // Evict down to 90 % of the bound, so that the decision does not change with every file, and no
+        // further.
         let excess = unread - most / 10 * 9
         let isPassed = wasGivingUp ? excess > 0 : most > 0 && unread > most
         behind = isPassed ? Set(standing.filter { now - $0.value.since >= UnreadBound.patience }.keys) : []

@@ -2,22 +2,25 @@ internal import EventLoops
 internal import Spool
 internal import Synchronization
 
-/// What waits in the spool while nothing is read from it, for want of a destination. From any thread.
+/// Measures what waits in the spool while nothing is read because no destination is configured: then there is
+/// no reader with figures. From any thread.
 final class UnreadSpool: Sendable {
-    /// Asked for often, it looks again only so much later.
+    /// How long a measurement is valid, because it lists the whole directory.
     private static let patience: Duration = .seconds(5)
 
     private let time: any TimeSource
+    /// How many bytes of append files were read before, by their paths below the spool.
     private let read: [String: Int64]
+    /// The last measurement, with the directory and the time.
     private let last = Mutex<(spool: String, at: BootInstant, found: SpoolBacklog)?>(nil)
 
-    /// - Parameter read: how much of append files was read before, by their paths below the spool.
+    /// - Parameter read: how many bytes of append files were read before, by their paths below the spool.
     init(time: any TimeSource, read: [String: Int64]) {
         self.time = time
         self.read = read
     }
 
-    /// What waits in a spool, at most five seconds ago.
+    /// What waits in a spool; at most five seconds old.
     func look(in spool: String) -> SpoolBacklog {
         last.withLock { last in
             let now = time.bootTime

@@ -6,28 +6,44 @@ internal import Queue
 internal import Spool
 internal import Synchronization
 
-/// Tells writers what the agent accepts now (ac08), whenever that changes, and keeps the lock that is beside it.
+/// Publishes to writers, in a file in the spool's `.spoolship`, what the agent accepts now, and keeps the
+/// spool's lock, which is in the same directory. Without the file an app could not tell a full queue from a
+/// healthy agent.
 ///
-/// Asked from any thread; it writes on the reader's loop, because a slow disk of the spool must not delay a commit.
+/// May be called from any thread. Files are written on the reader's loop, because a slow disk of the spool
+/// must not delay a commit.
 final class WritersNotice: MetricCollector, Sendable {
+    /// What is known and what was published; under the lock of `state`.
     private struct State {
+        /// What the queue accepts; nil until the queue has said so.
         var accepting: QueueSnapshot.Accepting?
         var isCollecting: Bool
+        /// The state to publish, or the one published last.
         var told: SpoolState?
+        /// How often the file could not be written, for metrics.
         var failures = 0
+        /// True if the last write failed; a series of failures is logged once.
         var hasFailed = false
+        /// The lock of the spool; nil if it could not be taken at the start.
         var lock: SpoolLock?
+        /// True while the spool has no `.spoolship` yet. Nothing is made there, because the path may be the
+        /// mount point of a file system that is not mounted yet.
         var isNew: Bool
     }
 
     private let spool: String
+    /// The reader's loop, which writes the file.
     private let loop: EventLoop
     private let log: Log
     private let state: Mutex<State>
 
-    /// Has told nothing yet. `lock` is the one taken at the start, where it could be; `loop` is the reader's.
+    /// - Parameters:
+    ///   - lock: the lock taken at the start, if it could be taken.
+    ///   - isNew: whether the spool has no `.spoolship` yet.
+    ///   - loop: the reader's loop.
     init(
-        in spool: String, isCollecting: Bool, lock: SpoolLock? = nil, isNew: Bool = false, on loop: EventLoop, log: Log
+        in spool: String, isCollecting: Bool, lock: SpoolLock? = nil, isNew: Bool = false, on loop: EventLoop,
+        log: Log
     ) {
         self.spool = spool
         self.loop = loop
@@ -35,36 +51,50 @@ final class WritersNotice: MetricCollector, Sendable {
         state = Mutex(State(isCollecting: isCollecting, lock: lock, isNew: isNew))
     }
 
+    /// Publishes what the queue accepts, if that changes the state.
     func queueAccepts(_ accepting: QueueSnapshot.Accepting) {
         change { $0.accepting = accepting }
     }
 
+    /// Publishes that collection is switched on or off.
     func setCollecting(_ isCollecting: Bool) {
         change { $0.isCollecting = isCollecting }
     }
 
+    /// Changes the state, and has the file written if writers must be informed.
     private func change(_ body: (inout State) -> Void) {
         let hasChanged = state.withLock { state in
             body(&state)
+            // Until the queue has said what it accepts, assume that it accepts all.
             let wanted = SpoolState(state.accepting ?? .all, isCollecting: state.isCollecting)
             guard wanted != state.told else { return false }
             state.told = wanted
             return true
         }
-        if hasChanged { loop.post { self.publish() } }
+        if hasChanged {
+            loop.post { self.publish() }
+        }
     }
 
-    /// Asked how the spool is, makes a removed `.spoolship` again, with its lock; gives what is wrong until it is made. In a
-    /// spool that is new, which may not be mounted, it is made once something `hasBeenRead` there, or somebody has made it.
+    /// Checks that `.spoolship` is in its place, and makes it again with its lock if it was removed.
+    ///
+    /// In a new spool, which may not be mounted, the directory is made only once events were read there, or
+    /// if somebody has made it.
+    ///
+    /// - Returns: the problem, as long as the directory is missing; nil if all is well.
     func checkLock(hasBeenRead: Bool = false) -> String? {
         let (lock, isNew) = state.withLock { ($0.lock, $0.isNew) }
         guard isNew || lock.map({ !$0.isInPlace(in: spool) }) ?? false else { return nil }
-        if !isNew || hasBeenRead || FileStatus("\(spool)/.spoolship") != nil { loop.post { self.lockAgain() } }
+        if !isNew || hasBeenRead || FileStatus("\(spool)/.spoolship") != nil {
+            loop.post { self.lockAgain() }
+        }
         if isNew, hasBeenRead { return nil }
-        return ".spoolship is missing in it: is its file system mounted? If it is new, `install -d -o spoolship"
+        return
+            ".spoolship is missing in it: is its file system mounted? If it is new, `install -d -o spoolship"
             + " \(spool)/.spoolship`; if this does not pass, another agent has it"
     }
 
+    /// Makes `.spoolship` with its lock. If another agent has the lock, the next check tries again.
     private func lockAgain() {
         guard let new = try? SpoolLock.take(spool) else { return }
         state.withLock { ($0.lock, $0.isNew) = (new, false) }
@@ -72,7 +102,7 @@ final class WritersNotice: MetricCollector, Sendable {
         publish()
     }
 
-    /// Writes the newest state; what failed is tried again at the next change.
+    /// Writes the newest state. A failed write is repeated at the next change.
     private func publish() {
         guard let wanted = state.withLock({ $0.isNew ? nil : $0.told }) else { return }
         do throws(SpoolError) {
@@ -84,7 +114,9 @@ final class WritersNotice: MetricCollector, Sendable {
                 state.failures += 1
                 return !state.hasFailed
             }
-            if isFirst { log.warning("writers not informed", ["hint": error.message]) }
+            if isFirst {
+                log.warning("writers not informed", ["hint": error.message])
+            }
         }
     }
 
@@ -94,7 +126,7 @@ final class WritersNotice: MetricCollector, Sendable {
 }
 
 extension SpoolState {
-    /// What writers are to know of the queue, in words for a person.
+    /// What writers need to know of the queue, with a reason for a person.
     init(_ accepting: QueueSnapshot.Accepting, isCollecting: Bool) {
         switch accepting {
         case _ where !isCollecting:
@@ -104,7 +136,8 @@ extension SpoolState {
         case .nothing(.full): self.init(.none, reason: "the queue is full")
         case .nothing(.diskFull): self.init(.none, reason: "the disk of the state directory is full")
         case .nothing(.notWritable): self.init(.none, reason: "the state directory cannot be written")
-        case .nothing(.outOfReach): self.init(.none, reason: "the queue's database was removed, replaced or closed off")
+        case .nothing(.outOfReach):
+            self.init(.none, reason: "the queue's database was removed, replaced or closed off")
         case .nothing(.walPinned):
             self.init(.none, reason: "a reader outside keeps the queue's WAL from being written back")
         }

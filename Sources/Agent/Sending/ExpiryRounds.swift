@@ -2,15 +2,18 @@ internal import EventLoops
 internal import Model
 internal import Queue
 
-/// Takes out what has grown too old for a destination that is down, once an hour while anything waits; an empty queue
-/// wakes nobody.
+/// Removes events that are too old for their destination, once an hour while anything waits; with an empty
+/// queue there is no timer.
 ///
-/// What is sent is looked at by itself before it is sent. It lives on the main loop.
+/// Only destinations that are down need it: before events are sent, their age is checked anyway. It lives on
+/// the main loop.
 actor ExpiryRounds: LoopActor {
+    /// An hour is often enough: events expire after days, and what is sent is checked anyway.
     private static let interval = Duration.seconds(3600)
 
     nonisolated let loop: EventLoop
     private let queue: QueueStore
+    /// The next round; nil while the queue is empty.
     private var timer: EventLoop.TimerID?
 
     init(on loop: EventLoop, queue: QueueStore) {
@@ -18,11 +21,15 @@ actor ExpiryRounds: LoopActor {
         self.queue = queue
     }
 
+    /// Sets the timer if something waits. To be called after each change of the queue.
     func queueChanged() {
         guard timer == nil, queue.snapshot.lanes.contains(where: { $0.ledger.queued > 0 }) else { return }
-        timer = loop.after(ExpiryRounds.interval) { Task(executorPreference: self.loop) { await self.expire() } }
+        timer = loop.after(ExpiryRounds.interval) {
+            Task(executorPreference: self.loop) { await self.expire() }
+        }
     }
 
+    /// Removes what has expired, and sets the timer again if something is left.
     private func expire() async {
         timer = nil
         do throws(QueueError) {

@@ -3,7 +3,7 @@ internal import Model
 internal import Queue
 
 extension QueueStore {
-    /// What waits, as delivery wants it.
+    /// The summaries of the lanes of configured destinations, as delivery needs them.
     nonisolated var lanes: [DestinationName: Lanes] {
         var lanes: [DestinationName: Lanes] = [:]
         for lane in snapshot.lanes where lane.isConfigured {
@@ -12,11 +12,14 @@ extension QueueStore {
         return lanes
     }
 
-    /// What keeps the queue from storing, for `/readyz`.
+    /// Why the queue cannot store events, for `/readyz`. A queue that is full is no reason here: the
+    /// destinations that fill it are reported instead.
     nonisolated var obstacles: [String] {
         let state = snapshot
         var obstacles: [String] = []
-        if let failure = state.failure { obstacles.append("the queue cannot be written: \(failure.message)") }
+        if let failure = state.failure {
+            obstacles.append("the queue cannot be written: \(failure.message)")
+        }
         if let failure = state.commitFailure {
             obstacles.append("events cannot be stored, and will be tried again: \(failure.message)")
         }
@@ -28,7 +31,7 @@ extension QueueStore {
         case .nothing(.walPinned):
             let reader = state.walReader ?? "a reader outside"
             obstacles.append("\(reader) keeps the queue's WAL from being written back; end it")
-        // The failure says it already.
+        // `failure` above has said it already.
         case .nothing(.notWritable), .nothing(.outOfReach): break
         }
         return obstacles

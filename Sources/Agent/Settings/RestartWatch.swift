@@ -6,53 +6,75 @@ internal import Metrics
 internal import Model
 internal import Synchronization
 
+/// The result of the last reload, and the settings in force. Starts and reloads write it; status and metrics
+/// read it.
 struct Reloads: Sendable {
-    /// Why the last one failed; nil when it did not.
+    /// Why the last reload failed; nil if it succeeded.
     var problem: String?
+    /// When settings were last applied.
     var lastSuccess: Timestamp
-    /// How many events had been discarded for want of a destination by then: those since are a reason not to be ready.
+    /// How many events had been discarded for lack of a destination at the last reload. Only later ones make
+    /// the agent unready: the reload may have corrected the cause.
     var withoutDestination = 0
+    /// The settings of the last successful reload.
     var configured: Settings
-    /// The one of the start: of what needs a restart it is in force.
+    /// The settings of the start. Settings that only a restart changes are in force as they are here.
     let started: Settings
 }
 
-/// Whether a restart would succeed, while the agent goes on with what it has read: a certificate that became garbage, a token file that
-/// is empty, a configuration that was broken since.
+/// Finds out whether a restart would succeed, while the agent runs on with what it has read. A certificate
+/// that became invalid, an empty token file or a mistake in the configuration would otherwise be noticed only
+/// at the next restart, perhaps at night.
 ///
-/// The files are looked at when somebody asks (`status`, a scrape), and read again where one has changed, or once an hour. It lives on
-/// the main loop; the disk is asked by a thread that ends with it.
+/// It looks at the files when somebody asks (`status`, a scrape) and once an hour; it reads them again if one
+/// has changed. It lives on the main loop. A separate thread reads the files and ends afterwards, because the
+/// disk may be slow.
 actor RestartWatch: MetricCollector, LoopActor {
+    /// How long a look is valid.
     static let lookEvery = Duration.seconds(10)
+    /// After this time the files are read even if none has changed: a certificate may have expired.
     private static let readEvery = Duration.seconds(3600)
 
     nonisolated let loop: EventLoop
+    /// The configuration file that a restart reads.
     private let path: String
     private let version: String
     private let time: any TimeSource
     private let log: Log
+    /// True while a look is under way.
     private var isLooking = false
+    /// When the files were last looked at, and when they were last read.
     private var lastLook: BootInstant?
     private var lastRead: BootInstant?
+    /// The next look that nobody has asked for.
     private var timer: EventLoop.TimerID?
+    /// The result of the last look, for other threads.
     private nonisolated let published = Mutex<Look>(Look())
 
+    /// The result of a look.
     private struct Look: Sendable {
+        /// A text for each file that changes when the file does.
         var stamps: [String: String] = [:]
+        /// Why a restart would fail; nil if it would succeed.
         var problem: String?
-        /// The configuration as the files have it; nil while they cannot be used.
+        /// The configuration as the files have it; nil if it is invalid.
         var onDisk: Settings?
     }
 
-    /// - Parameter path: the configuration that a restart reads.
+    /// - Parameter path: the configuration file that a restart reads.
     init(_ path: String, version: String, on loop: EventLoop, time: any TimeSource, log: Log) {
-        (self.path, self.version, self.loop, self.time, self.log) = (path, version, loop, time, log)
+        self.path = path
+        self.version = version
+        self.loop = loop
+        self.time = time
+        self.log = log
     }
 
-    /// Why a restart would fail, as of the last look; nil when it would not. From any thread.
+    /// Why a restart would fail, as of the last look; nil if it would succeed. From any thread.
     nonisolated var problem: String? { published.withLock { $0.problem } }
 
-    /// What the files had otherwise at the last look: what a reload applies, and what needs a restart. From any thread.
+    /// The settings that were edited since: those that a reload applies, and those that need a restart. From
+    /// any thread.
     nonisolated func edits(since reloads: Reloads) -> (reload: [String], restart: [String]) {
         let onDisk = published.withLock { $0.onDisk } ?? reloads.configured
         return (
@@ -61,7 +83,7 @@ actor RestartWatch: MetricCollector, LoopActor {
         )
     }
 
-    /// Looks once an hour from now on, whether or not anybody asks.
+    /// Looks once an hour from now on, even if nobody asks: the log then has the problem.
     func start() {
         timer = loop.after(RestartWatch.readEvery) {
             self.assumeIsolated { $0.start() }
@@ -69,7 +91,8 @@ actor RestartWatch: MetricCollector, LoopActor {
         }
     }
 
-    /// Looks at the files, unless the last look is younger than `age` (zero after an edit or reload) or under way.
+    /// Looks at the files, unless a look is under way or the last one is younger than `age` (zero after an
+    /// edit or a reload).
     func check(olderThan age: Duration = RestartWatch.lookEvery) async {
         let now = time.bootTime
         guard !isLooking, lastLook.map({ now - $0 >= age }) ?? true else { return }
@@ -77,18 +100,21 @@ actor RestartWatch: MetricCollector, LoopActor {
         defer { isLooking = false }
         lastLook = now
         let before = problem
-        let known = lastRead.map { now - $0 < RestartWatch.readEvery } == true ? published.withLock { $0.stamps } : [:]
+        let known =
+            lastRead.map { now - $0 < RestartWatch.readEvery } == true
+            ? published.withLock { $0.stamps } : [:]
         let (path, version) = (self.path, self.version)
         let found: Look?
         do throws(SystemError) {
             let thread = try EventLoop(name: "rehearsal")
             try thread.start()
-            found = await Task(executorPreference: thread) { RestartWatch.look(path, version, unlike: known) }.value
+            found = await Task(executorPreference: thread) { RestartWatch.look(path, version, unlike: known) }
+                .value
             thread.stop()
         } catch {
             return log.warning("cannot check whether a restart would succeed", ["reason": error.description])
         }
-        // Nothing has changed.
+        // No file has changed.
         guard let found else { return }
         lastRead = now
         published.withLock { $0 = found }
@@ -100,11 +126,11 @@ actor RestartWatch: MetricCollector, LoopActor {
         }
     }
 
-    /// Reads what a start reads; nil where each file is as it was.
+    /// Reads what a start reads. Nil if no file differs from the known stamps.
     private static func look(_ path: String, _ version: String, unlike known: [String: String]) -> Look? {
         if !known.isEmpty, known.allSatisfy({ stamp(of: $0.key) == $0.value }) { return nil }
         do throws(ConfigurationError) {
-            let loaded = try Settings.load(path: path)
+            let loaded = try Settings.loadWithRules(path: path)
             let settings = loaded.settings
             let directory = path[..<(path.lastIndex(of: "/") ?? path.startIndex)]
             let named =
@@ -116,12 +142,12 @@ actor RestartWatch: MetricCollector, LoopActor {
                 problem: StartupRehearsal(settings, version: version).firstUnmakeable, onDisk: settings)
         } catch {
             let first = error.description.split(separator: "\n").first.map(String.init) ?? error.description
-            // Nothing is known of the files: the next look reads them all again.
+            // Without stamps the next look reads all files again.
             return Look(problem: first)
         }
     }
 
-    /// Changes whenever a file does.
+    /// A text that changes when the file does. A file system that does not answer is not waited for.
     private static func stamp(of path: String) -> String {
         SilentFiles.answer(about: path) {
             guard let status = FileStatus(path) else { return "\(errno)" }

@@ -7,13 +7,15 @@ internal import Outputs
 internal import TimeZones
 
 extension Settings {
-    /// The settings of delivery.
+    /// The options of delivery.
     ///
-    /// - Parameter installID: what the phase is made from in which this machine sends.
-    /// - Throws: `AgentError` with code `configuration` for what has no meaning.
+    /// - Parameter installID: determines at which phase of the interval this machine sends, so that a fleet
+    ///   does not send all at once.
+    /// - Throws: `AgentError` with code `configuration` for an unknown time zone.
     func deliveryOptions(of installID: String? = nil) throws(AgentError) -> DeliveryOptions {
         if let app = appOfUnknownZone {
-            throw AgentError(.configuration, "apps.\(app).time_zone is not a time zone that this system knows")
+            throw AgentError(
+                .configuration, "apps.\(app).time_zone is not a time zone that this system knows")
         }
         let schedule = RetrySchedule(intervals: retry.intervals, jitter: retry.jitter)
         let views = try deadlines.map { deadline throws(AgentError) in (deadline, try deadline.view()) }
@@ -32,8 +34,11 @@ extension Settings {
                 options.whenExhausted = retry.whenExhausted
                 options.probeInterval = retry.probeInterval
                 options.requestsPerSecond = destination.rateLimit > 0 ? destination.rateLimit : nil
+                // GA4 limits the events of a request, so a batch makes several requests, which the rate limit
+                // must count.
                 let isBounded = destination.kind == .http && destination.format == .ga4
                 options.eventsPerRequest = isBounded ? GA4Encoder.eventsInRequest : nil
+                options.recognisesRepeats = destination.recognisesRepeats
                 options.deadlines = views.filter { $0.0.applies(to: destination.name) }.map(\.1)
                 options.fingerprint = destination.fingerprint(SHA256.hexadecimal)
                 return options
@@ -41,35 +46,40 @@ extension Settings {
         options.interval = dispatch.interval
         options.criticalDelay = dispatch.criticalDelay
         options.batchOnSize = dispatch.batchOnSize
+        // 52 bits of a hash of the id, as a fraction from 0 up to 1.
         options.phase = installID.flatMap { UInt64(SHA256.hexadecimal(Array($0.utf8)).prefix(13), radix: 16) }
             .map { Double($0) * 0x1p-52 }
         return options
     }
 
-    /// How many events may wait for each destination while old files are read: twice what it takes at a time.
+    /// How many events may wait for each destination while old files are read: twice as many as it sends at a
+    /// time.
     var backfillDepths: [DestinationName: Int] {
         let depths = destinations.map { destination in
             let dispatch = dispatch(for: destination)
-            // bounded: both are settings of a few thousand.
-            return (DestinationName(destination.name), 2 * dispatch.batchMostEvents * dispatch.parallelBatches)
+            // bounded: both settings are at most a few thousand.
+            return (
+                DestinationName(destination.name), 2 * dispatch.batchMostEvents * dispatch.parallelBatches
+            )
         }
         return Dictionary(depths) { $1 }
     }
 
-    /// Where each destination's servers are, or the proxy before them, and where containers are fetched from.
+    /// The hosts to which routes must lead: the servers of each destination, or its proxy, and the servers of
+    /// containers.
     var networkTargets: [DestinationName: [NetworkTarget]] {
         var targets: [DestinationName: [NetworkTarget]] = [:]
         for destination in destinations {
             let addresses = destination.proxy.map { [$0] } ?? destination.addresses
             guard !addresses.isEmpty else { continue }
             var servers = addresses.map { NetworkTarget(host: $0.host) }
-            // It may be connected to a server that another one named, whose address is not known here.
+            // It may be connected to a server that another server named, whose address is not known here.
             if destination.learnsOfServers, !servers.contains(.local), !servers.contains(.name) {
                 servers.append(.name)
             }
             targets[DestinationName(destination.name)] = servers
         }
-        // No destination is called like that: their names have no colon.
+        // The prefix is unique: names of destinations have no colon.
         for container in containers {
             guard let url = container.url else { continue }
             targets[DestinationName(NetworkNews.prefix + container.id)] = [NetworkTarget(host: url.host)]
@@ -79,9 +89,10 @@ extension Settings {
 }
 
 extension NetworkNews {
+    /// The prefix of a container's id where it stands among the names of destinations.
     static let prefix = "container:"
 
-    /// What is for delivery, and what is for the containers, by their ids.
+    /// The news for delivery, and the news for containers, by their ids.
     var split: (delivery: NetworkNews, containers: [String: Bool]) {
         var containers: [String: Bool] = [:]
         var delivery = self
@@ -94,22 +105,25 @@ extension NetworkNews {
 }
 
 extension DeadlineSettings {
+    /// True if the deadline is for this destination; a deadline without destinations is for all.
     fileprivate func applies(to destination: String) -> Bool {
         destinations.isEmpty || destinations.contains(destination)
     }
 
+    /// The deadline with its time zone loaded.
     fileprivate func view() throws(AgentError) -> Deadline {
         let zone = try relaying(try TimeZoneLoader().load(timeZone)) { (error: TimeZoneError) in
             AgentError(.configuration, "deadline \(name): \(error.message)")
         }
         return Deadline(
             // bounded: a time of day.
-            name: name, secondOfDay: Int(time.components.seconds), zone: zone, margin: margin, apps: Set(apps))
+            name: name, secondOfDay: Int(time.components.seconds), zone: zone, margin: margin, apps: Set(apps)
+        )
     }
 }
 
 extension DestinationSettings {
-    /// Whether it connects to further servers that its servers name.
+    /// True if it also connects to servers that its servers name.
     fileprivate var learnsOfServers: Bool {
         switch kind {
         case .kafka: true
@@ -118,14 +132,28 @@ extension DestinationSettings {
         }
     }
 
-    /// Loki refuses what is long behind its stream, and Kafka's readers want a session's records in order. Who sets more places of
-    /// its own wants speed instead.
+    /// The order that the receiver needs. Loki refuses entries that are much older than the newest of their
+    /// stream; readers of Kafka want the records of a session in order; syslog wants all messages in order.
+    /// With several parallel batches of its own a destination wants speed instead.
     fileprivate var order: DestinationOptions.Order {
         guard own.parallelBatches ?? 1 == 1 else { return .free }
         return switch kind {
         case .kafka: kafka.key == "none" ? .free : .promised
+        case .syslog: .promised
         case .http where format == .loki: .kept
         default: .free
+        }
+    }
+}
+
+extension DestinationSettings {
+    /// True if the receiver can recognise a repeated batch: by the batch's id, the events' ids, or equal
+    /// times and lines.
+    fileprivate var recognisesRepeats: Bool {
+        guard kind == .http else { return kind != .kafka && kind != .syslog }
+        return switch format {
+        case .otlp, .splunkHEC, .ga4, .appCenter: false
+        case .ndjson, .json, .elasticsearch, .loki, .template: true
         }
     }
 }

@@ -4,12 +4,14 @@ public import Model
 internal import Spool
 
 extension Settings {
-    /// A destination's file that is not the destination's alone, which the start refuses: the setting, and what is wrong with it.
+    /// A file of a destination that is used for something else too, which the start refuses: the setting, and
+    /// the mistake. Two writers would mix their lines, and a file that is read as well would feed the agent
+    /// with its own output.
     var fileMistake: (setting: String, message: String)? {
         var known: [String: String] = [:]
         for destination in destinations where destination.kind == .file {
             guard let path = destination.path else { continue }
-            // One that does not answer is as it is written.
+            // The path as written if its file system does not answer.
             let real = SilentFiles.answer(about: path) { RealPath.of(path) } ?? path
             let setting = "destination.\(destination.name).path"
             if let use = otherUse(of: real) { return (setting, "\(path) \(use)") }
@@ -20,7 +22,7 @@ extension Settings {
         return nil
     }
 
-    /// What else the agent does with a file; nil for nothing.
+    /// What else the agent uses a file for; nil for nothing.
     private func otherUse(of real: String) -> String? {
         for own in [spool.directory, agent.stateDirectory] where real.hasPrefix(RealPath.of(own) + "/") {
             return "is in \(own), which is the agent's own"
@@ -30,22 +32,30 @@ extension Settings {
         }
         let configuration = Set(
             origins.values.compactMap { origin -> String? in
-                if case .file(let position) = origin { position.file } else { nil }
+                if case .file(let position) = origin {
+                    position.file
+                } else {
+                    nil
+                }
             })
         return configuration.contains { RealPath.of($0) == real } ? "is a file of the configuration" : nil
     }
 }
 
 extension DestinationSettings {
-    /// The files that it authenticates with.
+    /// The files with its credentials and certificates.
     var namedFiles: [String] {
         let secrets = secrets.compactMap { secret -> String? in
-            if case .file(let file)? = secret.source { file } else { nil }
+            if case .file(let file)? = secret.source {
+                file
+            } else {
+                nil
+            }
         }
         return secrets + [tls.caFile, tls.certificateFile, tls.keyFile].compactMap { $0 }
     }
 
-    /// The same, and that which it writes.
+    /// The files that it reads, and the file that it writes.
     public var files: [String] { namedFiles + [path].compactMap(\.self) }
 
     /// The first of its files whose file system does not answer: the start goes on without this destination.

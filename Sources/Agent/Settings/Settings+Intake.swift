@@ -5,18 +5,21 @@ internal import Model
 internal import TimeZones
 
 extension Settings {
-    /// The settings of the pass over each line and of the chunks it fills.
+    /// The settings for reading lines and for the chunks that they fill.
     ///
     /// - Parameters:
     ///   - cap: the storage cap in force, which may differ from the configured one.
     ///   - country: the country set by command, which takes precedence over the configured one.
-    func intakeSettings(cap: Int, isCollecting: Bool, country: CountryCode?, host: HostFacts) -> IntakeSettings {
+    ///   - host: facts about the machine, for the members that are added to events.
+    func intakeSettings(cap: Int, isCollecting: Bool, country: CountryCode?, host: HostFacts)
+        -> IntakeSettings
+    {
         var events = eventOptions(on: host.name)
         events.countryOverride = country
         events.device = host.device(for: self)
         events.hostName = events.device?.hostName
         events.zone = host.zone ?? .utc
-        // However a line comes: what its wrapper hides from tags they would not find.
+        // For all sources of the app, because a wrapper around the line would hide members from tags.
         for (name, app) in apps { events.apps[name]?.format = app.format }
         let table = routeTable(cap: cap)
         var routes = [standardRoute(by: table)]
@@ -27,71 +30,83 @@ extension Settings {
                 own = table.route(to: names)
             }
             own.deadlines = DeadlineNames(deadlines.filter { $0.apps.contains(app) }.map(\.name))
+            // Apps without a route of their own share the default route, so that their events share chunks.
             guard own != routes[0] else { continue }
             routeOfApp[app] = routes.firstIndex(of: own) ?? routes.count
-            if !routes.contains(own) { routes.append(own) }
+            if !routes.contains(own) {
+                routes.append(own)
+            }
         }
-        return IntakeSettings(
+        var intake = IntakeSettings(
             events: events,
             routes: routes, routeOfApp: routeOfApp, table: table, isCollecting: isCollecting, cap: cap,
             countryDatabase: self.country.database)
+        // Hashes of 8 bytes: the ids take a sixteenth of the cap at most.
+        intake.repeats = RepeatSettings(window: dedup.window, most: min(dedup.maxIDs, cap / 128))
+        return intake
     }
 
-    /// The same for files read in place and for journals: lines are records, text too, unless the app says otherwise.
+    /// The settings for files that are read in place and for journals: lines are records, and text is
+    /// accepted, unless the app says otherwise.
     func forPlaces(_ settings: IntakeSettings) -> IntakeSettings {
         var settings = settings
         setPlaces(of: &settings.events)
         return settings
     }
 
-    /// These settings, with what a restart needs to change of how lines are read as it was at the start: files that are read in place
-    /// are read on until then, those of an app that is gone by all of its settings.
+    /// The settings for reading until a restart. Settings that a reload cannot apply stay as at the start,
+    /// and files of an app that was removed are read on with the app's old settings.
     func reading(as started: Settings) -> Settings {
-        var settings = self
-        settings.spool.maxEventSize = started.spool.maxEventSize
-        for (name, app) in apps.merging(started.apps, uniquingKeysWith: { new, _ in new }) {
-            let old = started.apps[name]
-            settings.apps[name] = app
-            settings.apps[name]?.read = old?.read
-            settings.apps[name]?.journal = old?.journal
-            settings.apps[name]?.format = old?.format
-        }
+        var settings = untilRestart(since: started)
+        settings.apps.merge(started.apps) { kept, _ in kept }
         return settings
     }
 
+    /// Sets the defaults of apps that read files in place or a journal.
     private func setPlaces(of events: inout EventOptions) {
         for (name, app) in apps where app.read != nil || app.journal == true {
-            if app.kind == nil { events.apps[name]?.kind = .log }
-            if app.text == nil { events.apps[name]?.text = .lines }
+            if app.kind == nil {
+                events.apps[name]?.kind = .log
+            }
+            if app.text == nil {
+                events.apps[name]?.text = .lines
+            }
             events.apps[name]?.isJournal = app.journal == true
+            events.apps[name]?.addsFilePath = app.read != nil && app.filePath != false
         }
     }
 
-    /// How lines are read where a document is tried: with nothing of this machine, nor of the moment.
+    /// The settings for reading lines when a document is tried: without anything that depends on this machine
+    /// or on the time.
     public func trialEvents(on host: String) -> EventOptions {
         var events = eventOptions(on: host)
         setPlaces(of: &events)
         return events
     }
 
-    /// The apps whose lines of text are sent, each with the setting that says so.
+    /// The apps whose lines of text are sent, each with the setting that causes it.
     public var appsWithText: [(app: String, setting: String)] {
         apps.sorted { $0.key < $1.key }.compactMap { name, app in
             let key = app.journal == true ? "journal" : app.text != nil ? "text" : "read"
-            guard app.journal == true || (app.text ?? (app.read == nil ? .quarantine : .lines)) != .quarantine else {
+            guard
+                app.journal == true
+                    || (app.text ?? (app.read == nil && !app.isParsed ? .quarantine : .lines)) != .quarantine
+            else {
                 return nil
             }
             return (name, "apps.\(name).\(key)")
         }
     }
 
-    /// How large chunks grow that go where nothing says otherwise.
+    /// The limits of chunks on the default route.
     var chunksByDefault: ChunkLimits { standardRoute(by: routeTable(cap: queue.maxSize)).chunks }
 
+    /// The route of events whose app names no destinations.
     private func standardRoute(by table: RouteTable) -> Route {
         table.route(to: destinations.filter(\.byDefault).map(\.name))
     }
 
+    /// The destinations with their batch limits, from which routes are made.
     private func routeTable(cap: Int) -> RouteTable {
         RouteTable(
             destinations: destinations.map { destination in
@@ -103,13 +118,15 @@ extension Settings {
                         batchBytes: destination.own.batchSize ?? self.dispatch.batchSize, cap: cap),
                     due: min(dispatch.batchEvents, dispatch.batchMostEvents))
             },
-            standard: ChunkLimits(batchEvents: dispatch.batchMostEvents, batchBytes: dispatch.batchSize, cap: cap),
+            standard: ChunkLimits(
+                batchEvents: dispatch.batchMostEvents, batchBytes: dispatch.batchSize, cap: cap),
             compression: Compression(name: queue.compression.rawValue))
     }
 
+    /// The options that depend on the configuration and on the host name only.
     private func eventOptions(on host: String) -> EventOptions {
         var options = EventOptions()
-        // What is too old for some destinations only expires in their lanes of the queue.
+        // The longest age counts here; an event that is too old for another destination expires in the queue.
         options.maxAge = destinations.map { maxAge(for: $0) }.max() ?? queue.maxAge
         options.defaults.priority = priorities.standard
         options.defaults.country = countryCode(of: nil, on: host)
@@ -136,14 +153,22 @@ extension Settings {
         return options
     }
 
-    /// The configured country of an app's events (nil: of no named app): the first rule that fits, else the host's.
+    /// The country of an app's events by the configuration: the first rule that matches, else the host's
+    /// country.
+    ///
+    /// - Parameter app: nil for apps without settings, to which only rules without an app apply.
     func countryCode(of app: String?, on host: String) -> CountryCode? {
         let rule = country.rules.first { rule in
-            if let app { rule.fits(app: app, host: host) } else { rule.app == nil && rule.fits(app: "", host: host) }
+            if let app {
+                rule.fits(app: app, host: host)
+            } else {
+                rule.app == nil && rule.fits(app: "", host: host)
+            }
         }
         return (rule?.code ?? country.code).flatMap { CountryCode($0) }
     }
 
+    /// Adds what an app says about records and lines of text.
     private func addRecordSettings(of app: Configuration.AppSettings, to settings: inout Events.AppSettings) {
         settings.kind = app.kind ?? .event
         settings.defaultEventName = app.defaultEventName ?? settings.defaultEventName
@@ -152,17 +177,23 @@ extension Settings {
         settings.levelMembers = app.level ?? settings.levelMembers
         settings.levelScale = app.levelScale ?? .auto
         settings.zone = app.zone
-        settings.text = app.text ?? .quarantine
+        settings.textFormat = app.textFormat.format
+        settings.quarantinesUnmatched = app.unmatched == .quarantine
+        settings.text = app.text ?? (settings.textFormat == nil ? .quarantine : .lines)
         settings.repairsUTF8 = app.notUTF8.map { $0 == .replace }
     }
 
-    /// To what lengths names of properties are cut.
+    /// The lengths to which limits cut the names of properties. A rule that redacts a property must also hide
+    /// the name that such a cut leaves.
     public var keyLengths: Set<Int> {
         let all = [limits] + apps.values.map { limits.overridden(by: $0.limits) }
-        return Set(all.map { eventLimits($0).propertyKeyLength }.filter { $0.consequence == .cut }.map(\.value))
-            .subtracting([0])
+        return Set(
+            all.map { eventLimits($0).propertyKeyLength }.filter { $0.consequence == .cut }.map(\.value)
+        )
+        .subtracting([0])
     }
 
+    /// The limits as the pass over events needs them; the configuration overrides single ones.
     private func eventLimits(_ own: LimitSettings) -> EventLimits {
         func set(_ limit: inout Limit, _ own: LimitSetting) {
             limit = Limit(own.value ?? limit.value, own.beyond ?? limit.consequence)
@@ -176,18 +207,21 @@ extension Settings {
         return result
     }
 
-    /// An app whose time zone this system does not know; the start refuses it.
+    /// The first app whose time zone this system does not know; the start refuses it.
     var appOfUnknownZone: String? {
         apps.keys.sorted().first { apps[$0]?.timeZone != nil && apps[$0]?.zone == nil }
     }
 }
 
 extension Configuration.AppSettings {
-    /// The zone of its times that say none; nil for the machine's.
+    /// The zone of times that name none; nil for the machine's zone.
     fileprivate var zone: TimeZoneRules? { timeZone.flatMap { try? TimeZoneLoader().load($0) } }
 }
 
 extension LimitSettings {
-    /// How far ahead an event's time may be.
-    fileprivate var ahead: Duration { maxTimeAhead == .zero ? .seconds(1 << 40) : maxTimeAhead ?? .seconds(3 * 86_400) }
+    /// How far ahead of the clock an event's time may be: 3 days by default. A configured 0 means without a
+    /// bound.
+    fileprivate var ahead: Duration {
+        maxTimeAhead == .zero ? .seconds(1 << 40) : maxTimeAhead ?? .seconds(3 * 86_400)
+    }
 }

@@ -4,9 +4,10 @@ internal import EventLoops
 internal import Journal
 internal import Model
 internal import Spool
+internal import TextFormats
 
 extension Settings {
-    /// The settings of the spool's reader.
+    /// The options of the spool's reader.
     var spoolOptions: SpoolOptions {
         var options = SpoolOptions(directory: spool.directory)
         options.afterRead =
@@ -23,36 +24,46 @@ extension Settings {
         options.maxEventSize = spool.maxEventSize
         options.maxOpenFiles = spool.maxOpenFiles
         options.pollInterval = spool.pollInterval
-        // The intake asks for commits by what packed chunks take; this bounds what the spool takes unasked. Unpacked, it
-        // must fit a small queue.
+        // The intake asks for commits by the packed size of chunks. This bounds what is read before it asks;
+        // unpacked, it must fit a small queue.
         options.commitBytes = min(options.commitBytes, max(4096, queue.maxSize / 8))
         options.linger = linger
         return options
     }
 
-    /// How files are read that are elsewhere.
+    /// The options of the readers of files that are read in place, one for each directory.
     var placeOptions: [SpoolOptions] {
         let resolved = resolved
         return places.map { place in
             var options = spoolOptions
             options.place = place
-            (options.own, options.places) = ([spool.directory, agent.stateDirectory], resolved)
+            options.own = [spool.directory, agent.stateDirectory]
+            options.places = resolved
             options.directory = place.root
+            options.since = apps[place.app]?.since ?? .beginning
+            // Files that are read in place belong to somebody else and are never removed.
             options.afterRead = .keep
             options.format = apps[place.app]?.format
             options.joinsText = apps[place.app]?.text == .blocks
+            options.recordStart = apps[place.app]?.textFormat.format?.recordStart
             return options
         }
     }
 
-    /// What `read` names, by app. What is no pattern is a mistake of the configuration.
+    /// The directories and patterns of `read`, by app. An invalid pattern is reported by `readingMistake`.
     var places: [ReadPlace] {
-        apps.sorted { $0.key < $1.key }.flatMap { ReadPlace.of(app: $0.key, $0.value.read ?? []) ?? [] }
+        apps.sorted { $0.key < $1.key }.flatMap { app, section in
+            ReadPlace.of(app: app, section.read ?? [], excluding: section.exclude ?? []) ?? []
+        }
     }
 
-    /// The places where links lead that no user has made: no user's link keeps the agent from starting.
-    private var resolved: [ReadPlace: ReadPlace] { Dictionary(uniqueKeysWithValues: places.map { ($0, $0.resolved) }) }
+    /// Each place with the path that links lead to. Only links that no user can change are followed, so that
+    /// no user can keep the agent from starting.
+    private var resolved: [ReadPlace: ReadPlace] {
+        Dictionary(uniqueKeysWithValues: places.map { ($0, $0.resolved) })
+    }
 
+    /// The options of each journal, by app.
     var journals: [(app: String, options: JournalOptions)] {
         apps.sorted { $0.key < $1.key }.filter { $0.value.journal == true }.map { app, section in
             var options = JournalOptions(maxEventSize: spool.maxEventSize)
@@ -61,48 +72,61 @@ extension Settings {
             options.priority = JournalPriority.allCases.firstIndex(of: section.journalPriority ?? .debug) ?? 7
             options.since = section.journalSince ?? .now
             options.fields = section.journalFields ?? []
-            // What a commit of a small queue has no room for is read from the journal again.
+            // Entries that a commit of a small queue has no room for must be read from the journal again:
+            // keep pieces small.
             options.pieceBytes = min(options.pieceBytes, max(4096, queue.maxSize / 16))
             return (app, options)
         }
     }
 
-    /// What keeps journals and places from being read; a start goes on without them.
+    /// Why journals and directories cannot be read now. A start goes on without them.
     var readingProblems: [(setting: String, message: String)] {
         journals.compactMap { app, options in
             JournalReader.problem(options).map { ("apps.\(app).journal", "cannot be read: \($0.message)") }
         } + places.compactMap { place in place.problem.map { ("apps.\(place.app).read", $0) } }
     }
 
-    /// A mistake in what is read, that the start refuses: which setting, and what is wrong with it.
+    /// The first mistake in what is read, which the start refuses: the setting and the message.
     var readingMistake: (setting: String, message: String)? {
-        let (own, resolved) = ([spool.directory, agent.stateDirectory], resolved)
+        let own = [spool.directory, agent.stateDirectory]
+        let resolved = resolved
         for (app, section) in apps.sorted(by: { $0.key < $1.key }) {
             if section.journal != true, let key = section.journalSetting {
                 return ("apps.\(app).\(key)", "has no effect without journal = true")
             }
             if section.text == .blocks, section.read == nil || section.format != nil {
-                return ("apps.\(app).text", "blocks is for files that are read in place, without a container's format")
+                return (
+                    "apps.\(app).text",
+                    "blocks is for files that are read in place, without a container's format"
+                )
+            }
+            if let mistake = section.textFormat.mistake(with: section) {
+                return ("apps.\(app).\(mistake.key)", mistake.message)
             }
             guard let patterns = section.read else {
-                // In the spool a record could be cut between two of its lines.
+                if section.exclude != nil { return ("apps.\(app).exclude", "has no effect without read") }
+                if section.since != nil { return ("apps.\(app).since", "has no effect without read") }
+                if section.filePath != nil { return ("apps.\(app).file_path", "has no effect without read") }
+                // In the spool the end of a block could cut a record between two of its lines.
                 if section.format != nil {
                     return ("apps.\(app).format", "is for files that are read in place: set read")
                 }
                 continue
             }
-            guard let places = ReadPlace.of(app: app, patterns) else {
-                return ("apps.\(app).read", "must be absolute paths of files, with * in one or more parts")
+            for pattern in patterns {
+                if let mistake = ReadPlace.mistake(pattern) { return ("apps.\(app).read", mistake) }
             }
-            if let pattern = patterns.first(where: { $0.holds("**") }) {
-                return ("apps.\(app).read", "\(pattern): * is for one part of a path: name each level (*/*.log)")
+            for pattern in section.exclude ?? [] {
+                if let mistake = ReadPlace.mistake(pattern, isExclusion: true) {
+                    return ("apps.\(app).exclude", mistake)
+                }
             }
+            let places = ReadPlace.of(app: app, patterns, excluding: section.exclude ?? []) ?? []
             for place in places {
                 if let pattern = place.neverRead {
                     return (
                         "apps.\(app).read",
-                        "names compressed files by \(pattern): they are not read in place; read them before rotation compresses them"
-                            + " (delaycompress), or once by spoolship run --once"
+                        "names files by \(pattern) that are not read in place: of compressed files those of gzip and Zstandard are"
                     )
                 }
                 if let conflict = place.conflict(at: resolved[place] ?? place, own: own, places: resolved) {
@@ -110,7 +134,11 @@ extension Settings {
                 }
             }
         }
-        guard origins["spool.after_read"] == nil, access("\(spool.directory)/.spoolship", F_OK) != 0 else { return nil }
+        // A directory of log files that is configured as the spool by mistake: its files would be read and
+        // then deleted.
+        guard origins["spool.after_read"] == nil, access("\(spool.directory)/.spoolship", F_OK) != 0 else {
+            return nil
+        }
         let found = SpoolBacklog.measure(in: spool.directory).files
         guard found > 0 else { return nil }
         return (
@@ -121,18 +149,19 @@ extension Settings {
         )
     }
 
-    /// How long a steady drip of lines is gathered for one commit: a fifteenth of the shortest wait before sending, from 5 to
-    /// 200 ms.
+    /// How long lines that arrive slowly are gathered for one commit: a fifteenth of the shortest wait before
+    /// sending, from 5 to 200 ms.
     ///
-    /// Nobody waits for it, and no line depends on it: they are in their file. Only a power cut may take those that their app has
-    /// not synced, so much later than it might have. Each commit writes about ten pages of the queue, however few its lines.
-    /// By the settings of the start: a reload does not change it.
+    /// Each commit writes about ten pages of the queue, however few its lines. Gathering delays nothing that
+    /// somebody waits for, and a crash loses no line, because the lines are in their files. Only a power cut
+    /// may lose lines that their app has not synced, and this window grows by the linger. It depends on the
+    /// settings of the start: a reload does not change it.
     var linger: Duration {
         let all = destinations.isEmpty ? [dispatch] : destinations.map { dispatch(for: $0) }
         let waits = all.map { min($0.criticalDelay, $0.interval.duration ?? $0.criticalDelay) }
         return min(max((waits.min() ?? .zero) / 15, .milliseconds(5)), .milliseconds(200))
     }
 
-    /// The most unread bytes, for which waiting becomes evicting; 0 for no bound.
+    /// The most unread bytes before waiting becomes evicting; 0 for no bound.
     var unreadBound: Int { spool.whenFull == .wait ? spool.maxUnread : 0 }
 }

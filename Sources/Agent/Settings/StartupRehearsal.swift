@@ -1,4 +1,5 @@
 package import Configuration
+internal import Containers
 internal import EventLoops
 internal import Intake
 internal import Logs
@@ -6,15 +7,15 @@ public import Model
 internal import Outputs
 internal import Queue
 
-/// How a start would treat a configuration, without starting: for `check`.
+/// How a start would treat a configuration, found out without starting: for `check` and `RestartWatch`.
 public struct StartupRehearsal: Sendable {
-    /// Why a start refuses a setting.
+    /// A setting that a start refuses, and why.
     public struct Refusal: Sendable, Equatable {
-        /// The setting that it is about: `destination.main.url`.
+        /// The setting: `destination.main.url`.
         public let setting: String
         /// What is wrong and what to do.
         public let message: String
-        /// Whether the start fails; otherwise it warns, and goes on with what was in force.
+        /// True if the start fails; otherwise it warns and goes on without, or with what was in force.
         public var endsStart = true
     }
 
@@ -26,35 +27,52 @@ public struct StartupRehearsal: Sendable {
         self.version = version
     }
 
-    /// All that the start would refuse: settings without a meaning, a missing library, a cap below what is stored.
+    /// All that the start would refuse or warn of: settings without a meaning, a missing library, a cap below
+    /// what is stored.
     public var refusals: [Refusal] {
-        mistakes + settings.readingProblems.map { Refusal(setting: $0.setting, message: $0.message, endsStart: false) }
+        mistakes
+            + settings.readingProblems.map {
+                Refusal(setting: $0.setting, message: $0.message, endsStart: false)
+            }
     }
 
-    /// Those for which nothing is asked that may never answer.
+    /// The refusals that can be found without asking for files or journals that may never answer.
     private var mistakes: [Refusal] {
         var found: [Refusal] = []
         func add(_ setting: String, _ message: String, endsStart: Bool = true) {
             found.append(Refusal(setting: setting, message: message, endsStart: endsStart))
         }
         for mistake in [settings.readingMistake, settings.fileMistake] {
-            if let mistake { add(mistake.setting, mistake.message) }
+            if let mistake {
+                add(mistake.setting, mistake.message)
+            }
+        }
+        if let mistake = settings.schemaMistake {
+            add("schemas.directory", mistake)
         }
         if let app = settings.appOfUnknownZone {
             add("apps.\(app).time_zone", "is not a time zone that this system knows")
         }
         for destination in settings.destinations {
             let key = destination.kind == .kafka ? "kafka" : "url"
-            if let message = refusal(of: destination) { add("destination.\(destination.name).\(key)", message) }
+            if let message = refusal(of: destination) {
+                add("destination.\(destination.name).\(key)", message)
+            }
         }
         var queue: StoredQueue?
         do throws(QueueError) {
             queue = try StoredQueue.look(in: settings.agent.stateDirectory)
         } catch {
             let more = error.code == .corrupt ? "; a start saves what can be read" : ""
-            add("agent.state_directory", "has a queue that cannot be read: \(error.message)\(more)", endsStart: false)
+            add(
+                "agent.state_directory", "has a queue that cannot be read: \(error.message)\(more)",
+                endsStart: false)
         }
-        if let refusal = queue?.refusal { add("agent.state_directory", "cannot be used: \(refusal)") }
+        // The queue of a newer version, or the database of another program.
+        if let refusal = queue?.refusal {
+            add("agent.state_directory", "cannot be used: \(refusal)")
+        }
+        // Not fatal: a start continues with the cap that was in force.
         if let stored = queue?.storedBytes, stored > settings.queue.maxSize {
             add(
                 "queue.max_size",
@@ -65,7 +83,8 @@ public struct StartupRehearsal: Sendable {
         return found + (queue?.isOlder == true ? oldWays : [])
     }
 
-    /// What a configuration has to say now where an older version did it unasked: told before the first start of this one.
+    /// Settings whose default is different from that of an older version, if this queue was made by an older
+    /// version: reported before the first start of this version.
     private var oldWays: [Refusal] {
         func isSet(_ prefix: String) -> Bool { settings.origins.keys.contains { $0.hasPrefix(prefix) } }
         var found: [Refusal] = []
@@ -77,45 +96,60 @@ public struct StartupRehearsal: Sendable {
                 "limits.like",
                 "by default events are not cut; for the former limits write \"app_center\"")
         }
-        if !isSet("queue.max_size") { tell("queue.max_size", "is 256MiB by default; it was \"10MiB\"") }
+        if !isSet("queue.max_size") {
+            tell("queue.max_size", "is 256MiB by default; it was \"10MiB\"")
+        }
         if isSet("dispatch.batch_events"), !isSet("dispatch.batch_most_events") {
             tell(
                 "dispatch.batch_most_events",
-                "batches grow with the backlog; to cap them at batch_events, write \(settings.dispatch.batchEvents)")
+                "batches grow with the backlog; to cap them at batch_events, write \(settings.dispatch.batchEvents)"
+            )
         }
         for destination in settings.destinations where destination.kind == .s3 {
             let name = "destination.\(destination.name)"
             guard !isSet(name + ".compression"), !isSet(name + ".interval") else { continue }
-            tell(name, "the defaults are a minute and zstd; they were interval = \"6s\", compression = \"gzip\"")
+            tell(
+                name,
+                "the defaults are a minute and zstd; they were interval = \"6s\", compression = \"gzip\"")
         }
         return found
     }
 
-    /// What this machine's clock keeps the agent from; nil where it is synchronised, or the kernel may not be asked.
+    /// What the agent cannot do while this machine's clock is not synchronised; nil if it is, or if the
+    /// kernel may not be asked.
     public static var clockComplaint: String? {
         guard kernelClockIsSynchronised() == false else { return nil }
-        return "the clock is not synchronised (timedatectl): nothing expires and no event's time counts as ahead"
+        return
+            "the clock is not synchronised (timedatectl): nothing expires and no event's time counts as ahead"
     }
 
-    /// Why the start ends: the first destination that cannot be made of its settings and files, a key for hash tags that is none.
+    /// Why a start would fail: a destination that cannot be made of its settings and files, or an invalid key
+    /// for hashes.
     var firstUnmakeable: String? {
         for destination in settings.destinations {
             if let refusal = refusal(of: destination, countsFiles: true) {
                 return "destination \(destination.name): \(refusal)"
             }
         }
-        do throws(AgentError) { _ = (try settings.hashKeys(), try settings.deliveryOptions()) } catch {
+        do throws(AgentError) {
+            _ = (
+                try settings.hashKeys(), try settings.configuredRules(AgentFacts()),
+                try settings.deliveryOptions()
+            )
+        } catch {
             return error.message
         }
         return mistakes.first(where: \.endsStart).map { "\($0.setting) \($0.message)" }
     }
 
-    /// Why the start cannot make a destination of the files that its settings name, in the start's own words.
+    /// Why a destination cannot be made because of the files that its settings name, in the words of the
+    /// start.
     public func fileRefusal(of destination: DestinationSettings) -> String? {
         refusal(of: destination) == nil ? refusal(of: destination, countsFiles: true) : nil
     }
 
-    /// Destinations that no setting names, and how many events wait; empty for an unreadable queue (see `refusals`).
+    /// Destinations that no setting names, and how many events wait for them; empty if the queue is
+    /// unreadable (see `refusals`).
     public var orphans: [(name: String, events: Int)] {
         let known = Set(settings.destinations.map(\.name))
         return ((try? StoredQueue.look(in: settings.agent.stateDirectory))?.waiting ?? []).filter {
@@ -123,18 +157,21 @@ public struct StartupRehearsal: Sendable {
         }.map { ($0.destination.text, $0.deliveries) }
     }
 
-    /// Opens a connection to a destination and closes it; sends nothing, except to NATS its credentials, and to S3 a signed GET. Blocks, for its
-    /// `connect_timeout` at most, with NATS for its `request_timeout`.
+    /// Opens a connection to a destination and closes it. It sends nothing, except its credentials to NATS
+    /// and a signed GET to S3. Blocks for `connect_timeout` at most, with NATS for `request_timeout`.
     ///
-    /// - Returns: what failed and what to do; nil when it came about.
+    /// - Returns: what failed and what to do; nil if the connection succeeded.
     public func connect(to destination: DestinationSettings) -> String? {
         let http = HTTPOptions(destination, userAgent: "spoolship/\(version)")
         do {
-            if destination.kind == .http, let failure = try HTTPHandshake.attempt(http) { return failure.message }
+            if destination.kind == .http, let failure = try HTTPHandshake.attempt(http) {
+                return failure.message
+            }
             do {
                 return try ask(destination) { await $0.probe() }?.message
             } catch let error as OutputError where destination.kind == .s3 && error.code == .unreadable {
-                // A systemd credential is there for the service alone.
+                // A systemd credential exists for the service only, so `check` cannot sign: try the
+                // connection alone.
                 return try HTTPHandshake.attempt(try http.ofBucket())?.message
             }
         } catch {
@@ -142,26 +179,47 @@ public struct StartupRehearsal: Sendable {
         }
     }
 
-    /// Makes what sends to a destination, and asks it; throws `AgentError` or `OutputError` where it cannot be made.
+    /// Makes the output of a destination and asks it a question, on a loop of its own.
+    ///
+    /// - Throws: `AgentError` or `OutputError` if the output cannot be made.
     private func ask<Answer: Sendable>(
-        _ destination: DestinationSettings, _ question: @escaping @Sendable (any MeasuredOutput) async -> Answer
+        _ destination: DestinationSettings,
+        _ question: @escaping @Sendable (any MeasuredOutput) async -> Answer
     ) throws -> Answer {
         try EventLoop.runProgram(name: "check", failure: { $0 as any Error }) { loop in
             await question(try output(for: destination, on: loop))
         }
     }
 
-    private func output(for destination: DestinationSettings, on loop: EventLoop) throws -> any MeasuredOutput {
-        // The install id is made at the start; any will do here.
+    /// The output of a destination as the agent makes it, without a log.
+    private func output(for destination: DestinationSettings, on loop: EventLoop) throws -> any MeasuredOutput
+    {
+        // The install id is made at the start; any id will do here.
         try destination.output(
-            version: version, installID: "check", hostName: "check", on: loop, writingLoop: { loop },
-            log: Log(NoLog()), time: SystemTime())
+            version: version, installID: StartupRehearsal.installID, hostName: hostName(), on: loop,
+            writingLoop: { loop }, log: Log(NoLog()), time: SystemTime())
     }
 
-    /// What a destination lacks that can be reached: a ClickHouse table by `DESCRIBE TABLE`, a stream of NATS by `STREAM.INFO`. The
-    /// credentials are sent. Blocks as `connect`.
+    /// An id of no agent, in the form that App Center requires.
+    private static let installID = "00000000-0000-4000-8000-000000000000"
+
+    /// Sends one event to a destination as the agent would, with its credentials. Blocks for
+    /// `request_timeout` at most.
+    public func sendTestEvent(to destination: DestinationSettings) -> TestDelivery {
+        let batch = TestEvent(at: SystemTime().wallTime).batch(for: DestinationName(destination.name))
+        do {
+            let sent = try ask(destination) { await $0.sendShowingAnswers(batch) }
+            return TestDelivery(sent.outcome, sent.answers)
+        } catch {
+            return TestDelivery(notMade: "\(error)")
+        }
+    }
+
+    /// What a reachable destination lacks: columns of a ClickHouse table (`DESCRIBE TABLE`), a stream of NATS
+    /// (`STREAM.INFO`). Sends the credentials. Blocks like `connect`.
     ///
-    /// - Returns: what to know, and whether the server would refuse every batch; nil where there is nothing to say.
+    /// - Returns: the message, and whether the server would refuse every batch; nil if there is nothing to
+    ///   report.
     public func complaint(of destination: DestinationSettings) -> (message: String, isRefused: Bool)? {
         switch destination.kind {
         case .http where destination.format == .ndjson: return tableComplaint(of: destination)
@@ -182,9 +240,11 @@ public struct StartupRehearsal: Sendable {
         }
     }
 
+    /// Compares the table's columns with the members that each event has.
     private func tableComplaint(of destination: DestinationSettings) -> (message: String, isRefused: Bool)? {
         let members =
-            ["name", "timestamp", "app", "observed_at", "id"] + (settings.session.mode == .off ? [] : ["session_id"])
+            ["name", "timestamp", "app", "observed_at", "id"]
+            + (settings.session.mode == .off ? [] : ["session_id"])
             + (settings.device.properties.isEmpty ? [] : ["device"])
             + (settings.places.isEmpty && settings.journals.isEmpty ? [] : ["host_name"])
         do {
@@ -206,7 +266,7 @@ public struct StartupRehearsal: Sendable {
         }
     }
 
-    /// Why no sender can be made for a destination.
+    /// Why the output of a destination cannot be made; with `countsFiles` also because of its files.
     private func refusal(of destination: DestinationSettings, countsFiles: Bool = false) -> String? {
         do {
             if destination.kind == .kafka {
@@ -217,9 +277,10 @@ public struct StartupRehearsal: Sendable {
             _ = try output(for: destination, on: try EventLoop(name: "check"))
             return nil
         } catch let error as OutputError {
-            // What is wrong with files, `check` tells with their own settings.
-            // One that does not answer is waited for.
+            // `check` reports problems with files at their own settings, and the agent waits for a file that
+            // does not answer.
             guard error.code != .unanswered else { return nil }
+            // Errors that do not depend on files are always reported.
             return countsFiles || [.invalidSetting, .library].contains(error.code) ? error.message : nil
         } catch {
             return "\(error)"
@@ -227,6 +288,7 @@ public struct StartupRehearsal: Sendable {
     }
 }
 
+/// A log that discards everything: commands report in their own words.
 struct NoLog: LogSink {
     let level = LogLevel.error
     func write(_ message: LogMessage) {}

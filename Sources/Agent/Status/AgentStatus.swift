@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Containers
 internal import Control
 internal import Delivery
 internal import EventLoops
@@ -11,35 +12,41 @@ internal import Model
 internal import Outputs
 internal import Queue
 internal import Spool
+internal import TextFormats
 internal import Synchronization
 
-/// Reports the agent's state, from what the modules have published.
+/// Makes the status report from what the modules have published. Commands, the page, `/readyz` and scrapes
+/// all use it, so that they agree.
 struct AgentStatus: Sendable {
     let agent: AgentService
     let parts: AgentService.Parts
 
     private var time: SystemTime { agent.time }
 
-    /// Asks the ports and loops first.
+    /// The report, after the ports, the loops and the configuration files were checked: a person waits for
+    /// it, so it may take longer than a scrape.
     func status() async -> StatusReport {
         await parts.ports.check()
         await parts.pulse.check()
+        // A person who has just edited a file wants to see the effect, so read the files even if they were
+        // read seconds ago.
         await parts.restart.check(olderThan: .zero)
         var report = report()
         (report.edits, report.restartEdits) = agent.reloads.withLock { parts.restart.edits(since: $0) }
         return report
     }
 
-    /// Tells systemd the agent's state, if it has changed.
+    /// Reports the state to systemd, if it has changed.
     func notify() async {
         await parts.ports.check()
         await parts.pulse.check()
         _ = report()
     }
 
-    /// The state at this moment. From any thread.
+    /// The report as of this moment, with the results of the last checks. From any thread.
     func report() -> StatusReport {
         let now = time.wallTime
+        // The start by the boot clock, so that a changed time of day does not change the age.
         var report = StatusReport(started: now - (time.bootTime - parts.started), now: now)
         let state = parts.queue.snapshot
         let delivery = parts.driver.snapshot
@@ -52,12 +59,16 @@ struct AgentStatus: Sendable {
         report.interval = delivery.interval.text
         let settings = agent.sharedSettings.withLock { $0 }
         report.overrides = settings.overrides
+        // The override by command is not part of the settings.
         if let country = agent.sharedCountry.withLock({ $0 }) {
             report.overrides.append(("country.code", "\"\(country)\"", "command"))
         }
         let setByContainer = report.overrides.first { $0.setting == "dispatch.interval" }?.origin
         report.intervalOrigin = delivery.isIntervalOverridden ? "command" : setByContainer ?? "configuration"
         report.containers = parts.containers.states.map { $0.report(by: time) }
+        let acted = parts.intakes.all.rules.byRule
+        report.rules = settings.writtenRules.map { ($0.name, acted[$0.name] ?? 0) }
+        report.checks = schemaLines(settings) + repeatLines(state, settings)
         report.logLevel = agent.sink.level.name
         report.reloadProblem = agent.reloads.withLock { $0.problem }
         report.restartProblem = parts.restart.problem
@@ -65,32 +76,96 @@ struct AgentStatus: Sendable {
         report.destinations = destinations(state, delivery, settings)
         report.queue = state
         report.spool = spoolFigures(state, settings)
-        report.spool.complaints += cuts + beyondTemplates(settings)
+        report.spool.complaints += cuts + texts + beyondTemplates(settings)
+        report.spool.complaints += agent.lastRun.complaints + [agent.host.volatileState].compactMap { $0 }
+        // Each report adds a sample, so that the plots end at the moment of the report.
         parts.recorder.add(StatusHistory.Sample(state, at: now))
         report.growth = parts.recorder.history.growth
+        // A destination with a long interval is quiet for long without standing still.
         let standstills = report.standstills { name in
             let known = delivery.destinations.first { $0.name.text == name }
             return (known?.interval ?? delivery.interval).duration
         }
-        report.standstills = standstills.count
+        // A destination that stands still is reported already; do not name it twice.
+        let blockers = report.blockers.filter { blocker in !standstills.contains { $0.name == blocker.name } }
+        report.standingStill = Set(standstills.map(\.name) + blockers.map(\.name))
         report.obstacles =
-            noDestination(state, settings) + parts.queue.obstacles + parts.ports.obstacles + parts.pulse.obstacles
-            + parts.containers.obstacles + lostSpool(settings) + spoolObstacles + standstills
-        // An agent with a task is no service.
-        if agent.task == nil { agent.manager?.notifyStatus(report.obstacles) }
+            noDestination(state, settings) + parts.queue.obstacles + parts.ports.obstacles
+            + parts.pulse.obstacles
+            + parts.containers.obstacles + lostSpool(settings) + spoolObstacles + standstills.map(\.reason)
+            + blockers.map(\.reason)
+        // An agent that runs a task instead of reading the spool is not started by systemd.
+        if agent.task == nil {
+            agent.manager?.notifyStatus(report.obstacles)
+        }
         return report
     }
 
-    /// What limits have cut since the start.
+    /// What schemas said of events since the start.
+    private func schemaLines(_ settings: Settings) -> [String] {
+        let counts = parts.intakes.all.schemas
+        guard settings.schemas.directory != nil || !counts.isEmpty else { return [] }
+        let all = counts.values.reduce(into: SchemaCounts()) { $0.add($1) }
+        let fate = settings.schemas.mode == .report ? "sent" : "in quarantine"
+        let invalid = counts.sorted { $0.key < $1.key }.filter { $0.value.invalid > 0 }
+        let names = invalid.prefix(3).map { name, found in
+            let version = name.version.isEmpty ? "" : " (\(name.version))"
+            return "\(HumanText.count(found.invalid)) of \(name.event)\(version)"
+        }
+        let details = names.isEmpty ? "" : ", \(fate): \(names.joined(separator: ", "))"
+        return [
+            "schemas: \(HumanText.plural(all.valid, "event")) as their schemas say,"
+                + " \(HumanText.count(all.invalid)) not\(details)"
+        ]
+    }
+
+    /// What the window for repeats holds.
+    private func repeatLines(_ state: QueueSnapshot, _ settings: Settings) -> [String] {
+        let found = parts.intakes.spool.counts.repeats
+        guard settings.dedup.window > .zero else { return [] }
+        let discarded = state.discarded.reduce(0) { $0 + ($1.reason == "repeat" ? $1.events : 0) }
+        let early =
+            found.forgottenEarly > 0
+            ? "; \(HumanText.count(found.forgottenEarly)) forgotten too early (raise dedup.max_ids)" : ""
+        let window = HumanText.duration(settings.dedup.window)
+        return [
+            "repeats: \(HumanText.count(discarded)) discarded,"
+                + " \(HumanText.plural(found.ids, "id")) remembered for \(window)\(early)"
+        ]
+    }
+
+    /// A complaint about the names and values that limits have cut since the start.
     private var cuts: [String] {
         let events = parts.intakes.read.events
         let count = HumanText.count(events.cuts)
         return events.lastCut.map {
-            ["limits cut \(count) names and values, of app \($0.app) \($0.member) (limits.\($0.limit.rawValue))"]
+            [
+                "limits cut \(count) names and values, of app \($0.app) \($0.member) (limits.\($0.limit.rawValue))"
+            ]
         } ?? []
     }
 
-    /// Where templates have had more values than they may, since the start.
+    /// A complaint about each app with lines that do not match its format, or are broken JSON, since the
+    /// start.
+    private var texts: [String] {
+        parts.intakes.all.events.texts.sorted { $0.key < $1.key }.flatMap { app, counts in
+            var lines: [String] = []
+            if counts.notParsed > 0 {
+                let place =
+                    counts.last.map { "; the last at column \($0.column), where \($0.expected) was expected" }
+                    ?? ""
+                lines.append("\(HumanText.plural(counts.notParsed, "line")) of \(app) not parsed\(place)")
+            }
+            if counts.brokenJSON > 0 {
+                let count = HumanText.plural(counts.brokenJSON, "line")
+                lines.append("\(count) of \(app) begin with { and are not JSON: sent as text")
+            }
+            return lines
+        }
+    }
+
+    /// A complaint about each destination whose templates had more values than `template_values` permits,
+    /// since the start.
     private func beyondTemplates(_ settings: Settings) -> [String] {
         settings.destinations.compactMap { destination in
             let count = agent.sending.templates[destination.name, EventTemplates.beyond]
@@ -101,10 +176,13 @@ struct AgentStatus: Sendable {
         }
     }
 
-    /// Events without anywhere to go: all of them, or those of some apps.
+    /// The obstacle that events go nowhere: no destination is configured, or no destination wants the events
+    /// of some apps.
     private func noDestination(_ state: QueueSnapshot, _ settings: Settings) -> [String] {
         guard !settings.destinations.isEmpty else {
-            return ["no destination is configured: nothing is read from the spool; add a [[destination]] and reload"]
+            return [
+                "no destination is configured: nothing is read from the spool; add a [[destination]] and reload"
+            ]
         }
         let discarded = state.withoutDestination - agent.reloads.withLock { $0.withoutDestination }
         guard discarded > 0 else { return [] }
@@ -114,11 +192,13 @@ struct AgentStatus: Sendable {
         ]
     }
 
+    /// The destinations of the configuration, then those that were removed and have something left.
     private func destinations(_ state: QueueSnapshot, _ delivery: DeliverySnapshot, _ settings: Settings)
         -> [StatusReport.Destination]
     {
         var names: [DestinationName] = []
-        for lane in state.lanes where !names.contains(lane.destination) && (lane.isConfigured || state.waits(lane)) {
+        for lane in state.lanes
+        where !names.contains(lane.destination) && (lane.isConfigured || state.waits(lane)) {
             names.append(lane.destination)
         }
         return names.map { name in
@@ -128,7 +208,9 @@ struct AgentStatus: Sendable {
             let configured = settings.destinations.first { $0.name == name.text }
             destination.address = configured?.address?.place ?? configured?.path
             if let known {
-                if known.interval != delivery.interval { destination.interval = known.interval.text }
+                if known.interval != delivery.interval {
+                    destination.interval = known.interval.text
+                }
                 destination.since = known.since
                 destination.nextAttempt = known.nextAttempt
                 destination.lastAcknowledged = known.lastSuccess
@@ -147,9 +229,11 @@ struct AgentStatus: Sendable {
         }
     }
 
-    /// What apps write where the agent does not look is not read, and nothing else would say so.
+    /// The obstacle that the spool cannot be read or written. Without it a spool that was moved away, or is
+    /// hidden by a mount, would look like apps that write nothing.
     private func lostSpool(_ settings: Settings) -> [String] {
         guard !settings.destinations.isEmpty, let root = parts.reader.figures.root else { return [] }
+        // The agent asks the kernel, because owner and mode do not show access control lists.
         if root.hasItsName, access(root.path, R_OK | X_OK) != 0 {
             return [
                 "the spool: \(root.path) cannot be read: \(SystemError.message(errno)); `spoolship check` says what to do"
@@ -157,10 +241,13 @@ struct AgentStatus: Sendable {
         }
         if root.hasItsName {
             let room = FileSystemRoom(root.path)
+            // A full disk of the spool stops the apps, not the agent, so nothing else would report it.
             let isFull = room?.freeBytes == 0 || room?.freeInodes == 0
             let full = isFull ? "its disk is full (df, df -i \(root.path)): apps cannot write" : nil
-            return [full, parts.notice.checkLock(hasBeenRead: parts.reader.spool.figures.bytesRead.value > 0)]
-                .compactMap { $0.map { "the spool: \($0)" } }
+            return [
+                full, parts.notice.checkLock(hasBeenRead: parts.reader.spool.figures.bytesRead.value > 0),
+            ]
+            .compactMap { $0.map { "the spool: \($0)" } }
         }
         return [
             "the spool: \(root.path) is not the directory that is read; was it removed, moved, replaced or mounted over? "
@@ -168,7 +255,11 @@ struct AgentStatus: Sendable {
         ]
     }
 
+    /// The obstacle that files of the spool cannot be read or removed now. Files that only their owner can
+    /// repair do not count.
     private var spoolObstacles: [String] {
+        // Only what the agent or its machine is responsible for: one user's bad file must not make the agent
+        // unready.
         let waiting = parts.reader.figures.secondTries.filter { !$0.key.isOwners }
         guard !waiting.isEmpty else { return [] }
         let reasons = waiting.keys.map(\.rawValue).sorted().joined(separator: ", ")
@@ -178,10 +269,14 @@ struct AgentStatus: Sendable {
         return ["\(text) (\(reasons))"]
     }
 
+    /// The spool's part of the report; without a destination nothing is read, so the directory itself is
+    /// measured.
     private func spoolFigures(_ state: QueueSnapshot, _ settings: Settings) -> StatusReport.Spool {
         let figures = parts.reader.figures
         var spool = StatusReport.Spool()
+        // The directory of the start: a reload does not change which spool is read.
         spool.directory = agent.reloads.withLock { $0.started }.spool.directory
+        // Nothing is read, so look at the directory.
         if settings.destinations.isEmpty {
             let backlog = parts.unreadSpool.look(in: settings.spool.directory)
             spool.lagBytes = Int(backlog.bytes.value)
@@ -192,12 +287,18 @@ struct AgentStatus: Sendable {
         }
         spool.lagBytes = Int(figures.unreadBytes.value)
         spool.lagSeconds = figures.oldestUnread.map { max(0, Int((time.wallTime - $0) / .seconds(1))) } ?? 0
-        // Those that are read in place are beside their places.
+        // Files that are read in place are listed with their places.
         let own = parts.reader.spool.figures
         spool.files = own.appendFiles + own.waitingDropFiles
-        if figures.isHeldBack, case .nothing(let reason) = state.accepting { spool.waits = reason.rawValue }
-        if spool.waits == nil { spool.waits = waitsForFunctions }
-        spool.secondTries = Dictionary(uniqueKeysWithValues: figures.secondTries.map { ($0.key.rawValue, $0.value) })
+        // The queue's reason counts before that of a function: without room no answer of a function helps.
+        if figures.isHeldBack, case .nothing(let reason) = state.accepting {
+            spool.waits = reason.rawValue
+        }
+        if spool.waits == nil {
+            spool.waits = waitsForFunctions
+        }
+        spool.secondTries = Dictionary(
+            uniqueKeysWithValues: figures.secondTries.map { ($0.key.rawValue, $0.value) })
         spool.passedOver = figures.passedOver
         spool.places = parts.reader.places.map { ($0.place, $0.reader.figures) }
         spool.journals = parts.reader.journals.states(parts.pulse.silent)
@@ -207,17 +308,20 @@ struct AgentStatus: Sendable {
         return spool
     }
 
-    /// Whose files wait for which function, those of most first; nil for none.
+    /// The files that wait for a function, the apps with most files first; nil if none does.
     private var waitsForFunctions: String? {
         let waits = parts.intakes.spool.counts.waiting.flatMap { function, apps in
             apps.map {
-                (files: $0.value, text: "\(HumanText.plural($0.value, "file")) of \($0.key) for function \(function)")
+                (
+                    files: $0.value,
+                    text: "\(HumanText.plural($0.value, "file")) of \($0.key) for function \(function)"
+                )
             }
         }.sorted { ($1.files, $0.text) < ($0.files, $1.text) }
         return waits.isEmpty ? nil : waits.prefix(4).map(\.text).joined(separator: ", ")
     }
 
-    /// What else a person should fix.
+    /// What else a person should fix; nil for what is in order.
     private func complaints(_ figures: SpoolFigures, _ state: QueueSnapshot) -> [String?] {
         let passedOver = HumanText.plural(figures.passedOver, "file")
         let behind = parts.unread.behind.map(\.text).sorted().joined(separator: ", ")
@@ -252,13 +356,18 @@ struct AgentStatus: Sendable {
 }
 
 extension DispatchInterval {
-    /// The interval's length; nil when it is off.
+    /// The interval's length; nil if it is off.
     var duration: Duration? {
-        if case .every(let duration) = self { duration } else { nil }
+        if case .every(let duration) = self {
+            duration
+        } else {
+            nil
+        }
     }
 }
 
 extension StatusHistory.Sample {
+    /// The sums over all lanes.
     init(_ snapshot: QueueSnapshot, at now: Timestamp) {
         func sum(_ figure: (Ledger) -> Int) -> Int { snapshot.lanes.reduce(0) { $0 + figure($1.ledger) } }
         self.init(
@@ -268,17 +377,17 @@ extension StatusHistory.Sample {
 }
 
 extension QueueSnapshot {
-    /// Events that were discarded because no destination wants them, ever.
+    /// Events that were discarded because no destination wants them, since the queue was made.
     var withoutDestination: Int {
         discarded.reduce(0) { $0 + ($1.reason == "no_destination" ? $1.events : 0) }
     }
 
-    /// Whether anything is left of a lane's destination that a person may want to look at.
+    /// True if a lane's destination has events or dead letters left that a person may want to look at.
     func waits(_ lane: LaneState) -> Bool {
         lanes.contains { $0.destination == lane.destination && ($0.ledger.queued > 0 || $0.deadLetters > 0) }
     }
 
-    /// Destinations that the configuration does not name and events wait for, with how many.
+    /// Destinations that the configuration does not name, with the number of events that wait for each.
     var orphans: [(name: DestinationName, events: Int)] {
         var found: [(name: DestinationName, events: Int)] = []
         for lane in lanes where !lane.isConfigured && lane.ledger.queued > 0 {

@@ -3,14 +3,18 @@ internal import EventLoops
 internal import Model
 internal import Queue
 
-/// A status report as one HTML page for a person: no script, nothing loaded from anywhere, readable on a phone, by a
-/// screen reader, in the light and in the dark. Pure: the same report and history give the same page.
+/// A status report as one HTML page for a person. It has no script and loads nothing; it is readable on a
+/// phone, by a screen reader, in light and dark. A pure value: the same report and history give the same
+/// page.
+///
+/// All texts that may come from outside pass through `HTMLText.escaped`.
 struct StatusPage: Sendable {
-    /// The page loads itself again so often, without a script.
+    /// The page reloads itself after this time, by an HTML header because it has no script.
     private static let refreshSeconds = 15
 
     private let report: StatusReport
     private let history: StatusHistory
+    /// The sentences that the page shares with `status`.
     private let words: StatusText
 
     init(_ report: StatusReport, history: StatusHistory) {
@@ -19,8 +23,13 @@ struct StatusPage: Sendable {
         words = StatusText(report)
     }
 
+    /// The whole page.
     var html: String {
+        let troubles = DestinationTroubles(report).summary
         let state = report.obstacles.isEmpty ? "Ready" : "Not ready"
+        // `fair`: ready, but a destination fails.
+        let tone = report.obstacles.isEmpty ? (troubles == nil ? "good" : "fair") : "bad"
+        let also = troubles.map { ", \(HTMLText.escaped($0))" } ?? ""
         let host = report.host.isEmpty ? "" : " on \(HTMLText.escaped(report.host))"
         return """
             <!doctype html>
@@ -39,7 +48,7 @@ struct StatusPage: Sendable {
             <body>
             <header>
             <h1>Spoolship\(host)</h1>
-            <p class="pill \(report.obstacles.isEmpty ? "good" : "bad")">\(state)</p>
+            <p class="pill \(tone)">\(state)\(also)</p>
             <p class="quiet">Version \(HTMLText.escaped(report.version)), up \
             \(HumanText.duration(report.now - report.started)), at \(time(report.now)). Shown again every \(StatusPage.refreshSeconds) s. <a href="/">Now</a></p>
             </header>
@@ -56,26 +65,35 @@ struct StatusPage: Sendable {
 
     // MARK: Sections
 
+    /// "Needs attention": obstacles, failing destinations, a failed reload, complaints; empty if all is well.
     private var obstacles: String {
         var items = report.obstacles
+        items += DestinationTroubles(report).sentences(reason: words.reason)
         if let problem = report.reloadProblem {
             items.append("The last reload failed, the old settings are in force: \(problem)")
         }
-        if let problem = report.restartProblem { items.append("A restart would fail: \(problem)") }
+        if let problem = report.restartProblem {
+            items.append("A restart would fail: \(problem)")
+        }
         items += report.spool.complaints
         guard !items.isEmpty else { return "" }
         let list = items.map { "<li>\(HTMLText.escaped($0))</li>" }.joined(separator: "\n")
-        return StatusPage.section("attention", "Needs attention", "<ul>\n\(list)\n</ul>", of: "class=\"alert\" ")
+        return StatusPage.section(
+            "attention", "Needs attention", "<ul>\n\(list)\n</ul>", of: "class=\"alert\" ")
     }
 
+    /// A card for each destination.
     private var destinations: String {
         guard !report.destinations.isEmpty else {
-            return "<section><h2>Destinations</h2><p>None is configured: nothing is read, events wait in the spool.</p>"
+            return
+                "<section><h2>Destinations</h2><p>None is configured: nothing is read, events wait in the spool.</p>"
                 + "</section>\n"
         }
-        let cards = report.destinations.map { destination in
+        let cards = words.ordered.map { destination in
             let oldest = destination.oldest.map { HumanText.duration(report.now - $0) }
-            let address = destination.address.map { " <span class=\"quiet\">\(HTMLText.escaped($0))</span>" } ?? ""
+            let address =
+                destination.address.map { " <span class=\"quiet\">\(HTMLText.escaped($0))</span>" } ?? ""
+            // While a destination works, the queue may grow for a moment without ever reaching its cap.
             let cap =
                 destination.state == .active || destination.queued == 0
                 ? nil : report.capReachedIn.map { "about \(HumanText.roughly($0))" }
@@ -97,6 +115,7 @@ struct StatusPage: Sendable {
             "destinations", "Destinations", "<div class=\"cards\">\n\(cards.joined(separator: "\n"))\n</div>")
     }
 
+    /// The plots of the last hour: deliveries, and events that wait.
     private var plots: String {
         func rates(_ figure: (StatusHistory.Sample) -> Int) -> [(at: Timestamp, value: Double)] {
             // A rate holds for the whole time between two samples: a step, not a slope.
@@ -120,13 +139,14 @@ struct StatusPage: Sendable {
             "hour", "The last hour", "<div class=\"plots\">\n\(flow.html)\(waiting.html)</div>")
     }
 
+    /// The ledger with all its figures, and whether it balances.
     private var ledger: String {
         let columns = Ledger.figures.map { figure in
             let word = figure.name == "queued" ? "waiting" : figure.name.replacingAll("_", with: "-")
             return (name: word.prefix(1).uppercased() + word.dropFirst(), path: figure.path)
         }
         guard !report.destinations.isEmpty else { return "" }
-        let rows = report.destinations.flatMap { destination in
+        let rows = words.ordered.flatMap { destination in
             [Priority.critical, .normal].map { priority in
                 let ledger = destination.ledger(priority)
                 let cells = columns.map { column in
@@ -137,6 +157,7 @@ struct StatusPage: Sendable {
                 return StatusPage.row("\(destination.name), \(priority.name)", cells)
             }
         }
+        // The check that no event was lost without being counted.
         let check =
             report.balances
             ? "<p class=\"quiet\">The ledger balances: accepted + retried = all the others.</p>"
@@ -146,25 +167,32 @@ struct StatusPage: Sendable {
             head: ["Destination"] + columns.map(\.name), rows: rows, after: check)
     }
 
+    /// The most apps in the table; the page names the command that shows all.
     private static let mostApps = 20
 
+    /// The table of the busiest apps.
     private var apps: String {
         let all = words.appRows
         guard !all.isEmpty else { return "" }
         let columns = ["Events", "Records", "Bytes", "In quarantine", "Last read"]
         let rows = all.prefix(StatusPage.mostApps).map { cells in
-            StatusPage.row(cells[0], zip(columns, cells.dropFirst()).map { "<td data-name=\"\($0)\">\($1)</td>" })
+            StatusPage.row(
+                cells[0], zip(columns, cells.dropFirst()).map { "<td data-name=\"\($0)\">\($1)</td>" })
         }
         let more = all.count - rows.count
         return StatusPage.table(
             "apps", "Apps", "Read since the start, the busiest first", head: ["App"] + columns, rows: rows,
-            after: more > 0 ? "<p class=\"quiet\">And \(more) more: <code>spoolship status --apps</code>.</p>" : "")
+            after: more > 0
+                ? "<p class=\"quiet\">And \(more) more: <code>spoolship status --apps</code>.</p>" : "")
     }
 
+    /// A row of a table with its heading. The cells are HTML, the heading is text.
     private static func row(_ name: String, _ cells: [String]) -> String {
         "<tr><th scope=\"row\">\(HTMLText.escaped(name))</th>\(cells.joined())</tr>"
     }
 
+    /// A section with a table that scrolls by itself, so that a phone does not scroll the whole page
+    /// sideways.
     private static func table(
         _ id: String, _ title: String, _ caption: String?, head: [String], rows: [String], after: String
     ) -> String {
@@ -181,12 +209,17 @@ struct StatusPage: Sendable {
             """)
     }
 
-    private static func section(_ id: String, _ title: String, _ body: String, of attributes: String = "") -> String {
+    /// A section with a heading, which names it for screen readers.
+    private static func section(_ id: String, _ title: String, _ body: String, of attributes: String = "")
+        -> String
+    {
         "<section \(attributes)aria-labelledby=\"\(id)\"><h2 id=\"\(id)\">\(title)</h2>\n\(body)</section>\n"
     }
 
+    /// The state of the spool and the queue.
     private var stores: String {
         let queue = report.queue
+        // At most 100: a cap that was lowered may be less than what is stored.
         let share = queue.maxSize > 0 ? min(100, queue.storedBytes * 100 / queue.maxSize) : 0
         let intake = queue.intake
         let accepting =
@@ -218,6 +251,7 @@ struct StatusPage: Sendable {
             """)
     }
 
+    /// The table of the containers, and the settings that they have set.
     private var containers: String {
         guard !report.containers.isEmpty else { return "" }
         let rows = report.containers.map { container in
@@ -228,13 +262,16 @@ struct StatusPage: Sendable {
                 ("Problem", container.problem ?? "none"),
             ]
             return StatusPage.row(
-                container.id, cells.map { "<td class=\"text\" data-name=\"\($0)\">\(HTMLText.escaped($1))</td>" })
+                container.id,
+                cells.map { "<td class=\"text\" data-name=\"\($0)\">\(HTMLText.escaped($1))</td>" })
         }
         return StatusPage.table(
-            "containers", "Containers", nil, head: ["Id", "Version", "Source", "Confirmed", "Problem"], rows: rows,
+            "containers", "Containers", nil, head: ["Id", "Version", "Source", "Confirmed", "Problem"],
+            rows: rows,
             after: overrides)
     }
 
+    /// Settings that commands or containers have set.
     private var overrides: String {
         guard !report.overrides.isEmpty else { return "" }
         let entries = report.overrides.map {
@@ -246,33 +283,43 @@ struct StatusPage: Sendable {
 
     // MARK: Pieces
 
-    /// The reason without the state before it as a label, commands set as such.
+    /// The reason of a state, without the state itself, which is the label before it; commands are set as
+    /// code.
     private func why(_ destination: StatusReport.Destination) -> String {
         var reason = words.reason(destination)
         let label = StatusPage.label(destination.state).lowercased()
-        if reason.hasPrefix(label) { reason = String(reason.dropFirst(label.count).drop { ",: ".contains($0) }) }
-        let parts = reason.split(separator: "`", omittingEmptySubsequences: false).map { HTMLText.escaped(String($0)) }
-        // What stands between two backticks is a command; one that has no second is itself.
+        if reason.hasPrefix(label) {
+            reason = String(reason.dropFirst(label.count).drop { ",: ".contains($0) })
+        }
+        let parts = reason.split(separator: "`", omittingEmptySubsequences: false).map {
+            HTMLText.escaped(String($0))
+        }
+        // The text between two backticks is a command. With an odd number of backticks show the text as it
+        // is.
         guard parts.count % 2 == 1 else { return HTMLText.escaped(reason) }
         return parts.enumerated().map { $0 % 2 == 1 ? "<code>\($1)</code>" : $1 }.joined()
     }
 
-    /// What a destination last said when it did not take a batch, in its code, never in its words.
+    /// The code of the last failure, never its text: the text may quote an event, which only clients of the
+    /// control socket may see.
     private func failure(_ destination: StatusReport.Destination) -> String? {
         guard let (failure, at) = destination.lastFailure else { return nil }
         let what = failure.status.map { "HTTP \($0)" } ?? failure.kind.rawValue
         return "\(what), \(HumanText.duration(report.now - at)) ago"
     }
 
+    /// An entry of a list of terms.
     private static func term(_ name: String, _ value: String) -> String {
         "<div><dt>\(name)</dt><dd>\(value)</dd></div>"
     }
 
+    /// A time of day for people, with the full time for programs.
     private func time(_ time: Timestamp) -> String {
         let text = time.description
         return "<time datetime=\"\(text)\">\(text.dropFirst(11).prefix(8)) UTC</time>"
     }
 
+    /// The colour of a state, as a class of the style sheet.
     private static func tone(_ state: DestinationStateName) -> String {
         switch state {
         case .active: "good"
@@ -281,6 +328,7 @@ struct StatusPage: Sendable {
         }
     }
 
+    /// The name of a state for people.
     private static func label(_ state: DestinationStateName) -> String {
         switch state {
         case .active: "Active"
@@ -297,6 +345,6 @@ struct StatusPage: Sendable {
         }
     }
 
-    /// Without the line feed at the file's end.
+    /// The style sheet, without the line feed at the end of its file.
     private static let style = String(decoding: PackageResources.page_css.dropLast(), as: UTF8.self)
 }

@@ -5,7 +5,8 @@ internal import Queue
 internal import Spool
 
 extension StatusReport {
-    /// The report as `GET /v1/status` sends it. Times are milliseconds since 1970-01-01T00:00:00Z.
+    /// The report as `GET /v1/status` sends it. Times are in milliseconds since 1970-01-01T00:00:00Z. Members
+    /// may be added; those that exist keep their names and meaning, because programs read them.
     var json: JSONValue {
         [
             "version": .string(version), "host": .string(host), "process_id": .integer(processID),
@@ -26,25 +27,32 @@ extension StatusReport {
                     [
                         "name": .string(name), "events": .integer(app.events - app.records),
                         "records": .integer(app.records), "bytes": .integer(app.bytes),
-                        "quarantined": .integer(app.quarantined), "last_read_ms": JSONValue(app.lastRead?.json),
+                        "quarantined": .integer(app.quarantined),
+                        "last_read_ms": JSONValue(app.lastRead?.json),
                     ]
                 }),
             "destinations": .array(destinations.map(\.json)), "queue": queueJSON, "spool": spool.json,
-            "containers": .array(containers.map(\.json)),
+            "rules": .array(rules.map { ["name": .string($0.name), "events": .integer($0.events)] }),
+            "checks": .strings(checks), "containers": .array(containers.map(\.json)),
             "overrides": .array(
                 overrides.map {
-                    ["setting": .string($0.setting), "value": .string($0.value), "origin": .string($0.origin)]
+                    [
+                        "setting": .string($0.setting), "value": .string($0.value),
+                        "origin": .string($0.origin),
+                    ]
                 }),
         ]
     }
 
+    /// The queue, the dead letters and the quarantine.
     private var queueJSON: JSONValue {
         [
             "bytes": .integer(queue.storedBytes), "max_bytes": .integer(queue.maxSize),
             "file_bytes": .integer(queue.fileBytes + queue.walBytes),
             "accepting": .string(accepting.word), "accepting_reason": JSONValue(accepting.reason),
             "growth_bytes_per_second": JSONValue(growth), "dead_letters": .integer(queue.deadLetters.count),
-            "dead_letter_bytes": .integer(queue.deadLetters.bytes), "quarantined": .integer(queue.quarantine.count),
+            "dead_letter_bytes": .integer(queue.deadLetters.bytes),
+            "quarantined": .integer(queue.quarantine.count),
             "quarantine_bytes": .integer(queue.quarantine.bytes),
             "files_staying": .integer(queue.unkept.count), "staying_paths": .strings(stayingPaths),
             "quarantine_purged": .integer(queue.quarantine.purged),
@@ -63,15 +71,19 @@ extension StatusReport.Destination {
                 lastFailure.map { failure, at -> JSONValue in
                     [
                         "status": JSONValue(failure.status), "kind": .string(failure.kind.rawValue),
-                        "message": .string(failure.message), "answer": JSONValue(failure.words), "at_ms": at.json,
+                        "message": .string(failure.message), "answer": JSONValue(failure.words),
+                        "at_ms": at.json,
                     ]
                 }),
-            "interval": JSONValue(interval), "pause_tokens": .strings(pauseTokens), "in_flight": .integer(inFlight),
+            "interval": JSONValue(interval), "pause_tokens": .strings(pauseTokens),
+            "in_flight": .integer(inFlight),
             "retry_waiting": .integer(retryWaiting),
             "set_aside": .object(
                 setAside.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .integer($0.value)) }),
             "unnamed_rejections": JSONValue(
-                unnamedRejections.map { ["events": .integer($0.events), "answer": JSONValue($0.words)] as JSONValue }),
+                unnamedRejections.map {
+                    ["events": .integer($0.events), "answer": JSONValue($0.words)] as JSONValue
+                }),
             "lanes": .array(lanes.map(\.json)),
         ]
     }
@@ -81,14 +93,16 @@ extension QueueSnapshot.LaneState {
     fileprivate var json: JSONValue {
         let figures = Ledger.figures.map { JSONValue.Member($0.name, .integer(ledger[keyPath: $0.path])) }
         return JSONValue.object([.init("priority", .string(priority.name))] + figures)
-            .adding("oldest_ms", JSONValue(oldestQueuedAt?.json)).adding("dead_letters", .integer(deadLetters))
+            .adding("oldest_ms", JSONValue(oldestQueuedAt?.json)).adding(
+                "dead_letters", .integer(deadLetters))
     }
 }
 
 extension StatusReport.Spool {
     fileprivate var json: JSONValue {
         [
-            "directory": .string(directory), "lag_bytes": .integer(lagBytes), "lag_seconds": .integer(lagSeconds),
+            "directory": .string(directory), "lag_bytes": .integer(lagBytes),
+            "lag_seconds": .integer(lagSeconds),
             "files": .integer(files), "waits": JSONValue(waits), "complaints": .strings(complaints),
             "second_tries": .object(
                 secondTries.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .integer($0.value)) }),
@@ -126,9 +140,11 @@ extension StatusReport.Container {
 }
 
 extension Timestamp {
+    /// Milliseconds since 1970-01-01T00:00:00Z.
     fileprivate var json: JSONValue { .integer(Int(milliseconds)) }
 }
 
 extension JSONValue {
-    fileprivate static func strings(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
+    /// An array of texts.
+    static func strings(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
 }

@@ -5,40 +5,51 @@ internal import Model
 internal import Queue
 internal import Spool
 
-/// The state of the agent at one moment, from published figures; nothing in it is event content or secret.
+/// The state of the agent at one moment, from published figures. It has no event content and no secrets,
+/// except that `lastFailure` and `unnamedRejections` may quote what a receiver answered.
 struct StatusReport: Sendable {
+    /// A destination of the configuration, or a removed one with something left (an orphan).
     struct Destination: Sendable {
         var name: String
         var state: DestinationStateName
-        /// Where it is, without user, password, path and query: `https://logs.example`.
+        /// The address without user, password, path and query: `https://logs.example`.
         var address: String?
+        /// Since when the destination is in its state.
         var since: Timestamp?
-        /// When something is next tried by itself.
+        /// When the agent will try again without a command.
         var nextAttempt: Timestamp?
+        /// When the receiver last acknowledged a batch; nil if that is unknown.
         var lastAcknowledged: Timestamp?
-        /// The last failure, whatever came after it. Its words may quote an event, so they are for those who may use the control
-        /// socket, and not for the log or the page.
+        /// The last failure, even if something was acknowledged later. Its words may quote an event, so only
+        /// clients of the control socket get them, not the log or the page.
         var lastFailure: (failure: Failure, at: Timestamp)?
-        /// The interval in force for it, as in the configuration, where it is another one than `StatusReport.interval`.
+        /// The destination's dispatch interval as in the configuration, if it differs from
+        /// `StatusReport.interval`.
         var interval: String?
+        /// Tokens of the pauses of this destination alone.
         var pauseTokens: [String] = []
         /// Batches that are being sent.
         var inFlight = 0
+        /// Batches that wait for their next attempt.
         var retryWaiting = 0
-        /// Events that are set aside, by app; the empty name: nobody looked whose they are.
+        /// Events that are set aside, by app; the empty name stands for events whose app was not looked up.
         var setAside: [String: Int] = [:]
-        /// Why requests with events of these apps alone fail.
+        /// Why requests with events of these apps fail, if only they do.
         var failingApps: [String: String] = [:]
-        /// Events that it said to have rejected without saying which, since the start, and its words.
+        /// Events that the receiver rejected without saying which, since the start, and its words.
         var unnamedRejections: (events: Int, words: String?)?
-        /// Its lanes, critical first.
+        /// The lanes, critical first.
         var lanes: [QueueSnapshot.LaneState] = []
 
-        /// What happened to its events of a priority; zeros for an unknown one.
-        func ledger(_ priority: Priority) -> Ledger { lanes.first { $0.priority == priority }?.ledger ?? Ledger() }
+        /// The ledger of a priority; zeros without a lane.
+        func ledger(_ priority: Priority) -> Ledger {
+            lanes.first { $0.priority == priority }?.ledger ?? Ledger()
+        }
 
+        /// Events that wait.
         var queued: Int { lanes.map(\.ledger.queued).reduce(0, +) }
 
+        /// When the oldest waiting event was accepted; nil if nothing waits.
         var oldest: Timestamp? { lanes.compactMap(\.oldestQueuedAt).min() }
 
         /// The last failure, if nothing was acknowledged since.
@@ -47,87 +58,105 @@ struct StatusReport: Sendable {
         }
     }
 
+    /// The spool, and the files and journals that are read in place.
     struct Spool: Sendable {
         var directory = ""
         /// Bytes that are not in the queue yet.
         var lagBytes = 0
-        /// How long the oldest of them have waited, in seconds.
+        /// How long the oldest of these bytes have waited, in seconds.
         var lagSeconds = 0
+        /// Files in the spool, without those that are read in place.
         var files = 0
-        /// Why reading waits; nil when it does not.
+        /// Why reading waits; nil if it does not wait.
         var waits: String?
         /// Files and directories that wait for a second try after a failed system call, by reason.
         var secondTries: [String: Int] = [:]
         /// Files that are not read because of their names.
         var passedOver = 0
-        /// What a person should fix: whose files cannot be read and why.
+        /// What a person should fix, such as files that cannot be read, with their owners.
         var complaints: [String] = []
-        /// Where files are read that are elsewhere; no figures: it is looked for until it can be read.
+        /// The directories that are read in place. Without figures the agent still looks for the directory.
         var places: [(place: ReadPlace, figures: SpoolFigures?)] = []
-        /// The journals that are read; no directory: this machine's own.
+        /// The journals that are read; a nil directory means this machine's own journal.
         var journals: [(app: String, directory: String?, figures: JournalFigures)] = []
     }
 
+    /// A container.
     struct Container: Sendable {
         var id: String
         /// `opening`, `none`, `default`, `saved`, `network` or `preview`.
         var source: String
+        /// The version in force, or `none`.
         var version: String
+        /// When the server last confirmed the document in force.
         var confirmed: Timestamp?
+        /// The last problem; nil if all is well.
         var problem: String?
-        /// When the draft that rules now ends; nil without one.
+        /// When the draft that is in force ends; nil without a draft.
         var previewEnds: Timestamp?
     }
 
-    /// A setting that does not come from the configuration (`dispatch.interval`), its value as the configuration would write it, and
-    /// where it comes from (`container GTM-1234`).
+    /// A setting that differs from the configuration (`dispatch.interval`), its value as the configuration
+    /// would write it, and its origin (`container GTM-1234`).
     typealias Override = (setting: String, value: String, origin: String)
 
     var version = ""
     var host = ""
     var processID = 0
+    /// When the agent started, by the boot clock: a changed time of day does not change the age.
     var started: Timestamp
+    /// The moment of the report, to which all ages refer.
     var now: Timestamp
     /// Why the agent is not ready; empty if it is.
     var obstacles: [String] = []
-    /// How many of these are destinations, which have alerts of their own.
-    var standstills = 0
+    /// Names of the destinations among the obstacles; a metric counts them apart, because they have alerts of
+    /// their own.
+    var standingStill: Set<String> = []
+    /// False while collection is disabled.
     var isEnabled = true
-    /// Whether connections may be made.
+    /// False if a person has switched the network off.
     var isNetworkOn = true
+    /// Tokens of the pauses of all destinations.
     var pauseTokens: [String] = []
-    /// The dispatch interval where a destination has none of its own, as in the configuration: `6s`, `off`.
+    /// The dispatch interval of destinations that have none of their own, as in the configuration: `6s`,
+    /// `off`.
     var interval = "6s"
-    /// Where it comes from: `configuration`, `command` or `container GTM-1234`.
+    /// The origin of the interval: `configuration`, `command` or `container GTM-1234`.
     var intervalOrigin = "configuration"
     var logLevel = "info"
-    /// Why the last reload failed; nil when it did not.
+    /// Why the last reload failed; nil if it succeeded.
     var reloadProblem: String?
-    /// Settings that were edited in the configuration's files: a reload applies them.
+    /// Settings that were edited in the configuration's files and that a reload applies.
     var edits: [String] = []
-    /// Settings that were edited, whether or not they were reloaded: a restart applies them.
+    /// Settings that were edited and that only a restart applies, reloaded or not.
     var restartEdits: [String] = []
-    /// Why a restart would fail; nil when it would not.
+    /// Why a restart would fail; nil if it would succeed.
     var restartProblem: String?
     /// What each app has written since the start.
     var apps: [String: AppCounts] = [:]
     /// The destinations, in the order of the configuration, orphans last.
     var destinations: [Destination] = []
+    /// The queue, as it was last published.
     var queue = QueueSnapshot()
-    /// How fast the queue grows, in bytes a second, over the last minutes; nil while that is unknown.
+    /// Growth of the queue over the last minutes, in bytes a second; nil if unknown.
     var growth: Double?
     var spool = Spool()
+    /// The rules of the configuration in their order, with the number of events that each has acted on since
+    /// the start.
+    var rules: [(name: String, events: Int)] = []
+    /// What was found of events by schemas and by the window for repeats, a line each.
+    var checks: [String] = []
     var containers: [Container] = []
-    /// Settings that containers or commands have set, with where they come from; all others are as configured.
+    /// Settings that containers or commands have set; all others are as configured.
     var overrides: [Override] = []
 
-    /// Whether all ledgers add up.
+    /// True if all ledgers balance; anything else is a defect of the agent.
     var balances: Bool {
         queue.intake.balances && destinations.allSatisfy { $0.lanes.allSatisfy(\.ledger.balances) }
     }
 
-    /// What is accepted, `all`, `critical` or `nothing`, and why not all. While collection is disabled, what arrives is consumed and
-    /// discarded.
+    /// What is accepted (`all`, `critical` or `nothing`), and why not all. While collection is disabled,
+    /// events are read and discarded.
     var accepting: (word: String, reason: String?) {
         guard isEnabled else { return ("nothing", "disabled") }
         return switch queue.accepting {
@@ -137,24 +166,29 @@ struct StatusReport: Sendable {
         }
     }
 
-    /// Some of the files that stay in the spool, because the quarantine could not hold all of their bad lines.
+    /// Up to four of the files that stay in the spool because the quarantine could not hold all of their bad
+    /// lines.
     var stayingPaths: [String] { Array(queue.unkept.values.sorted().prefix(4)) }
 
-    /// When the queue reaches its cap if it goes on growing; nil when it does not grow, or not within 30 days.
+    /// How long until the queue reaches its cap at the present growth; nil if it does not grow, or would take
+    /// longer than 30 days.
     var capReachedIn: Duration? {
         guard let growth, growth > 0, queue.maxSize > queue.storedBytes else { return nil }
         let seconds = Double(queue.maxSize - queue.storedBytes) / growth
+        // Beyond 30 days the estimate means nothing.
         return seconds < 30 * 86_400 ? .seconds(seconds) : nil
     }
 
-    /// The apps, the one with the most events first.
+    /// The apps, the one with most events first.
     var busiestApps: [(name: String, counts: AppCounts)] {
         apps.sorted { ($1.value.events, $0.key) < ($0.value.events, $1.key) }.map { ($0.key, $0.value) }
     }
 
-    /// When events go by themselves: `every 6s; archive every 1m`.
+    /// When events are sent without a command: `every 6s; archive every 1m`.
     var dispatchText: String {
-        func text(_ interval: String) -> String { interval == "off" ? "only by command" : "every \(interval)" }
+        func text(_ interval: String) -> String {
+            interval == "off" ? "only by command" : "every \(interval)"
+        }
         let origin = intervalOrigin == "configuration" ? "" : " (set by \(intervalOrigin))"
         let own = destinations.compactMap { destination in
             destination.interval.map { "; \(destination.name) \(text($0))" }
@@ -162,16 +196,51 @@ struct StatusReport: Sendable {
         return text(interval) + origin + own.joined()
     }
 
-    /// How long a destination may take what it wants to before it counts as standing still.
+    /// How long a destination may acknowledge nothing before it counts as standing still: ten minutes, so
+    /// that a short failure of a receiver does not make the agent unready.
     static let patience: Duration = .seconds(600)
 
-    /// Which destinations make no progress although they should: a reason for each, for readiness.
+    /// How long a destination may acknowledge nothing before it is blamed for a full queue.
+    private static let blocking: Duration = .seconds(30)
+
+    /// The destinations that fill the queue, so that nothing is accepted for the others either, each with a
+    /// reason for readiness.
     ///
-    /// What a person ordered (paused, network off, disabled) is no standstill; a destination that is held is one at once;
-    /// any other when something waits and nothing was acknowledged for `patience` and an interval.
-    /// - Parameter interval: a destination's dispatch interval, by its name; nil when periodic dispatch is off, and then nothing
-    ///   is judged but what fails.
-    func standstills(interval: (String) -> Duration?) -> [String] {
+    /// A full queue waits for a destination that acknowledges nothing (`when_behind = "wait"`). The other
+    /// destinations then have nothing to do, and their own states look good.
+    var blockers: [(name: String, reason: String)] {
+        let accepted: String
+        switch queue.accepting {
+        case .nothing(.full): accepted = "no events are accepted"
+        case .critical: accepted = "only critical events are accepted"
+        case .all, .nothing: return []
+        }
+        // Not before the start: a destination is not to blame for the time when the agent was down.
+        let still = destinations.filter {
+            $0.queued > 0 && now - max($0.lastAcknowledged ?? started, started) > StatusReport.blocking
+        }
+        // If no destination acknowledges anything, none of them blocks the others: `standstills` reports
+        // them.
+        guard still.count < destinations.count else { return [] }
+        return still.map { destination in
+            let quiet = HumanText.duration(now - max(destination.lastAcknowledged ?? started, started))
+            let events = HumanText.plural(destination.queued, "event")
+            let reason =
+                "the queue is full, \(accepted) for any destination: \(destination.name) acknowledged nothing for "
+                + "\(quiet) and has \(events) in it; fix it, or set its when_behind = \"skip\" and reload"
+            return (destination.name, reason)
+        }
+    }
+
+    /// The destinations that make no progress although they should, each with a reason for readiness.
+    ///
+    /// What a person ordered (paused, network off, disabled) is no standstill. A destination that is held
+    /// stands still at once; any other if something waits and nothing was acknowledged for `patience` and an
+    /// interval.
+    ///
+    /// - Parameter interval: the dispatch interval of a destination, by its name; nil if periodic dispatch is
+    ///   off: then only destinations that fail are judged.
+    func standstills(interval: (String) -> Duration?) -> [(name: String, reason: String)] {
         destinations.compactMap { destination in
             guard destination.queued > 0 else { return nil }
             let interval = interval(destination.name)
@@ -179,16 +248,23 @@ struct StatusReport: Sendable {
             case .disabled, .networkOff, .paused, .stopping, .orphaned: return nil
             case .held:
                 let message = destination.lastFailure?.failure.message
-                return "\(destination.name) is held: \(message ?? "see the log")"
+                return (destination.name, "\(destination.name) is held: \(message ?? "see the log")")
+            // Without periodic dispatch events wait for a command, which is no fault.
             case .active where interval == nil: return nil
             case .active, .retryAfter, .offline, .breakerOpen, .waitingForRetry: break
             }
+            // The time counts from the later of the last acknowledgement and the arrival of the oldest event:
+            // a destination without events acknowledges nothing either.
             let quietSince = max(destination.lastAcknowledged ?? started, started)
             let waitsSince = destination.oldest ?? now
-            guard now - max(quietSince, waitsSince) > StatusReport.patience + (interval ?? .zero) else { return nil }
+            guard now - max(quietSince, waitsSince) > StatusReport.patience + (interval ?? .zero) else {
+                return nil
+            }
             let events = HumanText.plural(destination.queued, "event")
-            return "\(destination.name): nothing was acknowledged for \(HumanText.duration(now - quietSince)) "
+            let reason =
+                "\(destination.name): nothing was acknowledged for \(HumanText.duration(now - quietSince)) "
                 + "although \(events) wait\(destination.queued == 1 ? "s" : "")"
+            return (destination.name, reason)
         }
     }
 }

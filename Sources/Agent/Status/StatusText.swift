@@ -5,46 +5,80 @@ internal import Model
 internal import Queue
 internal import Spool
 
-/// A status report as one screen of text. Pure: the same report gives the same screen.
+/// A status report as one screen of text. A pure value: the same report gives the same screen.
 struct StatusText: Sendable {
-    /// How a piece of text looks on a terminal, by the number of its escape sequence.
+    /// How a piece of text looks on a terminal; the raw value is the number of the escape sequence (ECMA-48,
+    /// SGR).
     enum Style: String {
-        /// As it should be: green.
+        /// Green: as it should be.
         case good = "32"
-        /// Worth a look: yellow.
+        /// Yellow: worth a look.
         case warning = "33"
-        /// A person must look: red.
+        /// Red: a person must act.
         case bad = "31"
+        /// Bold.
         case heading = "1"
     }
 
     let report: StatusReport
-    private let hasColours: Bool
+    /// How the client wants styles marked; nil for plain text.
+    private let marks: StyleMarks?
 
-    /// - Parameter hasColours: whether the text is for a terminal that shows colours.
-    init(_ report: StatusReport, hasColours: Bool = false) {
+    /// - Parameter marks: how the client wants styles marked; nil for plain text.
+    init(_ report: StatusReport, marks: StyleMarks? = nil) {
         self.report = report
-        self.hasColours = hasColours
+        self.marks = marks
     }
 
+    /// The text with the marks of a style.
     func styled(_ text: String, _ style: Style) -> String {
-        hasColours ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+        marks?.styled(text, style.rawValue) ?? text
     }
+
+    /// The most destinations with a row for each priority. With more there is one row for each destination:
+    /// thirty destinations would fill two screens, mostly with zeros.
+    private static let destinationsInDetail = 6
 
     /// The whole screen, each line ended.
     var screen: String {
         var lines = [head] + report.obstacles.map { "  " + styled($0, .bad) }
-        lines += [""] + report.destinations.flatMap { [destinationLine($0)] + answerLines($0) + setAsideLines($0) }
-        if report.destinations.isEmpty { lines.append("no destination is configured: events wait in the spool") }
+        lines += [""] + ordered.flatMap(destinationLines)
+        if report.destinations.isEmpty {
+            lines.append("no destination is configured: events wait in the spool")
+        }
         lines += [""] + ledger
         lines += ["", intakeLine, spoolLine]
         lines += report.spool.complaints.map { "  " + styled($0, .warning) }
         lines.append(queueLine)
         lines += keptLines
+        lines += report.rules.map { "rule \($0.name): acted on \(HumanText.plural($0.events, "event"))" }
+        lines += report.checks
         lines += report.containers.map(containerLine)
         lines += report.overrides.map { "setting \($0.setting) = \($0.value) (set by \($0.origin))" }
         lines += switchLines
-        return lines.map { $0 + "\n" }.joined()
+        // Names and messages come from outside: no control character of theirs may reach a terminal.
+        return StyleMarks.harmless(lines.map { $0 + "\n" }.joined())
+    }
+
+    /// One destination in detail, each line ended; nil for an unknown name.
+    func screen(of name: String) -> String? {
+        guard let destination = report.destinations.first(where: { $0.name == name }) else { return nil }
+        var lines = destinationLines(destination)
+        if let address = destination.address {
+            lines.append("  address: \(address)")
+        }
+        lines += [""] + LedgerTable([destination], byPriority: true).lines(title: { styled($0, .heading) })
+        return StyleMarks.harmless(lines.map { $0 + "\n" }.joined())
+    }
+
+    /// All lines of a destination.
+    private func destinationLines(_ destination: StatusReport.Destination) -> [String] {
+        [destinationLine(destination)] + answerLines(destination) + setAsideLines(destination)
+    }
+
+    /// The destinations that fail, then the others, both in the order of the configuration.
+    var ordered: [StatusReport.Destination] {
+        report.destinations.filter(\.isFailing) + report.destinations.filter { !$0.isFailing }
     }
 
     /// What each app has written, the busiest first.
@@ -53,12 +87,13 @@ struct StatusText: Sendable {
         let table = [["app", "events", "records", "bytes", "quarantined", "last"]] + appRows
         let widths = table[0].indices.map { column in table.map { $0[column].count }.max() ?? 0 }
         return table.map { row in
-            let figures = zip(row, widths).dropFirst().map { StatusText.right($0, $1) }
-            return ([StatusText.left(row[0], widths[0])] + figures).joined(separator: "  ") + "\n"
+            let figures = zip(row, widths).dropFirst().map { $0.padded(onLeft: $1) }
+            return ([row[0].padded(onRight: widths[0])] + figures).joined(separator: "  ") + "\n"
         }.joined()
     }
 
-    /// Of each app its name, events, records, bytes, quarantined lines and when it last wrote; the busiest first.
+    /// For each app its name, events, records, bytes, quarantined lines and when it last wrote; the busiest
+    /// first.
     var appRows: [[String]] {
         report.busiestApps.map { name, app in
             [
@@ -71,57 +106,48 @@ struct StatusText: Sendable {
 
     // MARK: Head
 
+    /// The first line: version, host, age, and whether the agent is ready.
     private var head: String {
         let ready = report.obstacles.isEmpty ? styled("ready", .good) : styled("not ready", .bad)
         let age = HumanText.duration(report.now - report.started)
         let host = report.host.isEmpty ? "" : " on \(report.host)"
-        return "spoolship \(report.version)\(host), process \(report.processID), up \(age): \(ready)"
+        let troubles = DestinationTroubles(report).summary.map { ", " + styled($0, .bad) } ?? ""
+        return
+            "spoolship \(report.version)\(host), process \(report.processID), up \(age): \(ready)\(troubles)"
     }
 
+    /// How long ago a time is.
     func since(_ time: Timestamp) -> String { HumanText.duration(report.now - time) }
 
+    /// How long until a time.
     func until(_ time: Timestamp) -> String { HumanText.duration(time - report.now) }
 
     // MARK: Ledger
 
+    /// The table of the ledgers, and a warning if they do not balance.
     private var ledger: [String] {
-        let lanes = report.destinations.flatMap { destination in
-            [Priority.critical, .normal].map { (destination.name, $0, destination.ledger($0)) }
-        }
-        guard !lanes.isEmpty else { return [] }
-        let names = max(6, lanes.map(\.0.count).max() ?? 0)
-        func row(_ cells: [String]) -> String {
-            StatusText.left(cells[0], names) + "  " + StatusText.left(cells[1], 8)
-                + cells[2...4].map { StatusText.right($0, 15) }.joined() + (cells[5].isEmpty ? "" : "  " + cells[5])
-        }
-        let title = row(["ledger", "", "accepted", "acknowledged", "waiting", ""])
-        var last = ""
-        let rows = lanes.map { name, priority, ledger in
-            defer { last = name }
-            return row([
-                name == last ? "" : name, priority.name, HumanText.count(ledger.accepted),
-                HumanText.count(ledger.acknowledged), HumanText.count(ledger.queued), others(ledger),
-            ])
-        }
-        let check = report.balances ? [] : [styled("the ledger does not balance: please report this as a defect", .bad)]
-        return [styled(title, .heading)] + rows + check
-    }
-
-    private func others(_ ledger: Ledger) -> String {
-        // The others have their own columns.
-        let rare = Ledger.figures.filter { !["accepted", "acknowledged", "queued"].contains($0.name) }
-        return rare.map { (ledger[keyPath: $0.path], $0.name.replacingAll("_", with: "-")) }
-            .filter { $0.0 > 0 }.map { "\(HumanText.count($0.0)) \($0.1)" }.joined(separator: ", ")
+        guard !report.destinations.isEmpty else { return [] }
+        // The hint below tells how to see the rows that are left out.
+        let isDetailed = report.destinations.count <= StatusText.destinationsInDetail
+        let table = LedgerTable(ordered, byPriority: isDetailed)
+        let rows = table.lines(title: { styled($0, .heading) })
+        let hint = isDetailed ? [] : ["`spoolship status --destination NAME` shows one in detail"]
+        let check =
+            report.balances
+            ? [] : [styled("the ledger does not balance: please report this as a defect", .bad)]
+        return rows + hint + check
     }
 
     // MARK: The rest
 
+    /// The equation of the intake.
     private var intakeLine: String {
         let intake = report.queue.intake
         return "events: \(HumanText.count(intake.read)) read = \(HumanText.count(intake.accepted)) accepted"
             + " + \(HumanText.count(intake.refused)) refused + \(HumanText.count(intake.quarantined)) quarantined"
     }
 
+    /// The spool, with a line for each place and journal that is read.
     private var spoolLine: String {
         let spool = report.spool
         var text = "spool:  "
@@ -134,12 +160,16 @@ struct StatusText: Sendable {
                 "\(HumanText.bytes(spool.lagBytes)) unread, oldest \(HumanText.duration(.seconds(spool.lagSeconds)))"
         }
         text += ", \(HumanText.plural(spool.files, "file"))"
-        if !spool.directory.isEmpty { text += " in \(spool.directory)" }
+        if !spool.directory.isEmpty {
+            text += " in \(spool.directory)"
+        }
         if !spool.secondTries.isEmpty {
             let tries = spool.secondTries.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
             text += "; " + styled("second tries: \(tries.joined(separator: ", "))", .warning)
         }
-        if let waits = spool.waits { text += "; " + styled("reading waits: \(waits)", .warning) }
+        if let waits = spool.waits {
+            text += "; " + styled("reading waits: \(waits)", .warning)
+        }
         for (place, figures) in spool.places {
             let state =
                 figures.flatMap { $0.root == nil ? nil : $0 }.map {
@@ -150,36 +180,43 @@ struct StatusText: Sendable {
         }
         for (app, directory, figures) in spool.journals {
             let source = directory.map { "the journal in \($0)" } ?? "the journal"
-            text += "\nread:   \(HumanText.count(figures.entries)) \(figures.entries == 1 ? "entry" : "entries")"
+            text +=
+                "\nread:   \(HumanText.count(figures.entries)) \(figures.entries == 1 ? "entry" : "entries")"
             text += " of \(source) for \(app)"
             if figures.gaps > 0 {
                 let times = HumanText.plural(figures.gaps, "time")
-                text += "; " + styled("entries were removed before they were read, \(times): see the log", .bad)
+                text +=
+                    "; " + styled("entries were removed before they were read, \(times): see the log", .bad)
             }
             if figures.unreadableFiles > 0 {
                 let files = HumanText.plural(figures.unreadableFiles, "file")
                 text += "; " + styled("\(files) of it cannot be read: see the log", .warning)
             }
-            if let problem = figures.problem?.message { text += "; " + styled("not read: \(problem)", .bad) }
+            if let problem = figures.problem?.message {
+                text += "; " + styled("not read: \(problem)", .bad)
+            }
         }
         return text
     }
 
+    /// The fill level of the queue, and what it accepts.
     private var queueLine: String {
         let queue = report.queue
         let share = queue.maxSize > 0 ? " (\(queue.storedBytes * 100 / queue.maxSize) %)" : ""
-        var text = "queue:  \(HumanText.bytes(queue.storedBytes)) of \(HumanText.bytes(queue.maxSize))\(share)"
+        var text =
+            "queue:  \(HumanText.bytes(queue.storedBytes)) of \(HumanText.bytes(queue.maxSize))\(share)"
         text += ", \(HumanText.bytes(queue.fileBytes + queue.walBytes)) on disk"
         let accepting = report.accepting
         if accepting.word != "all" {
             let reason = accepting.reason.map { ": \($0)" } ?? ""
-            let what = accepting.word == "critical" ? "only critical events are accepted" : "nothing is accepted"
+            let what =
+                accepting.word == "critical" ? "only critical events are accepted" : "nothing is accepted"
             text += "; " + styled(what + reason, .bad)
         }
         return text
     }
 
-    /// Whose the dead letters are, where there are several destinations.
+    /// The dead letters of each destination; empty with a single destination.
     private var deadLettersByDestination: String {
         guard report.destinations.count > 1 else { return "" }
         let shares = report.destinations.compactMap { destination -> String? in
@@ -189,6 +226,7 @@ struct StatusText: Sendable {
         return shares.isEmpty ? "" : ": " + shares.joined(separator: ", ")
     }
 
+    /// What waits for a person: dead letters, quarantine, files that stay.
     private var keptLines: [String] {
         var lines: [String] = []
         let queue = report.queue
@@ -216,6 +254,7 @@ struct StatusText: Sendable {
         return lines
     }
 
+    /// The line of a container.
     private func containerLine(_ container: StatusReport.Container) -> String {
         let age = container.confirmed.map { ", confirmed \(since($0)) ago" } ?? ""
         let problem = container.problem.map { "; " + styled($0, .warning) } ?? ""
@@ -224,6 +263,7 @@ struct StatusText: Sendable {
         return "container \(container.id): version \(container.version), \(source)\(age)\(problem)"
     }
 
+    /// The interval and the log level, and settings that are edited but not in force.
     private var switchLines: [String] {
         var lines = ["dispatch \(report.dispatchText), log level \(report.logLevel)"]
         if let problem = report.reloadProblem {
@@ -234,15 +274,9 @@ struct StatusText: Sendable {
             let some = edits.prefix(3).joined(separator: ", ") + (edits.count > 3 ? ", …" : "")
             lines.append(styled("edited, not in force: \(some) (\(hint))", .warning))
         }
-        if let problem = report.restartProblem { lines.append(styled("a restart would fail: \(problem)", .bad)) }
+        if let problem = report.restartProblem {
+            lines.append(styled("a restart would fail: \(problem)", .bad))
+        }
         return lines
-    }
-
-    private static func left(_ text: String, _ width: Int) -> String {
-        text + String(repeating: " ", count: max(0, width - text.count))
-    }
-
-    private static func right(_ text: String, _ width: Int) -> String {
-        String(repeating: " ", count: max(0, width - text.count)) + text
     }
 }

@@ -55,6 +55,12 @@ static inline CURLcode shim_curl_set_tls(CURL *easy, curl_ssl_ctx_callback funct
     return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, context);
 }
 
+/// The function is called before each request that goes over a connection, and may refuse the request.
+static inline CURLcode shim_curl_set_prerequest(CURL *easy, curl_prereq_callback function, void *context) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, function);
+    return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_PREREQDATA, context);
+}
+
 /// The body of a POST, which must stay where it is until the transfer ends.
 static inline CURLcode shim_curl_set_body(CURL *easy, const void *bytes, size_t size) {
     CURLcode code = curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);

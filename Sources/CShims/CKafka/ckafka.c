@@ -157,14 +157,14 @@ bool ckafka_header(ckafka *producer, const char *name, const void *value, size_t
 
 int ckafka_produce(
     ckafka *producer, const char *topic, const void *key, size_t key_length, const void *value, size_t length,
-    uintptr_t mark) {
+    int64_t time, uintptr_t mark) {
     headers *headers = producer->headers;
     producer->headers = NULL;
     // An argument that is absent would end the list.
     if (!headers) headers = library.headers_new(1);
     int code = library.producev(
         producer->handle, topic ? V_TOPIC : V_RKT, topic ? (const void *)topic : producer->topic, V_MSGFLAGS, COPY,
-        V_KEY, key, key_length, V_VALUE, value, length, V_HEADERS, headers, V_OPAQUE, (void *)mark, V_END);
+        V_KEY, key, key_length, V_VALUE, value, length, V_HEADERS, headers, V_TIMESTAMP, time, V_OPAQUE, (void *)mark, V_END);
     // It takes the headers only when it succeeds.
     if (code && headers) library.headers_destroy(headers);
     return code;

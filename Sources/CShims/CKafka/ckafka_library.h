@@ -21,7 +21,7 @@ enum { CONF_OK = 0 };
 enum { EVENT_REPORTS = 0x1, EVENT_ERROR = 0x8, EVENT_TOKEN_WANTED = 0x100 };
 enum { COPY = 0x2 };
 // How the arguments of producev are told apart.
-enum { V_END = 0, V_TOPIC = 1, V_RKT = 2, V_VALUE = 4, V_KEY = 5, V_OPAQUE = 6, V_MSGFLAGS = 7, V_HEADERS = 10 };
+enum { V_END = 0, V_TOPIC = 1, V_RKT = 2, V_VALUE = 4, V_KEY = 5, V_OPAQUE = 6, V_MSGFLAGS = 7, V_TIMESTAMP = 8, V_HEADERS = 10 };
 
 typedef struct {
     int code;

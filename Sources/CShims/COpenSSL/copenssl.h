@@ -77,11 +77,25 @@ typedef struct {
     int is_ours;
     /// What it is called, or its issuer where that is missing. Hostile.
     char name[128];
+    /// Set by the caller: whether a server may be identified by its subject's CN.
+    int allows_common_name;
 } shim_openssl_verdict;
+
+/// Whether a certificate names servers as RFC 9525 has it: by subjectAltName.
+static int shim_openssl_has_names(X509 *certificate) {
+    return certificate != NULL && X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1) >= 0;
+}
 
 static int shim_openssl_verify(X509_STORE_CTX *store, void *context) {
     shim_openssl_verdict *verdict = context;
     int is_good = X509_verify_cert(store);
+    if (is_good == 1 && !verdict->allows_common_name && !shim_openssl_has_names(X509_STORE_CTX_get0_cert(store))) {
+        // OpenSSL and libcurl would go on to compare the name with the CN.
+        X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
+        X509_STORE_CTX_set_error_depth(store, 0);
+        X509_STORE_CTX_set_current_cert(store, X509_STORE_CTX_get0_cert(store));
+        is_good = 0;
+    }
     if (is_good == 1) return 1;
     verdict->error = X509_STORE_CTX_get_error(store);
     verdict->depth = X509_STORE_CTX_get_error_depth(store);

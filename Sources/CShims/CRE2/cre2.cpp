@@ -115,3 +115,49 @@ bool cre2_contains(const void *text, size_t length, const void *part, size_t par
     }
     return (size_t)(end - place) >= part_length && memmem(place, end - place, part, part_length) != nullptr;
 }
+
+struct cre2_groups {
+    re2::RE2 expression;
+    cre2_groups(re2::StringPiece text, const re2::RE2::Options &options) : expression(text, options) {}
+};
+
+cre2_groups *cre2_compile_groups(const char *text, size_t length, int64_t memory, char *message, size_t size) {
+    re2::RE2::Options options(re2::RE2::Quiet);
+    options.set_max_mem(memory);
+    options.set_dot_nl(true);
+    auto *made = new (std::nothrow) cre2_groups(re2::StringPiece(text, length), options);
+    const char *why = made == nullptr ? "out of memory" : made->expression.ok() ? nullptr : made->expression.error().c_str();
+    if (why == nullptr) return made;
+    if (size > 0) {
+        std::strncpy(message, why, size - 1);
+        message[size - 1] = 0;
+    }
+    delete made;
+    return nullptr;
+}
+
+size_t cre2_group_count(const cre2_groups *groups) { return (size_t)groups->expression.NumberOfCapturingGroups(); }
+
+size_t cre2_group_name(const cre2_groups *groups, size_t group, char *name, size_t size) {
+    const auto &names = groups->expression.CapturingGroupNames();
+    auto found = names.find((int)group);
+    if (found == names.end() || found->second.size() > size) return 0;
+    std::memcpy(name, found->second.data(), found->second.size());
+    return found->second.size();
+}
+
+bool cre2_groups_match(const cre2_groups *groups, const uint8_t *text, size_t length, cre2_range *places, size_t count) {
+    // The whole match and 64 groups.
+    re2::StringPiece found[65];
+    re2::StringPiece whole((const char *)text, length);
+    int wanted = count == 0 ? 0 : (int)(count < 64 ? count : 64) + 1;
+    if (!groups->expression.Match(whole, 0, length, re2::RE2::UNANCHORED, found, wanted)) return false;
+    for (size_t group = 0; group < count; group++) {
+        const re2::StringPiece &piece = found[group < 64 ? group + 1 : 0];
+        places[group].start = group < 64 && piece.data() != nullptr ? piece.data() - (const char *)text : -1;
+        places[group].length = (int64_t)piece.size();
+    }
+    return true;
+}
+
+void cre2_groups_free(cre2_groups *groups) { delete groups; }

@@ -1,12 +1,19 @@
 package import Logs
 
-/// `[agent]`: the process: its state directory, its log, how it stops.
+/// `[agent]`: the process, its directories, its log and how it stops.
 public struct AgentSettings: SettingsSection {
+    /// Directory of the queue, the install id and saved containers. One agent owns it.
     package var stateDirectory = "/var/lib/spoolship"
+    /// Directory in which values of containers are published for apps.
     package var runtimeDirectory = "/run/spoolship"
+    /// The least severe messages that are logged.
     package var logLevel = LogLevel.warning
+    /// Text or JSON.
     package var logFormat = LogFormat.text
+    /// How long the agent sends after it was asked to stop; zero sends nothing.
     package var shutdownDrainTimeout = Duration.seconds(10)
+    /// Key for the digests of rules that hash; nil if it is not set.
+    package var hashKey: SecretFile?
 
     static let entries: [Entry<AgentSettings>] = [
         .setting(
@@ -18,10 +25,16 @@ public struct AgentSettings: SettingsSection {
             "Values of containers are published here for apps to read.", restart: true),
         .setting(
             "log_level", \.logLevel, .choice(by: \.name),
-            "Use info to see rotations and reloads, debug for each step; `spoolship log-level` changes it for a while."),
+            "Use info to see rotations and reloads, debug for each step; `spoolship log-level` changes it for a while."
+        ),
         .setting("log_format", \.logFormat, .choice, "json is for programs that read the log."),
         .setting(
             "shutdown_drain_timeout", \.shutdownDrainTimeout, .duration(.zero ... .seconds(3600)),
-            "How long the agent keeps sending after it was told to stop; 0 sends nothing. Nothing is lost either way."),
+            "How long the agent keeps sending after it was told to stop; 0 sends nothing. Nothing is lost either way."
+        ),
+        .setting(
+            "hash_key", \.hashKey, optional: SecretFile.valueType,
+            "The key for the digests of rules that hash: 32 bytes or more that others cannot read (openssl rand -hex 32).",
+            example: "\"file:/etc/spoolship/hash.key\""),
     ]
 }

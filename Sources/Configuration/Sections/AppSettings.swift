@@ -1,46 +1,117 @@
 package import Model
 
-/// `[apps.NAME]`: settings for one app. Those that are nil follow the general settings.
+/// `[apps.NAME]`: settings for one app. A setting that is nil follows the general settings.
 public struct AppSettings: SettingsSection {
+    // Files and the journal: where lines come from, beside the app's directory in the spool.
+    /// Patterns of files that are read in place; their lines are records.
     package var read: [String]?
+    /// Patterns of files that `read` leaves out.
+    package var exclude: [String]?
+    /// What is read of files that exist already; nil is `beginning`.
+    package var since: ReadStart?
+    /// Whether records have their file's path.
+    package var filePath: Bool?
+    /// Whether the journal is read for this app.
     package var journal: Bool?
+    /// Patterns of the units whose journal entries are read; nil for all.
     package var journalUnits: [String]?
+    /// The least severe journal entries that are read; nil for all.
     package var journalPriority: JournalPriority?
+    /// Where reading of a journal begins the first time; nil is `now`.
     package var journalSince: JournalStart?
+    /// Directory of another machine's journal; nil for this machine's.
     package var journalDirectory: String?
+    /// Fields of journal entries that are added to those of every entry.
     package var journalFields: [String]?
+    // How lines become records: their format, and the members for name, time and level.
+    /// Format in which a container's runtime wraps lines; nil for lines as they are.
     package var format: LineFormat?
+    /// Whether objects with a name are events.
     package var kind: LineKind?
+    /// Name of records without a name.
     package var defaultEventName: String?
+    /// Member or path of the name.
     package var name: String?
+    /// Members or paths of the time, in order of priority.
     package var time: [String]?
+    /// Members or paths of the severity, in order of priority.
     package var level: [String]?
+    /// Scale of numeric severities.
     package var levelScale: SeverityScale?
+    /// Zone of times that do not name one; nil is the machine's.
     package var timeZone: String?
+    /// What happens to lines that are not JSON.
     package var text: TextHandling?
+    // Text formats; see `TextFormatSettings` of TextFormats.
+    /// Name of a built-in format, or a template.
+    package var parse: String?
+    /// A regular expression (RE2) whose named groups become members; instead of `parse`.
+    package var pattern: String?
+    /// A regular expression that matches the first line of a record, for formats of several lines.
+    package var firstLine: String?
+    /// Names of the columns of `csv` and `tsv`, or the member for `json_in`.
+    package var columns: [String]?
+    /// Members of a text format that become numbers.
+    package var numbers: [String]?
+    /// Name of the member that keeps the original line; nil keeps none.
+    package var keepLine: String?
+    /// What happens to lines that are not of the format.
+    package var unmatched: UnmatchedHandling?
+    /// What happens to bytes that are not UTF-8.
     package var notUTF8: BytesHandling?
+    // What events get, and where they go.
+    /// Priority of the app's events, if neither event nor rule sets it.
     package var priority: Priority?
+    /// Whether events may declare themselves critical.
     package var mayBeCritical: Bool?
+    /// Country of the app's events.
     package var country: String?
+    /// Version of the app, for events without one.
     package var version: String?
+    /// Build of the app, for events without one.
     package var build: String?
+    /// Destinations of the app's events; nil for all with `by_default`.
     package var destinations: [String]?
+    /// Limits of this app's events.
     package var limits = LimitSettings()
 
     /// An app that follows the general settings.
     public init() {}
 
-    /// The first setting of a journal that is set; nil: none is.
+    /// Name of the first setting of a journal that is set; nil if none is. It has no effect without `journal
+    /// = true`.
     public var journalSetting: String? {
+        // The rows are asked instead of each property, so that a new setting cannot be forgotten here.
         effective(in: .root).first { $0.name.hasPrefix("journal_") && $0.value != nil }?.name
     }
 
+    /// Whether text lines are parsed.
+    package var isParsed: Bool { parse != nil || pattern != nil }
+
+    /// The rows of the section, in the order of the documentation.
     static let entries: [Entry<AppSettings>] = [
+        // Where lines come from.
         .setting(
             "read", \.read,
-            optional: .list(of: .text(range: "an absolute path, with * in one or more parts"), unique: true),
+            optional: .list(
+                of: .text(range: "an absolute path, with *, ?, [a-z], {a,b} or **"), unique: true),
             "Files that are read in place, and never changed. Their lines are records.",
             example: "[\"/var/log/shop/*.log\"]", restart: true),
+        .setting(
+            "exclude", \.exclude,
+            optional: .list(
+                of: .text(range: "a pattern as in read, or one of names in any directory"), unique: true),
+            "Files that read names and that are left out, with what rotation makes of them.",
+            example: "[\"debug*.log\", \"/var/log/shop/old/**\"]", restart: true),
+        .setting(
+            "since", \.since, optional: .readStart,
+            "What is read of files that exist when the agent first sees a pattern: all (beginning), what is written from"
+                + " then on (now), or all of files that were changed within an age. Remembered: a restart changes nothing.",
+            example: "\"now\"", restart: true),
+        .setting(
+            "file_path", \.filePath, optional: .boolean,
+            "false leaves the file's path out of records that were read in place, the member log.file.path.",
+            example: "false"),
         .setting(
             "journal", \.journal, optional: .boolean,
             "true reads systemd's journal. The user spoolship must be in the group systemd-journal.",
@@ -64,6 +135,7 @@ public struct AppSettings: SettingsSection {
             "journal_fields", \.journalFields, optional: .list(of: .text(), unique: true),
             "Additional fields of an entry, by journald's names; [\"*\"] for all.",
             example: "[\"_CMDLINE\"]", restart: true),
+        // How lines become records.
         .setting(
             "format", \.format, optional: .choice,
             "The format in which a container's runtime wraps lines: docker for json-file, cri for containerd and"
@@ -93,17 +165,49 @@ public struct AppSettings: SettingsSection {
             "The scale of numeric severities; auto knows pino, bunyan, monolog and the journal.",
             example: "\"syslog\""),
         .setting(
-            "time_zone", \.timeZone, optional: .text(), "The zone of times without one; by default the machine's.",
+            "time_zone", \.timeZone, optional: .text(),
+            "The zone of times without one; by default the machine's.",
             example: "\"Europe/Berlin\""),
+        // Lines of text.
         .setting(
             "text", \.text, optional: .choice,
             "Lines that are not JSON: quarantine (default); lines: each becomes the message of a record; blocks, with"
-                + " read: consecutive ones become one record, until a JSON line, half a second of silence or 64 KiB.",
+                + " read: consecutive ones become one record, until a JSON line, half a second of silence or 64 KiB;"
+                + " first_line is better.",
             example: "\"lines\""),
+        .setting(
+            "parse", \.parse, optional: .text(),
+            "The format of text lines: a name (nginx, syslog, postgresql, java, csv, ...) or a template with $name.",
+            example: "\"nginx\""),
+        .setting(
+            "pattern", \.pattern, optional: .text(),
+            "An RE2 expression whose named groups are the members of a text line.",
+            example: "'^(?P<time>\\S+) (?P<level>\\w+) (?P<message>.*)'"),
+        .setting(
+            "first_line", \.firstLine, optional: .text(),
+            "An RE2 expression that the first line of a record matches: the lines after it belong to the record.",
+            example: "'^\\d{4}-'"),
+        .setting(
+            "columns", \.columns, optional: .list(of: .text(), unique: true),
+            "The names of the columns of csv and tsv; for json_in the member that holds the object.",
+            example: "[\"time\", \"id\", \"note\"]"),
+        .setting(
+            "numbers", \.numbers, optional: .list(of: .text(), unique: true),
+            "Fields of a template, pattern, csv or tsv that become numbers, if they are numbers in JSON.",
+            example: "[\"status\"]"),
+        .setting(
+            "keep_line", \.keepLine, optional: .text(),
+            "The member that keeps a parsed line as it was; by default none.",
+            example: "\"raw\""),
+        .setting(
+            "unmatched", \.unmatched, optional: .choice,
+            "Lines that are not of the format: message (default) sends them as text, quarantine keeps them.",
+            example: "\"quarantine\""),
         .setting(
             "not_utf8", \.notUTF8, optional: .choice,
             "Lines with bytes that are not UTF-8: replace writes U+FFFD for them, quarantine keeps the line. By default records "
                 + "are repaired, events are not.", example: "\"replace\""),
+        // What events get, and where they go.
         .setting(
             "priority", \.priority, optional: .choice(by: \.name),
             "The priority of its events, if neither the event nor a rule sets it.",
@@ -115,8 +219,11 @@ public struct AppSettings: SettingsSection {
         ),
         .setting("country", \.country, optional: .country, "The country of its events.", example: "\"IT\""),
         .setting(
-            "version", \.version, optional: .text(), "Its version, if the events do not have it.", example: "\"2.1.0\""),
-        .setting("build", \.build, optional: .text(), "Its build, if the events do not have it.", example: "\"2107\""),
+            "version", \.version, optional: .text(), "Its version, if the events do not have it.",
+            example: "\"2.1.0\""),
+        .setting(
+            "build", \.build, optional: .text(), "Its build, if the events do not have it.",
+            example: "\"2107\""),
         .setting(
             "destinations", \.destinations, optional: .list(of: .destinationName, unique: true),
             "The destinations of its events; by default all with by_default.", example: "[\"main\"]"),
@@ -124,13 +231,21 @@ public struct AppSettings: SettingsSection {
     ]
 }
 
-/// How severe an entry of the journal is, in journalctl's words, the most severe first.
+/// Severity of journal entries in journalctl's words, the most severe first. The position is the number of
+/// syslog's severity.
 package enum JournalPriority: String, Sendable, CaseIterable {
     case emerg, alert, crit, err, warning, notice, info, debug
 }
 
-/// What becomes of lines with bytes that are not UTF-8.
+/// What happens to lines that are not of their app's format.
+package enum UnmatchedHandling: String, Sendable, CaseIterable {
+    /// As a message in text, or in the quarantine.
+    case message, quarantine
+}
+
+/// What happens to lines with bytes that are not UTF-8.
 package enum BytesHandling: String, Sendable, CaseIterable {
+    /// The line is kept, and not sent.
     case quarantine
     /// Each such byte becomes U+FFFD.
     case replace

@@ -4,34 +4,52 @@ package import Model
 public struct ContainerSettings: SettingsSection {
     /// What must be in force before events are read.
     package enum Requirement: String, Sendable, CaseIterable {
-        /// Any document that is published or a default; or one that redacts or hashes.
+        /// `document` is any document that is not a draft; `redaction` is one that redacts or hashes.
         case document, redaction
     }
 
+    /// Id of the container, as in its document.
     package var id = ""
+    /// Path of the default file; nil for none.
     package var defaultFile: String?
+    /// Address to fetch from; nil if only the default file is used.
     package var url: EndpointURL?
+    /// Keys that may sign the document; several while one is replaced.
     package var publicKeys: [String] = []
+    /// The document that opening waits for.
     package var open = ContainerOpening.preferNonDefault
+    /// Most time that opening takes. The spool is not read before.
     package var timeout = Duration.seconds(2)
+    /// Age up to which a confirmed copy is fresh.
     package var freshFor = Duration.seconds(12 * 3600)
+    /// Time between fetches.
     package var refreshInterval = Duration.seconds(12 * 3600)
+    /// Paths of settings that values may change.
     package var maySet: [String] = []
+    /// Names of functions that may be called.
     package var mayCall: [String] = []
+    /// What must be in force before events are read.
     package var required: [Requirement] = []
+    /// Apps that the container concerns; empty for all.
     package var apps: [String] = []
+    /// Path of the key for `hash` tags; nil if there is no key, or it is a credential.
     package var hashKeyFile: String?
+    /// Name of the credential with that key.
     package var hashKeyCredential: String?
+    /// Certificates to trust in place of the system's.
     package var caFile: String?
 
-    /// The file with the key of `hash` tags; nil: none. `directory` is where systemd puts credentials, if it does.
+    /// Path of the key for `hash` tags; nil if there is no key. `directory` is that of systemd's credentials,
+    /// if there is one.
     public func hashKeyPath(credentials directory: String?) -> String? {
+        // Outside the service the directory is not known: reading fails, and the message names the variable.
         hashKeyFile ?? hashKeyCredential.map { "\(directory ?? "$CREDENTIALS_DIRECTORY")/\($0)" }
     }
 
     static let entries: [Entry<ContainerSettings>] = [
         .setting(
-            "id", \.id, .containerID.standingForNothing(""), "Its id, as in the document.", example: "\"GTM-1234\""),
+            "id", \.id, .containerID.standingForNothing(""), "Its id, as in the document.",
+            example: "\"GTM-1234\""),
         .setting(
             "default_file", \.defaultFile, optional: .path,
             "Used until the first fetch; named by the id: GTM-1234 (complete), GTM-1234.json or .plist (values only).",
@@ -58,7 +76,8 @@ public struct ContainerSettings: SettingsSection {
             "How often it is fetched; shorter publishes sooner and costs requests."),
         .setting(
             "required", \.required, .requirements,
-            "Events of its apps are read only while such a document (no draft) is in force; true is [\"redaction\"]."),
+            "Events of its apps are read only while such a document (no draft) is in force; true is [\"redaction\"]."
+        ),
         .setting(
             "apps", \.apps, .list(of: .text("app"), unique: true),
             "The apps that it applies to; by default all.", example: "[\"shop\"]"),
@@ -82,15 +101,21 @@ public struct ContainerSettings: SettingsSection {
 }
 
 extension ValueType where Value == String {
-    /// A container's id: it becomes a file name.
+    /// The id of a container. It becomes the name of a file, so it has neither dots nor slashes.
     static var containerID: ValueType {
-        checked("id", range: "A-Z, a-z, 0-9, - and _, at most 64", mustBe: "1 to 64 of A-Z, a-z, 0-9, - and _") { id in
+        checked(
+            "id", range: "A-Z, a-z, 0-9, - and _, at most 64", mustBe: "1 to 64 of A-Z, a-z, 0-9, - and _"
+        ) { id in
             (1...64).contains(id.utf8.count) && id.hasOnlyLettersDigits(and: "-_")
         }
     }
 
+    /// An Ed25519 public key in Base64. All zeros (`AAAA…=`) is refused, because anybody can sign for it.
     static var publicKey: ValueType {
-        checked("public key", range: "base64 of 32 bytes", mustBe: "an Ed25519 public key: 44 characters of base64") {
+        checked(
+            "public key", range: "base64 of 32 bytes",
+            mustBe: "an Ed25519 public key: 44 characters of base64"
+        ) {
             key in
             key.isBase64OfHash && key.dropLast().contains { $0 != "A" }
         }
@@ -98,10 +123,11 @@ extension ValueType where Value == String {
 }
 
 extension ValueType where Value == [ContainerSettings.Requirement] {
-    /// A list, or true for redaction.
+    /// A list of requirements; `true` is redaction alone.
     static var requirements: ValueType {
         let list = ValueType.list(of: .choice, unique: true)
         return ValueType("boolean or list of choice", range: list.range) { node throws(Problem) in
+            // `required = true` means what most want: nothing may pass unredacted.
             if case .boolean(let isRequired) = node.value { return isRequired ? [.redaction] : [] }
             return try list.parse(node)
         } print: { value in
@@ -111,9 +137,11 @@ extension ValueType where Value == [ContainerSettings.Requirement] {
 }
 
 extension ValueType where Value == [String] {
+    /// One value, or a list of up to 16.
     static func oneOrMore(of element: ValueType<String>) -> ValueType {
         let list = ValueType.list(of: element, count: 1...16, unique: true)
         return ValueType("\(element.name) or list of them", range: element.range) { node throws(Problem) in
+            // One key is written without brackets, as most configurations have one.
             if case .string = node.value { return [try element.parse(node)] }
             return try list.parse(node)
         } print: { values in

@@ -1,14 +1,21 @@
-/// `[stats]`: the port for monitoring.
+/// `[stats]`: the port for monitoring, with metrics, health and the status page.
 public struct StatsSettings: SettingsSection {
+    /// The address; nil if the port is closed. The default is reachable from this machine only, because the
+    /// port has no password.
     package var listen: ListenAddress? = ListenAddress(host: "127.0.0.1", port: 9464)
+    /// Whether the status page is served.
     package var statusPage = true
+    /// Further host names that the port answers to. Other names are refused, so that a web page cannot read
+    /// the port by a DNS name of its own (DNS rebinding).
     package var hosts: [String] = []
 
     static let entries: [Entry<StatsSettings>] = [
         .setting(
             "listen", \.listen, .listenAddress,
-            "Another address lets other machines scrape, without TLS or password; off closes the port.", restart: true),
-        .setting("status_page", \.statusPage, .boolean, "false leaves only metrics and health.", restart: true),
+            "Another address lets other machines scrape, without TLS or password; off closes the port.",
+            restart: true),
+        .setting(
+            "status_page", \.statusPage, .boolean, "false leaves only metrics and health.", restart: true),
         .setting(
             "hosts", \.hosts, .list(of: .text(), count: 0...64, unique: true),
             "Host names that the port answers to, as in [\"web1.example.com\"], besides addresses, localhost and the"
@@ -18,13 +25,17 @@ public struct StatsSettings: SettingsSection {
 
 /// `[control]`: the Unix socket that the commands use.
 public struct ControlSettings: SettingsSection {
+    /// Path of the socket.
     package var socket = "/run/spoolship/control.sock"
+    /// Group whose members may use the socket.
     package var group = "spoolship"
 
+    /// The defaults.
     package init() {}
 
     static let entries: [Entry<ControlSettings>] = [
-        .setting("socket", \.socket, .socketPath, "The socket on which commands reach the agent.", restart: true),
+        .setting(
+            "socket", \.socket, .socketPath, "The socket on which commands reach the agent.", restart: true),
         .setting(
             "group", \.group, .text(), "Its members may use the commands, as root and the agent's user may.",
             restart: true),
@@ -32,9 +43,12 @@ public struct ControlSettings: SettingsSection {
 }
 
 extension ValueType where Value == ListenAddress? {
+    /// An address with a port, or `off`.
     static var listenAddress: ValueType {
         ValueType("address", range: "ADDRESS:PORT, or \"off\"") { node throws(Problem) in
-            guard case .string(let text) = node.value else { throw .wrongType("a string, as \"127.0.0.1:9464\"", node) }
+            guard case .string(let text) = node.value else {
+                throw .wrongType("a string, as \"127.0.0.1:9464\"", node)
+            }
             if text == "off" { return nil }
             guard let address = ListenAddress(text) else {
                 throw Problem(
@@ -50,6 +64,6 @@ extension ValueType where Value == ListenAddress? {
 }
 
 extension ValueType where Value == String {
-    /// The path of a Unix socket; the kernel keeps 107 bytes.
+    /// The path of a Unix socket. The kernel has room for 107 bytes (unix(7)).
     static var socketPath: ValueType { path("absolute, at most 107 bytes", maxLength: 107) }
 }

@@ -1,13 +1,20 @@
-/// `[country]`: the country that events carry.
+/// `[country]`: the country that events carry. An event that says its country keeps it. Otherwise the app's
+/// setting, a rule or `code` decides. If none of them applies, the event's address is looked up.
 public struct CountrySettings: SettingsSection {
+    /// Country of all events; nil for none.
     package var code: String?
+    /// Rules, of which the first that matches decides.
     package var rules: [CountryRule] = []
+    /// Path of a MaxMind database; nil does not look addresses up.
     package var database: String?
+    /// The member with the address.
     package var addressMember = "ip_address"
+    /// Whether the address is removed from the event after the look-up.
     package var removeAddress = false
 
     static let entries: [Entry<CountrySettings>] = [
-        .setting("code", \.code, optional: .country, "The country of all events of this host.", example: "\"IT\""),
+        .setting(
+            "code", \.code, optional: .country, "The country of all events of this host.", example: "\"IT\""),
         .setting(
             "database", \.database, optional: .path,
             "A MaxMind database, in which the country is looked up by an event's address.",
@@ -16,7 +23,8 @@ public struct CountrySettings: SettingsSection {
             "address_member", \.addressMember, .text(),
             "The member of an event, or of its properties, that holds the address."),
         .setting(
-            "remove_address", \.removeAddress, .boolean, "true removes the address from the event after the look-up."),
+            "remove_address", \.removeAddress, .boolean,
+            "true removes the address from the event after the look-up."),
         .list(
             "rule", \.rules, key: "", .text(), { _ in "" },
             "The country of an app or a host; the first rule that matches decides."),
@@ -25,11 +33,14 @@ public struct CountrySettings: SettingsSection {
 
 /// `[[country.rule]]`: the country of an app or a host.
 public struct CountryRule: SettingsSection {
+    /// The app; nil for all.
     package var app: String?
+    /// The host name, or its beginning and `*`; nil for all.
     package var host: String?
+    /// The country.
     package var code = ""
 
-    /// Whether the rule is for such events.
+    /// Whether the rule is for events of an app on a host. `*` at the end of the host matches any ending.
     public func fits(app: String, host: String) -> Bool {
         if let wanted = self.app, wanted != app { return false }
         guard let wanted = self.host else { return true }

@@ -1,27 +1,34 @@
-/// A host property that can travel with events.
+/// A property of the host that events can carry.
 package enum DeviceProperty: String, Sendable, CaseIterable {
-    /// The agent's: `spoolship`, and its version.
+    /// Name of the agent, `spoolship`, and its version.
     case sdkName = "sdk_name"
     case sdkVersion = "sdk_version"
+    /// Name of the host.
     case hostName = "host_name"
+    /// Name, version and build of the distribution, from os-release(5).
     case osName = "os_name"
     case osVersion = "os_version"
     case osBuild = "os_build"
+    /// Release of the kernel, as `uname -r` prints it.
     case kernel
-    /// The machine's, by its firmware.
+    /// Model and manufacturer of the machine, as its firmware says.
     case model, manufacturer
+    /// Language and region, such as `it_IT`, from the environment (locale(7)).
     case locale
     /// Minutes east of UTC, at the event's time.
     case timeZoneOffset = "time_zone_offset"
-    /// The app's, where it says so.
+    /// Version and build of the app, if the app says them.
     case appVersion = "app_version"
     case appBuild = "app_build"
+    /// Id of this installation of the agent.
     case installID = "install_id"
 }
 
-/// `[device]`: host properties that travel with events.
+/// `[device]`: properties of the host that events carry.
 public struct DeviceSettings: SettingsSection {
+    /// The properties that are sent, if they are known.
     package var properties = DeviceProperty.allCases
+    /// Values in place of those that are found.
     package var overrides: [String: String] = [:]
 
     static let entries: [Entry<DeviceSettings>] = [
@@ -30,7 +37,8 @@ public struct DeviceSettings: SettingsSection {
             "Leave out what you do not need; [] sends none. Unknown properties are left out anyway."),
         .setting(
             "overrides", \.overrides,
-            .map(of: .text(), names: DeviceProperty.allCases.map(\.rawValue).joined(separator: ", ")) { name in
+            .map(of: .text(), names: DeviceProperty.allCases.map(\.rawValue).joined(separator: ", ")) {
+                name in
                 DeviceProperty(rawValue: name) != nil
             }, "Values to send instead of those found.", example: "{ model = \"rack 12\" }"),
     ]

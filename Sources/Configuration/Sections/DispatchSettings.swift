@@ -1,21 +1,30 @@
 public import Model
 
-/// `[dispatch]`: when batches are sent, and how large they are.
+/// `[dispatch]`: when batches are sent, and how large they are. Destinations may set most of it for
+/// themselves.
 public struct DispatchSettings: SettingsSection {
+    /// Time between batches that are not full; or off.
     package var interval = DispatchInterval.standard
+    /// Number of waiting events at which they are sent without waiting for the interval.
     package var batchEvents = 50
+    /// Most events of a batch.
     package var batchMostEvents = 5_000
-    /// The most bytes of a batch, uncompressed, one larger event excepted.
+    /// Most bytes of a batch before compression, 1 MiB; a larger single event is a batch of its own.
     package var batchSize = 1 << 20
+    /// Simultaneous requests to each destination.
     package var parallelBatches = 3
+    /// How long a critical event waits for others to join its batch.
     package var criticalDelay = Duration.seconds(3)
+    /// Whether `critical_delay` may be zero, which sends a request for each critical event.
     package var allowZeroDelay = false
+    /// Whether a full batch is sent at once. If not, only the interval decides.
     package var batchOnSize = true
 
     static let entries: [Entry<DispatchSettings>] = [
         .setting(
             "interval", \.interval, .dispatchInterval,
-            "Longer saves requests, shorter sends sooner; off sends only by `spoolship dispatch` and `drain`."),
+            "Longer saves requests, shorter sends sooner; off sends only by `spoolship dispatch` and `drain`."
+        ),
         .setting(
             "batch_events", \.batchEvents, batchEventsType,
             "As soon as this many events wait, they are sent; fewer wait for the interval. Higher makes fewer requests."
@@ -31,7 +40,8 @@ public struct DispatchSettings: SettingsSection {
                 + " shows the value."),
         .setting(
             "parallel_batches", \.parallelBatches, parallelBatchesType,
-            "Simultaneous requests to each destination. Raise it if latency is high, lower it for a weak receiver."),
+            "Simultaneous requests to each destination. Raise it if latency is high, lower it for a weak receiver."
+        ),
         .setting(
             "critical_delay", \.criticalDelay, criticalDelayType,
             "How long a critical event may wait for others to join its batch. 0 needs allow_zero_delay."),
@@ -43,7 +53,7 @@ public struct DispatchSettings: SettingsSection {
             "false: only the interval decides. Requests come at known times, however much waits."),
     ]
 
-    // A destination may set these for itself, within the same bounds.
+    // Destinations may set these too, with the same bounds.
     static let batchEventsType = ValueType<Int>.count(1...100_000)
     static let batchSizeType = ValueType<Int>.size(1 << 10...64 << 20)
     static let parallelBatchesType = ValueType<Int>.count(1...64)
@@ -52,10 +62,14 @@ public struct DispatchSettings: SettingsSection {
 }
 
 extension DispatchInterval {
-    /// Reads `off`, 0 or a negative number as off, else a duration; throws a `Problem` that says what to write.
+    /// Reads an interval: `off`, 0 or a negative number is off, otherwise a duration.
+    ///
+    /// - Throws: a problem that says what to write.
     public init(text: String) throws(Problem) {
+        // A number stays a number, so that 0 and negative numbers reach the type as they do from TOML.
         let value = Int64(text).map { TOMLNode.Value.integer($0) } ?? .string(text)
-        self = try relaying(try ValueType.dispatchInterval.parse(TOMLNode(value: value))) { (error: Problem) in
+        self = try relaying(try ValueType.dispatchInterval.parse(TOMLNode(value: value))) {
+            (error: Problem) in
             Problem(error.code, "interval \(error.message)")
         }
     }
@@ -70,16 +84,19 @@ extension DispatchInterval {
 }
 
 extension ValueType where Value == DispatchInterval {
+    /// A duration, or off; 0 and negative numbers are off too.
     static var dispatchInterval: ValueType {
         ValueType("duration", range: "1s to 1d, or \"off\"") { node throws(Problem) in
             switch node.value {
             case .string("off"): return .off
+            // A number in quotes counts as a number.
             case .string(let text) where Int64(text).map { $0 <= 0 } ?? false: return .off
             case .integer(let number) where number <= 0: return .off
             case .double(let number) where number <= 0: return .off
             default: break
             }
             let duration = try node.duration()
+            // `0s` is off, too.
             if duration <= .zero { return .off }
             guard DispatchInterval.range.contains(duration) else {
                 throw Problem(.outOfRange, "is \(DurationText.print(duration)); must be 1s to 1d, or \"off\"")

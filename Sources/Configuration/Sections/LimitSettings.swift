@@ -1,7 +1,8 @@
 package import Model
 
-/// `[dead_letters]`: what a destination rejected for good.
+/// `[dead_letters]`: events that a destination rejected permanently.
 public struct DeadLetterSettings: SettingsSection {
+    /// Most bytes that are kept, 1 MiB.
     package var maxSize = 1 << 20
 
     static let entries: [Entry<DeadLetterSettings>] = [
@@ -12,23 +13,32 @@ public struct DeadLetterSettings: SettingsSection {
     ]
 }
 
-/// Limits that a service sets.
+/// Limits that a service has.
 public enum LimitPreset: String, Sendable, CaseIterable {
-    /// 200 names, names of 256, 20 properties, keys and texts of 125.
+    /// Limits of App Center: 200 event names, 256 characters a name, 20 properties, 125 characters a key or
+    /// text.
     case appCenter = "app_center"
 }
 
-/// `[limits]` and `[apps.NAME.limits]`, where nil follows `[limits]`. There are none by default, and 0 turns one off.
+/// `[limits]`, and `[apps.NAME.limits]`, where nil follows `[limits]`. By default nothing is limited; 0 turns
+/// a limit off.
 public struct LimitSettings: SettingsSection {
+    /// A service whose limits apply where no other value is set.
     package var like: LimitPreset?
+    /// Distinct names of events of an app in a day (UTC).
     package var eventNames = LimitSetting()
+    /// UTF-16 code units of an event's name.
     package var nameLength = LimitSetting()
+    /// Properties of an event.
     package var properties = LimitSetting()
+    /// UTF-16 code units of a property's key.
     package var propertyKeyLength = LimitSetting()
+    /// UTF-16 code units of a property's text.
     package var propertyValueLength = LimitSetting()
+    /// How far in the future an event's time may be; nil is 3 days.
     package var maxTimeAhead: Duration?
 
-    /// The limits of one app.
+    /// These limits with those of an app over them.
     public func overridden(by own: LimitSettings) -> LimitSettings {
         LimitSettings(
             like: own.like ?? like, eventNames: eventNames.overridden(by: own.eventNames),
@@ -54,13 +64,16 @@ public struct LimitSettings: SettingsSection {
             "name_length", \.nameLength.value, optional: .count(1...65_536, zero: "no limit"),
             "The length of an event's name, in UTF-16 code units.", example: "256"),
         .setting(
-            "beyond_name_length", \.nameLength.beyond, optional: .consequence(.cut, .refuse, .quarantine, .allow),
+            "beyond_name_length", \.nameLength.beyond,
+            optional: .consequence(.cut, .refuse, .quarantine, .allow),
             "What happens to a longer name: cut by default.", example: "\"cut\""),
         .setting(
-            "properties", \.properties.value, optional: .count(1...100_000, zero: "no limit"), "Properties an event.",
+            "properties", \.properties.value, optional: .count(1...100_000, zero: "no limit"),
+            "Properties an event.",
             example: "20"),
         .setting(
-            "beyond_properties", \.properties.beyond, optional: .consequence(.cut, .refuse, .quarantine, .allow),
+            "beyond_properties", \.properties.beyond,
+            optional: .consequence(.cut, .refuse, .quarantine, .allow),
             "cut, the default, keeps the first ones, in the order of the event.", example: "\"cut\""),
         .setting(
             "property_key_length", \.propertyKeyLength.value, optional: .count(1...65_536, zero: "no limit"),
@@ -70,7 +83,8 @@ public struct LimitSettings: SettingsSection {
             optional: .consequence(.cut, .refuse, .quarantine, .allow),
             "What happens to a longer key: cut by default.", example: "\"cut\""),
         .setting(
-            "property_value_length", \.propertyValueLength.value, optional: .count(1...1_000_000, zero: "no limit"),
+            "property_value_length", \.propertyValueLength.value,
+            optional: .count(1...1_000_000, zero: "no limit"),
             "The length of a property's text, in UTF-16 code units.", example: "125"),
         .setting(
             "beyond_property_value_length", \.propertyValueLength.beyond,
@@ -83,17 +97,21 @@ public struct LimitSettings: SettingsSection {
     ]
 }
 
-/// A limit, and what happens beyond it; nil where it is not set.
+/// A limit, and what happens beyond it; nil if it is not set.
 public struct LimitSetting: Sendable, Equatable {
+    /// The limit; 0 for no limit.
     package var value: Int?
+    /// What happens beyond it.
     package var beyond: LimitConsequence?
 
+    /// This limit with that of an app over it.
     fileprivate func overridden(by own: LimitSetting) -> LimitSetting {
         LimitSetting(value: own.value ?? value, beyond: own.beyond ?? beyond)
     }
 }
 
 extension ValueType where Value == LimitConsequence {
+    /// One of some consequences.
     static func consequence(_ allowed: LimitConsequence...) -> ValueType {
         choice(by: \.rawValue, of: allowed)
     }

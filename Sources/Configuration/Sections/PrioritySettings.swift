@@ -2,20 +2,23 @@ public import Model
 
 /// `[priorities]`: which events are critical.
 public struct PrioritySettings: SettingsSection {
-    /// The priority of events for which nothing else decides.
+    /// Priority of events for which nothing else decides.
     public var standard = Priority.normal
+    /// Rules, of which the first that matches decides.
     package var rules: [PriorityRule] = []
 
+    /// The rows of the section. Rules have no names, so they go by their numbers.
     static let entries: [Entry<PrioritySettings>] = [
         .setting(
-            "default", \.standard, .choice(by: \.name), "The priority of events for which nothing else decides."),
+            "default", \.standard, .choice(by: \.name),
+            "The priority of events for which nothing else decides."),
         .list(
             "rule", \.rules, key: "", .text(), { _ in "" },
             "The priority of some events; the first rule that matches decides."),
     ]
 }
 
-/// `[[priorities.rule]]`: the priority of some events.
+/// `[[priorities.rule]]`: the priority of some events. The struct is in `Model`, because `Events` uses it.
 extension PriorityRule: SettingsSection {
     init() { self.init(priority: .critical) }
 

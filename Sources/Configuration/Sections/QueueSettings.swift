@@ -2,19 +2,24 @@ package import Model
 
 /// `[queue]`: the queue on disk, between the spool and the destinations.
 public struct QueueSettings: SettingsSection {
+    /// How chunks are stored.
     package enum ChunkCompression: String, Sendable, CaseIterable {
-        /// As the destinations take it, so that a chunk is sent as it is stored.
+        /// As the destinations take them, so that a chunk is sent as it is stored.
         case auto
         case zstd, gzip, none
     }
 
-    /// How many bytes the queued events may take as they are stored, metadata included.
+    /// Most bytes of queued events as they are stored, with their metadata, 256 MiB.
     package var maxSize = 256 << 20
+    /// Age at which events expire, 25 days.
     package var maxAge = Duration.seconds(25 * 86_400)
+    /// How chunks are stored.
     package var compression = ChunkCompression.auto
+    /// What the queue survives. The default survives a power cut.
     package var durability = Durability.powerLoss
 
     /// A destination may set it for itself, within the same bounds.
+    // Destinations may set this too, with the same bounds.
     static let maxAgeType = ValueType<Duration>.duration(.seconds(60) ... .seconds(3650 * 86_400))
 
     static let entries: [Entry<QueueSettings>] = [

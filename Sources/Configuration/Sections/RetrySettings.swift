@@ -1,15 +1,20 @@
 package import Model
 
-/// `[retry]`: what happens after a failed attempt.
+/// `[retry]`: what happens after a failed attempt. The default intervals are those of App Center's SDKs.
 public struct RetrySettings: SettingsSection {
+    /// Longest wait before each retry. Their number is that of the retries.
     package var intervals: [Duration] = [.seconds(10), .seconds(300), .seconds(1200)]
+    /// Share of each wait that is random, from 0 to 1.
     package var jitter = 0.5
+    /// What happens after the last retry.
     package var whenExhausted = WhenExhausted.probe
+    /// Longest wait between attempts at a destination that is held, or whose breaker is open.
     package var probeInterval = Duration.seconds(1200)
 
     static let entries: [Entry<RetrySettings>] = [
         .setting(
-            "intervals", \.intervals, .list(of: .duration(.milliseconds(100) ... .seconds(86_400)), count: 0...20),
+            "intervals", \.intervals,
+            .list(of: .duration(.milliseconds(100) ... .seconds(86_400)), count: 0...20),
             "The longest wait before each retry; there are as many retries as waits."),
         .setting(
             "jitter", \.jitter, .number(0...1),

@@ -1,5 +1,6 @@
 internal import Model
 
+/// `[session]`: which events belong together. The struct is in `Model`, because `Events` uses it.
 extension SessionSettings: SettingsSection {
     static let entries: [Entry<SessionSettings>] = [
         .setting(

@@ -4,24 +4,37 @@ package import Model
 public struct SpoolSettings: SettingsSection {
     /// What happens to a file that has been read.
     package enum AfterRead: String, Sendable, CaseIterable {
+        // `keep` leaves it where it is: something else removes it.
         case delete, keep
-        /// It is moved into dated folders.
+        /// The file is moved into dated directories.
         case archive
     }
 
+    /// Path of the spool.
     package var directory = "/var/spool/spoolship"
+    /// What happens when the queue is full.
     package var whenFull = WhenFull.wait
+    /// Bytes in the spool beyond which `wait` gives up the oldest events of destinations that acknowledge
+    /// nothing; 0 for no bound.
     package var maxUnread = 0
+    /// What happens to a file that has been read.
     package var afterRead = AfterRead.delete
+    /// Directory of archived files; nil is `.spoolship/archive` in the spool.
     package var archiveDirectory: String?
+    /// Age at which archived files are removed; zero keeps them.
     package var archiveMaxAge = Duration.seconds(30 * 86_400)
+    /// Most bytes of archived files, 1 GiB; 0 for no bound.
     package var archiveMaxSize = 1 << 30
-    /// The largest event in bytes, its line feed not counted.
+    /// Largest event in bytes, without its line feed.
     public var maxEventSize = 1_000_000
+    /// Most files that are open at once.
     package var maxOpenFiles = 512
+    /// Time between looks at file systems without inotify.
     package var pollInterval = Duration.seconds(5)
+    /// Most bytes of quarantined lines, 10 MiB.
     package var quarantineMaxSize = 10 << 20
 
+    /// The defaults.
     package init() {}
 
     static let entries: [Entry<SpoolSettings>] = [
@@ -42,7 +55,8 @@ public struct SpoolSettings: SettingsSection {
             "Where archive moves files, on the spool's file system; by default .spoolship/archive in the spool.",
             example: "\"/var/spool/spoolship/.spoolship/archive\"", restart: true),
         .setting(
-            "archive_max_age", \.archiveMaxAge, .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "no limit"),
+            "archive_max_age", \.archiveMaxAge,
+            .duration(.seconds(60) ... .seconds(3650 * 86_400), zero: "no limit"),
             "How long archived files are kept.", restart: true),
         .setting(
             "archive_max_size", \.archiveMaxSize, .size(1 << 20...1 << 47, zero: "no bound"),
@@ -57,7 +71,8 @@ public struct SpoolSettings: SettingsSection {
             restart: true),
         .setting(
             "poll_interval", \.pollInterval, .duration(.milliseconds(100) ... .seconds(3600)),
-            "For file systems without inotify only: shorter sees events sooner and costs wake-ups.", restart: true),
+            "For file systems without inotify only: shorter sees events sooner and costs wake-ups.",
+            restart: true),
         .setting(
             "quarantine_max_size", \.quarantineMaxSize, .size(64 << 10...1 << 40),
             "How much of the unreadable lines is kept; the app that holds most gives up its oldest, which are counted."

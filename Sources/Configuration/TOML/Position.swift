@@ -1,7 +1,4 @@
-//  Configuration: TOML text becomes typed settings. One table (the `entries` of each section) is the single source for
-//  parsing, defaults, ranges, help, `check --print`, the shipped file and the comparison at reload.
-//  Promise: every mistake of every file is found at once, and each says where it is and what to write instead; a text
-//  becomes settings as a whole or not at all. It does not know who uses a setting.
+//  Position: where something is in the configuration. What the module promises is in Settings.swift.
 
 /// A place in a configuration file.
 public struct Position: Sendable, Hashable {
@@ -13,16 +10,18 @@ public struct Position: Sendable, Hashable {
     public let column: Int
 }
 
-/// Where a setting's value comes from.
+/// Where the value of a setting comes from.
 public enum Origin: Sendable, Hashable, CustomStringConvertible {
-    /// Nobody set it.
+    /// The default.
     case standard
-    /// Nobody set it, and destinations of this type or format have their own default: `type s3`.
+    /// The default of destinations of this type or format: `type s3`.
     case type(String)
+    /// A file.
     case file(Position)
+    /// A container, by its id.
     case container(String)
 
-    /// For a person: `default`, `default of type s3`, `/etc/spoolship/spoolship.toml:12`, `container GTM-1234`.
+    /// For people: `default`, `default of type s3`, `/etc/spoolship/spoolship.toml:12`, `container GTM-1234`.
     public var description: String {
         switch self {
         case .standard: "default"

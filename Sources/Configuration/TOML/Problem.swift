@@ -1,52 +1,63 @@
-/// Something wrong with a configuration.
+/// A mistake in a configuration, or a warning.
 public struct Problem: Error, Sendable, Equatable {
-    /// Closed, for code and tests.
+    /// The kinds of problems. Closed, for programs and tests.
     public enum Code: String, Sendable, CaseIterable {
+        /// A file cannot be read.
         case unreadable
         /// The text is not TOML.
         case syntax
+        /// A key that does not exist.
         case unknownKey = "unknown_key"
+        /// A value of the wrong kind.
         case wrongType = "wrong_type"
+        /// A value that is not allowed.
         case outOfRange = "out_of_range"
+        /// Something required is not set.
         case missing
+        /// Settings that contradict.
         case conflict
-        /// What a setting names is not as it must be: a file, a directory, a port of this machine.
+        /// What a setting names (a file, a directory, a port) is not as it must be on this machine.
         case environment
     }
 
     /// Whether the configuration can still be used.
     public enum Severity: String, Sendable {
+        /// It cannot.
         case error
         /// It can; a person should look.
         case warning
     }
 
-    /// The kind of mistake.
+    /// The kind.
     public let code: Code
     /// Whether it stops the configuration from being used.
     public let severity: Severity
     /// What is wrong and what to write instead, in one line.
     public let message: String
-    /// Where; nil when it is in no line.
+    /// Position; nil if it concerns no line.
     public let position: Position?
-    /// The line it is in, where there is one.
+    /// The line, masked where it may hold a secret; nil if there is no position.
     public let sourceLine: String?
 
+    /// A problem.
     package init(
         _ code: Code, _ message: String, at position: Position? = nil, sourceLine: String? = nil,
         severity: Severity = .error
     ) {
-        (self.code, self.message, self.position) = (code, message, position)
-        (self.sourceLine, self.severity) = (sourceLine, severity)
+        self.code = code
+        self.message = message
+        self.position = position
+        self.sourceLine = sourceLine
+        self.severity = severity
     }
 
-    /// For a person: `file:line:column: message`, the source line, and a caret below the place.
+    /// For people: `file:line:column: message`, the source line, and a caret below the column.
     public var text: String {
         let label = severity == .warning ? "warning: " : ""
         guard let position else { return label + message }
         var text = "\(position.file):\(position.line):\(position.column): \(label)\(message)"
         guard let sourceLine else { return text }
-        // A line may hold a secret or be endless: what follows the place is not needed to find it.
+        // A line may contain a secret or be very long: what comes after the column is not needed.
         let shown = sourceLine.unicodeScalars.prefix(160)
         let indent = shown.prefix(max(0, position.column - 1)).map { $0 == "\t" ? "\t" : " " }.joined()
         text += "\n    \(String(String.UnicodeScalarView(shown)))\n    \(indent)^"
@@ -56,12 +67,12 @@ public struct Problem: Error, Sendable, Equatable {
 
 /// A configuration that cannot be used.
 public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// All mistakes of all files, in the order of files and lines.
+    /// All problems of all files, in the order of files and lines.
     public let problems: [Problem]
 
-    /// Where the agent with this configuration is asked; nil where the files cannot even be read.
+    /// Control socket of the agent that runs with this configuration; nil if the files are not TOML.
     public internal(set) var controlSocket: String?
 
-    /// For a person: each mistake with its line.
+    /// For people: each problem with its line.
     public var description: String { problems.map(\.text).joined(separator: "\n") }
 }

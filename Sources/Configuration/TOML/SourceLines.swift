@@ -1,27 +1,31 @@
 internal import Model
 
-/// The lines of the configuration files, for messages: what may be secret in them is hidden.
+/// The lines of the configuration files, for messages. What may be secret in them is hidden.
 ///
-/// Messages go to logs at a reload. A mistake beside a token must not carry the token there, not even when the mistake
-/// is in the token's own name: so in sections that hold secrets only values of known harmless settings are shown.
+/// Messages go to logs at a reload. A mistake beside a token must not carry the token there, not even if the
+/// token's own key is mistyped. So in sections with secrets only values of keys that are known to be harmless
+/// are shown.
 struct SourceLines: Sendable, Equatable {
+    /// Lines by file.
     private var files: [String: [String]] = [:]
 
+    /// Adds a file.
     mutating func add(_ text: String, file: String) { files[file] = SourceLines.split(text) }
 
-    /// A text's lines, without the carriage returns that may end them.
+    /// The lines of a text, without the carriage returns that may end them.
     static func split(_ text: String) -> [String] {
-        // By bytes: a carriage return and its line feed are one character, which is no line feed.
+        // Split by bytes: Swift takes CR LF for one character, which is not equal to a line feed.
         text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
             String(Substring(line.last == UInt8(ascii: "\r") ? line.dropLast() : line))
         }
     }
 
+    /// Whether a line is the heading of a section.
     static func isHeading(_ line: String) -> Bool {
         line.utf8.first { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") } == UInt8(ascii: "[")
     }
 
-    /// The line at a place, with `****` instead of what may be secret.
+    /// The line at a position, with `****` in place of what may be secret.
     subscript(position: Position?) -> String? {
         guard let position, let lines = files[position.file], lines.indices.contains(position.line - 1) else {
             return nil
@@ -30,7 +34,8 @@ struct SourceLines: Sendable, Equatable {
         let text = line.drop { $0 == " " || $0 == "\t" }
         if text.isEmpty || text.first == "#" || text.first == "[" { return line }
         let section = lines[..<(position.line - 1)].last(where: SourceLines.isHeading)
-        let isHarmless = section.map { SourceLines.harmlessSections.contains(SourceLines.firstWord($0)) } ?? false
+        let isHarmless =
+            section.map { SourceLines.harmlessSections.contains(SourceLines.firstWord($0)) } ?? false
         guard let equals = text.firstIndex(of: "=") else { return isHarmless ? line : "****" }
         let key = SourceLines.lastWord(text[..<equals])
         let root = SourceLines.firstWord(String(text[..<equals]))
@@ -38,16 +43,39 @@ struct SourceLines: Sendable, Equatable {
         let isShown =
             (isHarmless || SourceLines.harmlessKeys.contains(key)
                 || (section == nil && SourceLines.harmlessSections.contains(root)))
+            && !SourceLines.keyFiles.contains(key)
             && !(value.contains { $0 == "@" || $0 == "?" } && String(value).holds("://"))
         return isShown ? line : String(line[...equals]) + " ****"
     }
 
+    /// Position of a character in a text that begins at `start`, by its column in the text; nil if the text
+    /// is not written as it is, on one line.
+    func place(ofColumn column: Int, in start: Position) -> Position? {
+        guard let line = self[start].map({ Array($0.unicodeScalars) }), start.column <= line.count else {
+            return nil
+        }
+        let quote = line[start.column - 1]
+        guard quote == "\"" || quote == "'" else { return nil }
+        let quotes = line[(start.column - 1)...].prefix { $0 == quote }.count
+        guard quotes == 1 || quotes == 3, start.column - 1 + quotes < line.count else { return nil }
+        let before = line[(start.column - 1 + quotes)...].prefix(column - 1)
+        // An escape or a variable is longer in the file than in the text.
+        guard before.count == column - 1, !before.contains("\\"), !before.contains("$"),
+            !before.contains(quote)
+        else { return nil }
+        return Position(file: start.file, line: start.line, column: start.column + quotes + column - 1)
+    }
+
+    /// Keys that name a file with a secret: people may have written the secret itself.
+    private static let keyFiles: Set<String> = ["hash_key"]
+    /// Sections that have no secrets.
     private static let harmlessSections = Set(Settings.description.map(\.name)).subtracting(["destination"])
 
-    /// What a destination may say that is no secret.
+    /// Keys of destinations that have no secrets.
     private static let harmlessKeys = Set(
         Settings.description.filter { $0.name == "destination" }.flatMap { harmlessKeys(of: $0) })
 
+    /// Keys of a section that have no secrets, with those of sections in it.
     private static func harmlessKeys(of section: SectionDescription) -> [String] {
         section.entries.flatMap { entry in
             switch entry {
@@ -57,10 +85,12 @@ struct SourceLines: Sendable, Equatable {
         }
     }
 
+    /// The first name in a text: of a heading, or of a key.
     private static func firstWord(_ text: String) -> String {
         String(text.drop { " \t[\"'".contains($0) }.prefix { !" \t].\"'=".contains($0) })
     }
 
+    /// The last name in a key with dots.
     private static func lastWord(_ text: Substring) -> String {
         let words = text.split { " \t.\"'".contains($0) }
         return words.last.map(String.init) ?? ""

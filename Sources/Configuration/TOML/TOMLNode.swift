@@ -1,8 +1,10 @@
 internal import Model
 
-/// A value in a TOML text, with its place.
+/// A value in a TOML text, with its position.
 struct TOMLNode: Sendable {
+    /// The kinds of values. Dates are only recognised, because no setting is one.
     indirect enum Value: Sendable {
+        /// Members in the order of the file.
         case table([Member])
         case array([TOMLNode])
         case string(String)
@@ -12,18 +14,24 @@ struct TOMLNode: Sendable {
         case date
     }
 
+    /// A member of a table.
     struct Member: Sendable {
+        /// The key.
         let key: String
+        /// Position of the key; nil for tables that other keys imply.
         var keyPosition: Position?
+        /// The value.
         var node: TOMLNode
     }
 
+    /// The value.
     var value: Value
+    /// Position of the value; nil if it is not from a file.
     var position: Position?
-    /// Whether it, or something in it, holds text of the environment: messages do not quote it.
+    /// Whether the value, or something in it, contains text of the environment. Messages do not quote it.
     var isFromEnvironment = false
 
-    /// What it is, for a person: `a string`.
+    /// The kind, for people: `a string`.
     var kind: String {
         switch value {
         case .table: "a table"
@@ -36,6 +44,7 @@ struct TOMLNode: Sendable {
         }
     }
 
+    /// A member of a table; nil if it is missing, or this is not a table.
     subscript(key: String) -> TOMLNode? {
         guard case .table(let members) = value else { return nil }
         return members.first { $0.key == key }?.node
@@ -43,7 +52,8 @@ struct TOMLNode: Sendable {
 }
 
 extension TOMLNode {
-    /// A node without a place, from a value that did not come from a file; nil where there is a null in it, which TOML has not.
+    /// A node without a position, of a value that is not from a file; nil if it contains null, which TOML
+    /// does not have.
     init?(_ json: JSONValue) {
         switch json {
         case .null: return nil

@@ -1,21 +1,23 @@
 internal import Glibc
 internal import Model
 
-/// `${NAME}` in the strings of the configuration: the value of a variable of the environment.
+/// `${NAME}` in strings of the configuration: the value of an environment variable.
 ///
-/// `${NAME:-text}` is `text` if the variable is unset or empty, `$${` is a literal `${`, any other `$` is a dollar
-/// sign. A variable's value is taken as it is: `${` in it means nothing. Keys, numbers and values of containers are not expanded.
+/// `${NAME:-text}` is `text` if the variable is unset or empty, `$${` is a literal `${`, and another `$` is a
+/// dollar sign. The value is used as it is: `${` in it means nothing. Keys, numbers and values of containers
+/// are not expanded.
 public enum Variables {
-    /// The value of a variable of this process; nil when it is unset, or not UTF-8.
+    /// The value of a variable of this process; nil if it is unset, or not UTF-8.
     public static func ofProcess(_ name: String) -> String? {
         getenv(name).flatMap { String(validatingCString: $0) }
     }
 
-    /// Replaces the variables in a tree's strings; what cannot be replaced is added to the problems.
+    /// Replaces the variables in a tree's strings; what cannot be replaced becomes a problem.
     static func fill(
         _ node: inout TOMLNode, from environment: (String) -> String?, context: inout ReadContext
     ) {
         switch node.value {
+        // Most strings have no `$` and are not copied.
         case .string(let text) where text.utf8.contains(UInt8(ascii: "$")):
             do throws(Problem) {
                 let filled = try filled(text, from: environment)
@@ -23,12 +25,13 @@ public enum Variables {
                 node.isFromEnvironment = filled.isFromEnvironment
             } catch {
                 context.add(error.code, error.message, at: node.position)
-                // The text as it is written could be a second mistake that nobody made.
+                // The text as it is written would be a second problem, which is not the author's mistake.
                 node.isFromEnvironment = true
             }
         case .array(var elements):
             for index in elements.indices { fill(&elements[index], from: environment, context: &context) }
             node.value = .array(elements)
+            // One variable is enough: messages then do not quote the list.
             node.isFromEnvironment = elements.contains(where: \.isFromEnvironment)
         case .table(var members):
             for index in members.indices { fill(&members[index].node, from: environment, context: &context) }
@@ -38,12 +41,13 @@ public enum Variables {
         }
     }
 
-    /// A text with its variables replaced, and whether there were any.
+    /// A text with its variables replaced, and whether it had variables.
     static func filled(
         _ text: String, from environment: (String) -> String?
     ) throws(Problem) -> (text: String, isFromEnvironment: Bool) {
         var result = ""
         var isFromEnvironment = false
+        // Scalars instead of characters: a combining mark after `$` would make it another character.
         var rest = text.unicodeScalars[...]
         while let dollar = rest.firstIndex(of: "$") {
             result += String(rest[..<dollar])
@@ -67,17 +71,23 @@ public enum Variables {
         return (result + String(rest), isFromEnvironment)
     }
 
-    /// The value of `NAME` or `NAME:-text`.
-    private static func value(_ inside: String, from environment: (String) -> String?) throws(Problem) -> String {
+    /// The value for `NAME` or `NAME:-text`.
+    private static func value(_ inside: String, from environment: (String) -> String?) throws(Problem)
+        -> String
+    {
         let name = inside.prefix { $0 != ":" }
         let rest = inside[name.endIndex...]
-        guard name.first?.isNumber == false, name.hasOnlyLettersDigits(and: "_"), rest.isEmpty || rest.hasPrefix(":-")
+        // As in shells, `${1}` and other parameters are not variables of the environment.
+        guard name.first?.isNumber == false, name.hasOnlyLettersDigits(and: "_"),
+            rest.isEmpty || rest.hasPrefix(":-")
         else {
             throw Problem(
                 .syntax,
-                "${\(inside.prefix(40))} names no variable; write ${NAME} or ${NAME:-text}, and $${ for a literal ${")
+                "${\(inside.prefix(40))} names no variable; write ${NAME} or ${NAME:-text}, and $${ for a literal ${"
+            )
         }
         let found = environment(String(name))
+        // `:-` also replaces an empty value, as in shells.
         if let found, rest.isEmpty || !found.isEmpty { return found }
         guard !rest.isEmpty else {
             throw Problem(

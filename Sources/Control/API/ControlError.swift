@@ -1,19 +1,23 @@
-//  Control: HTTP for the stats port and the Unix socket, which request gets to which handler, and the socket's client.
-//  Promise: requests are bounded in number, size and time; a waiting one notices that its client is gone; nothing here
-//  wakes up an idle agent; what it answers comes from handlers and published figures.
-//  It does not know what is asked and answered.
+// The errors of this module. HTTP/HTTPServer.swift describes the module.
 
 package import EventLoops
 
+/// An error of a server that cannot listen, or of a command that cannot reach the agent. Refused requests
+/// are answers (`ControlRefusal`).
 package typealias ControlError = CodedError<ControlErrorCode>
 
+/// The reason of a `ControlError`. Closed, because it is the value of a metric label.
 package enum ControlErrorCode: String, Sendable, CaseIterable {
+    /// An address or path cannot be listened on: it is too long, not of this machine, or not a socket.
     case badAddress = "bad_address"
+    /// Another process answers at the address.
     case addressInUse = "address_in_use"
+    /// The system forbids it, or the caller may not use the socket.
     case notPermitted = "not_permitted"
-    /// The agent cannot be reached: it does not run, or not with this socket.
+    /// The agent cannot be reached: it is not running, or uses another socket.
     case unreachable
-    /// What came back is no answer of the agent.
+    /// The answer is not one of the agent.
     case badAnswer = "bad_answer"
+    /// Another system call failed.
     case system
 }

@@ -1,7 +1,9 @@
 package import Model
 
+/// Why a request is not carried out, as the API answers it.
 package struct ControlRefusal: Error, Sendable, Equatable {
-    /// The HTTP status: 400 what was asked makes no sense, 404 there is no such thing, 409 not now, 500 it failed.
+    /// HTTP status: 400 for a request without meaning, 404 for something that does not exist, 409 for
+    /// something impossible at present, 500 for a failure.
     package let status: Int
     /// A word for programs.
     package let code: String
@@ -14,14 +16,16 @@ package struct ControlRefusal: Error, Sendable, Equatable {
         self.message = message
     }
 
+    /// A request without meaning.
     package static func bad(_ message: String) -> ControlRefusal {
         ControlRefusal(400, "bad_request", message)
     }
 
-    /// As the API tells it: `{"error": {"status": 404, "code": …, "message": …}}`.
+    /// The form of the API: `{"error": {"status": 404, "code": …, "message": …}}`.
     package var json: JSONValue {
         ["error": ["status": .integer(status), "code": .string(code), "message": .string(message)]]
     }
 
+    /// The refusal as an answer.
     package var response: ControlResponse { .json(json, status: status) }
 }

@@ -1,8 +1,12 @@
 internal import EventLoops
 internal import Glibc
 
+/// Writes the head of an answer.
 enum HTTPAnswerHead {
-    /// - Parameter length: of a whole body in bytes; nil for one that ends with its last chunk, or without chunks with the connection.
+    /// The bytes of the head.
+    ///
+    /// - Parameter length: size of the body in bytes; nil for a stream, which ends with its last chunk or
+    ///   with the connection.
     static func bytes(
         _ response: ControlResponse, length: Int?, isChunked: Bool = false, closes: Bool, at time: Timestamp
     ) -> [UInt8] {
@@ -10,19 +14,27 @@ enum HTTPAnswerHead {
         for (name, value) in response.headers + common where isClean(name) && isClean(value) {
             text += "\(name): \(value)\r\n"
         }
-        if let length { text += "Content-Length: \(length)\r\n" }
-        if isChunked { text += "Transfer-Encoding: chunked\r\n" }
-        if closes { text += "Connection: close\r\n" }
+        if let length {
+            text += "Content-Length: \(length)\r\n"
+        }
+        if isChunked {
+            text += "Transfer-Encoding: chunked\r\n"
+        }
+        if closes {
+            text += "Connection: close\r\n"
+        }
         return Array((text + "\r\n").utf8)
     }
 
+    /// Headers of all answers: nothing is cached, and browsers must not guess types.
     private static let common = [
         (name: "Cache-Control", value: "no-store"), (name: "X-Content-Type-Options", value: "nosniff"),
     ]
 
-    /// A name or value that holds a line break must not be sent.
+    /// Whether a name or value can be sent: a line break in it would forge another header.
     private static func isClean(_ text: String) -> Bool { text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
 
+    /// The reason phrase of a status (RFC 9110, section 15).
     private static func reason(_ status: Int) -> String {
         switch status {
         case 200: "OK"
@@ -47,7 +59,8 @@ enum HTTPAnswerHead {
         }
     }
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`: the words are C's own, as nothing here sets a locale.
+    /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7). `strftime` writes English names, because
+    /// nothing in the agent sets a locale.
     private static func date(_ time: Timestamp) -> String {
         var seconds = time_t(time.milliseconds / 1000)
         var parts = tm()

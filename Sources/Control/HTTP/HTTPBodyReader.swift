@@ -1,5 +1,8 @@
-/// A request's body, put together from what has come; never more of it than its bound.
+/// Collects a request's body from the bytes that have come, never more than its bound.
+///
+/// Source: RFC 9112, section 7.1 (chunks). Extensions of chunks and trailers are read and dropped.
 struct HTTPBodyReader {
+    /// What comes next.
     private enum Step {
         case content(left: Int, inChunk: Bool)
         case chunkSize
@@ -8,14 +11,19 @@ struct HTTPBodyReader {
         case done
     }
 
-    /// The longest line of a chunked body that is no content.
+    /// Longest line of a chunked body that is not content.
     private static let longestLine = 1024
 
+    /// The content so far.
     private(set) var body: [UInt8] = []
+    /// Largest body in bytes.
     private let limit: Int
+    /// What comes next.
     private var step: Step
 
-    /// A reader of a body of that length; throws 413 beyond the limit.
+    /// Begins a body.
+    ///
+    /// - Throws: status 413 if the announced length exceeds the limit.
     init(_ length: HTTPRequestHead.Length, limit: Int) throws(ControlRefusal) {
         self.limit = limit
         switch length {
@@ -26,9 +34,11 @@ struct HTTPBodyReader {
         }
     }
 
+    /// Whether the body is complete.
     var isDone: Bool { if case .done = step { true } else { false } }
 
-    /// Takes what belongs to the body from the beginning of the input; true when it is whole.
+    /// Moves the bytes of the body from the beginning of the input; true when the body is complete. Bytes
+    /// after it belong to the next request.
     mutating func take(from input: inout [UInt8]) throws(ControlRefusal) -> Bool {
         var place = 0
         defer { input.removeFirst(place) }
@@ -59,10 +69,15 @@ struct HTTPBodyReader {
         }
     }
 
-    /// The next line, without its end; nil when it is not there yet.
-    private static func line(_ input: [UInt8], _ place: inout Int) throws(ControlRefusal) -> ArraySlice<UInt8>? {
+    /// The next line without its end; nil until it is complete. CR LF is demanded: a bare LF would be read
+    /// differently by other parsers.
+    private static func line(_ input: [UInt8], _ place: inout Int) throws(ControlRefusal) -> ArraySlice<
+        UInt8
+    >? {
         guard let end = input[place...].firstIndex(of: UInt8(ascii: "\n")) else {
-            guard input.count - place <= longestLine else { throw .bad("a line of a chunked body is too long") }
+            guard input.count - place <= longestLine else {
+                throw .bad("a line of a chunked body is too long")
+            }
             return nil
         }
         guard end > place, input[end - 1] == UInt8(ascii: "\r"), end - place <= longestLine else {
@@ -72,6 +87,7 @@ struct HTTPBodyReader {
         return input[place..<end - 1]
     }
 
+    /// The size of a chunk: at most 15 hexadecimal digits, so that it cannot overflow.
     private static func size(_ line: ArraySlice<UInt8>) throws(ControlRefusal) -> Int {
         let digits = line.prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 && $0 != 0x09 }
         guard !digits.isEmpty, digits.count <= 15 else { throw .bad("a chunk has no size") }
@@ -83,6 +99,7 @@ struct HTTPBodyReader {
         return size
     }
 
+    /// The refusal of a body beyond the limit.
     static func tooLarge(_ limit: Int) -> ControlRefusal {
         ControlRefusal(413, "too_large", "the body is larger than \(limit) bytes")
     }

@@ -2,39 +2,53 @@ internal import EventLoops
 
 /// One connection of an `HTTPServer`; touched on the server's loop only.
 final class HTTPConnection {
+    /// What a connection is doing.
     enum Phase: Equatable {
+        /// A request is awaited or arriving.
         case receiving
+        /// The handler is working.
         case answering
-        /// The answer, or what there is of it, goes out.
+        /// The answer, or what exists of it, is being sent.
         case writing
-        /// The answer is out, and what the client still sends is thrown away: closing at once would take the answer along.
+        /// The answer is out. Further bytes of the client are dropped, because closing at once could
+        /// destroy the answer.
         case draining
     }
 
     let id: UInt
     let socket: Descriptor
-    /// The process at the other end, if the kernel identifies it.
+    /// The process at the other end; nil if the kernel does not identify it (TCP).
     let peer: PeerCredentials?
-    /// Whom it is counted for: a user, or an address.
+    /// The user or the address that the connection counts for when places are scarce.
     let owner: String
     var phase = Phase.receiving
-    /// When it is cut unless something happens; nil while a handler is at work.
+    /// When the connection is cut; nil while a handler works, which has no limit.
     var deadline: BootInstant?
 
+    /// Bytes of the client that are not processed yet.
     var input: [UInt8] = []
-    /// How much of the input has been searched for the end of the headers.
+    /// Bytes of `input` that were searched for the end of the headers.
     var scanned = 0
+    /// The request's head once it is complete.
     var head: HTTPRequestHead?
+    /// Collects the request's body.
     var body: HTTPBodyReader?
+    /// Whether the client has closed its side.
     var hasEnded = false
 
+    /// Bytes to send; the first `sent` of them are sent.
     var output: [UInt8] = []
+    /// Bytes of `output` that the kernel has accepted.
     var sent = 0
+    /// The handler, or the writer of a stream; cancelled with the connection.
     var task: Task<Void, Never>?
+    /// Whether the connection closes after this answer.
     var closesAfter = false
-    /// Whether the client is told where each piece ends.
+    /// Whether a stream is sent in chunks (HTTP/1.1), which tell the client where it ends.
     var isChunked = false
+    /// Whether a stream's writer is still at work.
     var isStreaming = false
+    /// A writer that waits for room; resumed with false if the client is gone.
     var writer: CheckedContinuation<Bool, Never>?
 
     init(id: UInt, socket: consuming Descriptor, peer: PeerCredentials?, owner: String) {
@@ -44,10 +58,13 @@ final class HTTPConnection {
         self.owner = owner
     }
 
+    /// Bytes that are not sent yet.
     var waiting: Int { output.count - sent }
 
+    /// Whether no byte of a request has come.
     var isIdle: Bool { phase == .receiving && head == nil && input.isEmpty }
 
+    /// Prepares for the next request on the connection.
     func beginAnew() {
         phase = .receiving
         scanned = 0

@@ -1,9 +1,11 @@
 internal import Model
 
-/// A request's line and headers, judged strictly: what two readers could understand in two ways is refused.
+/// A request line with headers, parsed strictly: what two readers could understand in two ways is refused,
+/// because such differences make request smuggling possible.
 ///
 /// Source: RFC 9110, RFC 9112.
 struct HTTPRequestHead: Sendable {
+    /// How the end of the body is found.
     enum Length: Sendable, Equatable {
         case bytes(Int)
         case chunked
@@ -11,21 +13,24 @@ struct HTTPRequestHead: Sendable {
 
     /// `GET`, `POST` and so on.
     private(set) var method = ""
-    /// Decoded, without the query; `*` for a question about the server itself.
+    /// Decoded path without the query; `*` for a question about the server itself.
     private(set) var path = ""
-    /// Decoded; the first of equal names.
+    /// Decoded arguments; the first of equal names counts.
     private(set) var query: [String: String] = [:]
-    /// The host that is asked, from the target or the header, without its port; nil where HTTP/1.0 says none.
+    /// The host that is asked, from the target or the header, without its port; nil if an HTTP/1.0 request
+    /// names none.
     private(set) var host: String?
     private(set) var accept: String?
     private(set) var length = Length.bytes(0)
-    /// HTTP/1.1; otherwise 1.0.
+    /// True for HTTP/1.1, false for 1.0.
     private(set) var isCurrent = true
+    /// Whether the client wants to keep the connection.
     private(set) var keepsOpen = true
-    /// Whether the client waits for a word before it sends the body.
+    /// Whether the client waits for `100 Continue` before it sends the body.
     private(set) var expectsContinue = false
 
-    /// Reads lines that end with CR LF, without the empty one. A LF without its CR is the caller's to refuse.
+    /// Parses lines that end with CR LF, without the empty line at the end. The caller refuses an LF
+    /// without CR.
     init(_ bytes: ArraySlice<UInt8>) throws(ControlRefusal) {
         let pieces = bytes.split(separator: UInt8(ascii: "\n"))
         var lines = pieces.map { $0.last == UInt8(ascii: "\r") ? $0.dropLast() : $0 }[...]
@@ -37,6 +42,7 @@ struct HTTPRequestHead: Sendable {
 
     // MARK: The request line
 
+    /// Parses the request line, and returns the target.
     private mutating func readLine(_ line: ArraySlice<UInt8>) throws(ControlRefusal) -> ArraySlice<UInt8> {
         let parts = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         guard parts.count == 3, HTTPRequestHead.isToken(parts[0]), parts[0].count <= 32 else {
@@ -55,11 +61,13 @@ struct HTTPRequestHead: Sendable {
         }
         method = String(decoding: parts[0], as: UTF8.self)
         guard parts[1].allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-            throw .bad("a path holds neither spaces nor control characters nor other bytes than ASCII: encode them")
+            throw .bad(
+                "a path holds neither spaces nor control characters nor other bytes than ASCII: encode them")
         }
         return parts[1]
     }
 
+    /// Parses the target into path and query.
     private mutating func readTarget(_ target: ArraySlice<UInt8>) throws(ControlRefusal) {
         var rest = target
         if target.first != UInt8(ascii: "/") {
@@ -67,7 +75,7 @@ struct HTTPRequestHead: Sendable {
                 path = "*"
                 return
             }
-            // The absolute form, as proxies get it.
+            // The absolute form (RFC 9112, section 3.2.2), which proxies receive.
             let scheme = "http://"
             guard target.count > scheme.utf8.count,
                 String(decoding: target.prefix(scheme.utf8.count), as: UTF8.self).lowercased() == scheme
@@ -77,27 +85,36 @@ struct HTTPRequestHead: Sendable {
             host = try HTTPRequestHead.host(rest[..<end])
             rest = rest[end...]
         }
-        // A fragment is the browser's own and is never sent; where one comes nevertheless, it is none of the path.
-        if let hash = rest.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<hash] }
+        // Clients do not send fragments; if one comes nevertheless, it does not belong to the path.
+        if let hash = rest.firstIndex(of: UInt8(ascii: "#")) {
+            rest = rest[..<hash]
+        }
         let mark = rest.firstIndex(of: UInt8(ascii: "?")) ?? rest.endIndex
         path = try HTTPRequestHead.decoded(rest[..<mark])
-        if path.isEmpty { path = "/" }
+        if path.isEmpty {
+            path = "/"
+        }
         for argument in rest[mark...].dropFirst().split(separator: UInt8(ascii: "&")) {
             let equals = argument.firstIndex(of: UInt8(ascii: "=")) ?? argument.endIndex
             let name = try HTTPRequestHead.decoded(argument[..<equals], plusIsSpace: true)
             let value = try HTTPRequestHead.decoded(argument[equals...].dropFirst(), plusIsSpace: true)
-            if query[name] == nil { query[name] = value }
+            if query[name] == nil {
+                query[name] = value
+            }
         }
     }
 
     // MARK: Headers
 
+    /// Parses the headers that matter, and checks that the body's length is unambiguous (RFC 9112, section
+    /// 6.3): one length, or chunks, not both.
     private mutating func readHeaders(_ lines: ArraySlice<ArraySlice<UInt8>>) throws(ControlRefusal) {
         var hosts = 0
         var lengths: [ArraySlice<UInt8>] = []
         var isChunked = false
         for line in lines {
-            guard let colon = line.firstIndex(of: UInt8(ascii: ":")), HTTPRequestHead.isToken(line[..<colon]) else {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")), HTTPRequestHead.isToken(line[..<colon])
+            else {
                 throw .bad("a header must be a name, a colon and a value on one line")
             }
             let value = HTTPRequestHead.trimmed(line[(colon + 1)...])
@@ -108,8 +125,10 @@ struct HTTPRequestHead: Sendable {
             case "host":
                 hosts += 1
                 let named = try HTTPRequestHead.host(value)
-                // What the target says counts.
-                if host == nil { host = named }
+                // A host in the target takes precedence (RFC 9112, section 3.2.2).
+                if host == nil {
+                    host = named
+                }
             case "accept":
                 accept = accept.map { "\($0), " + HTTPRequestHead.text(value) } ?? HTTPRequestHead.text(value)
             case "content-length": lengths.append(value)
@@ -119,8 +138,12 @@ struct HTTPRequestHead: Sendable {
                 }
                 isChunked = true
             case "connection":
-                let words = HTTPRequestHead.text(value).lowercased().split(separator: ",").map { $0.drop { $0 == " " } }
-                if words.contains("close") { keepsOpen = false }
+                let words = HTTPRequestHead.text(value).lowercased().split(separator: ",").map {
+                    $0.drop { $0 == " " }
+                }
+                if words.contains("close") {
+                    keepsOpen = false
+                }
             case "expect":
                 guard HTTPRequestHead.text(value).lowercased() == "100-continue" else {
                     throw ControlRefusal(417, "bad_expectation", "expect nothing")
@@ -140,12 +163,12 @@ struct HTTPRequestHead: Sendable {
             guard !first.isEmpty, first.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
                 throw .bad("Content-Length must be a number")
             }
-            // A number beyond every bound is too large, not wrong.
+            // A number beyond 64 bits is too large rather than wrong.
             length = .bytes(Int(HTTPRequestHead.text(first)) ?? .max)
         }
     }
 
-    /// The host without its port, in small letters; brackets go too.
+    /// The host without port and brackets, in lower case.
     private static func host(_ bytes: ArraySlice<UInt8>) throws(ControlRefusal) -> String {
         let text = text(bytes).lowercased()
         if text.hasPrefix("[") {
@@ -162,6 +185,7 @@ struct HTTPRequestHead: Sendable {
         return String(name.hasSuffix(".") ? name.dropLast() : name)
     }
 
+    /// Whether a text is empty or a port with its colon.
     private static func isPort(_ text: Substring) -> Bool {
         text.isEmpty || text == ":" || text.first == ":" && UInt16(text.dropFirst()) != nil
     }
@@ -170,15 +194,17 @@ struct HTTPRequestHead: Sendable {
 
     private static func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
 
+    /// Bytes without blanks around.
     private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         var bytes = bytes.drop { $0 == 0x20 || $0 == 0x09 }
         while bytes.last == 0x20 || bytes.last == 0x09 { bytes.removeLast() }
         return bytes
     }
 
+    /// Whether bytes are a token (RFC 9110, section 5.6.2).
     private static func isToken(_ bytes: ArraySlice<UInt8>) -> Bool { text(bytes).isHeaderName }
 
-    /// Replaces `%41` by what it stands for. A zero byte is refused: whoever reads the text as C would read half of it.
+    /// Decodes percent-encoded bytes. A zero byte is refused: C code would see only the text before it.
     private static func decoded(
         _ bytes: ArraySlice<UInt8>, plusIsSpace: Bool = false
     ) throws(ControlRefusal) -> String {
@@ -189,19 +215,26 @@ struct HTTPRequestHead: Sendable {
             let byte = bytes[place]
             place += 1
             if byte == UInt8(ascii: "%") {
-                guard bytes.endIndex - place >= 2, let high = hex(bytes[place]), let low = hex(bytes[place + 1]),
+                guard bytes.endIndex - place >= 2, let high = hex(bytes[place]),
+                    let low = hex(bytes[place + 1]),
                     high | low != 0
-                else { throw .bad("a percent sign must be followed by two hexadecimal digits, and not by 00") }
+                else {
+                    throw .bad("a percent sign must be followed by two hexadecimal digits, and not by 00")
+                }
                 result.append(high << 4 | low)
                 place += 2
             } else {
                 result.append(plusIsSpace && byte == UInt8(ascii: "+") ? 0x20 : byte)
             }
         }
-        guard let text = String(validating: result, as: UTF8.self) else { throw .bad("the path is not UTF-8") }
+        guard let text = String(validating: result, as: UTF8.self) else {
+            throw .bad("the path is not UTF-8")
+        }
         return text
     }
 
     /// The value of a hexadecimal digit; nil for any other byte.
-    static func hex(_ byte: UInt8) -> UInt8? { Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) } }
+    static func hex(_ byte: UInt8) -> UInt8? {
+        Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) }
+    }
 }

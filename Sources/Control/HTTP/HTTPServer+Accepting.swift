@@ -4,10 +4,12 @@ internal import Glibc
 
 // Taking connections, and deciding which one gives its place to a new one.
 extension HTTPServer {
+    /// Watches the listening socket.
     func watchListener(_ raw: Int32) throws(SystemError) {
         try loop.watch(raw, for: .readable) { _ in self.assumeIsolated { $0.accept() } }
     }
 
+    /// Accepts waiting connections, at most `acceptedAtOnce`.
     private func accept() {
         for _ in 0..<HTTPServer.acceptedAtOnce {
             guard let listener else { return }
@@ -19,13 +21,15 @@ extension HTTPServer {
             switch errno {
             case EAGAIN: return
             case EMFILE, ENFILE, ENOBUFS, ENOMEM: return outOfDescriptors()
-            // The client is gone already, or its network failed: Linux tells that of the next accept.
+            // The client has gone already, or its network failed: Linux reports such errors from accept
+            // (accept(2)).
             default: continue
             }
         }
     }
 
-    /// Gives up a connection, or tries again in a second: the listener would report itself ready at every turn of the loop.
+    /// Handles a lack of descriptors: gives up a connection, or stops watching and tries again in a second.
+    /// Without that the listener, which stays readable, would keep the loop busy.
     private func outOfDescriptors() {
         figures.cut("shortage")
         if let victim = victim(for: nil) { return leave(victim.id) }
@@ -34,6 +38,7 @@ extension HTTPServer {
         retry = loop.after(.seconds(1)) { self.assumeIsolated { $0.acceptAgain() } }
     }
 
+    /// Watches the listening socket again after a shortage.
     private func acceptAgain() {
         retry = nil
         guard let listener else { return }
@@ -44,21 +49,26 @@ extension HTTPServer {
         }
     }
 
+    /// Gives a new connection a place, if necessary that of another connection.
     private func admit(_ socket: consuming Descriptor) {
         let peer = UnixSocket.peer(of: socket.raw)
         let owner = peer.map { "user \($0.userID)" } ?? InternetSocket.address(ofPeer: socket.raw)
         while connections.count >= options.connections {
             guard let victim = victim(for: owner) else {
                 figures.cut("busy")
-                let refusal = ControlRefusal(503, "busy", "too many requests are being answered: try again").response
+                let refusal = ControlRefusal(503, "busy", "too many requests are being answered: try again")
+                    .response
                 let answer = HTTPServer.bytes(refusal, at: time.wallTime)
-                // To whoever reads it; the connection ends either way.
+                // The client may read it or not; the connection ends either way.
                 _ = send(socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
                 return
             }
             let wasIdle = victim.isIdle
-            // Its request may have come meanwhile, or its end.
-            if wasIdle { receive(victim.id) }
+            // The victim's request, or its end, may have arrived meanwhile: then it is no longer idle, and
+            // another one is chosen.
+            if wasIdle {
+                receive(victim.id)
+            }
             guard !wasIdle || connections[victim.id] != nil && victim.isIdle else { continue }
             figures.cut("crowded")
             leave(victim.id)
@@ -68,11 +78,14 @@ extension HTTPServer {
         connections[id] = HTTPConnection(id: id, socket: socket, peer: peer, owner: owner)
         guard watch(id, for: .readable) else { return }
         setDeadline(id, options.request)
-        // A client that asks in one go has done so by now.
+        // A client that sends its request at once has done so by now: it is answered without waiting behind
+        // silent ones.
         receive(id)
     }
 
-    /// Whose place a new connection gets (for nil only a descriptor is needed); nil when all have more right to theirs.
+    /// The connection that yields its place; nil if all have a stronger claim than the newcomer.
+    ///
+    /// - Parameter owner: the newcomer's user or address; nil if only a descriptor is needed.
     private func victim(for owner: String?) -> HTTPConnection? {
         var counts: [String: Int] = [:]
         for connection in connections.values { counts[connection.owner, default: 0] += 1 }
@@ -82,10 +95,13 @@ extension HTTPServer {
             if left.isIdle != right.isIdle { return left.isIdle }
             return left.id < right.id
         }
-        // One being answered yields to a newcomer only if its client asks again without waiting for the answer.
-        let closable = connections.values.filter { $0.phase == .answering ? !$0.input.isEmpty : !$0.isStreaming }
+        // A connection that is being answered yields only if its client already sends the next request
+        // without waiting for the answer.
+        let closable = connections.values.filter {
+            $0.phase == .answering ? !$0.input.isEmpty : !$0.isStreaming
+        }
         if let victim = closable.min(by: comesBefore) { return victim }
-        // But one user's long requests must not keep another out.
+        // Even if all are being answered: one user's long requests must not keep another user out.
         guard let owner, let heaviest = connections.values.min(by: comesBefore), heaviest.owner != owner,
             (counts[heaviest.owner] ?? 0) * 2 > options.connections
         else { return nil }

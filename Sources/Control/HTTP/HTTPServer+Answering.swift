@@ -2,11 +2,15 @@ internal import EventLoops
 internal import Glibc
 
 extension HTTPServer {
+    /// Starts the handler of a complete request. `OPTIONS *` is answered here: it is the server's question
+    /// to itself, and not counted.
     func answer(_ id: UInt) {
         guard let connection = connections[id], let head = connection.head else { return }
         connection.phase = .answering
         connection.deadline = nil
-        // The end of the client is told without asking.
+        // epoll reports EPOLLHUP and EPOLLERR even if nothing is watched (epoll_ctl(2)): a client of the
+        // Unix socket that has closed, or a reset. The end of a TCP client's side alone (FIN) is noticed
+        // when the answer is written.
         guard watch(id, for: []) else { return }
         let request = ControlRequest(
             method: head.method, path: head.path, query: head.query, accept: head.accept,
@@ -15,14 +19,20 @@ extension HTTPServer {
         let handler = self.handler
         connection.task = Task(executorPreference: loop) {
             let isPing = request.method == "OPTIONS" && request.path == "*"
-            let response = isPing ? ControlResponse(status: 204, headers: [], body: .bytes([])) : await handler(request)
+            let response =
+                isPing ? ControlResponse(status: 204, headers: [], body: .bytes([])) : await handler(request)
             await self.finish(id, response, counts: !isPing)
         }
     }
 
+    /// Begins to write the response. For HEAD only its head is sent; for HTTP/1.0 a stream ends with the
+    /// connection, because there are no chunks.
     private func finish(_ id: UInt, _ response: ControlResponse, counts: Bool) {
-        if counts { figures.answered(response.status) }
-        guard let connection = connections[id], connection.phase == .answering, let head = connection.head else {
+        if counts {
+            figures.answered(response.status)
+        }
+        guard let connection = connections[id], connection.phase == .answering, let head = connection.head
+        else {
             return
         }
         connection.phase = .writing
@@ -32,12 +42,15 @@ extension HTTPServer {
         case .bytes(let bytes):
             connection.output = HTTPAnswerHead.bytes(
                 response, length: bytes.count, closes: connection.closesAfter, at: time.wallTime)
-            if isAsked { connection.output += bytes }
+            if isAsked {
+                connection.output += bytes
+            }
         case .stream(let write):
             connection.isChunked = head.isCurrent
             connection.closesAfter = connection.closesAfter || !head.isCurrent
             connection.output = HTTPAnswerHead.bytes(
-                response, length: nil, isChunked: head.isCurrent, closes: connection.closesAfter, at: time.wallTime)
+                response, length: nil, isChunked: head.isCurrent, closes: connection.closesAfter,
+                at: time.wallTime)
             guard isAsked else { break }
             connection.isStreaming = true
             connection.task = Task(executorPreference: loop) {
@@ -49,25 +62,30 @@ extension HTTPServer {
         flush(id)
     }
 
-    /// Answers what is no request that can be asked, and ends the connection.
+    /// Answers a request that is invalid or refused, and ends the connection.
+    ///
+    /// The connection is drained for two seconds rather than closed: closing a socket with unread bytes
+    /// sends a reset, which could destroy the answer before the client has read it (RFC 9112, section 9.6).
     func refuse(_ id: UInt, _ refusal: ControlRefusal) {
         guard let connection = connections[id] else { return }
         figures.answered(refusal.status)
         connection.phase = .draining
         connection.input = []
         let answer = HTTPServer.bytes(refusal.response, at: time.wallTime)
-        // It fits into the socket's empty buffer.
+        // The answer fits into the empty send buffer, so one call is enough.
         _ = send(connection.socket.raw, answer, answer.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
         shutdown(connection.socket.raw, Int32(SHUT_WR))
         setDeadline(id, .seconds(2))
     }
 
+    /// A whole answer that closes the connection.
     static func bytes(_ response: ControlResponse, at time: Timestamp) -> [UInt8] {
         guard case .bytes(let body) = response.body else { return [] }
         return HTTPAnswerHead.bytes(response, length: body.count, closes: true, at: time) + body
     }
 
-    /// Sends what waits; goes on with the next request when the answer is out.
+    /// Sends what waits, and continues with the next request once the answer is out. For a stream, wakes
+    /// its writer when half of the bound is free.
     func flush(_ id: UInt) {
         guard let connection = connections[id], connection.phase == .writing else { return }
         var hasMoved = false
@@ -114,9 +132,9 @@ extension HTTPServer {
         }
     }
 
-    // What a handler writes bit by bit waits here, bounded, until the client has taken it.
+    // What a handler writes piece by piece waits in `output`, bounded, until the client has accepted it.
 
-    /// Takes a stream's next bytes; returns when there is room for more, false when the client is gone.
+    /// Queues the next bytes of a stream. Returns when there is room for more; false if the client is gone.
     func write(_ bytes: [UInt8], to id: UInt) async -> Bool {
         guard let connection = connections[id], connection.isStreaming else { return false }
         guard !bytes.isEmpty else { return true }
@@ -128,7 +146,9 @@ extension HTTPServer {
             connection.output += bytes
         }
         flush(id)
-        guard connection.waiting > options.streamBytes, connections[id] != nil else { return connections[id] != nil }
+        guard connection.waiting > options.streamBytes, connections[id] != nil else {
+            return connections[id] != nil
+        }
         return await withCheckedContinuation { continuation in
             guard connections[id] != nil, connection.writer == nil else {
                 continuation.resume(returning: false)
@@ -138,11 +158,14 @@ extension HTTPServer {
         }
     }
 
+    /// Ends a stream whose writer has returned.
     func endStream(_ id: UInt) {
         guard let connection = connections[id], connection.isStreaming else { return }
         connection.isStreaming = false
         connection.task = nil
-        if connection.isChunked { connection.output += Array("0\r\n\r\n".utf8) }
+        if connection.isChunked {
+            connection.output += Array("0\r\n\r\n".utf8)
+        }
         flush(id)
     }
 }

@@ -1,40 +1,49 @@
 internal import EventLoops
 internal import Glibc
 
-/// A server that can be asked whether it answers: the agent is not ready while one of its ports is dead.
+/// A server that can check whether it answers. The agent is not ready while one of its ports is dead, and
+/// opens a dead port again.
 package protocol SelfAnswering: Sendable {
+    /// Value of the metric label `server`.
     var label: String { get }
+    /// Name for messages.
     var name: String { get }
-    /// Asks through the kernel, as a client would.
+    /// Asks the server through the kernel, as a client would.
     func isAnswering() async -> Bool
-    /// Listens again; connections that are there stay.
+    /// Listens again; open connections stay.
     func openAgain() async throws(ControlError)
 }
 
 // The server asks itself, as a client would: through the kernel, by the way that others come.
 extension HTTPServer {
-    /// How long a server may take to answer itself. Its loop is blocked by nothing for longer than some milliseconds.
+    /// Longest time for the server's answer to itself. Nothing blocks its loop for longer than some
+    /// milliseconds.
     private static let selfAnswer = Duration.seconds(2)
 
-    /// Whether the server answers in time; `connect` does not wait, and gives nil where there is no connection.
+    /// Whether the server answers in time.
+    ///
+    /// - Parameter connect: connects without waiting; nil if there is no connection.
     func answers(_ connect: () -> Descriptor?) async -> Bool {
         guard let socket = connect() else { return false }
         let raw = socket.raw
         let isAnswered = await withCheckedContinuation { continuation in
             var waiting: CheckedContinuation<Bool, Never>? = continuation
             var timer: EventLoop.TimerID?
+            /// Ends the check once; the timer and the socket may both call it.
             func end(_ isAnswered: Bool) {
                 guard let continuation = waiting else { return }
                 waiting = nil
                 loop.forget(raw)
-                if let timer { loop.cancel(timer) }
+                if let timer {
+                    loop.cancel(timer)
+                }
                 continuation.resume(returning: isAnswered)
             }
             timer = loop.after(HTTPServer.selfAnswer) {
                 timer = nil
                 end(false)
             }
-            // What cannot be watched has no answer.
+            // A socket that cannot be watched counts as unanswered.
             let isWatched: ()? = try? loop.watch(raw, for: .writable) { [loop] _ in
                 let question = "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
                 guard send(raw, question, question.utf8.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) > 0 else {
@@ -45,15 +54,19 @@ extension HTTPServer {
                     let count = recv(raw, &answer, answer.count, Int32(MSG_DONTWAIT))
                     end(count > 0 && "HTTP/1.1 ".utf8.starts(with: answer.prefix(count)))
                 }
-                if isWatched == nil { end(false) }
+                if isWatched == nil {
+                    end(false)
+                }
             }
-            if isWatched == nil { end(false) }
+            if isWatched == nil {
+                end(false)
+            }
         }
         _ = consume socket
         return isAnswered
     }
 
-    /// Whether this server's own listening socket leads to an answer.
+    /// Whether a connection to this server's listening socket is answered.
     func isAnsweringItself() async -> Bool {
         guard let listener else { return false }
         return await answers { InternetSocket.connect(toListener: listener) }

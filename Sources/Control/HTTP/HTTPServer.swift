@@ -1,74 +1,131 @@
+// Control: HTTP for the stats port and for the control socket, and the client of the socket for commands.
+//
+// What the module promises:
+// * A client, however slow, silent, numerous or hostile, cannot keep another client from an answer.
+// * Requests are bounded in number, size and time. A waiting handler is cancelled when its client goes
+//   away.
+// * A request that two readers could understand in two ways is refused.
+// * An idle agent is not woken: there is a timer only while there are connections.
+// * Text from outside reaches a terminal only with its control characters escaped.
+//
+// Its parts:
+// * `HTTPServer` (this file) is the server: deadlines and closing. `+Accepting` takes connections and
+//   decides which one must yield, `+Receiving` reads requests, `+Answering` writes answers and streams,
+//   `+Probe` asks the server itself whether it answers.
+// * `HTTPRequestHead` and `HTTPBodyReader` parse requests, `HTTPAnswerHead` writes the head of answers:
+//   pure values without I/O.
+// * `ControlServer` is the control socket (a Unix socket for a few users), `StatsServer` the stats port.
+// * `ControlRoutes` finds the handler of a request. Requests, responses and refusals are values:
+//   `ControlRequest`, `ControlResponse`, `ControlRefusal`.
+// * `ControlClient` is the other end of the socket, in the commands. It blocks.
+// * `EventTap` shows passing events to `spoolship tap` without slowing the reader.
+// * `Status` has texts that the page, `status` and the commands share.
+//
+// Its rules:
+// * A server is an actor on one loop; connections are touched on that loop only. It starts no thread.
+// * Handlers are passed in, read published figures, and do not block. The module does not know what is
+//   asked and answered.
+// * Hostile: everything that a client sends, the names in it, and how it behaves on the connection.
+//
+// Begin with `HTTPServer.setDeadline` and `HTTPServer.admit`, then follow a request: `receive`, `process`,
+// `answer`, `finish`, `flush`.
+
 internal import EventLoops
 internal import Glibc
 internal import Metrics
 
+/// The bounds of a server.
 struct HTTPServerOptions: Sendable {
+    /// Most connections at a time; a further one takes the place of the one with the weakest claim.
     var connections = 32
-    /// How long a connection may stay open without a request.
+    /// Longest time that a connection stays open without a request.
     var idle = Duration.seconds(15)
-    /// How long a request may take to arrive as a whole, from its first byte to the last of its body.
+    /// Longest time from the first byte of a request to the last byte of its body. Without it, a client
+    /// that sends a byte now and then could keep its place for ever.
     var request = Duration.seconds(15)
-    /// How long an answer may wait for a client that takes nothing of it; one that is no stream must be out by then.
+    /// Longest time that an answer waits for a client that accepts none of it. An answer that is not a
+    /// stream must be out within this time altogether.
     var answer = Duration.seconds(60)
-    /// Bytes of a request's line and headers.
+    /// Largest request line with headers, in bytes.
     var headerBytes = 16_384
+    /// Largest body, in bytes.
     var bodyBytes = 1_048_576
-    /// Bytes of a streaming answer that may wait for a slow client.
+    /// Bytes of a stream that may wait for a slow client; then the stream's writer waits.
     var streamBytes = 262_144
 }
 
-/// What a server counts: the requests that it answered, and the connections that it cut before their time.
+/// Counts requests by status, and connections that were cut early.
 struct ServerFigures: Sendable {
     private let server: String
     private let requests = CounterSet(\.requests)
     private let cuts = CounterSet(\.connectionsCut)
 
+    /// - Parameter server: value of the label `server`.
     init(of server: String) { self.server = server }
 
     var collectors: [any MetricCollector] { [requests, cuts] }
 
+    /// Counts an answer by the class of its status.
     func answered(_ status: Int) { requests.add([server, "\(status / 100)xx"]) }
 
-    /// - Parameter reason: `slow`, `crowded` (place needed), `busy` (none free), `shortage` (descriptors, memory).
+    /// Counts a connection that was cut.
+    ///
+    /// - Parameter reason: `slow`; `crowded`, its place was needed; `busy`, there was no place; `shortage`,
+    ///   of descriptors or memory.
     func cut(_ reason: String) { cuts.add([server, reason]) }
 }
 
-/// An HTTP/1.1 server on an event loop, without its own thread.
+/// An HTTP/1.1 server on an event loop, without a thread of its own.
 ///
-/// It accepts always: where all places are taken, the connection with the weakest claim to its place is cut: of whoever
-/// has the most connections, the one that has said nothing for longest, else the one whose request is longest under way.
-/// So clients that are slow, silent or many do not delay one that sends its request at once. Each request, each answer and each silence
-/// has a bound in time; one timer serves all of them, and there is none while there is no connection.
+/// It always accepts. If all places are taken, it cuts the connection with the weakest claim: of the user
+/// or address with the most connections, an idle one before a busy one, and the oldest first. So slow,
+/// silent or numerous clients do not delay a client that sends its request at once. Each request, answer
+/// and silence has a bound in time; one timer serves all of them, and none runs without connections.
 actor HTTPServer: LoopActor {
+    /// Answers a request on the loop; cancelled when the client goes away.
     typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
 
     nonisolated let loop: EventLoop
     let options: HTTPServerOptions
     let time: any TimeSource
+    /// Refuses a request by its headers and sender before its body is read; nil to accept it.
     let judge: @Sendable (HTTPRequestHead, PeerCredentials?) -> ControlRefusal?
     let handler: Handler
     let figures: ServerFigures
+    /// The listening socket; nil while the server does not listen.
     private(set) var listener: Int32?
+    /// Timer until accepting is tried again after a shortage of descriptors; nil without one.
     var retry: EventLoop.TimerID?
+    /// The one timer, for the earliest deadline when it was set; it may fire too early, never too late.
     private var timer: (id: EventLoop.TimerID, due: BootInstant)?
+    /// All connections, by id.
     var connections: [UInt: HTTPConnection] = [:]
+    /// Id of the next connection. Ids are never reused, so that a late callback cannot reach another
+    /// connection.
     var nextID: UInt = 1
 
-    /// How much is read at a time, and how many connections are accepted before others have their turn.
+    /// Bytes that are read at a time.
     static let block = 65_536
+    /// Connections that are accepted before other work of the loop has its turn.
     static let acceptedAtOnce = 64
 
-    /// `judge` sees headers and sender before the body is read; `handler` runs on the loop, cancelled with its client.
+    /// - Parameters:
+    ///   - judge: sees headers and sender before the body is read.
+    ///   - handler: runs on the loop; cancelled with its client.
     init(
         on loop: EventLoop, options: HTTPServerOptions, time: any TimeSource = SystemTime(),
         judge: @escaping @Sendable (HTTPRequestHead, PeerCredentials?) -> ControlRefusal? = { _, _ in nil },
         figures: ServerFigures = ServerFigures(of: "stats"), handler: @escaping Handler
     ) {
-        (self.loop, self.options, self.time) = (loop, options, time)
-        (self.judge, self.figures, self.handler) = (judge, figures, handler)
+        self.loop = loop
+        self.options = options
+        self.time = time
+        self.judge = judge
+        self.figures = figures
+        self.handler = handler
     }
 
-    /// Serves a bound and listening socket from now on, instead of the one before.
+    /// Serves a listening socket from now on, and closes the one before.
     func start(_ listener: consuming Descriptor) throws(ControlError) {
         closeListener()
         let raw = listener.raw
@@ -86,9 +143,11 @@ actor HTTPServer: LoopActor {
         for id in connections.keys { leave(id) }
     }
 
-    /// Lets go of the listening socket; connections stay.
+    /// Closes the listening socket; connections stay.
     func closeListener() {
-        if let retry { loop.cancel(retry) }
+        if let retry {
+            loop.cancel(retry)
+        }
         retry = nil
         guard let listener else { return }
         loop.forget(listener)
@@ -96,6 +155,7 @@ actor HTTPServer: LoopActor {
         self.listener = nil
     }
 
+    /// Closes a connection: cancels its handler, and tells a waiting writer of a stream.
     func leave(_ id: UInt) {
         guard let connection = connections.removeValue(forKey: id) else { return }
         loop.forget(connection.socket.raw)
@@ -108,6 +168,8 @@ actor HTTPServer: LoopActor {
         }
     }
 
+    /// Sets the time at which a connection is cut. The timer is only moved forward: moving it back for each
+    /// request would cost a system call each time, and firing early costs nothing.
     func setDeadline(_ id: UInt, _ wait: Duration) {
         let due = time.bootTime + wait
         connections[id]?.deadline = due
@@ -118,13 +180,17 @@ actor HTTPServer: LoopActor {
         timer = (loop.at(due) { self.assumeIsolated { $0.cutLate() } }, due)
     }
 
+    /// Cuts the connections whose deadline has passed. A request that is late gets 408; in any other case
+    /// there is nothing left to say.
     private func cutLate() {
         timer = nil
         let now = time.bootTime
         for connection in connections.values {
             guard let deadline = connection.deadline, deadline <= now else { continue }
             let isSlow = !connection.isIdle && connection.phase != .draining
-            if isSlow { figures.cut("slow") }
+            if isSlow {
+                figures.cut("slow")
+            }
             if isSlow, connection.phase == .receiving {
                 refuse(connection.id, ControlRefusal(408, "slow", "the request took too long to arrive"))
             } else {

@@ -3,25 +3,29 @@ internal import Glibc
 package import Metrics
 internal import Synchronization
 
-/// The stats port: metrics, health, readiness and the status page. It is read-only.
+/// The stats port: metrics, health, readiness and the status page. It is read-only. Thread-safe.
 package final class StatsServer: Sendable {
     private let host: String
     private let port: UInt16
     private let server: HTTPServer
+    /// The port in use after the first start. A port that the system chose must stay the same when the
+    /// server opens again.
     private let bound = Mutex<UInt16?>(nil)
 
-    /// With more requests in a second, the answers that were made in it are given again: a crowd must not keep the loop from others.
+    /// Requests in a second after which equal requests get the answers that were made in that second: a
+    /// crowd of clients must not keep the loop from its other work.
     static let answersOfASecond = 50
 
     /// A server that does not listen yet.
     ///
     /// - Parameters:
-    ///   - host: where to listen, an address in numbers, without brackets.
+    ///   - host: address to listen on, in numbers, without brackets.
     ///   - port: 0 lets the system choose.
-    ///   - names: under which the port may be asked for, besides addresses, `localhost` and the machine's name.
-    ///   - collectors: asked for each scrape, on the loop; they read what others have published.
-    ///   - obstacles: why the agent is not ready, a sentence each; empty when it is. Called for each `/readyz`, on the loop.
-    ///   - page: makes the status page as HTML; nil when it is switched off.
+    ///   - names: host names that requests may use, besides addresses, `localhost` and the machine's name.
+    ///   - collectors: asked for each scrape, on the loop; they read published figures and never wait.
+    ///   - obstacles: why the agent is not ready, a sentence each; empty if it is. Called for each
+    ///     `/readyz`, on the loop.
+    ///   - page: makes the status page as HTML; nil if the page is disabled.
     package init(
         on loop: EventLoop, host: String = "127.0.0.1", port: UInt16 = 0, names: [String] = [],
         collectors: [any MetricCollector] = [], obstacles: @escaping @Sendable () async -> [String] = { [] },
@@ -44,27 +48,34 @@ package final class StatsServer: Sendable {
             figures: figures,
             handler: { request in
                 let second = time.bootTime.nanoseconds / 1_000_000_000
-                let key = "\(request.method) \(request.path) \(ExpositionFormat(accept: request.accept).contentType)"
+                let key =
+                    "\(request.method) \(request.path) \(ExpositionFormat(accept: request.accept).contentType)"
                 let known = lately.withLock { lately in
-                    if lately.second != second { lately = (second, 0, [:]) }
+                    if lately.second != second {
+                        lately = (second, 0, [:])
+                    }
                     lately.requests += 1
                     return lately.requests > StatsServer.answersOfASecond ? lately.made[key] : nil
                 }
                 if let known { return known }
                 let response = await StatsServer.answer(request, collectors, obstacles, page)
-                if [200, 503].contains(response.status) { lately.withLock { $0.made[key] = response } }
+                if [200, 503].contains(response.status) {
+                    lately.withLock { $0.made[key] = response }
+                }
                 return response
             })
     }
 
-    /// Answers from now on and gives the port; throws `addressInUse`, `badAddress` or `notPermitted` with what to do.
+    /// Begins to answer, and returns the port.
+    ///
+    /// - Throws: `ControlError` with code `addressInUse`, `badAddress` or `notPermitted`, and what to do.
     @discardableResult
     package func start() async throws(ControlError) -> UInt16 {
         let listener: Descriptor
         do throws(SystemError) {
             listener = try InternetSocket.listen(at: host, port: bound.withLock { $0 } ?? port)
         } catch {
-            throw failure(error)
+            throw StatsServer.failure(error, at: host, port: port)
         }
         let port = InternetSocket.port(of: listener.raw)
         bound.withLock { $0 = port }
@@ -72,7 +83,8 @@ package final class StatsServer: Sendable {
         return port
     }
 
-    private func failure(_ error: SystemError) -> ControlError {
+    /// The error for an address that cannot be listened on, with what to do.
+    static func failure(_ error: SystemError, at host: String, port: UInt16) -> ControlError {
         let place = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
         return switch error.number {
         case EADDRINUSE:
@@ -81,21 +93,36 @@ package final class StatsServer: Sendable {
                 "\(place) is in use by another program (ss -ltnp 'sport = :\(port)' shows which): "
                     + "stop it, or set stats.listen to another address")
         case EACCES:
-            ControlError(.notPermitted, "\(place) may not be listened on: choose a port above 1023 for stats.listen")
+            ControlError(
+                .notPermitted, "\(place) may not be listened on: choose a port above 1023 for stats.listen")
         case EADDRNOTAVAIL:
             ControlError(.badAddress, "\(place) is not an address of this machine: change stats.listen")
+        case EMFILE:
+            ControlError(
+                .system,
+                "\(place) is not listened on: the agent may open no more files;"
+                    + " raise LimitNOFILE of its unit (ulimit -n)"
+            )
+        case ENFILE:
+            ControlError(
+                .system,
+                "\(place) is not listened on: this machine has no file left to open;"
+                    + " raise fs.file-max")
         default: ControlError(.system, "\(place) cannot be listened on: \(SystemError.message(error.number))")
         }
     }
 
     package func stop() async { await server.stop() }
 
+    /// Answers a request.
     private static func answer(
-        _ request: ControlRequest, _ collectors: [any MetricCollector], _ obstacles: @Sendable () async -> [String],
+        _ request: ControlRequest, _ collectors: [any MetricCollector],
+        _ obstacles: @Sendable () async -> [String],
         _ page: (@Sendable () -> String)?
     ) async -> ControlResponse {
         guard request.method == "GET" || request.method == "HEAD" else {
-            return .text("the stats port is read-only: use GET\n", status: 405, headers: [("Allow", "GET, HEAD")])
+            return .text(
+                "the stats port is read-only: use GET\n", status: 405, headers: [("Allow", "GET, HEAD")])
         }
         switch request.path {
         case "/metrics":
@@ -106,11 +133,14 @@ package final class StatsServer: Sendable {
         case "/readyz":
             let obstacles = await obstacles()
             guard !obstacles.isEmpty else { return .text("ready\n") }
-            return .text("not ready\n" + obstacles.map { "- \($0)\n" }.joined(), status: 503)
+            return .text(
+                "not ready\n" + obstacles.map { "- \(PrintableText.escaped($0))\n" }.joined(), status: 503)
         case "/":
             guard let page else { return .text("see /metrics, /healthz and /readyz\n") }
-            let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
-            return .text(page(), type: "text/html; charset=utf-8", headers: [("Content-Security-Policy", policy)])
+            let policy =
+                "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+            return .text(
+                page(), type: "text/html; charset=utf-8", headers: [("Content-Security-Policy", policy)])
         default: return .text("there is /metrics, /healthz, /readyz and /\n", status: 404)
         }
     }
@@ -122,14 +152,16 @@ extension StatsServer: SelfAnswering {
 
     package func isAnswering() async -> Bool { await server.isAnsweringItself() }
 
+    /// Listens again on the same port, after the server stopped answering.
     package func openAgain() async throws(ControlError) {
         await server.closeListener()
         try await start()
     }
 }
 
-/// The hosts that the stats port answers to. A web page elsewhere can have its own name lead to 127.0.0.1, and a browser on
-/// this machine would let it read what comes: its requests have that name as their host.
+/// The host names that the stats port answers to, as a defence against DNS rebinding: a web page elsewhere
+/// can make its own name lead to 127.0.0.1, and a browser on this machine would let the page read the
+/// answers. Its requests have that name as their host.
 struct AcceptedHosts: Sendable {
     private let names: Set<String>
 
@@ -139,7 +171,7 @@ struct AcceptedHosts: Sendable {
         names = Set(all.map { $0.lowercased() }).subtracting([""])
     }
 
-    /// - Parameter host: in small letters, without port and brackets.
+    /// - Parameter host: in lower case, without port and brackets.
     func contains(_ host: String) -> Bool {
         names.contains(host) || host.hasSuffix(".localhost") || InternetSocket.isAddress(host)
     }

@@ -1,28 +1,28 @@
 internal import Glibc
 
-/// A file descriptor that closes itself when its owner goes.
+/// A file descriptor that is closed when its owner is destroyed.
 ///
-/// It cannot be copied, so it is closed once; passing it on passes on the duty to close it.
+/// It cannot be copied, so it is closed exactly once; passing it on passes on the duty to close it.
 public struct Descriptor: ~Copyable, Sendable {
-    /// The number that system calls take. It is valid for as long as this value lives.
+    /// The number for system calls. Valid only while this value exists.
     public let raw: Int32
 
-    /// Takes ownership of an open descriptor that nobody else closes.
+    /// Takes ownership of an open descriptor, which no one else may close.
     public init(_ raw: Int32) {
         precondition(raw >= 0, "not a descriptor")
         self.raw = raw
     }
 
-    /// Takes ownership of what a system call returned, or tells its error.
+    /// Takes ownership of a system call's result.
     ///
-    /// - Parameter result: what the call returned; negative means that it failed and set `errno`.
+    /// - Parameter result: the result; negative if the call failed and set `errno`.
     /// - Throws: `SystemError` with the call's `errno`.
     public init(checking result: Int32, _ call: StaticString) throws(SystemError) {
         guard result >= 0 else { throw SystemError(call) }
         raw = result
     }
 
-    /// Gives the number away without closing it.
+    /// Gives up ownership: returns the number without closing it.
     public consuming func release() -> Int32 {
         let number = raw
         discard self
@@ -30,7 +30,8 @@ public struct Descriptor: ~Copyable, Sendable {
     }
 
     deinit {
-        // Linux frees the number whatever close returns; who needs writes durable has synced them before.
+        // Linux releases the number even if close(2) fails, so a retry could close another thread's
+        // descriptor. Writers that need durability have called fsync before.
         _ = close(raw)
     }
 }

@@ -2,20 +2,29 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// Asks about files on file systems that may never answer: a network mount whose server is gone, or FUSE without its program.
+/// Asks about files on file systems that may never answer: a network mount whose server is gone, or
+/// FUSE whose process hangs.
+///
+/// Such a call cannot be interrupted, so it runs on a thread that may be lost, and the caller waits for
+/// a second.
 public enum SilentFiles {
-    /// How long to wait for an answer, in milliseconds: about as long as a slow disk may take.
+    /// Milliseconds to wait for an answer: as long as a slow disk may take.
     private static let patience: Int32 = 1000
 
+    /// What all callers share.
     private struct State {
-        /// Threads that ask, and have nothing to ask now.
+        /// A thread that has nothing to ask at present; one is kept.
         var idle: [EventLoop] = []
-        /// What was asked about and not answered in time.
+        /// Paths whose question was not answered in time. They are not asked again until it is, because
+        /// each further question would cost another thread.
         var silent: Set<String> = []
     }
 
+    /// The answer to one question, handed from the asking thread to the caller.
     private final class Answer<Value: Sendable>: Sendable {
+        /// The answer; nil until there is one.
         let value = Mutex<Value?>(nil)
+        /// An eventfd that is readable when the answer is there.
         let isThere: Descriptor
 
         init() throws(SystemError) {
@@ -25,15 +34,17 @@ public enum SilentFiles {
 
     private static let state = Mutex(State())
 
-    /// Asks on a thread of its own, and waits for a second at most. What has not answered is not asked again before it does.
+    /// Runs `question` on another thread and waits for at most a second. A path that has not answered
+    /// is not asked again before it does.
     ///
-    /// - Returns: the answer; nil: none.
+    /// - Returns: the answer; nil if there was no answer in time.
     public static func answer<Value: Sendable>(
         about path: String, _ question: @escaping @Sendable () -> Value
     ) -> Value? {
         guard !state.withLock({ $0.silent.contains(path) }) else { return nil }
-        // Without descriptors or threads left, asking at once is all that can be done.
-        guard let answer = try? Answer<Value>(), let thread = state.withLock({ $0.idle.popLast() }) ?? makeThread()
+        // Without descriptors or threads left, the question can only be asked on this thread.
+        guard let answer = try? Answer<Value>(),
+            let thread = state.withLock({ $0.idle.popLast() }) ?? makeThread()
         else { return question() }
         thread.post {
             let value = question()
@@ -42,20 +53,28 @@ public enum SilentFiles {
             _ = write(answer.isThere.raw, &one, 8)
             state.withLock {
                 $0.silent.remove(path)
-                if $0.idle.isEmpty { $0.idle.append(thread) } else { thread.stop() }
+                if $0.idle.isEmpty {
+                    $0.idle.append(thread)
+                } else {
+                    thread.stop()
+                }
             }
         }
         var waiting = pollfd(fd: answer.isThere.raw, events: Int16(POLLIN), revents: 0)
         while poll(&waiting, 1, patience) < 0, errno == EINTR {}
         return state.withLock { state in
             let value = answer.value.withLock(\.self)
-            if value == nil { state.silent.insert(path) }
+            if value == nil {
+                state.silent.insert(path)
+            }
             return value
         }
     }
 
-    /// First asks each path's file system at its root. A process that looks up a name while another one waits for the same name cannot be
-    /// ended.
+    /// Asks the file system of each path at its mount point first.
+    ///
+    /// A process that looks up a name while another thread waits for the same name cannot be killed, so
+    /// paths on silent mounts are marked before anything else asks about them.
     public static func askMounts(of paths: [String]) {
         let table = (try? WholeFile.bytes(of: "/proc/self/mountinfo", atMost: 64 << 20)) ?? nil
         let points = String(decoding: table ?? [], as: UTF8.self).split(separator: "\n").compactMap {
@@ -70,6 +89,7 @@ public enum SilentFiles {
         }
     }
 
+    /// A new thread; nil if the process may have no more.
     private static func makeThread() -> EventLoop? {
         guard let thread = try? EventLoop(name: "files"), (try? thread.start()) != nil else { return nil }
         return thread

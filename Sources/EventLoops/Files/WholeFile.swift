@@ -1,13 +1,14 @@
 internal import Glibc
 
-/// Files that are read and replaced as a whole: a reader of one that is being replaced finds the old content or the new one.
+/// Files that are read and replaced as a whole: a reader sees either the old or the new content, never
+/// a mixture.
 public enum WholeFile {
-    /// Puts new content in the place of a file, or makes the file; by `PATH.new`, which is replaced too.
+    /// Replaces a file or creates it: writes `PATH.new`, then renames it.
     ///
     /// - Parameters:
-    ///   - mode: the new file's, as far as the umask lets it be.
-    ///   - isForAll: whether the umask takes nothing away from the mode.
-    ///   - isDurable: whether the new content is on the disk when this returns.
+    ///   - mode: permissions of the new file, reduced by the umask.
+    ///   - isForAll: sets the permissions exactly, whatever the umask.
+    ///   - isDurable: whether the content is on disk when this returns; costs two syncs.
     /// - Throws: `SystemError`; the old file stays.
     public static func replace(
         _ path: String, with bytes: [UInt8], mode: UInt32, isForAll: Bool = false, isDurable: Bool = true
@@ -26,23 +27,25 @@ public enum WholeFile {
             throw error
         }
         guard isDurable else { return }
+        // The directory is synced too: without that, a power cut can undo the rename (fsync(2)).
         let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
         let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         let directory = try Descriptor(checking: open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
         guard fsync(directory.raw) == 0 else { throw SystemError("fsync") }
     }
 
-    /// Whether no file can be made in a directory because its file system is read-only. After an error ext4 says of itself that it may be
-    /// written, and refuses all the same (`emergency_ro`). Leaves no name behind.
+    /// Whether no file can be created in a directory because its file system is read-only. It tries to
+    /// create one, because after an error ext4 reports itself as writable and refuses all the same
+    /// (`emergency_ro`). The file has no name (O_TMPFILE), so nothing is left behind.
     package static func isReadOnly(_ directory: String) -> Bool {
-        // O_TMPFILE, which Swift does not import.
+        // O_TMPFILE, a macro that Swift does not import.
         let file = open(directory, 0o20_000_000 | O_DIRECTORY | O_WRONLY | O_CLOEXEC, 0o600)
         guard file >= 0 else { return errno == EROFS }
         close(file)
         return false
     }
 
-    /// Makes a file that its owner alone may read (0600), durably. There must be none of that name.
+    /// Creates a file that only its owner may read (0600), durably. Fails if the name exists.
     package static func create(_ path: String, with bytes: [UInt8]) throws(SystemError) {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
         let file = try Descriptor(checking: open(path, flags, 0o600), "open")
@@ -55,6 +58,7 @@ public enum WholeFile {
         }
     }
 
+    /// Writes all bytes, however many calls that takes.
     package static func write(_ bytes: [UInt8], to raw: Int32) throws(SystemError) {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -65,7 +69,7 @@ public enum WholeFile {
         }
     }
 
-    /// What is left of an open file, to its end; nil when that is more than `limit` bytes.
+    /// The rest of an open file; nil if it has more than `limit` bytes.
     public static func bytes(of raw: Int32, atMost limit: Int) throws(SystemError) -> [UInt8]? {
         var bytes: [UInt8] = []
         var block = [UInt8](repeating: 0, count: 65_536)
@@ -77,13 +81,15 @@ public enum WholeFile {
         return nil
     }
 
-    /// A file, whole; nil when it has more than `limit` bytes. Waits for no writer of a FIFO.
+    /// The content of a file; nil if it has more than `limit` bytes. O_NONBLOCK keeps it from waiting
+    /// for the writer of a FIFO.
     public static func bytes(of path: String, atMost limit: Int) throws(SystemError) -> [UInt8]? {
         let file = try Descriptor(checking: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), "open")
         return try bytes(of: file.raw, atMost: limit)
     }
 
-    /// The names in a directory, in no order, without `.` and `..`; no more than `most`.
+    /// The names in a directory, in no order, without `.` and `..`; at most `most` of them, because a
+    /// user could create millions.
     public static func names(in directory: String, atMost most: Int = .max) throws(SystemError) -> [String] {
         guard let stream = opendir(directory) else { throw SystemError("opendir") }
         defer { closedir(stream) }
@@ -92,7 +98,9 @@ public enum WholeFile {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) {
                 String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
             }
-            if name != ".", name != ".." { names.append(name) }
+            if name != ".", name != ".." {
+                names.append(name)
+            }
         }
         return names
     }

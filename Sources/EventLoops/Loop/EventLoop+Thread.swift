@@ -2,17 +2,18 @@ internal import CLinux
 internal import Glibc
 
 extension EventLoop {
-    /// Gives the loop its own thread, which ends at `stop`.
+    /// Creates the loop's thread, which ends at `stop`.
     ///
-    /// Every signal is blocked on it: signals are read from a descriptor (`SignalWatcher`), never handled in passing.
-    /// - Throws: `SystemError` when the process may have no more threads.
+    /// The thread blocks every signal: signals are read from a descriptor (`SignalWatcher`) and never
+    /// interrupt a system call of a loop.
+    /// - Throws: `SystemError` if the process may not create more threads.
     public func start() throws(SystemError) {
         var thread = pthread_t()
         let box = Unmanaged.passRetained(self)
         let result = pthread_create(
             &thread, nil,
             { argument in
-                // The argument is the box that was retained for this thread below.
+                // The argument is the reference that was retained for this thread.
                 guard let argument else { return nil }
                 let loop = Unmanaged<EventLoop>.fromOpaque(argument).takeRetainedValue()
                 var all = sigset_t()
@@ -29,18 +30,26 @@ extension EventLoop {
         pthread_detach(thread)
     }
 
-    /// The file that its thread waits for in a system call, as far as the kernel says. From any thread.
+    /// Path of the file that the loop's thread waits for in a system call; nil if it waits for none or
+    /// the kernel does not say. From any thread. It lets the watchdog name the mount that does not
+    /// answer.
     public var awaitedFile: String? {
-        // `257 0xffffff9c 0x7f…`: the call's number and its arguments; for files the first is a descriptor, or a path follows.
+        // The line is `257 0xffffff9c 0x7f…`: the number of the call and its arguments
+        // (/proc/pid/syscall, proc(5)). For calls on files the first argument is a descriptor, or
+        // AT_FDCWD and the second is a path.
         let call = (try? WholeFile.bytes(of: "/proc/self/task/\(threadID)/syscall", atMost: 1 << 10)) ?? []
         let words = String(decoding: call, as: UTF8.self).split(separator: " ")
         let arguments = words.dropFirst().prefix(2).compactMap { UInt64($0.dropFirst(2), radix: 16) }
         guard words.first != "-1", arguments.count == 2 else { return nil }
         guard Int32(truncatingIfNeeded: arguments[0]) == AT_FDCWD else {
-            // What begins otherwise is no file: a loop that sleeps waits for its epoll.
-            return RealPath.target(of: "/proc/self/fd/\(arguments[0])").flatMap { $0.hasPrefix("/") ? $0 : nil }
+            // A target that is not a path is not a file: a sleeping loop waits for its epoll
+            // descriptor.
+            return RealPath.target(of: "/proc/self/fd/\(arguments[0])").flatMap {
+                $0.hasPrefix("/") ? $0 : nil
+            }
         }
-        // The thread may go on meanwhile: read as a file, its memory may be gone.
+        // The thread may return from the call at any time and free the path. Reading it through a file
+        // fails then, where reading memory would crash.
         var path = [UInt8](repeating: 0, count: Int(PATH_MAX))
         let memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
         defer { close(memory) }
@@ -50,8 +59,9 @@ extension EventLoop {
 
     /// Runs an asynchronous program on the calling thread and returns its result: what `main` does.
     ///
-    /// The calling thread becomes a loop of that name; the body runs on it, as do the actors that are given the loop.
-    /// - Parameter failure: what is thrown when the process has no descriptors left.
+    /// The calling thread becomes a loop; `body` runs on it, and so do the actors that are given this
+    /// loop.
+    /// - Parameter failure: makes the error to throw if the process has no descriptors left.
     public static func runProgram<Value: Sendable, Failure: Error>(
         name: String, failure: (SystemError) -> Failure,
         _ body: @escaping @Sendable (EventLoop) async throws(Failure) -> Value
@@ -64,7 +74,9 @@ extension EventLoop {
             loop.stop()
         }
         loop.run()
-        guard let result else { preconditionFailure("the loop stopped before its program ended") }
+        guard let result else {
+            preconditionFailure("the loop stopped before its program ended")
+        }
         return try result.get()
     }
 }

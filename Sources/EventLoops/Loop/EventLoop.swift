@@ -1,20 +1,44 @@
-//  EventLoops: one thread each over epoll, the executor of the actors that live on it; clocks; descriptors.
-//  Promise: a loop with nothing to do sleeps; nothing here wakes it without a cause.
-//  It knows nothing of events, files or HTTP.
+// EventLoops: threads over epoll that execute actors, and the thin layer over Linux that all modules
+// share: clocks, descriptors, files, sockets, errors.
+//
+// It promises:
+// - A loop without work sleeps. It waits in `epoll_wait` without a timeout, and no timer, descriptor or
+//   task wakes it without a cause.
+// - A descriptor is closed exactly once (`Descriptor` cannot be copied).
+// - A time or size from outside cannot overflow: `Timestamp`, `BootInstant` and `FileStatus` saturate.
+// - A clock that is set neither ends a wait early nor prolongs it: waits use CLOCK_BOOTTIME.
+//
+// Its parts:
+// - Loop/: `EventLoop` (jobs, descriptors, timers), `LoopActor` (an actor executed by a loop),
+//   `LoopBound` (a value that only one loop may use), `Turnstile` (tasks that take turns),
+//   `SignalWatcher`.
+// - Time/: `Clocks` (`BootInstant` for waits, `Timestamp` for the time of day, `TimeSource` for tests),
+//   `ClockSteps` and `ClockWatcher` (the clock was set), `LocalDate`.
+// - Files/: `Descriptor`, `FileStatus`, `WholeFile` (atomic replacement), `RealPath`, `SilentFiles`
+//   (file systems that may never answer), `InternetSocket`.
+// - `SystemError` and `CodedError` (errors), `PrintableText` (escaping), `Saturation`, `KernelRandom`
+//   and `RepeatableRandom`.
+//
+// Its rules:
+// - One thread for each loop. The methods of a loop must be called on its thread, except `post`,
+//   `enqueue` and `stop`; `precondition` enforces it.
+// - A handler must not block. Calls that may block for long have threads of their own (`SilentFiles`).
+// - Neither Swift's default executor nor Dispatch is used: both wake an idle process once a second.
+// - It knows nothing about events, files of the spool, or HTTP.
+//
+// Begin with `EventLoop.run`, then `enqueue` and `watch`.
 
 internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// One thread over epoll that is also the executor of the actors that live on it.
+/// One thread over epoll, which is also the executor of the actors that live on it.
 ///
-/// An actor that names a loop as its `unownedExecutor` runs on that loop's thread only: the compiler checks its
-/// isolation, it needs no locks, and descriptors and timers call it back where it already is (`assumeIsolated`).
-/// A loop with nothing to do sleeps in `epoll_wait` without a timeout.
-///
-/// Swift's default executor and Dispatch are not used anywhere: either wakes an idle process once a second.
+/// An actor that names a loop as its `unownedExecutor` runs only on that loop's thread. The compiler
+/// checks its isolation, it needs no locks, and descriptors and timers call back on the thread it
+/// already runs on (`assumeIsolated`).
 public final class EventLoop: SerialExecutor, TaskExecutor {
-    /// What a descriptor is ready for.
+    /// What a descriptor is ready for: the events of epoll_ctl(2).
     public struct Readiness: OptionSet, Sendable {
         /// The bits of `epoll_event.events`.
         public let rawValue: UInt32
@@ -22,75 +46,95 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         /// A set of the kernel's bits.
         public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-        /// There is something to read, or the end of it.
+        /// Data to read, or the end of the data.
         public static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+        /// Room to write.
         package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
-        /// Something went wrong; always told, asked for or not.
+        /// An error; reported whether requested or not.
         public static let failed = Readiness(rawValue: EPOLLERR.rawValue)
-        /// The other end is gone; always told, asked for or not.
+        /// The other end is closed; reported whether requested or not.
         public static let hungUp = Readiness(rawValue: EPOLLHUP.rawValue)
-        /// Told once for each change, not for as long as it lasts.
+        /// Reports each change once, rather than for as long as it lasts.
         static let edge = Readiness(rawValue: EPOLLET.rawValue)
-        /// Exceptional data, as `/proc/mounts` gives when a mount changes.
+        /// Exceptional data, which `/proc/self/mountinfo` signals when a mount changes.
         public static let priority = Readiness(rawValue: EPOLLPRI.rawValue)
     }
 
-    /// Names a timer, to cancel it.
+    /// Identifies a timer, to cancel it.
     public struct TimerID: Sendable, Hashable {
         fileprivate let number: UInt64
     }
 
+    /// The handler of a watched descriptor.
     private struct Watch {
+        /// Number of the `watch` call. The kernel returns it with each event, so that an event for an
+        /// earlier descriptor with the same number is recognised.
         let generation: UInt32
         let handler: (Readiness) -> Void
     }
 
+    /// A timer that has not fired yet.
     private struct Timer {
         let deadline: BootInstant
         let id: TimerID
         let fire: () -> Void
     }
 
+    /// Work for the loop's thread.
     private enum Job {
         case task(UnownedJob)
         case closure(@Sendable () -> Void)
     }
 
-    /// What other threads, and the loop itself, want run.
+    /// Jobs from other threads and from the loop itself.
     private struct Inbox {
         var jobs: [Job] = []
-        /// Whether the loop waits without a timeout: only then has it to be woken.
+        /// Whether the loop waits without a timeout. Only then must it be woken, which saves a system
+        /// call for each job of a busy loop.
         var isAsleep = false
     }
 
-    /// How many rounds of jobs run before descriptors are looked at.
+    /// Rounds of jobs before descriptors are checked. Without a limit, jobs that create jobs would keep
+    /// the loop from reading its descriptors.
     private static let mostRounds = 16
 
-    /// The thread's name, as `ps -T` shows it.
+    /// Name of the thread, as `ps -T` shows it.
     public let name: String
 
     private let time: SystemTime
+    /// The epoll(7) instance that the thread waits on.
     private let epoll: Descriptor
+    /// An eventfd(2) that other threads write to, so that `epoll_wait` returns.
     let wakeup: Descriptor
+    /// A timerfd(2) set to the first deadline.
     private let timer: Descriptor
+    /// Jobs from all threads. The lock is held for an append or a swap only.
     private let inbox = Mutex(Inbox())
+    /// Kernel id of the loop's thread; 0 while no thread runs the loop.
     private let thread = Atomic<UInt64>(0)
 
-    // The loop's own state: touched on its thread only; `precondition(isCurrent)` guards each way in.
+    // The loop's own state. It is used on the loop's thread only; `precondition(isCurrent)` guards each
+    // public method.
     nonisolated(unsafe) private var watches: [Int32: Watch] = [:]
+    /// Timers in the order of their deadlines.
     nonisolated(unsafe) private var timers: [Timer] = []
     nonisolated(unsafe) private var nextTimer: UInt64 = 0
-    /// The deadline that the kernel's timer is set to; nil: to none.
+    /// The deadline that the kernel's timer is set to; nil if it is not set.
     nonisolated(unsafe) private var armed: BootInstant?
+    /// Number of the last `watch` call.
     nonisolated(unsafe) private var nextGeneration: UInt32 = 0
+    /// Whether `run` should return; set by `stop` on the loop's thread.
     nonisolated(unsafe) private var stopping = false
+    /// Array that changes places with the inbox in each round, so that neither is allocated again.
     nonisolated(unsafe) private var running: [Job] = []
+    /// Whether other loops are woken once per round (`gatherWakeUps`).
     nonisolated(unsafe) var gathersWakeUps = false
+    /// Loops that this round has given tasks and that sleep.
     nonisolated(unsafe) var toWake: [EventLoop] = []
 
-    /// A loop without a thread; `start` gives it one, `run` makes the calling thread its own.
+    /// A loop without a thread: `start` creates one, `run` uses the calling thread.
     ///
-    /// - Throws: `SystemError` when the process has no descriptors left.
+    /// - Throws: `SystemError` if the process has no descriptors left.
     public init(name: String) throws(SystemError) {
         self.name = name
         time = SystemTime()
@@ -99,20 +143,19 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         timer = try Descriptor(
             checking: timerfd_create(CLOCK_BOOTTIME, Int32(TFD_CLOEXEC | TFD_NONBLOCK)),
             "timerfd_create")
-        // Edge-triggered: each write or expiry wakes the loop once, and nothing has to be read back.
+        // Edge-triggered: each write or expiry wakes the loop once, and nothing has to be read to clear
+        // it.
         try control(EPOLL_CTL_ADD, wakeup.raw, [.readable, .edge], generation: 0)
         try control(EPOLL_CTL_ADD, timer.raw, [.readable, .edge], generation: 0)
     }
 
-    /// Whether the caller runs on this loop's thread.
+    /// Whether the caller is on this loop's thread.
     public var isCurrent: Bool { threadID == clinux_thread_id() }
 
-    /// As the kernel has it; 0 where nothing runs.
+    /// Kernel id of the loop's thread; 0 while no thread runs the loop.
     var threadID: UInt64 { thread.load(ordering: .relaxed) }
 
-    // MARK: Executor
-
-    /// Runs a task's next piece on the loop's thread. From any thread; called by Swift's runtime.
+    /// Runs a task's next part on the loop's thread. From any thread; called by Swift's runtime.
     public func enqueue(_ job: consuming ExecutorJob) {
         guard put(.task(UnownedJob(job))) else { return }
         if let current = EventLoop.current, current.gathersWakeUps {
@@ -122,12 +165,14 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         }
     }
 
-    /// Runs a closure on the loop's thread, after what it does now. From any thread.
+    /// Runs a closure on the loop's thread, after its present work. From any thread.
     public func post(_ closure: @escaping @Sendable () -> Void) {
-        if put(.closure(closure)) { wakeUp() }
+        if put(.closure(closure)) {
+            wakeUp()
+        }
     }
 
-    /// Traps when the caller is not on the loop's thread; called by Swift's runtime for `assumeIsolated`.
+    /// Traps if the caller is not on the loop's thread; called by Swift's runtime for `assumeIsolated`.
     public func checkIsolated() {
         precondition(isCurrent, "not on the thread of loop \(name)")
     }
@@ -138,12 +183,11 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     /// The loop as the preference of a task: `Task(executorPreference: loop)`.
     public func asUnownedTaskExecutor() -> UnownedTaskExecutor { UnownedTaskExecutor(ordinary: self) }
 
-    // MARK: Descriptors (on the loop's thread)
-
-    /// Calls `handler` whenever the descriptor is ready (level-triggered), until `forget`.
+    /// Calls `handler` whenever the descriptor is ready (level-triggered), until `forget`. On the
+    /// loop's thread.
     ///
-    /// Watching a descriptor again replaces what is watched for and the handler.
-    /// - Throws: `SystemError` if the descriptor cannot be watched (a regular file, or none at all).
+    /// Watching a descriptor again replaces its readiness and handler.
+    /// - Throws: `SystemError` if the descriptor cannot be watched, such as that of a regular file.
     public func watch(
         _ descriptor: Int32, for readiness: Readiness, _ handler: @escaping (Readiness) -> Void
     ) throws(SystemError) {
@@ -154,44 +198,44 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         watches[descriptor] = Watch(generation: nextGeneration, handler: handler)
     }
 
-    /// Ends a watch. To be called before the descriptor is closed; unknown ones are ignored.
+    /// Ends a watch. Must be called before the descriptor is closed: its number may be reused at once.
+    /// Descriptors that are not watched are ignored.
     public func forget(_ descriptor: Int32) {
         precondition(isCurrent, "not on the thread of loop \(name)")
         guard watches.removeValue(forKey: descriptor) != nil else { return }
-        // Fails only for a descriptor that was closed already, and then the kernel has forgotten it.
+        // This fails only for a descriptor that is closed already, which the kernel has removed by
+        // itself.
         _ = epoll_ctl(epoll.raw, Int32(EPOLL_CTL_DEL), descriptor, nil)
     }
 
-    // MARK: Timers (on the loop's thread)
-
-    /// Calls `fire` once, no earlier than `wait` from now, on the boot-time clock.
+    /// Calls `fire` once, no earlier than `wait` from now, by the boot-time clock. On the loop's
+    /// thread.
     @discardableResult
     public func after(_ wait: Duration, _ fire: @escaping () -> Void) -> TimerID {
         at(time.bootTime + wait, fire)
     }
 
-    /// Calls `fire` once, no earlier than the given point.
+    /// Calls `fire` once, no earlier than at `deadline`. On the loop's thread.
     @discardableResult
     public func at(_ deadline: BootInstant, _ fire: @escaping () -> Void) -> TimerID {
         precondition(isCurrent, "not on the thread of loop \(name)")
         nextTimer += 1
         let id = TimerID(number: nextTimer)
-        // Few timers live at a time, most of them at the end: searching from there is the short way.
+        // Few timers exist at a time and a new one usually belongs near the end, so the search starts
+        // there.
         let index = timers.lastIndex { $0.deadline <= deadline }.map { $0 + 1 } ?? 0
         timers.insert(Timer(deadline: deadline, id: id, fire: fire), at: index)
         return id
     }
 
-    /// Ends a timer that has not fired; others are ignored.
+    /// Cancels a timer; ignored if it has fired or was cancelled.
     public func cancel(_ id: TimerID) {
         precondition(isCurrent, "not on the thread of loop \(name)")
         guard let index = timers.firstIndex(where: { $0.id == id }) else { return }
         timers.remove(at: index)
     }
 
-    // MARK: The loop
-
-    /// Makes the calling thread the loop's own until `stop`.
+    /// Runs the loop on the calling thread until `stop`.
     public func run() {
         let (_, old) = thread.compareExchange(
             expected: 0, desired: clinux_thread_id(), ordering: .acquiringAndReleasing)
@@ -201,7 +245,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: 64)
         defer { events.deallocate() }
         while !stopping {
-            // Jobs that follow from jobs run at once, for some rounds; then descriptors get their turn.
+            // Jobs created by jobs run at once, for a limited number of rounds; then descriptors are
+            // checked.
             var rounds = 0
             while runJobs(), !stopping, rounds < EventLoop.mostRounds { rounds += 1 }
             wakeOthers()
@@ -223,26 +268,28 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         thread.store(0, ordering: .releasing)
     }
 
-    /// Ends `run` after what the loop does now. From any thread. Jobs that arrive later are never run.
+    /// Ends `run` after the loop's present work. From any thread. Jobs that arrive later never run.
     public func stop() {
         post { self.stopping = true }
     }
 
+    /// Handles one event of `epoll_wait`.
     private func dispatch(_ event: epoll_event) {
         let descriptor = Int32(truncatingIfNeeded: event.data.u64)
         let generation = UInt32(truncatingIfNeeded: event.data.u64 >> 32)
         if descriptor == wakeup.raw {
-            // The jobs that it tells of are run next.
+            // The next round runs the jobs that were added.
         } else if descriptor == timer.raw {
             armed = nil
             fireTimers()
         } else if let watch = watches[descriptor], watch.generation == generation {
-            // An event of an older generation belongs to a descriptor that was closed since: its number came back.
+            // An event of an older generation belongs to a descriptor that was closed meanwhile and whose
+            // number was reused.
             watch.handler(Readiness(rawValue: event.events))
         }
     }
 
-    /// Runs what is in the inbox, which changes place with an empty array, to be used again; false when it was empty.
+    /// Runs the jobs in the inbox; false if it was empty.
     private func runJobs() -> Bool {
         inbox.withLock { inbox in
             inbox.isAsleep = false
@@ -252,7 +299,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         for job in running {
             switch job {
             case .task(let task):
-                task.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+                task.runSynchronously(
+                    isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
             case .closure(let closure):
                 closure()
             }
@@ -261,6 +309,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         return true
     }
 
+    /// Fires the timers that are due. Each is removed first, because it may add or cancel timers.
     private func fireTimers() {
         let now = time.bootTime
         while let first = timers.first, first.deadline <= now {
@@ -269,7 +318,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         }
     }
 
-    /// Sets the kernel's timer to the first deadline, once before it may sleep: what jobs add and cancel meanwhile costs no call.
+    /// Sets the kernel's timer to the first deadline. Called once before the loop may sleep, so that
+    /// timers which jobs add and cancel in between cost no system call.
     private func arm() {
         let deadline = timers.first?.deadline
         guard deadline != armed else { return }
@@ -287,7 +337,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         precondition(result == 0, "timerfd_settime: \(SystemError.message(errno))")
     }
 
-    /// Whether the loop has to be woken for it; not on its own thread, which looks for jobs before it sleeps.
+    /// Adds a job; returns whether the loop must be woken for it. Not if the caller is on the loop's
+    /// thread, which checks for jobs before it sleeps.
     private func put(_ job: Job) -> Bool {
         let wasAsleep = inbox.withLock { inbox in
             inbox.jobs.append(job)
@@ -297,6 +348,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         return wasAsleep && !isCurrent
     }
 
+    /// Calls epoll_ctl(2); descriptor and generation come back with each event.
     private func control(
         _ operation: Int32, _ descriptor: Int32, _ readiness: Readiness, generation: UInt32
     ) throws(SystemError) {

@@ -1,6 +1,6 @@
-/// An actor that lives on a loop, which is its executor.
+/// An actor whose executor is a loop.
 public protocol LoopActor: Actor {
-    /// The loop that it lives on.
+    /// The loop that executes the actor.
     nonisolated var loop: EventLoop { get }
 }
 
@@ -8,7 +8,7 @@ extension LoopActor {
     /// The loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// Calls back after a time, unless the actor is gone by then.
+    /// Calls `body` on the actor after a time, unless the actor is gone by then.
     @discardableResult
     public func after(
         _ wait: Duration, _ body: @escaping @Sendable (isolated Self) -> Void
@@ -16,8 +16,11 @@ extension LoopActor {
         loop.after(wait) { [weak self] in self?.assumeIsolated(body) }
     }
 
-    /// Waits for a continuation that `begin` takes. `cancel` runs on the loop when the task is cancelled; never before `begin`, which
-    /// does not leave the loop.
+    /// Suspends the task with a continuation that `begin` receives and stores.
+    ///
+    /// `cancel` runs on the loop if the task is cancelled, and never before `begin`, because the call
+    /// does not leave the loop until then. `cancel` must resume the continuation, or the task would
+    /// hang.
     public func cancellable<Value: Sendable>(
         _ begin: (CheckedContinuation<Value, Never>) -> Void,
         onCancel cancel: @escaping @Sendable (isolated Self) -> Void

@@ -1,18 +1,18 @@
-/// A value that belongs to a loop but is held elsewhere: it can be used only on that loop's thread.
+/// A value that belongs to a loop but is held elsewhere. It can be used only on the loop's thread.
 ///
-/// Unchecked, because the only ways to the value are `use` and `assumeOnLoop`: the first goes to the loop's thread, the second
-/// traps anywhere else.
+/// `@unchecked Sendable` is safe, because `use` hops to the loop's thread and `assumeOnLoop` traps on
+/// any other.
 public struct LoopBound<Value>: @unchecked Sendable {
     private let value: Value
     private let loop: EventLoop
 
-    /// Binds a value to the loop that its owner lives on; nobody but that loop uses it from here on.
+    /// Binds a value to a loop. From now on only that loop may use it.
     public init(_ value: Value, to loop: EventLoop) {
         self.value = value
         self.loop = loop
     }
 
-    /// Runs on the loop what needs the value, after what it does now, and returns when that is done.
+    /// Runs `body` on the loop's thread, after its present work, and returns its result.
     public func use<Result: Sendable>(_ body: @escaping @Sendable (Value) -> Result) async -> Result {
         await withCheckedContinuation { continuation in
             loop.post { continuation.resume(returning: body(value)) }

@@ -1,18 +1,22 @@
 internal import CLinux
 internal import Glibc
 
-/// Signals as something to read, instead of something that interrupts.
+/// Signals that are read from a descriptor (signalfd(2)) instead of interrupting a thread.
 ///
-/// The signals are blocked for the thread that makes the watcher; make it before any other thread is started, so that
-/// they inherit the mask, on the thread whose loop gets the signals.
+/// The signals are blocked for the thread that creates the watcher, which must be the thread of the
+/// loop that receives them. Create it before any other thread: threads inherit the mask, and a signal
+/// that any thread does not block takes its default action, which ends the process.
 public final class SignalWatcher {
     private let loop: EventLoop
     private let descriptor: Descriptor
 
-    /// Blocks the signals and calls `handler` with the number of each that arrives, on the loop's thread.
+    /// Blocks the signals and calls `handler` with the number of each that arrives, on the loop's
+    /// thread.
     ///
     /// - Throws: `SystemError` if the process has no descriptors left.
-    public init(_ signals: [Int32], on loop: EventLoop, _ handler: @escaping (Int32) -> Void) throws(SystemError) {
+    public init(_ signals: [Int32], on loop: EventLoop, _ handler: @escaping (Int32) -> Void)
+        throws(SystemError)
+    {
         var mask = sigset_t()
         sigemptyset(&mask)
         for signal in signals { sigaddset(&mask, signal) }

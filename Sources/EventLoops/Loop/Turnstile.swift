@@ -1,21 +1,25 @@
-/// Tasks of one loop that take turns, in the order in which they drew their tickets.
+/// Lets tasks of one loop take turns, in the order in which they drew tickets.
 ///
-/// The ticket is drawn by a plain call, because a task may be interrupted by others of its loop at every `await`, also
-/// before what it awaits begins. Not thread-safe: it belongs to one loop, and so do the tasks.
+/// Drawing is a synchronous call, because at each `await` other tasks of the loop may run first, also
+/// before the awaited call begins. Not thread-safe: it belongs to one loop, and so do the tasks.
 public final class Turnstile {
+    /// Number of tickets drawn so far.
     private var drawn = 0
+    /// The ticket whose turn it is.
     private var serving = 0
+    /// What resumes the holder of each ticket that waits.
     private var waiting: [Int: () -> Void] = [:]
 
     package init() {}
 
-    /// A place in the order: right behind all that were drawn before. Whoever draws one takes its turn, and passes it on.
+    /// A place in the order, behind all tickets drawn before. Whoever draws a ticket must take its turn
+    /// and pass it on, or all later tickets wait forever.
     public func drawTicket() -> Int {
         defer { drawn += 1 }
         return drawn
     }
 
-    /// Returns when all before that ticket have passed on their turn.
+    /// Returns when all earlier tickets have passed on their turn.
     public func takeTurn(_ ticket: Int) async {
         await withCheckedContinuation { continuation in
             if serving == ticket { return continuation.resume() }
@@ -23,18 +27,23 @@ public final class Turnstile {
         }
     }
 
+    /// Ends the present turn and resumes the next ticket, if its holder waits already.
     package func passTurn() {
         serving += 1
         waiting.removeValue(forKey: serving)?()
     }
 
-    /// Calls `body` once all earlier tickets have passed on their turn.
+    /// Calls `body` when all earlier tickets have passed on their turn, and then passes on its own.
     public func whenFree(_ body: @escaping () -> Void) {
         let ticket = drawTicket()
         let turn = {
             body()
             self.passTurn()
         }
-        if serving == ticket { turn() } else { waiting[ticket] = turn }
+        if serving == ticket {
+            turn()
+        } else {
+            waiting[ticket] = turn
+        }
     }
 }

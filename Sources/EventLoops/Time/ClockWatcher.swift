@@ -1,16 +1,18 @@
 internal import CLinux
 internal import Glibc
 
-/// Reports when the time of day was set: by a person, by a time service that steps, or after a suspended machine's correction.
+/// Reports that the time of day was set: by a person, by a time service that steps the clock, or after
+/// a suspend.
 ///
-/// A kernel timer that never fires, but is cancelled when the clock is set: nothing runs meanwhile.
-///
-/// Source: timerfd_create(2), TFD_TIMER_CANCEL_ON_SET.
+/// It uses a kernel timer that never expires and is cancelled when the clock is set (timerfd_create(2),
+/// TFD_TIMER_CANCEL_ON_SET). So nothing runs until then.
 public final class ClockWatcher {
     private let loop: EventLoop
     private let descriptor: Descriptor
 
-    /// Calls `handler` after each step, on the loop's thread. Throws if the process has no descriptors left.
+    /// Calls `handler` after each step, on the loop's thread.
+    ///
+    /// - Throws: `SystemError` if the process has no descriptors left.
     public init(on loop: EventLoop, _ handler: @escaping () -> Void) throws(SystemError) {
         let raw = timerfd_create(CLOCK_REALTIME, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
         descriptor = try Descriptor(checking: raw, "timerfd")
@@ -18,10 +20,12 @@ public final class ClockWatcher {
         ClockWatcher.arm(raw)
         try loop.watch(raw, for: .readable) { _ in
             var expirations: UInt64 = 0
-            // ECANCELED says that the clock was set; anything else that woke us is no step.
+            // ECANCELED means that the clock was set; any other wake-up is not a step.
             let isStep = read(raw, &expirations, MemoryLayout<UInt64>.size) < 0 && errno == ECANCELED
             ClockWatcher.arm(raw)
-            if isStep { handler() }
+            if isStep {
+                handler()
+            }
         }
     }
 
@@ -30,12 +34,13 @@ public final class ClockWatcher {
         loop.forget(descriptor.raw)
     }
 
-    /// An appointment in the year 2262, as far ahead as nanoseconds reach: only a step is ever told.
+    /// Sets the timer to the year 2262, the end of the range of nanoseconds, so that only a step wakes
+    /// the loop.
     private static func arm(_ raw: Int32) {
         var never = itimerspec()
         // bounded: our own number.
         never.it_value.tv_sec = Int(Int64.max / 1_000_000_000)
-        // It can only fail for a bad descriptor, and this one is ours.
+        // This fails only for an invalid descriptor.
         timerfd_settime(raw, Int32(TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET), &never, nil)
     }
 }

@@ -1,20 +1,23 @@
 internal import CLinux
 internal import Glibc
 
-/// A point on the clock that counts from the machine's start, suspended time included: for waits.
+/// A point on the clock that counts from the machine's boot, including time in suspend
+/// (CLOCK_BOOTTIME). For waits.
 ///
-/// Nobody can set this clock, so a wait neither ends early nor hangs when the time of day is corrected.
-/// Its points mean nothing in another boot: what must survive a restart is a `Timestamp`.
+/// This clock cannot be set, so a correction of the time of day neither ends a wait early nor prolongs
+/// it. Its points have no meaning after a reboot: what must survive a restart is a `Timestamp`.
 public struct BootInstant: Sendable, Hashable, Comparable {
-    /// Nanoseconds since the machine started.
+    /// Nanoseconds since the machine booted.
     public let nanoseconds: Int64
 
-    /// A point so many nanoseconds after the machine's start.
+    /// A point, given in nanoseconds after boot.
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-    /// Whether the left point comes first.
-    public static func < (left: BootInstant, right: BootInstant) -> Bool { left.nanoseconds < right.nanoseconds }
-    /// The point so much later, at most the end of the range.
+    /// Whether the left point is earlier.
+    public static func < (left: BootInstant, right: BootInstant) -> Bool {
+        left.nanoseconds < right.nanoseconds
+    }
+    /// A later point; at most the end of the range.
     public static func + (left: BootInstant, right: Duration) -> BootInstant {
         BootInstant(nanoseconds: left.nanoseconds.addingSaturating(right.nanosecondsClamped))
     }
@@ -24,36 +27,41 @@ public struct BootInstant: Sendable, Hashable, Comparable {
     }
 }
 
-/// A point in time of day (UTC): for what events say, and for what must survive a restart.
+/// A point in time of day (UTC, CLOCK_REALTIME): for the times of events, and for what must survive a
+/// restart.
 public struct Timestamp: Sendable, Hashable, Comparable {
-    /// Nanoseconds since 1970-01-01T00:00:00Z, leap seconds not counted; enough for the years 1678 to 2262.
+    /// Nanoseconds since 1970-01-01T00:00:00Z without leap seconds; the range covers the years 1678 to
+    /// 2262.
     public let nanoseconds: Int64
 
-    /// A point so many nanoseconds after 1970-01-01T00:00:00Z.
+    /// A point, given in nanoseconds after 1970-01-01T00:00:00Z.
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-    /// A point so many milliseconds after 1970-01-01T00:00:00Z; what is beyond the range becomes its end.
+    /// A point, given in milliseconds after 1970-01-01T00:00:00Z; a value beyond the range becomes its
+    /// end.
     public init(milliseconds: Int64) {
         nanoseconds = milliseconds.multipliedSaturating(by: 1_000_000)
     }
 
-    /// A point as the kernel gives it; beyond the range, as anyone may date a file, it becomes the range's end.
+    /// A point as the kernel returns it. Anyone can date a file beyond the range, which becomes the end
+    /// of the range.
     public init(seconds: Int, nanoseconds: Int) {
-        self.nanoseconds = Int64(seconds).multipliedSaturating(by: 1_000_000_000).addingSaturating(Int64(nanoseconds))
+        self.nanoseconds = Int64(seconds).multipliedSaturating(by: 1_000_000_000).addingSaturating(
+            Int64(nanoseconds))
     }
 
     /// Milliseconds since 1970-01-01T00:00:00Z, rounded down.
     public var milliseconds: Int64 { nanoseconds.floored(by: 1_000_000).quotient }
 
-    /// Whether the left point comes first.
+    /// Whether the left point is earlier.
     public static func < (left: Timestamp, right: Timestamp) -> Bool { left.nanoseconds < right.nanoseconds }
-    /// The point so much later, at most the end of the range.
+    /// A later point; at most the end of the range.
     public static func + (left: Timestamp, right: Duration) -> Timestamp {
         Timestamp(nanoseconds: left.nanoseconds.addingSaturating(right.nanosecondsClamped))
     }
-    /// The point so much earlier, at least the beginning of the range.
+    /// An earlier point; at least the beginning of the range.
     public static func - (left: Timestamp, right: Duration) -> Timestamp {
-        // The negative of the least number is none.
+        // -Int64.min would overflow.
         Timestamp(nanoseconds: left.nanoseconds.addingSaturating(-max(-.max, right.nanosecondsClamped)))
     }
     /// The time from the right point to the left one.
@@ -62,11 +70,11 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     }
 }
 
-/// Where time comes from. Code that needs time takes one of these; tests pass a clock that they move by hand.
+/// The source of time. Code that needs time is given one; tests pass a clock that they move by hand.
 public protocol TimeSource: Sendable {
-    /// Now, on the clock for waits.
+    /// The present point on the boot-time clock.
     var bootTime: BootInstant { get }
-    /// Now, in time of day.
+    /// The present time of day.
     var wallTime: Timestamp { get }
 }
 
@@ -81,19 +89,23 @@ public struct SystemTime: TimeSource {
     /// `CLOCK_REALTIME`.
     public var wallTime: Timestamp { Timestamp(nanoseconds: SystemTime.read(CLOCK_REALTIME)) }
 
-    /// `CLOCK_MONOTONIC` in microseconds, which systemd asks for when a reload begins.
+    /// `CLOCK_MONOTONIC` in microseconds, which systemd expects when a reload begins (MONOTONIC_USEC,
+    /// sd_notify(3)).
     public var monotonicMicroseconds: Int64 { SystemTime.read(CLOCK_MONOTONIC) / 1000 }
 
     private static func read(_ clock: Int32) -> Int64 {
         var time = timespec()
-        guard clock_gettime(clock, &time) == 0 else { preconditionFailure("the kernel has no clock \(clock)") }
+        guard clock_gettime(clock, &time) == 0 else {
+            preconditionFailure("the kernel has no clock \(clock)")
+        }
         // bounded: by the type that they become.
         return Timestamp(seconds: time.tv_sec, nanoseconds: time.tv_nsec).nanoseconds
     }
 }
 
 extension Duration {
-    /// The length in nanoseconds; what does not fit becomes the nearest that does, and can be negated.
+    /// The length in nanoseconds. A length that does not fit becomes the nearest that does and can be
+    /// negated.
     public var nanosecondsClamped: Int64 {
         let (seconds, attoseconds) = components
         let whole = seconds.multipliedSaturating(by: 1_000_000_000)

@@ -1,13 +1,14 @@
-/// A date of the Gregorian calendar, of no particular zone.
+/// A date of the Gregorian calendar, without a time zone.
 public struct LocalDate: Sendable, Hashable, Comparable, CustomStringConvertible {
     /// Days since 1 January 1970.
     public let dayNumber: Int
 
     package init(dayNumber: Int) { self.dayNumber = dayNumber }
 
-    /// A date by its parts; months and days beyond their range count on into the neighbours.
+    /// A date from its parts. Months and days outside their range count into the neighbouring ones.
     ///
-    /// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `days_from_civil`.
+    /// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `days_from_civil`,
+    /// https://howardhinnant.github.io/date_algorithms.html.
     public init(year: Int, month: Int, day: Int) {
         let month0 = month - 1
         let carried = month0 >= 0 ? month0 / 12 : (month0 - 11) / 12
@@ -28,7 +29,9 @@ public struct LocalDate: Sendable, Hashable, Comparable, CustomStringConvertible
         let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
         let shiftedMonth = (5 * dayOfYear + 2) / 153
         let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
+        return (
+            yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+        )
     }
 
     /// The day of the week: 0 is Sunday.
@@ -42,6 +45,6 @@ public struct LocalDate: Sendable, Hashable, Comparable, CustomStringConvertible
         return "\(year.digits(4))-\(month.digits(2))-\(day.digits(2))"
     }
 
-    /// Whether the left one is earlier.
+    /// Whether the left date is earlier.
     public static func < (left: LocalDate, right: LocalDate) -> Bool { left.dayNumber < right.dayNumber }
 }

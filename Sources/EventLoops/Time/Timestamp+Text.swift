@@ -1,8 +1,8 @@
 extension Timestamp: CustomStringConvertible {
-    /// How long the text of a time is.
+    /// Length of a time's text in bytes.
     package static let textLength = 24
 
-    /// The time as RFC 3339 writes it, in UTC with milliseconds, rounded down: `2026-11-20T10:00:00.123Z`.
+    /// The time in RFC 3339 format, in UTC with milliseconds, rounded down: `2026-11-20T10:00:00.123Z`.
     public var description: String {
         String(unsafeUninitializedCapacity: Timestamp.textLength) { text in
             guard let start = text.baseAddress else { return 0 }
@@ -11,12 +11,14 @@ extension Timestamp: CustomStringConvertible {
         }
     }
 
-    /// Writes the same 24 characters.
+    /// Writes the 24 characters of `description` to memory of at least that size, without allocating a
+    /// string.
     package func write(to text: UnsafeMutablePointer<UInt8>) {
         let (days, ofDay) = milliseconds.floored(by: 86_400_000)
         let (year, month, day) = LocalDate(dayNumber: Int(days)).parts
         let rest = Int(ofDay)
         var place = 0
+        /// Writes a number with leading zeros and the separator behind it.
         func put(_ value: Int, _ width: Int, then mark: UInt8) {
             var rest = value
             for digit in (place..<place + width).reversed() {
@@ -27,7 +29,7 @@ extension Timestamp: CustomStringConvertible {
             text[place + width] = mark
             place += width + 1
         }
-        // A time in nanoseconds is between 1677 and 2262: a year has four digits.
+        // A time in nanoseconds lies between 1677 and 2262, so a year has four digits.
         put(year, 4, then: UInt8(ascii: "-"))
         put(month, 2, then: UInt8(ascii: "-"))
         put(day, 2, then: UInt8(ascii: "T"))
@@ -39,7 +41,7 @@ extension Timestamp: CustomStringConvertible {
 }
 
 extension BinaryInteger {
-    /// The number's digits, at least so many: with zeros before them.
+    /// The number's digits, with leading zeros up to `count`.
     public func digits(_ count: Int, radix: Int = 10) -> String {
         let text = String(self, radix: radix)
         return String(repeating: "0", count: max(0, count - text.utf8.count)) + text

@@ -4,62 +4,82 @@ internal import Glibc
 internal import Model
 internal import Spool
 
-/// Gives old files to an agent piece by piece, over its control socket, and shows how far it has come.
+/// Ships old files through an agent, piece by piece over its control socket, and shows the progress.
 ///
-/// The agent remembers with each piece where it ends: whatever ends this program, the next one goes on there.
+/// With each piece the agent durably stores where the piece ends. If this program ends early, for whatever
+/// reason, the next run asks for that place and continues there: no event is lost or sent twice.
 struct BackfillRun: Sendable {
+    /// Where progress and results are shown.
     let console: Console
+    /// The paths as given on the command line.
     let files: [String]
+    /// The app of the events.
     let app: String
+    /// The agent: the running one, or the one that this process runs for the backfill.
     let client: ControlClient
-    /// When to give up; nil: never.
+    /// When to give up if the agent takes nothing; nil for never.
     let deadline: BootInstant?
-    /// Whether the agent runs for this alone: then all must be sent before it ends.
+    /// Whether the agent runs only for this backfill. Then all events must be sent before it ends, because
+    /// no other agent would send them afterwards.
     let isOwnAgent: Bool
+    /// The configured limit for an event, in bytes: larger lines are quarantined.
     let maxEventSize: Int
 
     private let time = SystemTime()
 
+    /// The state of a run over all files.
     private struct Course {
+        /// What is shown.
         var progress: BackfillProgress
+        /// Where it is shown.
         var line: ProgressLine
-        /// The size of the files that are done with.
+        /// The size of the files that are done, in bytes.
         var before: ByteCount = 0
-        /// Events that were read, and of them those that were not accepted.
+        /// How many lines were read.
         var read = 0
+        /// How many lines the agent did not accept.
         var refused = 0
+        /// How many lines the agent quarantined.
         var quarantined = 0
 
+        /// How many lines did not become events.
         var bad: Int { refused + quarantined }
 
+        /// Shows the progress, if it is due.
         mutating func show(at now: BootInstant) throws(CommandFailure) {
             let progress = progress
             try line.show(progress.text(at: now), at: now)
         }
     }
 
+    /// What the agent answers to a piece or to the question how far a file was read.
     private enum Answer {
+        /// Accepted, with the agent's answer.
         case taken(JSONValue)
+        /// Not now, with the reason: the queue is full, for example. The same piece is offered again.
         case later(String)
-        /// The file has been taken to another place than the one that was known.
+        /// The agent's stored place is not where this piece begins, because another program ships the same
+        /// file.
         case elsewhere(String)
     }
 
-    /// Takes all files, one after the other.
+    /// Ships all files, one after the other.
     ///
-    /// - Parameter opened: files by their paths, from a time when this process might read more.
-    /// - Throws: `CommandFailure`: 65 when some lines are not events or were refused, 75 when something cannot be sent.
+    /// - Parameter opened: files by their paths that were opened while this process was still root.
+    /// - Throws: `CommandFailure` with code 65 when lines are not events or were refused, and 75 when
+    ///   something cannot be sent.
     func run(_ opened: [String: BackfillFile] = [:]) throws(CommandFailure) {
         var total: ByteCount = 0
-        // Looked at before the first is taken: a name with a mistake is found at once.
+        // All files are opened before the first one is shipped, so that a wrong name is found at once.
         for file in files { total += ByteCount(try open(file, opened).size) }
         var course = Course(
             progress: BackfillProgress(total: total.value, at: time.bootTime), line: ProgressLine(console))
         for file in files {
             let file = try open(file, opened)
             do throws(CommandFailure) {
-                // The last piece of a command that was killed may be taken only now: then it goes on behind that. Once,
-                // because two that read the same file would go on like that.
+                // After a kill the agent may accept the last piece of the killed program only now, and then
+                // the place has moved. Continue once at the new place; a second time would mean that two
+                // programs ship the file, and they would take turns for ever.
                 if let moved = try take(file, &course), try take(try open(file.path), &course) != nil {
                     throw CommandFailure(.temporaryFailure, moved)
                 }
@@ -75,6 +95,7 @@ struct BackfillRun: Sendable {
         if sent != .success || course.bad > 0 { throw CommandFailure(sent != .success ? sent : .badData) }
     }
 
+    /// Prints how many events were accepted and what happens to them, and how many lines were not.
     private func report(_ course: Course, _ sent: ExitCode) throws(CommandFailure) {
         let accepted = course.read - course.bad
         let fate = !isOwnAgent ? "queued; the agent sends them" : sent == .success ? "delivered" : "queued"
@@ -86,36 +107,54 @@ struct BackfillRun: Sendable {
         }
     }
 
+    /// Opens a file for reading; root opens it with the rights of the user who can change its path.
+    ///
+    /// - Throws: `CommandFailure` with code 77 when permission is missing, otherwise 74.
     func open(_ path: String, _ opened: [String: BackfillFile] = [:]) throws(CommandFailure) -> BackfillFile {
         if let file = opened[path] { return file }
-        let owner = try relaying(try PathOwner(of: path)) { (error: SystemError) in
+        let owners = try relaying(try PathOwners(of: path)) { (error: SystemError) in
             CommandFailure(.inputOutput, "cannot read \(path) (\(error))")
         }
-        let rights = owner.map {
-            " (with the rights of \(FileStatus.name(ofUser: $0.user)), who can change where it leads)"
+        guard !owners.users.isEmpty else { return try backfillFile(path, nil, by: nil) }
+        if let file = PathOwners.itself(path) { return try backfillFile(path, nil, by: file.raw) }
+        let file: Descriptor
+        do throws(SystemError) { file = try owners.open() } catch {
+            throw unreadable(path, owners, error.number, "cannot read \(path) (\(error))")
         }
-        do throws(SpoolError) {
-            func open() throws(SpoolError) -> BackfillFile { try BackfillFile(path: path, maxEventSize: maxEventSize) }
-            if owner != nil, let file = PathOwner.itself(path) {
-                return try BackfillFile(path: path, by: "/proc/self/fd/\(file.raw)", maxEventSize: maxEventSize)
-            }
-            if let file = if let owner { try owner.perform(open) } else { try open() } { return file }
-        } catch {
-            let isForbidden = error.cause?.number == EACCES || error.cause?.number == EPERM
-            throw CommandFailure(
-                isForbidden ? .noPermission : .inputOutput, error.description + (isForbidden ? rights ?? "" : ""))
-        }
-        throw CommandFailure(.noPermission, "\(path) cannot be opened\(rights ?? ""): this process may not take them")
+        return try backfillFile(path, owners, by: file.raw)
     }
 
-    /// Takes a file from where it was taken to; gives the agent's words where somebody else has taken a piece meanwhile.
+    private func backfillFile(
+        _ path: String, _ owners: PathOwners?, by file: Int32?
+    ) throws(CommandFailure) -> BackfillFile {
+        try relaying(
+            try BackfillFile(path: path, by: file.map { "/proc/self/fd/\($0)" }, maxEventSize: maxEventSize)
+        ) { (error: SpoolError) in
+            unreadable(path, owners, error.cause?.number, error.description)
+        }
+    }
+
+    /// The failure to report when a file cannot be opened; says with whose rights, if these were not root's.
+    private func unreadable(
+        _ path: String, _ owners: PathOwners?, _ number: Int32?, _ words: String
+    ) -> CommandFailure {
+        guard number == EACCES || number == EPERM else { return CommandFailure(.inputOutput, words) }
+        let verb = owners?.users.count == 1 ? "can" : "can each"
+        let rights = owners.map { " (with the rights of \($0.names), who \(verb) change where it leads)" }
+        return CommandFailure(.noPermission, words + (rights ?? ""))
+    }
+
+    /// Ships one file from the place that the agent has stored for it. Returns the agent's message if another
+    /// program has shipped a piece meanwhile, nil if the file is done.
     private func take(_ file: BackfillFile, _ course: inout Course) throws(CommandFailure) -> String? {
         guard case .taken(let state) = try ask("GET", file, nil, from: nil) else {
             throw CommandFailure(.software, "the agent does not report how far \(file.path) was read")
         }
+        // Where the last accepted piece ended; nil if the agent does not know the file.
         var place = state["place"]?.string
         let pieceBytes = state["piece_bytes"]?.integer ?? 65_536
         file.format = state["format"]?.string.flatMap(LineFormat.init)
+        // A file that was rewritten since is read from its beginning.
         let isSame = try orFail(.inputOutput, try file.begin(at: place))
         let isKnown = isSame && place != nil
         course.progress.skip(file.position)
@@ -135,24 +174,29 @@ struct BackfillRun: Sendable {
             course.progress.reached(position.value, events: count, at: time.bootTime)
             try course.show(at: time.bootTime)
         }
+        // Empty parts at the end and lines without events count as done, too.
         course.progress.reached((course.before + ByteCount(file.size)).value, events: 0, at: time.bootTime)
         let taken = course.read - events
         let good = taken - (course.bad - bad)
         let anew = isSame ? "taken" : "was rewritten since it was read, taken anew"
         let word = isKnown ? taken == 0 ? "was read before, nothing to do" : "resumed" : anew
-        try course.line.end(with: "\(file.path): \(word)\(taken == 0 ? "" : ", \(HumanText.plural(good, "event"))")")
+        try course.line.end(
+            with: "\(file.path): \(word)\(taken == 0 ? "" : ", \(HumanText.plural(good, "event"))")")
         return nil
     }
 
-    /// Offers a piece until it is taken, or found to have been taken elsewhere.
+    /// Offers one piece until the agent accepts it, or says that the place has moved.
     private func offer(
         _ piece: FilePiece, of file: BackfillFile, from place: String?, _ course: inout Course
     ) throws(CommandFailure) -> Answer {
         while true {
             let answer = try ask("POST", file, piece, from: place)
             if case .elsewhere = answer { return answer }
-            // Nobody else tells an agent of ours to send, where the interval is long or off.
-            if isOwnAgent { _ = try request("POST", "/v1/dispatch", [], nil) }
+            // An agent of our own is asked to dispatch with each piece: its interval may be long or off, and
+            // a full queue would never become empty.
+            if isOwnAgent {
+                _ = try request("POST", "/v1/dispatch", [], nil)
+            }
             guard case .later(let reason) = answer else {
                 course.progress.obstacle = nil
                 return answer
@@ -163,10 +207,17 @@ struct BackfillRun: Sendable {
                 throw CommandFailure(
                     .deadline, "time ran out, \(reason); the same command resumes where this one ended")
             }
+            // 50 ms: short compared with a dispatch, and few requests.
             usleep(50_000)
         }
     }
 
+    /// Asks the agent how far a file was read (GET), or offers it a piece (POST).
+    ///
+    /// - Parameters:
+    ///   - piece: the piece; nil for the question.
+    ///   - place: where the piece begins according to the agent; nil for the beginning of a file that it does
+    ///     not know.
     private func ask(
         _ method: String, _ file: BackfillFile, _ piece: FilePiece?, from place: String?
     ) throws(CommandFailure) -> Answer {
@@ -174,7 +225,9 @@ struct BackfillRun: Sendable {
         if let piece {
             query.append(("file", String(decoding: file.path.utf8.suffix(1024), as: UTF8.self)))
             query += [("offset", "\(piece.offset)"), ("end", piece.end)]
-            if let place { query.append(("from", place)) }
+            if let place {
+                query.append(("from", place))
+            }
             if let problem = piece.problem {
                 query += [("reason", problem.reason.rawValue), ("detail", problem.detail)]
                 query.append(("length", "\(problem.length)"))
@@ -186,18 +239,23 @@ struct BackfillRun: Sendable {
         switch json["error"]?["code"]?.string {
         case "later": return .later(message)
         case "elsewhere": return .elsewhere(message)
-        case "not_found": throw CommandFailure(.unreachable, "the running agent is too old for this; restart it")
+        case "not_found":
+            throw CommandFailure(.unreachable, "the running agent is too old for this; restart it")
         default: throw CommandFailure(status == 400 || status == 413 ? .badData : .temporaryFailure, message)
         }
     }
 
+    /// Sends a request to the agent. An agent that is gone is a temporary failure: the same command continues
+    /// later.
     private func request(
         _ method: String, _ path: String, _ query: [(String, String)], _ content: [UInt8]?
     ) throws(CommandFailure) -> (status: Int, json: JSONValue) {
         do throws(ControlError) {
             var patient = client
-            // Events of a piece may wait for functions of containers, one after the other.
-            if content != nil { patient.timeout = .seconds(600) }
+            // The events of a piece can wait for functions of containers, one after the other: 10 minutes.
+            if content != nil {
+                patient.timeout = .seconds(600)
+            }
             let answer = try patient.request(method, path, query: query, content: content)
             return (answer.status, try answer.json())
         } catch {
@@ -207,7 +265,8 @@ struct BackfillRun: Sendable {
         }
     }
 
-    /// Has an agent of ours send what is left.
+    /// Lets an agent of our own send what is left, and returns the exit code: 0 if everything was sent.
+    /// Without a deadline it has a day.
     private func drain() throws(CommandFailure) -> ExitCode {
         let left = deadline.map { max(.zero, $0 - time.bootTime) } ?? .seconds(86_400)
         var patient = client
@@ -217,9 +276,12 @@ struct BackfillRun: Sendable {
         ) { (_: ControlError) in
             CommandFailure(.temporaryFailure, "the agent has ended; the next one sends the queued events")
         }
+        // The last line of the answer has the result; those before are reports.
         let last = answer.body.split(separator: UInt8(ascii: "\n")).last.map { Array($0) } ?? []
+        // A signal ends the agent's answer between two reports, without a result.
         guard let result = try? JSONValue(parsing: last), let number = result["exit_code"]?.integer else {
-            throw CommandFailure(.software, "the agent does not report whether everything was sent")
+            throw CommandFailure(
+                .temporaryFailure, "the agent has ended; the next agent sends the events that still wait")
         }
         let code = ExitCode(rawValue: Int32(clamping: number)) ?? .temporaryFailure
         guard code != .success else { return .success }
@@ -232,7 +294,7 @@ struct BackfillRun: Sendable {
         return code
     }
 
-    /// How many events wait, by destination.
+    /// How many events wait in the queue for each destination.
     private func waiting() throws(CommandFailure) -> [String: Int] {
         let destinations = try request("GET", "/v1/status", [], nil).json["destinations"]?.array ?? []
         return Dictionary(destinations.map { ($0["name"]?.string ?? "", $0.sum("queued")) }) { $1 }

@@ -8,6 +8,7 @@ extension Command {
         name: "enable", summary: "turns collection on; survives restarts",
         run: asking("PUT", "/v1/collection") { _ in ["enabled": true] })
 
+    /// Turns collection off and deletes what is queued, after a question.
     static let disable = Command(
         name: "disable", summary: "turns collection off and deletes queued events; survives restarts",
         details: """
@@ -16,14 +17,30 @@ extension Command {
             """,
         options: [.yes]
     ) { invocation in
-        let queued = try invocation.status().sum("queued")
+        // The counts are needed for the question, and for the hints after the change.
+        let status = try invocation.status()
+        let queued = status.sum("queued")
         try invocation.confirm("\(HumanText.count(queued)) queued deliveries will be deleted")
-        let answer = try invocation.ask("PUT", "/v1/collection", body: ["enabled": false], timeout: .seconds(120))
-        var text = "collection is off; \(HumanText.count(Int(answer["discarded"]?.integer ?? 0))) deliveries discarded"
+        // Two minutes, because the agent first waits for batches in flight (10 seconds) and then deletes the
+        // queue.
+        let answer = try invocation.ask(
+            "PUT", "/v1/collection", body: ["enabled": false], timeout: .seconds(120))
+        var text =
+            "collection is off; \(HumanText.count(Int(answer["discarded"]?.integer ?? 0))) deliveries discarded"
         if let inFlight = answer["in_flight"]?.integer, inFlight > 0 {
             text += ", \(HumanText.count(Int(inFlight))) of them in flight: their arrival is unknown"
         }
         try invocation.console.print(text)
+        // Dead letters and quarantined lines are not deleted. A user who disables collection for privacy has
+        // to know.
+        for (store, noun, command) in [
+            ("dead_letters", "dead letters", "dead-letters"),
+            ("quarantined", "quarantined lines", "quarantine"),
+        ] {
+            guard let count = status["queue"]?[store]?.integer, count > 0 else { continue }
+            try invocation.console.print(
+                "\(HumanText.count(count)) \(noun) stay: `spoolship \(command) purge`")
+        }
     }
 
     static let sessionStart = Command(
@@ -31,18 +48,23 @@ extension Command {
         options: [Option("app APP", "the session's app; default default")]
     ) { invocation in
         let answer = try invocation.ask("POST", "/v1/session", body: invocation.body("app"))
-        if let message = answer["message"]?.string { try invocation.console.print(message) }
+        if let message = answer["message"]?.string {
+            try invocation.console.print(message)
+        }
     }
 
+    /// Sets the country of all events until it is cleared.
     static let countrySet = Command(
         name: "country set", summary: "overrides the country code of events", arguments: "CC",
         argumentCount: 1...1, run: asking("PUT", "/v1/country") { ["code": .string($0.arguments[0])] })
 
     static let countryClear = Command(
-        name: "country clear", summary: "ends the override", run: asking("PUT", "/v1/country") { _ in ["code": .null] })
+        name: "country clear", summary: "ends the override",
+        run: asking("PUT", "/v1/country") { _ in ["code": .null] })
 
     static let logLevel = Command(
-        name: "log-level", summary: "changes the log's level until a restart or a change of it", arguments: "LEVEL",
+        name: "log-level", summary: "changes the log's level until a restart or a change of it",
+        arguments: "LEVEL",
         argumentCount: 1...1, choices: ["error", "warning", "info", "debug", "verbose", "default"],
         details: "LEVEL is error, warning, info, debug or verbose, or default: the configured one.",
         run: asking("PUT", "/v1/log-level") { ["level": .string($0.arguments[0])] })
@@ -52,30 +74,37 @@ extension Command {
         details:
             "Prints what changed, what needs a restart, and what is probably unintended. If there is a mistake, the old configuration stays in force."
     ) { invocation in
+        // A minute: certificates, documents and programs are read again.
         let answer = try invocation.ask("POST", "/v1/reload", timeout: .seconds(60), isForMistakes: true)
         let changed = (answer["changed"]?.array ?? []).compactMap(\.string)
         for change in short(changed) { try invocation.console.print(change) }
         let later = (answer["need_restart"]?.array ?? []).compactMap(\.string)
         for change in later { try invocation.console.print("\(change) (after a restart)") }
-        if changed.isEmpty && later.isEmpty { try invocation.console.print("nothing has changed") }
+        if changed.isEmpty && later.isEmpty {
+            try invocation.console.print("nothing has changed")
+        }
         for warning in (answer["warnings"]?.array ?? []).compactMap(\.string) {
             invocation.console.printError("warning: \(warning)")
         }
     }
 
-    /// The changes of a reload, each `SECTION.NAME.SETTING before -> after`: of a section with more than four, as of one that is
-    /// new or gone, only how many.
+    /// The changes of a reload, each as `SECTION.NAME.SETTING before -> after`. A section with more than four
+    /// changes, for example a new or a removed one, is one line with their number.
     private static func short(_ changes: [String]) -> [String] {
         var counts: [Substring: Int] = [:]
         for change in changes { counts[section(of: change) ?? "", default: 0] += 1 }
+        // The sections for which a line was printed.
         var told: Set<Substring> = []
         return changes.compactMap { change in
-            guard let section = section(of: change), let count = counts[section], count > 4 else { return change }
+            guard let section = section(of: change), let count = counts[section], count > 4 else {
+                return change
+            }
             return told.insert(section).inserted ? "\(section): \(count) settings" : nil
         }
     }
 
-    /// `destination.main` of `destination.main.url`; nil for settings outside such a section.
+    /// The section of a change: `destination.main` of `destination.main.url`; nil for a setting outside of
+    /// such a section.
     private static func section(of change: String) -> Substring? {
         let path = change.prefix { $0 != " " }
         let parts = path.split(separator: ".")
@@ -84,11 +113,15 @@ extension Command {
 }
 
 extension Command.Option {
+    /// Answers the question of `confirm` beforehand.
     static let yes = Command.Option("yes", letter: "y", "do not ask")
 }
 
 extension Invocation {
-    /// Asks the person at the terminal, unless --yes is given; throws when the answer is no, or nobody can give one.
+    /// Asks the person at the terminal for confirmation, unless `--yes` is given.
+    ///
+    /// - Throws: `CommandFailure` with code 1 when the answer is not yes, and 64 when standard input is not a
+    ///   terminal.
     func confirm(_ what: String) throws(CommandFailure) {
         if has("yes") { return }
         guard isatty(STDIN_FILENO) == 1 else { throw CommandFailure(.usage, "\(what): confirm with --yes") }

@@ -21,14 +21,20 @@ extension Command {
             of an object that does not exist, which tests bucket, region and key, not whether writing is allowed) and \
             to ClickHouse (DESCRIBE TABLE: members without a column are named). Exits with 75 if only that fails.
 
+            --connect --send also sends each destination an event called spoolship_test of the app spoolship, as the \
+            agent would send it, and shows the answer: its status, the beginning of its body, and the time. The \
+            event is stored there. Exits with 75 if one is not acknowledged (see [destination.accept]).
+
             --sample shows how each line of a file would be read: event or record, its name, its time and severity \
-            and where they were found, what is added, what would be quarantined and why. Nothing is sent, and no agent \
-            is needed.
+            and where they were found, what is added, what would be quarantined and why; and what the rules of the \
+            configuration do: before and after for the first lines, and on how many lines each rule acts. Nothing is \
+            sent, and no agent is needed.
 
             --print prints the settings in force, each with its origin; secrets are masked.
             """,
         options: [
             Option("connect", "also open a connection to each destination"),
+            Option("send", "with --connect: also send each destination a test event, and show the answer"),
             Option("sample FILE", "show how each line of a file would be read"),
             Option("print", "print the effective configuration, with the origin of each value"),
             Option("user USER", "the agent's user, for root; default spoolship"),
@@ -39,76 +45,78 @@ extension Command {
         if invocation.has("connect"), invocation.has("text-only") {
             throw CommandFailure(.usage, "--connect and --text-only exclude each other")
         }
+        if invocation.has("send"), !invocation.has("connect") {
+            throw CommandFailure(
+                .usage, "--send sends a test event to each destination; write --connect --send")
+        }
         if let path = invocation.value("sample") { return try sample(path, invocation) }
-        if invocation.ownsProcess { try AgentUser.become(invocation.value("user"), by: invocation.unit) }
+        // In tests many commands share the process, which must keep its user.
+        if invocation.ownsProcess {
+            try AgentUser.become(invocation.value("user"), by: invocation.unit)
+        }
         try CheckReport(invocation).print()
     }
 
-    /// Prints what would become of the lines of a file.
+    /// Shows how the lines of a file would be read. No change of the user: the file is the caller's.
     private static func sample(_ path: String, _ invocation: Invocation) throws {
         let settings = try invocation.loadSettings().settings
         guard let whole = RealPath.ofExisting(path) else {
             throw CommandFailure(.inputOutput, "\(path): \(SystemError.message(errno))")
         }
         let report = try SampleReport(whole, settings)
-        try invocation.show(report.json, or: report.text)
+        guard let rules = report.rules(of: settings) else {
+            return try invocation.show(report.json, or: report.text)
+        }
+        try invocation.show(report.json.adding("rules", rules.json), or: report.text + rules.text)
     }
 }
 
 extension Invocation {
-    /// What the service gives the agent and keeps from it: it starts the agent with the default configuration, and no other.
+    /// What the service gives the agent and takes from it. Only for the default configuration, because the
+    /// service does not start the agent with another one.
     var unit: UnitSandbox? { configurationPath == Invocation.defaultConfiguration ? UnitSandbox() : nil }
 }
 
+/// The result of `check`, collected first and printed afterwards, so that text and JSON have the same.
 private struct CheckReport {
+    /// The options.
     let invocation: Invocation
+    /// The configuration; nil if it has mistakes.
     private var loaded: LoadedSettings?
+    /// Mistakes and warnings.
     private var problems: [Problem] = []
-    private var connections: [Connection] = []
+    /// The results of `--connect`, one for each destination.
+    private var connections: [ConnectionReport] = []
 
-    /// How opening a connection to a destination ended: what failed, and what else was found: an error where nothing would arrive.
-    private typealias Connection = (destination: String, milliseconds: Int, problem: Problem?, note: Problem?)
-
+    /// Reads the configuration, checks the machine, and opens the connections if all is good so far.
     init(_ invocation: Invocation) {
         self.invocation = invocation
         do throws(ConfigurationError) {
-            let loaded = try Settings.load(path: invocation.configurationPath)
+            let loaded = try Settings.loadWithRules(path: invocation.configurationPath)
             self.loaded = loaded
             problems = loaded.warnings
-            if !invocation.has("text-only") { problems += StartupCheck.problems(of: loaded, sandbox: invocation.unit) }
-            if invocation.has("connect"), isGood { connections = CheckReport.connect(loaded) }
+            if !invocation.has("text-only") {
+                problems += StartupCheck.problems(of: loaded, sandbox: invocation.unit)
+            }
+            // With a mistake the agent could not start, so its connections say nothing.
+            if invocation.has("connect"), isGood {
+                connections = ConnectionReport.all(of: loaded, sends: invocation.has("send"))
+            }
         } catch {
             problems = error.problems
         }
     }
 
-    private static func connect(_ loaded: LoadedSettings) -> [Connection] {
-        let rehearsal = StartupRehearsal(loaded.settings, version: Build.version)
-        let time = SystemTime()
-        return loaded.settings.destinations.map { destination in
-            let start = time.bootTime
-            let failure = rehearsal.connect(to: destination)
-            let took = time.bootTime - start
-            let setting = "destination.\(destination.name).\(destination.addressKey)"
-            let complaint = failure == nil ? rehearsal.complaint(of: destination) : nil
-            return (
-                destination.name, took.wholeMilliseconds,
-                failure.map { loaded.problem(.environment, "cannot be reached: \($0)", about: setting) },
-                complaint.map {
-                    loaded.problem(.environment, $0.message, about: setting, severity: $0.isRefused ? .error : .warning)
-                }
-            )
-        }
-    }
-
+    /// Whether there are only warnings.
     private var isGood: Bool { problems.allSatisfy { $0.severity == .warning } }
 
+    /// The exit code: mistakes count more than connections that fail.
     private var code: ExitCode {
         guard isGood else { return .configuration }
-        let isWell = connections.allSatisfy { $0.problem == nil && $0.note?.severity != .error }
-        return isWell ? .success : .temporaryFailure
+        return connections.allSatisfy(\.isGood) ? .success : .temporaryFailure
     }
 
+    /// Prints the result, and ends with its code.
     func print() throws(CommandFailure) {
         if invocation.has("json") {
             try invocation.console.print(json.description)
@@ -118,14 +126,18 @@ private struct CheckReport {
         try invocation.end(code)
     }
 
+    /// Prints the result as text: problems to standard error, the rest to standard output.
     private func printText() throws(CommandFailure) {
         let console = invocation.console
-        if invocation.has("print"), let loaded { try console.write(EffectiveConfiguration(loaded.settings).toml) }
+        if invocation.has("print"), let loaded {
+            try console.write(EffectiveConfiguration(loaded.settings).toml)
+        }
         for problem in problems { console.printError(problem.text) }
         let count = problems.count { $0.severity == .error }
         guard count == 0 else {
             console.printError(
-                "\(console.styled("spoolship:", .red, isError: true)) \(count) \(count == 1 ? "mistake" : "mistakes")")
+                "\(console.styled("spoolship:", .red, isError: true)) \(count) \(count == 1 ? "mistake" : "mistakes")"
+            )
             return
         }
         if let loaded, !invocation.has("print") {
@@ -133,35 +145,28 @@ private struct CheckReport {
             try console.print("\(invocation.configurationPath)\(more): \(console.styled("good", .green))")
         }
         for connection in connections {
-            if let note = connection.note { console.printError(note.text) }
-            if let problem = connection.problem {
-                console.printError(problem.text)
-            } else {
-                let took = "connected in \(connection.milliseconds) ms"
-                try console.print("\(connection.destination): \(console.styled(took, .green))")
-            }
+            for problem in connection.problems { console.printError(problem.text) }
+            for line in connection.lines(console) { try console.print(line) }
         }
     }
 
+    /// The result as JSON. Problems of connections come after those of the configuration and the machine.
     private var json: JSONValue {
         var json: JSONValue = ["good": .bool(code == .success)]
         if let loaded {
             json = json.adding("files", .array(loaded.files.map(JSONValue.string)))
-            if invocation.has("print") { json = json.adding("settings", EffectiveConfiguration(loaded.settings).json) }
+            if invocation.has("print") {
+                json = json.adding("settings", EffectiveConfiguration(loaded.settings).json)
+            }
         }
         if invocation.has("connect") {
-            let list = connections.map { connection -> JSONValue in
-                [
-                    "destination": .string(connection.destination), "connected": .bool(connection.problem == nil),
-                    "milliseconds": .integer(connection.milliseconds),
-                ]
-            }
-            json = json.adding("connections", .array(list))
+            json = json.adding("connections", .array(connections.map(\.json)))
         }
-        let all = problems + connections.flatMap { [$0.problem, $0.note].compactMap { $0 } }
+        let all = problems + connections.flatMap(\.problems)
         return json.adding("problems", .array(all.map(CheckReport.value)))
     }
 
+    /// A problem as JSON, with its place if it has one.
     private static func value(_ problem: Problem) -> JSONValue {
         let json: JSONValue = [
             "severity": .string(problem.severity.rawValue), "code": .string(problem.code.rawValue),

@@ -3,15 +3,16 @@ internal import Control
 internal import EventLoops
 internal import Model
 
-/// Commands about remotely managed containers; `container test` stands by itself.
+/// Commands about remotely managed containers. `container test` and `container check` are in a file of their
+/// own.
 extension Command {
-    /// Those that ask the agent.
+    /// The commands that ask the agent.
     static let containers: [Command] = [
         .containerList, .containerShow, .containerGet, .containerRefresh, .containerWatch, .containerExport,
         .containerPreview,
     ]
 
-    /// Those that need no agent.
+    /// The commands for authors of containers, which need no agent.
     static let containerTools: [Command] = [.containerKeygen, .containerSign]
 
     private static let containerList = Command(
@@ -24,9 +25,11 @@ extension Command {
     }
 
     private static let containerShow = Command(
-        name: "container show", summary: "shows one container with its values", arguments: "ID", argumentCount: 1...1
+        name: "container show", summary: "shows one container with its values", arguments: "ID",
+        argumentCount: 1...1
     ) { invocation in
-        try invocation.console.print(try invocation.ask("GET", "/v1/containers/\(invocation.arguments[0])").pretty)
+        try invocation.console.print(
+            try invocation.ask("GET", "/v1/containers/\(invocation.arguments[0])").pretty)
     }
 
     private static let containerGet = Command(
@@ -44,23 +47,29 @@ extension Command {
         ]
     ) { invocation in
         let options = ["type", "container"].compactMap { name in invocation.value(name).map { (name, $0) } }
-        let answer = try invocation.ask("GET", "/v1/values", query: [("key", invocation.arguments[0])] + options)
+        let answer = try invocation.ask(
+            "GET", "/v1/values", query: [("key", invocation.arguments[0])] + options)
         let value = answer["value"] ?? .null
         try invocation.show(answer, or: "\(value.string ?? value.description)\n")
     }
 
+    /// Fetches containers now instead of at the next interval.
     private static let containerRefresh = Command(
-        name: "container refresh", summary: "fetches containers now, and reports the result", arguments: "[ID]",
+        name: "container refresh", summary: "fetches containers now, and reports the result",
+        arguments: "[ID]",
         argumentCount: 0...1,
         details: "Without an id: all that have a url. Exits with 0 if all succeeded, otherwise with 75.",
         options: [.json]
     ) { invocation in
+        // Five minutes: each of several downloads has its own timeout.
         let answer = try invocation.ask(
             "POST", "/v1/containers/refresh", body: invocation.bodyOfID, timeout: .seconds(300))
         var code = ExitCode.success
         for refresh in answer["refreshes"]?.array ?? [] {
             let isGood = refresh["result"] == "success"
-            if !isGood { code = .temporaryFailure }
+            if !isGood {
+                code = .temporaryFailure
+            }
             let version = refresh["version"]?.integer.map { ", version \($0) is in force" } ?? ""
             let message = isGood ? "" : ": \(refresh["message"]?.string ?? "")"
             let (id, result) = (refresh["id"]?.string ?? "?", refresh["result"]?.string ?? "?")
@@ -71,9 +80,11 @@ extension Command {
 
     private static let containerWatch = Command(
         name: "container watch", summary: "prints events of containers as JSON lines, until Ctrl-C",
-        details: "Begin and end of each refresh, with its type (saved, network) and result; drafts, takeovers, expiry.",
+        details:
+            "Begin and end of each refresh, with its type (saved, network) and result; drafts, takeovers, expiry.",
         options: [Option("count N", letter: "n", "exit after N")]
     ) { invocation in
+        // How many lines are still to be printed; nil for no limit.
         var left = try invocation.number("count")
         try invocation.lines("GET", "/v1/container-events") { line throws(CommandFailure) in
             try invocation.console.write(bytes: line + [UInt8(ascii: "\n")])
@@ -82,8 +93,10 @@ extension Command {
         }
     }
 
+    /// Writes the document that is in force, so that it can be shipped as a default file.
     private static let containerExport = Command(
-        name: "container export", summary: "writes the document in force as a default file with the right name",
+        name: "container export",
+        summary: "writes the document in force as a default file with the right name",
         arguments: "ID", argumentCount: 1...1,
         details: """
             The file has the container's id as its name, is written to DIRECTORY (default the current one), and can be \
@@ -95,6 +108,7 @@ extension Command {
         let id = invocation.arguments[0]
         let document = try invocation.answer("GET", "/v1/containers/\(id)/document").body
         let directory = invocation.value("directory") ?? "."
+        // The state is asked for only to say whether the document is a draft.
         let state = try invocation.ask("GET", "/v1/containers/\(id)")
         if state["source"] == "preview" {
             invocation.console.printError(
@@ -130,6 +144,7 @@ extension Command {
         guard let file = invocation.arguments.first else {
             throw CommandFailure(.usage, "name the draft: spoolship container preview FILE; or --end")
         }
+        // A link is passed on: the agent fetches the draft itself, with the container's certificates.
         let isLink = file.hasPrefix("https://") || file.hasPrefix("http://")
         let content = isLink ? Array(file.utf8) : try Invocation.contents(of: file)
         guard let text = String(validating: content, as: UTF8.self) else {
@@ -138,7 +153,8 @@ extension Command {
         let answer = try invocation.ask(
             "POST", "/v1/containers/preview",
             body: invocation.body(and: [
-                isLink ? "url" : "document": .string(text), "id": invocation.value("container").map(JSONValue.string),
+                isLink ? "url" : "document": .string(text),
+                "id": invocation.value("container").map(JSONValue.string),
                 "ttl_ms": try invocation.duration("ttl").map { .integer($0.wholeMilliseconds) },
             ]))
         try invocation.console.print(
@@ -159,9 +175,11 @@ extension Command {
         let key: SigningKey
         do throws(SigningError) {
             key = invocation.has("public") ? try SigningKey.load(path) : try SigningKey.generate()
-            if !invocation.has("public") { try key.save(path) }
+            if !invocation.has("public") {
+                try key.save(path)
+            }
         } catch {
-            // What fails when a key is made is to make its file.
+            // Generating a key does not use files, so an input or output error is about the key's new file.
             guard error.code != .io || invocation.has("public") else {
                 throw CommandFailure(.cannotCreate, error.message)
             }
@@ -170,6 +188,8 @@ extension Command {
         try invocation.console.print(key.publicKey.text)
     }
 
+    /// Signs a document, if agents would accept it. Each check is one that agents make, too: here the author
+    /// sees the mistake, there a server would keep the old document.
     private static let containerSign = Command(
         name: "container sign", summary: "checks a document and signs it for publication", arguments: "FILE",
         argumentCount: 1...1,
@@ -192,28 +212,29 @@ extension Command {
         ]
     ) { invocation in
         let file = invocation.arguments[0]
+        /// The failure for a document that agents would refuse.
         func bad(_ what: String) -> CommandFailure { CommandFailure(.badData, "\(file)\(what)") }
         guard !invocation.values("key").isEmpty else {
             throw CommandFailure(.usage, "--key KEY is missing; `spoolship container keygen KEY` makes one")
         }
         let content = try Invocation.contents(of: file)
+        // A signature around a signed document would make the inner one part of the document.
         guard SignedDocument.purpose(of: content) == nil else {
             throw bad(" is signed already; sign the document, which `tail -n +2 \(file)` prints")
         }
         let agent = try invocation.trialAgent()
         guard !invocation.review(content, file, for: agent) else { throw bad(" is not signed") }
         let document = try orFail(.badData, about: file, try ContainerDocument(reading: content))
+        // A warning only: a document for a short campaign is meant to expire.
         let now = SystemTime().wallTime
-        if let expires = document.expires {
-            guard expires > now else { throw bad(": expires: has passed; agents would refuse the document") }
-            if expires < now + .seconds(7 * 86_400) {
-                invocation.console.printError("\(file): expires in less than a week")
-            }
+        if let expires = document.expires, expires < now + .seconds(7 * 86_400) {
+            invocation.console.printError("\(file): expires in less than a week")
         }
-        // Its own tests first: what fails here would fail on every server.
+        // The document's own tests: what fails here would fail on each server.
         for test in document.tests {
             let failures = try orFail(
-                .badData, about: file, try test.failures(in: document, facts: agent.facts, events: agent.events))
+                .badData, about: file,
+                try test.failures(in: document, facts: agent.facts, events: agent.events))
             guard failures.isEmpty else {
                 throw bad(": tests: \(test.name) fails: \(failures.joined(separator: "; "))")
             }
@@ -224,6 +245,8 @@ extension Command {
             guard old.id == document.id else {
                 throw bad(": \(published) is the container \(old.id), not \(document.id)")
             }
+            // Agents refuse a version that is not higher. The same bytes may be signed again, with another
+            // key.
             guard document.version > old.version || bytes == content else {
                 throw bad(
                     ": version: \(document.version) does not follow the published \(old.version); agents would refuse it"
@@ -236,6 +259,7 @@ extension Command {
         let purpose: SignedDocument.Purpose = invocation.has("preview") ? .preview : .publication
         let signed = try relaying(
             try SignedDocument(signing: content, with: keys, for: purpose), CommandFailure.init(_:))
+        // Agents refuse larger files; the signatures count.
         guard signed.bytes.count <= SignedDocument.largest else {
             throw bad(" is too large: signed, at most \(SignedDocument.largest) bytes")
         }

@@ -24,19 +24,25 @@ extension Command {
             Option("events FILE", "recorded events to show"),
             Option(
                 "host NAME", repeats: true,
-                "the machine's name, for rollouts; with several, the first is used and the share of each is shown"),
+                "the machine's name, for rollouts; with several, the first is used and the share of each is shown"
+            ),
             Option("app APP", "the app of the recorded events; default their own, else default"),
             .json,
         ]
     ) { try ContainerTest(invocation: $0).run() }
 }
 
-/// `container test`: its parts, in the order in which they are printed.
+/// One run of `container test`. Its parts are in the order in which they are printed.
 private struct ContainerTest {
+    /// The options.
     let invocation: Invocation
+    /// The time of the run, the same for all events.
     private let now = SystemTime().wallTime
+    /// What is known of the agent.
     private let agent: Invocation.TrialAgent
+    /// The app of the recorded events; nil for their own.
     private let app: String?
+    private let numbers = ExactNumbers()
 
     init(invocation: Invocation) throws(CommandFailure) {
         self.invocation = invocation
@@ -44,19 +50,30 @@ private struct ContainerTest {
         app = try invocation.app()
     }
 
+    /// Runs the tests and prints the result. Lines that are not events (65) count more than tests that fail
+    /// (1), because the tests of such a run are incomplete.
     func run() throws(CommandFailure) {
         let document = try readDocument()
-        if !invocation.has("json") { try showHosts(document) }
+        if !invocation.has("json") {
+            try showHosts(document)
+        }
         let failures = try runTests(of: document)
         warnOfFunctions(document)
         let events = try showEvents(document)
-        if invocation.has("json") { try invocation.console.print(json(document, failures, events.shown).pretty) }
-        try invocation.end(events.hasRefused ? .badData : failures.allSatisfy(\.isEmpty) ? .success : .negative)
+        if invocation.has("json") {
+            try invocation.console.print(numbers.text(json(document, failures, events.shown)))
+        }
+        try invocation.end(
+            events.hasRefused ? .badData : failures.allSatisfy(\.isEmpty) ? .success : .negative)
     }
 
+    /// The document, after its mistakes and warnings were printed.
+    ///
+    /// - Throws: `CommandFailure` with code 65 if agents would refuse it.
     private func readDocument() throws(CommandFailure) -> ContainerDocument {
         let path = invocation.arguments[0]
-        // A signature does not matter here: nothing is put in force.
+        // A signature is not checked: nothing is put in force here. Up to 2 MiB are read, which is more than
+        // a document may have, so that the message names the real limit.
         let bytes = SignedDocument.document(in: try Invocation.contents(of: path, atMost: 2 << 20))
         guard !invocation.review(bytes, path, for: agent) else {
             throw CommandFailure(.badData, "\(path) cannot be used")
@@ -64,7 +81,8 @@ private struct ContainerTest {
         return try orFail(.badData, about: path, try ContainerDocument(reading: bytes))
     }
 
-    /// Says which of the hosts named are in the shares of the document and its rules.
+    /// Prints for each host whether the rollout of the document and of its rules includes it. A host's share
+    /// is a hash of its name, so it is the same here as on the host.
     private func showHosts(_ document: ContainerDocument) throws(CommandFailure) {
         for host in invocation.values("host") {
             let share = AgentFacts(hostName: host).share(of: document.id)
@@ -72,6 +90,7 @@ private struct ContainerTest {
             if let percent = document.rollout {
                 line += share < percent ? ", takes the document" : ", does not take the document"
             }
+            // A rule with an expression is several rules of one name, its alternatives; one line is enough.
             var seen: Set<String> = []
             for rule in document.rules where seen.insert(rule.name).inserted {
                 guard let percent = rule.conditions.compactMap(\.rolloutPercent).min() else { continue }
@@ -81,7 +100,8 @@ private struct ContainerTest {
         }
     }
 
-    /// Says what the agents' configuration has to allow: a function that may not be called gives null.
+    /// Warns of functions that the agents' configuration has to allow: otherwise they give null and tags do
+    /// less than the document says.
     private func warnOfFunctions(_ document: ContainerDocument) {
         guard let called = try? CompiledContainer(document).deniedFunctions, !called.isEmpty else { return }
         invocation.console.printError(
@@ -91,6 +111,8 @@ private struct ContainerTest {
 
     // MARK: Tests
 
+    /// Runs the tests one after the other and prints their results. Returns the failures of each test; empty
+    /// for a test that passes.
     private func runTests(of document: ContainerDocument) throws(CommandFailure) -> [[String]] {
         let console = invocation.console
         let isText = !invocation.has("json")
@@ -107,7 +129,8 @@ private struct ContainerTest {
             all.append(failures)
             guard isText else { continue }
             try console.print(
-                "  \(failures.isEmpty ? console.styled("ok  ", .green) : console.styled("FAIL", .red))  \(test.name)")
+                "  \(failures.isEmpty ? console.styled("ok  ", .green) : console.styled("FAIL", .red))  \(test.name)"
+            )
             for failure in failures { try console.print("          \(failure)") }
         }
         return all
@@ -115,6 +138,9 @@ private struct ContainerTest {
 
     // MARK: Events
 
+    /// Prints what the document does to each recorded event.
+    ///
+    /// - Returns: the results for JSON, and whether a line was refused as an event.
     private func showEvents(
         _ document: ContainerDocument
     ) throws(CommandFailure) -> (shown: [JSONValue], hasRefused: Bool) {
@@ -125,6 +151,7 @@ private struct ContainerTest {
         var hasRefused = false
         let lines = try Invocation.contents(of: path, atMost: 1 << 30).split(separator: UInt8(ascii: "\n"))
         for (index, line) in lines.enumerated() where line.contains(where: { $0 > 0x20 }) {
+            // The app that the recorded event has, if the option does not name one.
             let said = try? JSONValue(parsing: Array(line))
             let app = app ?? said?["app"]?.string ?? "default"
             let trial: EventTrial?
@@ -135,9 +162,10 @@ private struct ContainerTest {
                 invocation.console.printError("\(path):\(index + 1): \(error.message)")
                 continue
             }
+            // A push (`data_layer`) changes the state for later events, and has no result of its own.
             guard let trial else { continue }
             if invocation.has("json") {
-                shown.append(ContainerTest.json(trial, line: index + 1))
+                shown.append(json(trial, line: index + 1))
             } else {
                 try print(trial, line: index + 1)
             }
@@ -145,6 +173,8 @@ private struct ContainerTest {
         return (shown, hasRefused)
     }
 
+    /// Prints what happened to one event: each tag with its rules and conditions, the event before and after,
+    /// and where it goes.
     private func print(_ trial: EventTrial, line: Int) throws(CommandFailure) {
         let console = invocation.console
         let name = (try? JSONValue(parsing: trial.before))?["name"]?.string ?? ""
@@ -156,8 +186,12 @@ private struct ContainerTest {
             for rule in tag.rules {
                 let verb = rule.isBlocking ? "blocking rule" : "rule"
                 try console.print("    \(verb) \(rule.name) \(rule.holds ? "holds" : "does not hold")")
-                if let expression = rule.expression { try console.print("      when \(expression)") }
-                for condition in rule.conditions { try console.print("      \(ContainerTest.text(condition))") }
+                if let expression = rule.expression {
+                    try console.print("      when \(expression)")
+                }
+                for condition in rule.conditions {
+                    try console.print("      \(ContainerTest.text(condition))")
+                }
             }
         }
         try console.print("  before  \(trial.before)")
@@ -173,7 +207,7 @@ private struct ContainerTest {
         for call in trial.calls { try console.print("  calls   \(call.request)") }
     }
 
-    /// `yes  event equals "Start" (it is "Start")`.
+    /// A condition and its result: `yes  event equals "Start" (it is "Start")`.
     private static func text(_ explained: TagExplanation.ConditionExplanation) -> String {
         let condition = explained.condition
         let words =
@@ -185,7 +219,10 @@ private struct ContainerTest {
 
     // MARK: JSON
 
-    private func json(_ document: ContainerDocument, _ failures: [[String]], _ events: [JSONValue]) -> JSONValue {
+    /// The complete result as JSON.
+    private func json(_ document: ContainerDocument, _ failures: [[String]], _ events: [JSONValue])
+        -> JSONValue
+    {
         let tests = zip(document.tests, failures).map { test, failures -> JSONValue in
             [
                 "name": .string(test.name), "passes": .bool(failures.isEmpty),
@@ -198,28 +235,33 @@ private struct ContainerTest {
         ]
     }
 
-    private static func json(_ trial: EventTrial, line: Int) -> JSONValue {
+    /// The result for one event as JSON.
+    private func json(_ trial: EventTrial, line: Int) -> JSONValue {
         let tags = trial.tags.map { tag -> JSONValue in
             [
                 "tag": .string(tag.tag), "fires": .bool(tag.fires), "not_reached": .bool(tag.isCutOff),
-                "rules": .array(tag.rules.map { json($0) }),
+                "rules": .array(tag.rules.map { ContainerTest.json($0) }),
             ]
         }
-        func parsed(_ text: String?) -> JSONValue { text.flatMap { try? JSONValue(parsing: $0) } ?? .null }
+        func parsed(_ text: String?) -> JSONValue { text.map { numbers.value(of: $0) } ?? .null }
         return [
             "line": .integer(line), "tags": .array(tags), "fired": .array(trial.fired.map(JSONValue.string)),
             "discarded_by": JSONValue(trial.discardedBy), "priority": .string(trial.priority.name),
             "destinations": JSONValue(trial.destinations.map { .array($0.map(JSONValue.string)) }),
-            "calls": .array(trial.calls.map(\.request)), "before": parsed(trial.before), "after": parsed(trial.after),
+            "calls": .array(trial.calls.map(\.request)), "before": parsed(trial.before),
+            "after": parsed(trial.after),
         ]
     }
 
+    /// A rule and its conditions as JSON.
     private static func json(_ rule: TagExplanation.RuleExplanation) -> JSONValue {
         let conditions = rule.conditions.map { explained -> JSONValue in
             [
                 "macro": .string(explained.condition.macro), "value": explained.value,
-                "predicate": .string(explained.condition.predicate.rawValue), "comparand": explained.comparand,
-                "negate": .bool(explained.condition.negate), "ignore_case": .bool(explained.condition.ignoreCase),
+                "predicate": .string(explained.condition.predicate.rawValue),
+                "comparand": explained.comparand,
+                "negate": .bool(explained.condition.negate),
+                "ignore_case": .bool(explained.condition.ignoreCase),
                 "holds": .bool(explained.holds),
             ]
         }
@@ -232,7 +274,8 @@ private struct ContainerTest {
 
 extension Command {
     static let containerCheck = Command(
-        name: "container check", summary: "reports mistakes and weaknesses of a document, with line and column",
+        name: "container check",
+        summary: "reports mistakes and weaknesses of a document, with line and column",
         arguments: "FILE", argumentCount: 1...1,
         details: """
             Several mistakes at once; then unused rules, tags that can never act, copies of what a later tag removes, \
@@ -245,14 +288,18 @@ extension Command {
     ) { invocation in
         let path = invocation.arguments[0]
         let bytes = SignedDocument.document(in: try Invocation.contents(of: path, atMost: 2 << 20))
-        try invocation.end(invocation.review(bytes, path, for: try invocation.trialAgent()) ? .badData : .success)
+        try invocation.end(
+            invocation.review(bytes, path, for: try invocation.trialAgent()) ? .badData : .success)
     }
 }
 
 extension Invocation {
-    /// What is known of the agent that a document is tried for; settings only with `--config`: a document is for many machines.
+    /// What is known of the agent that a document is tried for. Settings are used only with `--config`,
+    /// because a document is for many machines, and this one's configuration need not be typical.
     typealias TrialAgent = (settings: Settings?, facts: AgentFacts, events: EventOptions)
 
+    /// Reads what is known of the agent from the options; throws with code 78 if `--config` names a
+    /// configuration with mistakes.
     func trialAgent() throws(CommandFailure) -> TrialAgent {
         let settings = has("config") ? try orFail(.configuration, try loadSettings().settings) : nil
         var facts = AgentFacts(hostName: values("host").first)
@@ -260,13 +307,18 @@ extension Invocation {
         return (settings, facts, settings?.trialEvents(on: facts.hostName ?? "") ?? EventOptions())
     }
 
-    /// Prints all that is wrong or weak in a document; gives whether something is wrong.
+    /// Prints all mistakes and weaknesses of a document to standard error, with line and column.
+    ///
+    /// - Returns: whether agents would refuse the document.
     func review(_ bytes: [UInt8], _ file: String, for agent: TrialAgent) -> Bool {
         let (settings, facts, _) = agent
+        // The container's own settings decide which functions its tags can call.
         let id = (try? JSONValue(parsing: bytes))?["id"]?.string
         let container = settings?.containers.first { $0.id == id }
         let review = DocumentReview(
-            bytes, facts: facts, destinations: settings?.destinations.map(\.name), mayCall: container?.mayCall)
+            bytes, facts: facts, destinations: settings?.destinations.map(\.name),
+            mayCall: container?.mayCall,
+            now: SystemTime().wallTime)
         for (line, column, finding) in review.findings {
             let word = finding.isMistake ? "" : "warning: "
             console.printError("\(file):\(line):\(column): \(word)\(finding)")

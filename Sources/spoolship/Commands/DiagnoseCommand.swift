@@ -22,8 +22,10 @@ extension Command {
     ) { invocation in
         let text = DiagnoseReport(invocation).text
         guard let path = invocation.value("output") else { return try invocation.console.write(text) }
+        // Created with mode 0600, and never over an existing file: the report describes the machine.
         try relaying(try WholeFile.create(path, with: Array(text.utf8))) { (error: SystemError) in
-            CommandFailure(.cannotCreate, "cannot make \(path): \(SystemError.message(error.number).lowercased())")
+            CommandFailure(
+                .cannotCreate, "cannot make \(path): \(SystemError.message(error.number).lowercased())")
         }
         try invocation.console.print("\(path): \(text.utf8.count) bytes; check it before you send it")
     }

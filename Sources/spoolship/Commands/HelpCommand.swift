@@ -1,6 +1,7 @@
 internal import Configuration
 
 extension Command {
+    /// Prints help: for all commands, for one, for a family, or for the settings.
     static let help = Command(
         name: "help", summary: "explains the commands and the settings",
         arguments: "[COMMAND | configuration [SECTION]]", argumentCount: 0...2,
@@ -23,8 +24,11 @@ extension Command {
         }
     }
 
+    /// The reference of the settings, or one section of it.
+    ///
+    /// - Throws: `CommandFailure` with code 64 for a section that does not exist.
     private static func configurationHelp(_ name: String?) throws(CommandFailure) -> String {
-        guard let name else { return Settings.shippedFile }
+        guard let name else { return Settings.reference }
         guard let section = Settings.description.first(where: { $0.name == name }) else {
             let names = Settings.description.map(\.name)
             let hint = nearestName(to: name, among: names).map { "did you mean \"\($0)\"?" }

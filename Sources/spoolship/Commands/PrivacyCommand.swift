@@ -1,3 +1,4 @@
+internal import Agent
 internal import Configuration
 internal import Containers
 internal import Control
@@ -5,6 +6,7 @@ internal import EventLoops
 internal import Model
 
 extension Command {
+    /// Proves that a hidden value is nowhere, with a second agent.
     static let privacyProve = Command(
         name: "privacy prove", summary: "checks whether a value that containers hide remains anywhere",
         details: """
@@ -19,25 +21,34 @@ extension Command {
             line.
 
             Exits with 0 if the marker is nowhere and events were seen, with 1 if it is somewhere, with 75 if no event \
-            arrived, which proves nothing.
+            arrived, which proves nothing. Rules of the configuration that hide or change members are in force, too.
+
+            A redaction with a condition is proved for these events only: each is named with its condition, because events \
+            for which it does not hold keep the value.
             """,
         options: [
-            Option("path PATH", "where the value is, as in a tag: properties.email, [\"a.b\"]; id, for patterns"),
+            Option(
+                "path PATH", "where the value is, as in a tag: properties.email, [\"a.b\"]; id, for patterns"),
             Option("document FILE", repeats: true, "a container's document; default the configuration's"),
-            Option("app APP", "the app of the events; default the first that a container names, else default"),
+            Option(
+                "app APP", "the app of the events; default the first that a container names, else default"),
             Option("events FILE", "events to plant the marker in; default one named Proof"),
         ]
     ) { invocation in
         guard let path = invocation.value("path") else {
             throw CommandFailure(.usage, "--path is missing: --path properties.email")
         }
+        // With `--document` alone the proof does not depend on this machine's configuration.
         let settings =
             invocation.values("document").isEmpty || invocation.has("config")
             ? try invocation.loadSettings().settings : Settings()
         let documents = try invocation.documents(settings)
         let app = try invocation.app() ?? settings.containers.flatMap(\.apps).first ?? "default"
+        // The settings of some kind that the configuration sets itself, as TOML lines; `section` is cut off
+        // in front.
         func set(_ isWanted: (EffectiveSetting) -> Bool, in section: String = "") -> [String] {
-            settings.effective.filter { isWanted($0) && settings.origin(of: $0.path) != .standard }.compactMap {
+            settings.effective.filter { isWanted($0) && settings.origin(of: $0.path) != .standard }.compactMap
+            {
                 setting in setting.value.map { "\(setting.path.dropFirst(section.count)) = \($0.toml)" }
             }
         }
@@ -46,10 +57,18 @@ extension Command {
             paths: Invocation.spellings(of: path), app: app, events: try invocation.sampleEvents(),
             documents: documents,
             settings: set { ["limits", "device", "session", "country"].contains($0.section.path) },
-            ofApp: set({ $0.path.hasPrefix(own) && PrivacyProof.decides($0.path.dropFirst(own.count)) }, in: own),
+            rules: Invocation.hidingRules(of: settings),
+            ofApp: set(
+                { $0.path.hasPrefix(own) && PrivacyProof.decides($0.path.dropFirst(own.count)) }, in: own),
             directory: PrivacyProof.makeDirectory())
         try invocation.console.print(
             "\(path), app \(proof.app), containers \(documents.map(\.id).joined(separator: ", "))")
+        // A redaction with a condition is proved for the events of this run only.
+        for hiding in try Invocation.conditionalHiding(documents, settings) {
+            try invocation.console.print(
+                "  \(invocation.console.styled("conditional:", .yellow)) \(hiding.name) hides only where \(hiding.condition);"
+                    + " other events keep the value")
+        }
         let places = try proof.run()
         for place in places {
             let seen =
@@ -60,6 +79,7 @@ extension Command {
                 "  \(HelpText.pad(place.name, to: 36))  \(invocation.console.styled(HelpText.pad(verdict, to: 14), place.found == 0 ? .green : .red))  \(seen)"
             )
         }
+        // The order matters: a marker that was found disproves the rest, whatever has arrived.
         guard places.allSatisfy({ $0.found == 0 }) else { throw CommandFailure(.negative) }
         guard places.contains(where: { $0.name.hasPrefix("receiver") && $0.controls > 0 }) else {
             throw CommandFailure(
@@ -69,26 +89,43 @@ extension Command {
 }
 
 extension Invocation {
-    /// A list's names; of a path with dots objects in objects, down to each of them, and the rest as one name with dots.
+    /// The ways to write an event with a value at a path. A JSON list has the names themselves. A dotted path
+    /// `a.b.c` can be `c` in objects `a` and `b`, `b.c` in an object `a`, or one member `a.b.c`; a rule for
+    /// the path has to hide all.
     fileprivate static func spellings(of path: String) -> [[String]] {
         if case .array(let list)? = try? JSONValue(parsing: path) { return [list.compactMap(\.string)] }
         let names = path.split(separator: ".").map(String.init)
         return names.indices.reversed().map { Array(names[..<$0]) + [names[$0...].joined(separator: ".")] }
     }
 
-    fileprivate func documents(_ settings: Settings) throws(CommandFailure) -> [(id: String, bytes: [UInt8])] {
+    /// The documents of the containers: those of `--document`, otherwise those that the running agent has in
+    /// force, otherwise the default files.
+    ///
+    /// - Throws: `CommandFailure` with code 77 if the agent may not be asked, 69 if a container has neither,
+    ///   65 for a document that cannot be used, and 78 if there is nothing that hides.
+    fileprivate func documents(_ settings: Settings) throws(CommandFailure) -> [(id: String, bytes: [UInt8])]
+    {
         var found: [[UInt8]] = []
-        for file in values("document") { found.append(SignedDocument.document(in: try Invocation.contents(of: file))) }
+        for file in values("document") {
+            found.append(SignedDocument.document(in: try Invocation.contents(of: file)))
+        }
         if found.isEmpty {
             let agent = ControlClient(socket: settings.control.socket)
             for container in settings.containers {
                 let answer = Result { () throws(ControlError) in
                     try agent.request("GET", "/v1/containers/\(container.id)/document")
                 }
-                if case .failure(let error) = answer, error.code == .notPermitted { throw Invocation.failure(error) }
+                // Without permission the default file would be taken for the document in force: another
+                // proof.
+                if case .failure(let error) = answer, error.code == .notPermitted {
+                    throw Invocation.failure(error)
+                }
                 if let answer = try? answer.get(), answer.status == 200 {
                     found.append(SignedDocument.document(in: answer.body))
-                } else if let file = container.defaultFile, !file.hasSuffix(".json"), !file.hasSuffix(".plist") {
+                    // Files with these suffixes have values only, and hide nothing.
+                } else if let file = container.defaultFile, !file.hasSuffix(".json"),
+                    !file.hasSuffix(".plist")
+                {
                     found.append(SignedDocument.document(in: try Invocation.contents(of: file)))
                 } else if container.defaultFile == nil {
                     throw CommandFailure(
@@ -99,14 +136,62 @@ extension Invocation {
             }
         }
         // Files of values only hide nothing.
-        guard !found.isEmpty else {
-            throw CommandFailure(.configuration, "there is no [[container]]; name a document with --document FILE")
+        guard !found.isEmpty || settings.rulesForCheck?.hides == true else {
+            throw CommandFailure(
+                .configuration,
+                "neither a [[rule]] nor a [[container]] hides anything; name a document with --document FILE")
         }
         return try found.map { bytes throws(CommandFailure) in
-            (try orFail(.badData, about: "a document cannot be used", try ContainerDocument(reading: bytes)).id, bytes)
+            (
+                try orFail(
+                    .badData, about: "a document cannot be used", try ContainerDocument(reading: bytes)
+                ).id, bytes
+            )
         }
     }
 
+    /// The rules that hide or change members, each as a section of a configuration. Other rules would only
+    /// keep the proof's events from arriving.
+    fileprivate static func hidingRules(of settings: Settings) -> [String] {
+        let wanted = ["name", "when", "redact", "hash", "remove", "rename", "set"]
+        var sections: [SectionPlace] = []
+        // Sections in the order of the configuration, because rules act one after the other.
+        var lines: [SectionPlace: [String]] = [:]
+        for setting in settings.effective
+        where setting.path.hasPrefix("rule.") && wanted.contains(setting.name) {
+            guard let value = setting.value else { continue }
+            if lines[setting.section] == nil {
+                sections.append(setting.section)
+            }
+            lines[setting.section, default: []].append("\(setting.name) = \(value.toml)")
+        }
+        return sections.compactMap { section in
+            let settings = lines[section] ?? []
+            // A rule with a name and a condition only does nothing, which a configuration must not have.
+            guard settings.contains(where: { !$0.hasPrefix("name ") && !$0.hasPrefix("when ") }) else {
+                return nil
+            }
+            return (["[[rule]]"] + settings).joined(separator: "\n")
+        }
+    }
+
+    /// The redactions that depend on a condition, those of the rules first.
+    fileprivate static func conditionalHiding(
+        _ documents: [(id: String, bytes: [UInt8])], _ settings: Settings
+    ) throws(CommandFailure) -> [CompiledContainer.ConditionalHiding] {
+        var facts = AgentFacts()
+        facts.hashKey = .trial
+        var found = settings.rulesForCheck?.conditionalHiding ?? []
+        for document in documents {
+            found += try orFail(
+                .badData, about: "a document cannot be used",
+                try CompiledContainer(try ContainerDocument(reading: document.bytes), facts: facts)
+            ).conditionalHiding
+        }
+        return found
+    }
+
+    /// The events in which the marker is put: those of `--events`, otherwise one named Proof.
     fileprivate func sampleEvents() throws(CommandFailure) -> [JSONValue] {
         guard let file = value("events") else { return [["name": "Proof"]] }
         let lines = try Invocation.contents(of: file).split(separator: UInt8(ascii: "\n"))

@@ -4,6 +4,7 @@ internal import Glibc
 internal import Receiver
 
 extension Command {
+    /// Runs a receiver for development and tests. It is not for production: it does not defend itself.
     static let receive = Command(
         name: "receive", summary: "receives batches over HTTPS and prints or stores them, for development",
         details: """
@@ -18,7 +19,8 @@ extension Command {
         options: [
             Option("listen ADDRESS:PORT", "where to listen; default 127.0.0.1:8443, port 0 any"),
             Option(
-                "certificates DIRECTORY", "where the certificate is kept; default ~/.local/state/spoolship-receiver"),
+                "certificates DIRECTORY",
+                "where the certificate is kept; default ~/.local/state/spoolship-receiver"),
             Option("plain-http", "no TLS"),
             Option("output FILE", letter: "o", "append events to FILE instead of printing them"),
             Option("sync", "events are durable in FILE before they are acknowledged"),
@@ -39,22 +41,28 @@ extension Command {
     }
 }
 
-/// Runs a receiver until it is told to end.
+/// Runs a receiver until SIGINT or SIGTERM.
 struct ReceiveProgram: Sendable {
+    /// Where the address and the figures are printed.
     let console: Console
+    /// What the receiver does.
     let options: ReceiverOptions
-    /// Where certificates are kept; nil for plain HTTP.
+    /// The directory of the certificates; nil for plain HTTP.
     let certificates: String?
+    /// Whether the figures are printed as JSON.
     let printsJSON: Bool
 
+    /// Reads the options; throws with code 64 for values that cannot be used.
     init(_ invocation: Invocation) throws(CommandFailure) {
         console = invocation.console
         printsJSON = invocation.has("json")
         var options = ReceiverOptions()
-        (options.address, options.port) = try ReceiveProgram.endpoint(invocation.value("listen") ?? "127.0.0.1:8443")
+        (options.address, options.port) = try ReceiveProgram.endpoint(
+            invocation.value("listen") ?? "127.0.0.1:8443")
         if let file = invocation.value("output") {
             options.store = .file(file, sync: invocation.has("sync"))
         } else {
+            // Durability is about the file; standard output cannot promise it.
             options.store = invocation.has("quiet") ? .none : .standardOutput
             if invocation.has("sync") { throw CommandFailure(.usage, "--sync is for --output FILE") }
         }
@@ -67,9 +75,12 @@ struct ReceiveProgram: Sendable {
             ? nil : invocation.value("certificates") ?? "\(home)/.local/state/spoolship-receiver"
     }
 
+    /// Runs the receiver on a loop of its own, and turns its errors into exit codes.
     func run() throws {
         do {
-            try EventLoop.runProgram(name: "receive", failure: { $0 as any Error }) { try await serve(on: $0) }
+            try EventLoop.runProgram(name: "receive", failure: { $0 as any Error }) {
+                try await serve(on: $0)
+            }
         } catch let error as ReceiverError {
             let code: ExitCode =
                 switch error.code {
@@ -82,8 +93,10 @@ struct ReceiveProgram: Sendable {
         }
     }
 
+    /// Starts the receiver, waits for a signal, stops it and prints the figures.
     private func serve(on loop: EventLoop) async throws {
-        // Before the receiver's threads are made, so that they leave the signals to this one.
+        // The signals are blocked before the receiver makes its threads: threads inherit the mask, and a
+        // signal that one of them took would end the process.
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         let watcher = try SignalWatcher([SIGINT, SIGTERM], on: loop) { _ in end.yield() }
         defer { watcher.cancel() }
@@ -95,6 +108,8 @@ struct ReceiveProgram: Sendable {
             trust = " trust=\(made.caFile)"
         }
         let receiver = try DevelopmentReceiver(options)
+        // On standard error, because standard output has the events. Scripts wait for this line, and take the
+        // URL from it.
         console.printError("receiving url=\(receiver.url)\(trust)")
         _ = await ends.first { true }
         receiver.stop()
@@ -108,18 +123,22 @@ struct ReceiveProgram: Sendable {
         }
     }
 
-    /// `127.0.0.1:8443`, `[::1]:0`, `:8443`, `8443`.
+    /// The address and port of `--listen`: `127.0.0.1:8443`, `[::1]:0`, `:8443` or `8443`. Without an address
+    /// it is loopback: a receiver that accepts everything must not be open to the network by mistake.
     static func endpoint(_ text: String) throws(CommandFailure) -> (String, UInt16) {
         let host = text.prefix { $0 != ":" }
         let port = host == text ? host : text[host.endIndex...].dropFirst()
         let isOwn = host == text || host.isEmpty || host == "localhost"
         guard let address = ListenAddress(isOwn ? "127.0.0.1:\(port)" : text) else {
-            throw CommandFailure(.usage, "--listen \(text): give ADDRESS:PORT, such as 127.0.0.1:8443 or [::1]:8443")
+            throw CommandFailure(
+                .usage, "--listen \(text): give ADDRESS:PORT, such as 127.0.0.1:8443 or [::1]:8443")
         }
         return (address.host, address.port)
     }
 
+    /// The faults that the options ask for; none by default.
     private static func faults(_ invocation: Invocation) throws(CommandFailure) -> FaultPlan {
+        // Each option is checked here, because a fault that never occurs would make a test pass.
         var plan = FaultPlan()
         switch invocation.value("fail") {
         case nil: break
@@ -143,7 +162,8 @@ struct ReceiveProgram: Sendable {
         plan.first = try invocation.number("first", 0...Int.max)
         plan.retryAfter = try invocation.number("retry-after", 0...1_000_000)
         plan.delay = try invocation.duration("delay") ?? plan.delay
-        plan.largestBody = try invocation.read("largest-body", as: "a size such as 64KiB or 1MB", SizeText.parse)
+        plan.largestBody = try invocation.read(
+            "largest-body", as: "a size such as 64KiB or 1MB", SizeText.parse)
         plan.marker = invocation.value("marker")
         return plan
     }

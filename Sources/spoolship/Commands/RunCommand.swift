@@ -8,8 +8,10 @@ internal import Spool
 internal import Synchronization
 
 extension Command {
+    /// Runs the agent, or ships old files with `--once`.
     static let run = Command(
-        name: "run", summary: "runs the agent in the foreground; with --once, ships old files", arguments: "[FILE]…",
+        name: "run", summary: "runs the agent in the foreground; with --once, ships old files",
+        arguments: "[FILE]…",
         argumentCount: 0...Int.max,
         details: """
             Reads the spool, keeps the queue and sends to the destinations until SIGTERM or SIGINT; then it stops reading,
@@ -34,7 +36,8 @@ extension Command {
     ) { invocation in
         guard invocation.has("once") else {
             guard invocation.arguments.isEmpty, !invocation.has("app"), !invocation.has("timeout") else {
-                throw CommandFailure(.usage, "files, --app and --timeout are for --once: spoolship run --once FILE…")
+                throw CommandFailure(
+                    .usage, "files, --app and --timeout are for --once: spoolship run --once FILE…")
             }
             return try runAgent(invocation.loadSettings(), invocation.configurationPath)
         }
@@ -44,15 +47,23 @@ extension Command {
         try backfill(invocation)
     }
 
+    /// Runs the agent until a signal ends it.
+    ///
+    /// - Parameter task: work for which the agent runs; the agent ends after it. nil for an agent that runs
+    ///   on.
     private static func runAgent(
         _ loaded: LoadedSettings, _ path: String, task: (@Sendable () -> Void)? = nil
     ) throws(CommandFailure) {
-        let program = ProgramIdentity(version: Build.version, commit: Build.commit, toolchain: Build.toolchain)
-        try relaying(try AgentService.run(loaded, path: path, program: program, task: task)) { (error: AgentError) in
+        let program = ProgramIdentity(
+            version: Build.version, commit: Build.commit, toolchain: Build.toolchain)
+        try relaying(try AgentService.run(loaded, path: path, program: program, task: task)) {
+            (error: AgentError) in
             CommandFailure(error.exitCode, error.message)
         }
     }
 
+    /// Ships old files: through the running agent, otherwise through one in this process that ends
+    /// afterwards.
     private static func backfill(_ invocation: Invocation) throws {
         let loaded = try invocation.loadSettings()
         let settings = loaded.settings
@@ -60,11 +71,14 @@ extension Command {
         let app = try invocation.app() ?? "default"
         let deadline = try invocation.duration("timeout").map { SystemTime().bootTime + $0 }
         let client = ControlClient(socket: settings.control.socket)
+        /// The run through the running agent, or through one of our own.
         func run(isOwnAgent: Bool) -> BackfillRun {
             BackfillRun(
                 console: invocation.console, files: invocation.arguments, app: app, client: client,
                 deadline: deadline, isOwnAgent: isOwnAgent, maxEventSize: settings.spool.maxEventSize)
         }
+        // The state directory belongs to one agent at a time, so the running agent must be used if there is
+        // one.
         if try answers(client) { return try run(isOwnAgent: false).run() }
         guard !settings.destinations.isEmpty else {
             throw CommandFailure(.configuration, "there is no destination; add a [[destination]]")
@@ -72,20 +86,28 @@ extension Command {
         let own = run(isOwnAgent: true)
         var opened: [String: BackfillFile] = [:]
         if geteuid() == 0 {
-            // Root's files there would keep the agent from starting; but old files may be root's.
+            // Files that root makes in the state directory would keep the agent from starting, so this
+            // process becomes its owner. Old files can be root's, so they are opened before.
             for file in invocation.arguments { opened[file] = try own.open(file) }
             try AgentUser.becomeOwner(of: settings.agent.stateDirectory, by: invocation.unit)
         }
+        // The task runs on another thread than this function.
         let files = Mutex(opened)
+        // The result if a signal ends the agent before the task is done.
         let result = Mutex<Result<Void, CommandFailure>>(
-            .failure(CommandFailure(.temporaryFailure, "interrupted; the same command resumes where this one ended")))
+            .failure(
+                CommandFailure(
+                    .temporaryFailure, "interrupted; the same command resumes where this one ended")))
         try runAgent(loaded, invocation.configurationPath) {
-            let ended = files.withLock { opened in Result { () throws(CommandFailure) in try own.run(opened) } }
+            let ended = files.withLock { opened in Result { () throws(CommandFailure) in try own.run(opened) }
+            }
             result.withLock { $0 = ended }
         }
         try result.withLock { $0 }.get()
     }
 
+    /// Whether an agent answers. Every error but `unreachable` ends the command with 77: an agent runs, and
+    /// this user cannot use it.
     private static func answers(_ client: ControlClient) throws(CommandFailure) -> Bool {
         do throws(ControlError) {
             _ = try client.request("GET", "/v1/status")
@@ -96,7 +118,7 @@ extension Command {
         }
     }
 
-    /// A file of the spool is read anyway: taken by hand too, its events would go twice.
+    /// Refuses files in the spool: the agent reads them anyway, and their events would be sent twice.
     private static func refuseSpoolFiles(_ files: [String], _ spool: String) throws(CommandFailure) {
         guard let root = RealPath.ofExisting(spool) else { return }
         for file in files where RealPath.ofExisting(file)?.hasPrefix(root + "/") == true {
@@ -105,6 +127,7 @@ extension Command {
     }
 }
 
+/// What an error of the agent means for the exit code.
 extension AgentError {
     var exitCode: ExitCode {
         switch code {

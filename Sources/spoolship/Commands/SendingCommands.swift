@@ -2,8 +2,9 @@ internal import Agent
 internal import Configuration
 internal import Model
 
-/// Commands that change when and whether the agent sends.
+/// Commands that decide when and whether the agent sends.
 extension Command {
+    /// The option of commands that can be for one destination only.
     private static let destination = Option("destination NAME", "only this destination; default all")
 
     static let dispatch = Command(
@@ -22,6 +23,7 @@ extension Command {
         }
     }
 
+    /// Sends everything, for example before a machine is switched off.
     static let drain = Command(
         name: "drain", summary: "sends until nothing is left, an error occurs or time runs out",
         details: """
@@ -32,11 +34,14 @@ extension Command {
         options: [Option("timeout DURATION", "how long to keep sending; default 30s"), destination, .json]
     ) { invocation in
         let timeout = try invocation.duration("timeout") ?? .seconds(30)
+        // The agent reports at least when the time is over; ten seconds more for its answer.
         try invocation.followSending(
-            "/v1/drain", invocation.body("destination", and: ["timeout_ms": .integer(timeout.wholeMilliseconds)]),
+            "/v1/drain",
+            invocation.body("destination", and: ["timeout_ms": .integer(timeout.wholeMilliseconds)]),
             silence: timeout + .seconds(10))
     }
 
+    /// Stops sending until `resume`. Tokens let several tools pause without ending each other's pause.
     static let pause = Command(
         name: "pause", summary: "stops sending until `resume`; collection continues",
         details: """
@@ -59,13 +64,28 @@ extension Command {
         })
 
     static let resume = Command(
-        name: "resume", summary: "ends pauses; without --token all of them, and holds and open breakers",
+        name: "resume",
+        summary: "ends pauses; without --token all of them, and every wait after failures",
+        details: """
+            Prints what it ended, and what keeps destinations from sending all the same. Without --token it \
+            also ends holds, open breakers, waits for a retry and waits that a receiver asked for, and tries \
+            events that were set aside.
+            """,
         options: [
             Option("token TOKEN", "release only this token, everywhere; an unknown one changes nothing"),
             destination,
-        ],
-        run: asking("POST", "/v1/resume") { $0.body("token", "destination") })
+        ]
+    ) { invocation in
+        let answer = try invocation.ask("POST", "/v1/resume", body: invocation.body("token", "destination"))
+        let ended = answer["ended"]?.array?.compactMap(\.string) ?? []
+        let words = ended.joined(separator: "; ")
+        try invocation.console.print(ended.isEmpty ? "nothing was held back" : "ended: \(words)")
+        for obstacle in answer["remaining"]?.array?.compactMap(\.string) ?? [] {
+            try invocation.console.print("still held back: \(obstacle)")
+        }
+    }
 
+    /// Changes the interval of the running agent; the configuration is not changed.
     static let interval = Command(
         name: "interval", summary: "changes the dispatch interval of the running agent", arguments: "VALUE",
         argumentCount: 1...1, choices: ["off", "default"],
@@ -77,6 +97,7 @@ extension Command {
             """,
         options: [Option("persist", "keep it across restarts; with default, forget what was kept")]
     ) { invocation in
+        // The agent takes milliseconds: 0 is off, null the configured interval.
         let value: JSONValue
         if invocation.arguments[0] == "default" {
             value = .null
@@ -93,7 +114,8 @@ extension Command {
         let answer = try invocation.ask(
             "PUT", "/v1/interval", body: ["interval_ms": value, "persist": .bool(invocation.has("persist"))])
         let interval = answer["interval"]?.string ?? "off"
-        try invocation.console.print(interval == "off" ? "dispatch only by command" : "dispatch every \(interval)")
+        try invocation.console.print(
+            interval == "off" ? "dispatch only by command" : "dispatch every \(interval)")
     }
 
     static let networkOn = Command(
@@ -105,10 +127,11 @@ extension Command {
         run: asking("PUT", "/v1/network") { _ in ["on": false] })
 
     static let networkChanged = Command(
-        name: "network-changed", summary: "tells the agent that the network has changed; retries begin at once",
+        name: "network-changed",
+        summary: "tells the agent that the network has changed; retries begin at once",
         run: asking("POST", "/v1/network/changed") { _ in nil })
 
-    /// What a command does that asks the agent for something and prints nothing.
+    /// The action of a command that sends one request and prints nothing.
     static func asking(
         _ method: String, _ path: String, body: @escaping @Sendable (Invocation) throws -> JSONValue?
     ) -> @Sendable (Invocation) throws -> Void {
@@ -116,38 +139,46 @@ extension Command {
     }
 }
 
+/// What several commands share to make requests and to print results.
 extension Invocation {
-    /// A request's body: the texts that options give, by their names, and more; without what is not there.
+    /// A request's body with the options that were given, by their names, and more members. Members that are
+    /// nil are left out.
     func body(_ options: String..., and more: KeyValuePairs<String, JSONValue?> = [:]) -> JSONValue {
         let members = options.map { ($0, value($0).map(JSONValue.string)) } + more.map { ($0.key, $0.value) }
         return .object(members.compactMap { key, value in value.map { JSONValue.Member(key, $0) } })
     }
 
-    /// Prints what a command has found, for programs where `--json` is given.
+    /// Prints the result of a command: as JSON with `--json`, otherwise as text.
     func show(_ json: JSONValue, or text: @autoclosure () -> String) throws(CommandFailure) {
         try console.write(has("json") ? "\(json)\n" : text())
     }
 
-    /// Ends the command; what it has printed says why.
+    /// Ends the command with a code; what was printed before is the reason.
     func end(_ code: ExitCode) throws(CommandFailure) {
         guard code == .success else { throw CommandFailure(code) }
     }
 
-    /// The whole number that an option gives; nil when it is not given.
+    /// The whole number that an option gives; nil if it was not given. Throws with code 64 outside of the
+    /// range.
     func number(_ option: String, _ range: ClosedRange<Int> = 1...Int.max) throws(CommandFailure) -> Int? {
         let bound =
-            range.upperBound == .max ? "\(range.lowerBound) or more" : "\(range.lowerBound) to \(range.upperBound)"
-        return try read(option, as: "a whole number, \(bound)") { Int($0).flatMap { range.contains($0) ? $0 : nil } }
+            range.upperBound == .max
+            ? "\(range.lowerBound) or more" : "\(range.lowerBound) to \(range.upperBound)"
+        return try read(option, as: "a whole number, \(bound)") {
+            Int($0).flatMap { range.contains($0) ? $0 : nil }
+        }
     }
 
-    /// The duration that an option gives; nil when it is not given.
+    /// The duration that an option gives; nil if it was not given. Negative durations are usage errors.
     func duration(_ option: String) throws(CommandFailure) -> Duration? {
         try read(option, as: "a duration such as 30s or 5m") {
             DurationText.parse($0).flatMap { $0 >= .zero ? $0 : nil }
         }
     }
 
-    /// What an option gives, read from its text; nil when it is not given.
+    /// The value that an option gives, read from its text; nil if it was not given.
+    ///
+    /// - Parameter wanted: what the option takes, for the message of the usage error.
     func read<Value>(
         _ option: String, as wanted: String, _ read: (String) -> Value?
     ) throws(CommandFailure) -> Value? {
@@ -156,17 +187,23 @@ extension Invocation {
         throw CommandFailure(.usage, "--\(option) \(text): give \(wanted)")
     }
 
-    /// Prints the reports of a command as they come; its exit code is the result's.
+    /// Prints the reports of `dispatch --wait` and `drain` as they arrive, and ends with the code in the last
+    /// one.
     fileprivate func followSending(
         _ path: String, _ body: JSONValue, silence: Duration? = nil
     ) throws(CommandFailure) {
         var end: ExitCode?
         try lines("POST", path, body: body, silence: silence) { text throws(CommandFailure) in
             let line = try orFail(.software, about: "the agent's answer", try JSONValue(parsing: text))
+            // The answer has begun with status 200 by now, so a refusal is a line.
             if line["error"]?["message"] != nil { throw Invocation.refusal(line) }
-            if has("json") { try console.print(line.description) }
+            if has("json") {
+                try console.print(line.description)
+            }
             guard let number = line["exit_code"]?.integer else {
-                if !has("json") { try console.print(Invocation.report(line)) }
+                if !has("json") {
+                    try console.print(Invocation.report(line))
+                }
                 return true
             }
             let code = ExitCode(rawValue: Int32(clamping: number)) ?? .temporaryFailure
@@ -175,18 +212,22 @@ extension Invocation {
             for obstacle in line["obstacles"]?.members ?? [] {
                 console.printError("\(obstacle.key): \(obstacle.value.string ?? "cannot go")")
             }
-            if code == .deadline { console.printError("time ran out") }
+            if code == .deadline {
+                console.printError("time ran out")
+            }
             if let waiting = line["waiting"]?.integer, waiting > 0 {
                 console.printError("\(waiting) events still wait")
             }
             return true
         }
+        // The agent stopped, or the connection was cut.
         guard let end else {
             throw CommandFailure(.unreachable, "the agent ended before the command; unsent events are kept")
         }
         try self.end(end)
     }
 
+    /// A report as text: `main: good, 12 waiting`.
     private static func report(_ line: JSONValue) -> String {
         let waiting = line["waiting"]?.integer.map { ", \($0) waiting" } ?? ""
         let reason = line["reason"]?.string.map { ": \($0)" } ?? ""
@@ -194,6 +235,7 @@ extension Invocation {
     }
 }
 
+/// Durations as the control interface takes them.
 extension Duration {
     /// The length in milliseconds, rounded down.
     var wholeMilliseconds: Int {

@@ -6,16 +6,21 @@ extension Command {
         details: "Ends with Ctrl-C. Events that pass faster than they can be printed are missed and counted.",
         options: [
             Option("app APP", "only events of this app"),
-            Option("priority PRIORITY", choices: ["normal", "critical"], "only normal or only critical ones"),
+            Option(
+                "priority PRIORITY", choices: ["normal", "critical"], "only normal or only critical ones"),
             Option("name NAME", "only events of this name"),
             Option("count N", letter: "n", "exit after N"),
         ]
     ) { invocation in
-        let query = ["app", "priority", "name"].compactMap { name in invocation.value(name).map { (name, $0) } }
+        let query = ["app", "priority", "name"].compactMap { name in invocation.value(name).map { (name, $0) }
+        }
         var left = try invocation.number("count")
         try invocation.lines("GET", "/v1/tap", query: query) { line throws(CommandFailure) in
+            // An event can have any members: only a line without `name` is from the agent itself.
             let json = try? JSONValue(parsing: line)
-            if let json, json["error"]?["status"] != nil, json["name"] == nil { throw Invocation.refusal(json) }
+            if let json, json["error"]?["status"] != nil, json["name"] == nil {
+                throw Invocation.refusal(json)
+            }
             if let missed = json?["tap"]?["missed"]?.integer, json?["name"] == nil {
                 invocation.console.printError("spoolship: \(missed) events were missed")
                 return true

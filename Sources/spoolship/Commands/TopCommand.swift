@@ -13,6 +13,7 @@ extension Command {
         ]
     ) { invocation in
         let interval = try invocation.duration("interval") ?? .seconds(2)
+        // Each report costs the agent some work, so it is not asked more often.
         guard interval >= .milliseconds(100) else {
             throw CommandFailure(.usage, "--interval must be at least 100ms")
         }
@@ -21,6 +22,7 @@ extension Command {
             throw CommandFailure(.usage, "top needs a terminal; `spoolship status` prints once")
         }
         var rates = TopRates()
+        // Restored on each way out, otherwise the shell would get a terminal without echo.
         let terminal = TerminalKeys()
         defer { terminal?.restore() }
         while true {
@@ -41,12 +43,16 @@ extension Command {
     }
 }
 
-/// What changes between two reports, and the last minute of it as plots.
+/// The rates between two reports, and the last 30 of them as plots.
 struct TopRates {
+    /// How many rates are kept: the width of a plot.
     private static let width = 30
+    /// The report before; nil at first.
     private var last: JSONValue?
+    /// The rates, per second, and how many deliveries wait.
     private var points: [(accepted: Double, acknowledged: Double, waiting: Int)] = []
 
+    /// Adds a report. A report of another process begins anew, because its counters began with 0.
     mutating func add(_ report: JSONValue) {
         defer { last = report }
         guard let last else { return }
@@ -55,13 +61,17 @@ struct TopRates {
             points = []
             return
         }
-        func rate(_ figure: String) -> Double { max(0, Double(report.sum(figure) - last.sum(figure)) / seconds) }
+        // Counters can fall when a destination is removed by a reload.
+        func rate(_ figure: String) -> Double {
+            max(0, Double(report.sum(figure) - last.sum(figure)) / seconds)
+        }
         points.append((rate("accepted"), rate("acknowledged"), report.sum("queued")))
         points.removeFirst(max(0, points.count - TopRates.width))
     }
 
-    /// Three lines: in, out, waiting.
+    /// Three lines with plots: in, out, waiting.
     var text: String {
+        /// A plot with its name and the current value, aligned on the right.
         func line(_ name: String, _ values: [Double], _ now: String) -> String {
             let padding = String(repeating: " ", count: TopRates.width - values.count)
             return "\(name)  \(padding)\(TopRates.sparkline(values))  \(now)\n"
@@ -69,27 +79,30 @@ struct TopRates {
         let now = points.last
         return line("in     ", points.map(\.accepted), now.map { HumanText.rate($0.accepted) } ?? "")
             + line("out    ", points.map(\.acknowledged), now.map { HumanText.rate($0.acknowledged) } ?? "")
-            + line("waiting", points.map { Double($0.waiting) }, now.map { HumanText.count($0.waiting) } ?? "")
+            + line(
+                "waiting", points.map { Double($0.waiting) }, now.map { HumanText.count($0.waiting) } ?? "")
     }
 
-    /// Values as bars of eight heights, from 0 to the greatest.
+    /// Values as bars of eight heights, relative to the greatest.
     static func sparkline(_ values: [Double]) -> String {
         let bars = Array("▁▂▃▄▅▆▇█")
         let top = values.max() ?? 0
+        // 7.999, so that the greatest value is the eighth bar and not a ninth.
         return String(values.map { top > 0 ? bars[min(7, Int($0 / top * 7.999))] : bars[0] })
     }
 }
 
-/// The keyboard without line editing, so that one key is enough; restored at the end.
+/// The terminal in a mode in which one key is enough to end the program (termios(3)).
 private struct TerminalKeys {
+    /// The settings to restore.
     private let saved: termios
 
-    /// nil where standard input is no terminal.
+    /// Changes the mode; nil if standard input is not a terminal.
     init?() {
         var settings = termios()
         guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return nil }
         saved = settings
-        // Ctrl-C arrives as a key, so that the terminal is restored on every way out.
+        // Ctrl-C arrives as a byte and not as SIGINT, so that the terminal is restored on each way out.
         settings.c_lflag &= ~tcflag_t(ICANON | ECHO | ISIG)
         tcsetattr(STDIN_FILENO, TCSANOW, &settings)
     }
@@ -99,19 +112,20 @@ private struct TerminalKeys {
         tcsetattr(STDIN_FILENO, TCSANOW, &settings)
     }
 
-    /// Waits, and says whether q or Ctrl-C was pressed meanwhile.
+    /// Waits for a time; true if q or Ctrl-C was pressed meanwhile.
     static func pressedQuit(within time: Duration) -> Bool {
         let deadline = SystemTime().bootTime + time
         while true {
             let left = (deadline - SystemTime().bootTime).wholeMilliseconds
             guard left > 0 else { return false }
-            // Without a terminal there is nothing to watch, only time to pass.
+            // poll(2) ignores a negative descriptor: without a terminal only the time passes.
             let keys = isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : -1
             var waiting = pollfd(fd: keys, events: Int16(POLLIN), revents: 0)
             guard poll(&waiting, 1, Int32(clamping: left)) == 1 else { continue }
             var key: UInt8 = 0
-            // The end of the input is no key, and there will be no other.
+            // The terminal is gone: no other key will follow.
             guard read(STDIN_FILENO, &key, 1) == 1 else { return true }
+            // 3 is Ctrl-C.
             if key == UInt8(ascii: "q") || key == 3 { return true }
         }
     }

@@ -21,16 +21,20 @@ extension Command {
             """,
         options: [
             Option(
-                "property KEY=VALUE", letter: "p", repeats: true, "a property; numbers, true and false keep their type"),
+                "property KEY=VALUE", letter: "p", repeats: true,
+                "a property; numbers, true and false keep their type"),
             Option("text KEY=VALUE", letter: "t", repeats: true, "a property that is text"),
             Option("critical", "give it the priority critical"),
             Option("spool DIRECTORY", "the spool; default the configuration's"),
-            Option("app APP", "the event's app: its directory in the spool; default incoming/ if there is one"),
+            Option(
+                "app APP", "the event's app: its directory in the spool; default incoming/ if there is one"),
         ]
     ) { invocation in
         let spool = try invocation.spoolDirectory()
         let event = try invocation.trackedEvent()
         let directory = try Invocation.directory(in: spool, app: try invocation.app())
+        // The agent says in the spool what it accepts: without permission for its socket, and while it does
+        // not run.
         let state = Invocation.spool(of: directory).map { SpoolState.read(in: $0) } ?? SpoolState(.all)
         guard state.accepts(critical: invocation.has("critical")) else {
             throw CommandFailure(
@@ -38,6 +42,7 @@ extension Command {
                 "the agent accepts \(state.accepting == .critical ? "critical events only" : "no events") now: \(state.reason)"
             )
         }
+        // For the name of the file, which must not be one that another process chooses.
         var random = KernelRandom()
         let written = Array(event.utf8).withUnsafeBytes { bytes in
             Result { () throws(SpoolError) in
@@ -49,7 +54,8 @@ extension Command {
 }
 
 extension Invocation {
-    /// The app that is named, if one is: a directory of the spool.
+    /// The app that `--app` names; nil without the option. It becomes a path in the spool, so it must not
+    /// lead out of it.
     func app() throws(CommandFailure) -> String? {
         guard let app = value("app") else { return nil }
         guard !app.contains("/"), !app.hasPrefix(".") else {
@@ -58,24 +64,28 @@ extension Invocation {
         return app
     }
 
-    /// Where apps write: apps' users need not be able to read the configuration, which may hold secrets.
+    /// The spool: `--spool`, the configuration's, the running agent's, or the default. Users of apps need not
+    /// be able to read the configuration, which can hold secrets.
     fileprivate func spoolDirectory() throws -> String {
         if let named = value("spool") { return named }
         do throws(ConfigurationError) {
             return try loadSettings().settings.spool.directory
         } catch {
+            // Only if this user must not read the default configuration. One with mistakes is an error,
+            // because the event could wait in the wrong spool for ever.
             let isOnlyClosed = error.problems.allSatisfy { $0.code == .unreadable || $0.severity == .warning }
             guard configurationPath == Invocation.defaultConfiguration, isOnlyClosed, geteuid() != 0 else {
                 throw error
             }
         }
+        // Two seconds: `track` is called by scripts, and the default is right on most machines.
         let client = ControlClient(socket: ControlSettings().socket, timeout: .seconds(2))
         let status = try? client.request("GET", "/v1/status").json()
         if let told = status?["spool"]?["directory"]?.string, !told.isEmpty { return told }
         return SpoolSettings().directory
     }
 
-    /// The event as one line of JSON, its line feed included.
+    /// The event as one line of JSON with its line feed.
     fileprivate func trackedEvent() throws(CommandFailure) -> String {
         guard !arguments[0].isEmpty else { throw CommandFailure(.usage, "the event's name is empty") }
         var properties: [String] = []
@@ -88,13 +98,18 @@ extension Invocation {
             properties.append("\(JSONValue.string(key)):\(JSONValue.string(value))")
         }
         var members: [JSONValue.Member] = [
-            .init("name", .string(arguments[0])), .init("timestamp", .string(SystemTime().wallTime.description)),
+            .init("name", .string(arguments[0])),
+            .init("timestamp", .string(SystemTime().wallTime.description)),
         ]
-        if has("critical") { members.append(.init("priority", .string(Priority.critical.name))) }
+        if has("critical") {
+            members.append(.init("priority", .string(Priority.critical.name)))
+        }
+        // Properties are put together as text, because numbers must stay as they were written (`1.50`).
         let rest = properties.isEmpty ? "" : ",\"properties\":{\(properties.joined(separator: ","))}"
         return "\("\(JSONValue.object(members))".dropLast())\(rest)}\n"
     }
 
+    /// The key and the value of `KEY=VALUE`; throws with code 64 without a key or `=`.
     private static func split(_ pair: String, option: String) throws(CommandFailure) -> (String, String) {
         guard let place = pair.firstIndex(of: "="), place > pair.startIndex else {
             throw CommandFailure(.usage, "\(option) takes KEY=VALUE, such as \(option) seconds=41")
@@ -102,8 +117,9 @@ extension Invocation {
         return (String(pair[..<place]), String(pair[pair.index(after: place)...]))
     }
 
-    /// A number, true or false as it was given, where the text is one as JSON has it; otherwise the text as a string.
+    /// A value as JSON: a number, true or false as it was written; otherwise a string.
     private static func typed(_ text: String) -> String {
+        // JSON allows blanks around a value; a text with blanks stays text.
         let value = text.contains(where: \.isWhitespace) ? nil : try? JSONValue(parsing: Array(text.utf8))
         switch value {
         case .integer, .double, .bool: return text
@@ -111,15 +127,20 @@ extension Invocation {
         }
     }
 
-    /// The spool that a directory is in: the nearest one above it where the agent says what it accepts, which it does nowhere
-    /// where anybody may write; nil: there is none. `--spool` may name an app's directory, or one in it.
+    /// The spool that a directory is in: the nearest directory above it, or itself, in which the agent says
+    /// what it accepts; nil if none does. `--spool` can name an app's directory or one below. A directory
+    /// that everyone can write is passed over, because anyone could have put a state there.
     fileprivate static func spool(of directory: String) -> String? {
-        // The agent reads no deeper.
+        // The agent reads no deeper than 16 levels.
         (0...16).lazy.map { directory + String(repeating: "/..", count: $0) }.first {
-            FileStatus($0).map { $0.mode & S_IWOTH == 0 } == true && access("\($0)/.spoolship/state", F_OK) == 0
+            FileStatus($0).map { $0.mode & S_IWOTH == 0 } == true
+                && access("\($0)/.spoolship/state", F_OK) == 0
         }
     }
 
+    /// The directory to write to: that of the app, otherwise `incoming`, otherwise the spool itself.
+    ///
+    /// - Throws: `CommandFailure` with code 73 if the app has no directory, or its directory is a link.
     fileprivate static func directory(in spool: String, app: String?) throws(CommandFailure) -> String {
         if let app {
             let directory = "\(spool)/\(app)"
@@ -128,6 +149,7 @@ extension Invocation {
                     .cannotCreate,
                     "the spool has no directory \(directory); as root: spoolship app add \(app) --user USER")
             }
+            // The agent does not follow links, so the event would never be read.
             guard !status.isLink else {
                 throw CommandFailure(.cannotCreate, "\(directory) is a link, which the agent does not follow")
             }

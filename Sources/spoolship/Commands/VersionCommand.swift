@@ -1,6 +1,7 @@
 internal import Model
 
 extension Command {
+    /// Prints what this binary was built from and the libraries that it uses.
     static let version = Command(
         name: "version", summary: "prints version, commit, toolchain and the libraries it is linked with",
         options: [.json]

@@ -4,77 +4,107 @@ internal import EventLoops
 internal import Glibc
 internal import Model
 
-/// Whether a value that containers hide is anywhere once its events have passed: an agent of this binary, in its own directory,
-/// takes events of many shapes with a marker in the value's place, and everything it wrote and sent is searched.
+/// A proof by search that a value which containers or rules hide is nowhere after its events have passed. An
+/// agent of this binary runs in a directory of its own and takes events of many shapes with a marker in place
+/// of the value. Then everything that it wrote and sent is searched for the marker.
 ///
-/// Beside the marker each event carries a control, a text that no path names: where that was found, events have been.
+/// Each event also has a control, a text that no rule hides. Where the control is found, events have been;
+/// where neither is found, the absence of the marker proves nothing.
 struct PrivacyProof {
+    /// One place that was searched.
     struct Place {
+        /// The name that is printed.
         let name: String
         /// How often the marker occurs there.
         var found = 0
+        /// How often the control occurs there: whether events have been there.
         var controls = 0
 
+        /// The sums of two parts of the same place.
         static func + (left: Place, right: Place) -> Place {
             Place(name: left.name, found: left.found + right.found, controls: left.controls + right.controls)
         }
     }
 
-    /// The marked value's places in events.
+    /// The paths at which the marked value is put, as names of members from the outside in.
     let paths: [[String]]
+    /// The app that the events belong to, which decides what containers apply.
     let app: String
+    /// The events without the marker.
     let events: [JSONValue]
-    /// Documents by their containers' ids.
+    /// The documents of the containers with their ids.
     let documents: [(id: String, bytes: [UInt8])]
-    /// Settings that decide what tags see, as TOML.
+    /// The general settings that decide what tags see of events (limits, device, session, country), as TOML
+    /// lines.
     let settings: [String]
-    /// The same of the app, without its name.
+    /// The rules of the configuration, each as a TOML section.
+    let rules: [String]
+    /// The app's settings that decide what tags see of events, as TOML lines without `apps.NAME.`.
     let ofApp: [String]
-    /// A directory of the proof's own: it goes with it.
+    /// The directory of the proof, which is removed with everything in it after the run.
     let directory: String
+    /// The text that is searched for. It is random, so that no text of the agent can be equal by accident.
     private let sought = "marker\(UInt64.random(in: 1 << 60...1 << 63))"
+    /// The text that each event has outside of the marked value.
     private let control = "control\(UInt64.random(in: 1 << 60...1 << 63))"
-    /// An address, so that the pattern for these finds it.
+    /// The marked value: an e-mail address, so that redactions by a pattern for addresses find it, too.
     private var marker: String { sought + "@example.com" }
 
+    /// Makes a new directory below `TMPDIR` that only this user can enter.
     static func makeDirectory() throws(CommandFailure) -> String {
-        var template = Array("\(Console.environment("TMPDIR") ?? "/tmp")/spoolship-privacy-XXXXXX".utf8CString)
+        var template = Array(
+            "\(Console.environment("TMPDIR") ?? "/tmp")/spoolship-privacy-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
-            throw CommandFailure(.cannotCreate, "no directory can be made: \(SystemError.message(errno).lowercased())")
+            throw CommandFailure(
+                .cannotCreate, "no directory can be made: \(SystemError.message(errno).lowercased())")
         }
         return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     // MARK: Events
 
+    /// All lines that the app writes, for each path.
     private var lines: [String] { paths.flatMap { path in lines(with: path) } }
 
-    /// The lines that an app writes: good, bad, twice, disguised, too large.
+    /// The lines that an app writes for one path: good ones, and each way of being wrong that takes another
+    /// way through the agent, because each of these ways stores something: quarantine, dead letters, records,
+    /// data layer, memory.
     private func lines(with path: [String]) -> [String] {
         events.flatMap { event -> [String] in
+            // A good event with the marker and the control; the control's suffix names the shape.
             func shape(_ name: String, _ change: (JSONValue) -> JSONValue = { $0 }) -> String {
                 let planted = PrivacyProof.plant(.string(marker), at: path[...], in: event)
-                return change(PrivacyProof.plant(.string("\(control)-\(name)"), at: ["privacy_control"], in: planted))
-                    .description
+                return change(
+                    PrivacyProof.plant(.string("\(control)-\(name)"), at: ["privacy_control"], in: planted)
+                )
+                .description
             }
+            // Adds a member to an event, at its end or at its beginning.
             func with(_ more: JSONValue.Member, before: Bool = false) -> (JSONValue) -> JSONValue {
                 { .object(before ? [more] + ($0.members ?? []) : ($0.members ?? []) + [more]) }
             }
             let last = path.last ?? ""
+            // A push sets properties directly, without the member `properties`.
             let pushed = path.count > 1 && path[0] == "properties" ? path.dropFirst() : path[...]
             let plain = shape("plain")
+            // Larger than the 8 KiB that the proof's configuration allows for an event.
             let pad = JSONValue.Member("pad", .string(String(repeating: "x", count: 9000)))
+            // The last name of the path with an escape in it (RFC 8259, section 7): the same name, in other
+            // bytes.
             let first = "\\u" + String((last.unicodeScalars.first?.value ?? 0) + 0x10000, radix: 16).suffix(4)
             let escaped = first + String(last.dropFirst()).replacingAll(".", with: "\\u002e")
             let disguised = plain.replacingAll("\"\(last)\":", with: "\"\(escaped)\":")
+            // The member twice: which of the two holds differs between parsers, so both must be hidden.
             let twice = plain.replacingAll("\"\(last)\":", with: "\"\(last)\":\"\(marker)\",\"\(last)\":")
+            // The object of the path as the only element of a list.
             let list =
                 path.count < 2
                 ? plain
                 : plain.replacingAll("\"\(path[0])\":{", with: "\"\(path[0])\":[{")
                     .replacingAll(",\"privacy_control\"", with: "],\"privacy_control\"")
             return [
-                plain, shape("rejected"), disguised, twice, (try? JSONValue(parsing: list)) == nil ? plain : list,
+                plain, shape("rejected"), disguised, twice,
+                (try? JSONValue(parsing: list)) == nil ? plain : list,
                 shape("record") { .object(($0.members ?? []).filter { $0.key != "name" }) },
                 shape("large", with(pad)), shape("late", with(pad, before: true)),
                 shape("push", with(.init("type", "data_layer"), before: true)),
@@ -85,8 +115,10 @@ struct PrivacyProof {
         }
     }
 
-    /// The same events as text: broken in the ways in which a program's output is, as Docker wraps it and as it is, and in pieces.
+    /// The same events as text: broken in the ways that the output of programs is (cut, doubled, coloured,
+    /// with text around), as plain lines, and wrapped by Docker, whole and in pieces.
     private var wrapped: [String] {
+        // A line of Docker's json-file log.
         func line(_ log: String, _ stream: String = "stdout") -> String {
             (["log": .string(log), "stream": .string(stream)] as JSONValue).description
         }
@@ -102,14 +134,16 @@ struct PrivacyProof {
                 good.replacingAll("\":", with: "\"\u{1B}[0m\u{1B}[1;39m:") + "\u{1B}[0m",
                 behind,
             ]
-            // Of another stream: a line between two pieces.
+            // Lines of the other stream between two pieces of one line: the reader must not join them.
             let pieces: [String] = [
-                line(behind), line("other\n", "stderr"), line("\"m\":\"\(marker)"), line("b", "stderr"), line("\"}\n"),
+                line(behind), line("other\n", "stderr"), line("\"m\":\"\(marker)"), line("b", "stderr"),
+                line("\"}\n"),
             ]
             return broken + broken.map { line($0 + "\n") } + pieces + [line("\u{FEFF}\(good)\n")]
         } + [line("\(control)-text\n")]
     }
 
+    /// An object with a value at a path; objects on the way are created, other values there replaced.
     static func plant(_ value: JSONValue, at path: ArraySlice<String>, in object: JSONValue) -> JSONValue {
         guard let first = path.first else { return value }
         let inner = plant(value, at: path.dropFirst(), in: object[first] ?? .object([]))
@@ -118,15 +152,21 @@ struct PrivacyProof {
 
     // MARK: The agent
 
-    /// Whether a setting of an app decides what tags see of its events; how the proof's are read is its own matter.
+    /// Whether a setting of an app decides what tags see of its events. Those that decide how its files are
+    /// read are not taken: the proof has files of its own.
     static func decides(_ key: Substring) -> Bool {
-        !["read", "format", "text", "destinations"].contains(String(key)) && !key.hasPrefix("journal")
+        let ofFiles = ["read", "exclude", "since", "format", "text", "first_line", "destinations"]
+        return !ofFiles.contains(String(key)) && !key.hasPrefix("journal")
     }
 
+    /// The configuration of the proof's agent: everything in the proof's directory, all formats of
+    /// destinations sent to one receiver, and no compression, so that the marker can be found in files and
+    /// requests.
     private func configuration(_ port: UInt16) -> String {
         var text =
             settings.joined(separator: "\n") + """
 
+                agent.hash_key = "file:\(directory)/hash.key"
                 agent.state_directory = "\(directory)/state"
                 agent.runtime_directory = "\(directory)/run"
                 agent.log_level = "verbose"
@@ -143,31 +183,48 @@ struct PrivacyProof {
                 format = "docker"
 
                 """
+        for rule in rules { text += rule + "\n" }
         for document in documents {
             text += "[[container]]\nid = \"\(document.id)\"\ndefault_file = \"\(directory)/\(document.id)\"\n"
             text += "hash_key_file = \"\(directory)/hash.key\"\n"
         }
         text += "[[destination]]\nname = \"file\"\ntype = \"file\"\npath = \"\(directory)/received.jsonl\"\n"
         let formats = DestinationSettings.Format.allCases.map { ($0.rawValue, $0) }
+        // Two destinations besides the formats: one whose events become dead letters, one whose events stay
+        // queued.
         for (name, format) in formats + [("rejecting", .ndjson), ("holding", .ndjson)] {
             let end = format == .elasticsearch ? "/_bulk" : format == .otlp ? "/v1/logs" : ""
             text += "[[destination]]\nname = \"\(name)\"\nurl = \"http://127.0.0.1:\(port)/\(name)\(end)\"\n"
-            if format == .ga4 { text += "measurement_id = \"G-1\"\n" }
+            if format == .ga4 {
+                text += "measurement_id = \"G-1\"\n"
+            }
+            // The template's body is the complete event, so that everything that a body could quote is
+            // searched.
+            if format == .template {
+                text += "body.event = '{{event}}'\n"
+            }
             text += "format = \"\(format.rawValue)\"\ncompression = \"none\"\n"
             if [.splunkHEC, .ga4, .appCenter].contains(format) {
+                // A token of the form that these formats demand; it opens nothing.
                 text += "token = \"6b0ac0b9-5d6f-4f5c-a5a5-1f4d3f0c9d5e\"\n"
             }
         }
         return text
     }
 
-    /// Runs the agent, and searches what it leaves; the directory is gone afterwards.
+    /// Runs the agent and searches what it leaves. Afterwards the directory is gone.
+    ///
+    /// - Returns: the places that were searched.
+    /// - Throws: `CommandFailure` with code 73 if the files cannot be made, and 75 if the agent does not
+    ///   answer within 20 s.
     func run() throws(CommandFailure) -> [Place] {
         defer { ChildProgram.end(ChildProgram.start(["rm", "-rf", "--", directory], into: "/dev/null"), 0) }
         let receiver: KeepingReceiver
         do throws(SystemError) {
             receiver = try KeepingReceiver(rejecting: ("rejecting", "\(control)-rejected"))
-            for name in ["state", "run", "docker", "spool", "spool/\(app)"] { mkdir("\(directory)/\(name)", 0o700) }
+            for name in ["state", "run", "docker", "spool", "spool/\(app)"] {
+                mkdir("\(directory)/\(name)", 0o700)
+            }
             let random = KernelRandom()
             try WholeFile.replace(
                 "\(directory)/hash.key", with: Array("\(random.next())\(random.next())\(random.next())".utf8),
@@ -180,20 +237,24 @@ struct PrivacyProof {
         } catch {
             throw CommandFailure(.cannotCreate, "\(error)")
         }
+        // The same binary, even if it was replaced on the disk since this process began.
         func program(_ words: String..., into file: String) -> pid_t {
             ChildProgram.start(
-                ["/proc/self/exe"] + words + ["--config", "\(directory)/spoolship.toml"], into: "\(directory)/\(file)")
+                ["/proc/self/exe"] + words + ["--config", "\(directory)/spoolship.toml"],
+                into: "\(directory)/\(file)")
         }
         let agent = program("run", into: "log")
         defer { ChildProgram.end(agent) }
         let client = ControlClient(socket: "\(directory)/run/control.sock")
         guard wait(seconds: 20, receiver, { (try? client.request("GET", "/v1/status")) != nil }) else {
             let log = String(decoding: contents("log").suffix(500), as: UTF8.self)
-            throw CommandFailure(.temporaryFailure, "gave up waiting until the agent answers; its log: \(log)")
+            throw CommandFailure(
+                .temporaryFailure, "gave up waiting until the agent answers; its log: \(log)")
         }
         let tap = program("tap", into: "tap")
         defer { ChildProgram.end(tap) }
-        // Until the tap is there, events pass it by: the same one again and again.
+        // `tap` prints only events that pass while it is connected: the first event is written again until it
+        // appears.
         let first = Array((lines[0] + "\n").utf8)
         _ = wait(seconds: 5, receiver) {
             append(first)
@@ -201,22 +262,31 @@ struct PrivacyProof {
         }
         append(Array((lines.joined(separator: "\n") + "\n").utf8))
         try? WholeFile.replace(
-            "\(directory)/docker/1.log", with: Array((wrapped.joined(separator: "\n") + "\n").utf8), mode: 0o600)
-        try? WholeFile.replace("\(directory)/spool/\(app)/whole.json", with: Array(lines[0].utf8), mode: 0o600)
+            "\(directory)/docker/1.log", with: Array((wrapped.joined(separator: "\n") + "\n").utf8),
+            mode: 0o600)
+        try? WholeFile.replace(
+            "\(directory)/spool/\(app)/whole.json", with: Array(lines[0].utf8), mode: 0o600)
+        // Waits until each format has received something, the last event has arrived, and rejected and
+        // quarantined ones are stored.
         _ = wait(seconds: 20, receiver) {
             let rows = tables()
             let arrived =
                 DestinationSettings.Format.allCases.allSatisfy { receiver.kept[$0.rawValue] != nil }
                 && PrivacyProof.count("\(control)-text", in: receiver.kept["ndjson"] ?? []) > 0
-            return arrived && ["quarantine", "dead letters"].allSatisfy { name in rows.contains { $0.name == name } }
+            return arrived
+                && ["quarantine", "dead letters"].allSatisfy { name in rows.contains { $0.name == name } }
         }
-        // What else is on its way.
+        // Events that are still on their way, such as retries, have three seconds more.
         _ = wait(seconds: 3, receiver) { false }
+        // Runs after the events, so that its output includes everything that the agent says about them.
         ChildProgram.end(program("diagnose", "--log", "\(directory)/log", into: "diagnose"), 0)
+        // Searched while the agent runs and again after it: files of SQLite's log exist only while it runs.
         var places = tables() + [files("state", as: "files of the queue, while it runs")]
         ChildProgram.end(tap)
         ChildProgram.end(agent)
-        places += [files("state", as: "files of the queue, after the stop"), files("run", as: "values for apps")]
+        places += [
+            files("state", as: "files of the queue, after the stop"), files("run", as: "values for apps"),
+        ]
         for (file, name) in [
             ("log", "log (journal)"), ("diagnose", "diagnose"), ("tap", "tap"),
             ("received.jsonl", "destination of type file"),
@@ -227,14 +297,17 @@ struct PrivacyProof {
         return places
     }
 
+    /// Appends bytes to the app's file in the spool.
     private func append(_ bytes: [UInt8]) {
-        let raw = open("\(directory)/spool/\(app)/events.jsonl", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        let raw = open(
+            "\(directory)/spool/\(app)/events.jsonl", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard raw >= 0 else { return }
         let file = Descriptor(raw)
-        // What does not get there shows as a place without events.
+        // A write that fails shows later as a place without events.
         _ = write(file.raw, bytes, bytes.count)
     }
 
+    /// Serves the receiver until a condition holds; false if the time is over before.
     private func wait(seconds: Int, _ receiver: KeepingReceiver, _ isDone: () -> Bool) -> Bool {
         let deadline = SystemTime().bootTime + .seconds(seconds)
         while !isDone() {
@@ -246,34 +319,44 @@ struct PrivacyProof {
 
     // MARK: Searching
 
+    /// The bytes of a file of the proof; empty if it does not exist.
     private func contents(_ file: String) -> [UInt8] {
         (try? WholeFile.bytes(of: "\(directory)/\(file)", atMost: 1 << 28)) ?? []
     }
 
+    /// Counts the marker and the control in some bytes.
     private func searched(_ bytes: [UInt8], _ name: String) -> Place {
         Place(
-            name: name, found: PrivacyProof.count(sought, in: bytes), controls: PrivacyProof.count(control, in: bytes))
+            name: name, found: PrivacyProof.count(sought, in: bytes),
+            controls: PrivacyProof.count(control, in: bytes))
     }
 
+    /// Counts in all files of a directory.
     private func files(_ folder: String, as name: String) -> Place {
         let files = (try? WholeFile.names(in: "\(directory)/\(folder)")) ?? []
         return files.map { searched(contents("\(folder)/\($0)"), name) }.reduce(Place(name: name), +)
     }
 
-    /// The rows of the queue's tables: pages of the file may cut a value in two.
+    /// The rows of the queue's tables. The file is searched, too, but a page can end within a value, so that
+    /// a value in two pages would not be found there.
     private func tables() -> [Place] {
         var database: OpaquePointer?
         defer { sqlite3_close(database) }
-        guard sqlite3_open_v2("\(directory)/state/queue.sqlite", &database, SQLITE_OPEN_READONLY, nil) == SQLITE_OK
+        guard
+            sqlite3_open_v2("\(directory)/state/queue.sqlite", &database, SQLITE_OPEN_READONLY, nil)
+                == SQLITE_OK
         else {
             return []
         }
         return [
-            ("chunk", "queue"), ("dead_letter", "dead letters"), ("quarantine", "quarantine"), ("memory", "data layer"),
+            ("chunk", "queue"), ("dead_letter", "dead letters"), ("quarantine", "quarantine"),
+            ("memory", "data layer"),
         ].compactMap { table, name in
+            // A table that does not exist yet has no place; another one has its place with its first row.
             var statement: OpaquePointer?
             defer { sqlite3_finalize(statement) }
-            guard sqlite3_prepare_v2(database, "SELECT * FROM \(table)", -1, &statement, nil) == SQLITE_OK else {
+            guard sqlite3_prepare_v2(database, "SELECT * FROM \(table)", -1, &statement, nil) == SQLITE_OK
+            else {
                 return nil
             }
             var place: Place?
@@ -289,6 +372,7 @@ struct PrivacyProof {
         }
     }
 
+    /// How often a text occurs in bytes, overlapping occurrences included.
     static func count(_ text: String, in bytes: [UInt8]) -> Int {
         let part = Array(text.utf8)
         var count = 0
@@ -300,7 +384,7 @@ struct PrivacyProof {
         return count
     }
 
-    /// Where bytes first occur in others.
+    /// The offset at which some bytes first occur in others from `start` on; nil if they do not.
     static func place(of part: [UInt8], in bytes: [UInt8], from start: Int = 0) -> Int? {
         bytes.withUnsafeBytes { all in
             guard let base = all.baseAddress else { return nil }

@@ -2,29 +2,45 @@ internal import Agent
 internal import Configuration
 internal import Model
 
-/// What `check --sample FILE` prints: what would become of each line of a file.
+/// What the agent would make of each line of a file, for `check --sample FILE`: its fate, name, time and
+/// level, and what is added. Nothing is sent or stored.
 struct SampleReport {
+    /// The lines as the agent's own reader sees them.
     private let sample: LineSample
+    /// The path of the file, for the heading and the suggested setting.
     private let path: String
 
-    /// How many lines are shown one by one, of those that are accepted and of those that are not.
+    /// How many accepted lines are shown one by one, and how many quarantined ones.
     private static let most = 20
 
+    /// Reads the file at a path; throws with code 74 if it cannot be read.
     init(_ path: String, _ settings: Settings) throws(CommandFailure) {
         self.path = path
         sample = try orFail(.inputOutput, try LineSample(of: path, settings, version: Build.version))
     }
 
-    /// The report as text; the lines that would be quarantined are in it whatever their number.
+    /// What the rules do to the lines; nil if the configuration has no rules.
+    func rules(of settings: Settings) -> RuleReport? {
+        RuleSample(sample, settings).map { rules in
+            RuleReport(
+                sample: rules, accepted: sample.lines.count { $0.fate == .event || $0.fate == .record })
+        }
+    }
+
+    /// The report as text: totals, then the first accepted lines, then the first quarantined ones.
+    /// Quarantined lines have their own limit, so that they appear however many accepted lines there are.
     var text: String {
         let count = sample.lines.count
         var out = "\(path): app \(sample.app)"
         if !sample.isRead {
-            out += ", not read by this configuration; as if it were: [apps.\(sample.app)] read = [\"\(path)\"]"
+            out +=
+                ", not read by this configuration; as if it were: [apps.\(sample.app)] read = [\"\(path)\"]"
         }
         out += "\n\(count) \(count == 1 ? "line" : "lines"): \(tally { $0.fate.rawValue })\n"
+        out += textLines.map { "  \($0)\n" }.joined()
         let accepted = sample.lines.filter { $0.fate == .event || $0.fate == .record }
         if !accepted.isEmpty {
+            // A total of the accepted lines by one property.
             func of(_ what: String, _ word: (LineSample.Line) -> String) {
                 out += "  \(what)  \(tally(accepted, word))\n"
             }
@@ -41,15 +57,47 @@ struct SampleReport {
             out += line.level.map { " \($0.level) (\($0.member))" } ?? ""
             out += "\n"
         }
+        for line in sample.lines.filter({ $0.schemaProblem != nil }).prefix(SampleReport.most) {
+            out += "\(line.number): sent, though its schema does not allow it: \(line.schemaProblem ?? "")\n"
+        }
         for line in sample.lines.filter({ $0.problem != nil }).prefix(SampleReport.most) {
             out += "\(line.number): quarantined, \(line.problem ?? "")\n"
         }
         return out
     }
 
-    /// How many lines have each word, the most frequent first.
+    /// What was found out about lines of text: how many a format or pattern parsed, where it failed first,
+    /// and which setting would parse more.
+    private var textLines: [String] {
+        let texts = sample.texts
+        var lines: [String] = []
+        if let format = texts.format, texts.parsed + texts.notParsed > 0 {
+            lines.append("\(texts.parsed) of \(texts.parsed + texts.notParsed) parsed as \(format)")
+            if let failure = texts.firstFailure {
+                lines.append(
+                    "line \(failure.line) stops at column \(failure.column), where \(failure.expected) was expected"
+                )
+            }
+        }
+        if texts.isSlow {
+            lines.append("the pattern is slow: it is tried at each byte; begin it with ^")
+        }
+        if texts.brokenJSON > 0 {
+            lines.append("\(texts.brokenJSON) lines begin with { and are not JSON: sent as text")
+        }
+        if let guess = texts.guess {
+            let share = guess.matched * 100 / max(guess.records, 1)
+            lines.append(
+                "\(share) % of the first \(guess.records) records are of the format \(guess.name): add"
+                    + " parse = \"\(guess.name)\" to [apps.\(sample.app)]")
+        }
+        return lines
+    }
+
+    /// How many lines have each word, the most frequent first; after ten words the rest as one number.
     private func tally(_ lines: [LineSample.Line]? = nil, _ word: (LineSample.Line) -> String) -> String {
         let counts = Dictionary(grouping: lines ?? sample.lines, by: word).mapValues(\.count)
+            // Equal counts are in the order of the words, so that the same file gives the same report.
             .sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         let rest = counts.dropFirst(SampleReport.most / 2).reduce(0) { $0 + $1.value }
         return
@@ -58,17 +106,21 @@ struct SampleReport {
             .joined(separator: ", ")
     }
 
-    /// The same for programs, with each line.
+    /// The report as JSON, with all lines.
     var json: JSONValue {
         let lines = sample.lines.map { line -> JSONValue in
             [
-                "line": .integer(line.number), "fate": .string(line.fate.rawValue), "name": .string(line.name),
+                "line": .integer(line.number), "fate": .string(line.fate.rawValue),
+                "name": .string(line.name),
                 "time": .string(line.time), "time_member": .string(line.timeMember ?? ""),
                 "level": .string(line.level?.level ?? ""), "level_member": .string(line.level?.member ?? ""),
-                "problem": .string(line.problem ?? ""),
+                "problem": .string(line.problem ?? ""), "schema_problem": .string(line.schemaProblem ?? ""),
             ]
         }
         return [
+            "parsed": .integer(sample.texts.parsed), "not_parsed": .integer(sample.texts.notParsed),
+            "broken_json": .integer(sample.texts.brokenJSON),
+            "guess": .string(sample.texts.guess?.name ?? ""),
             "app": .string(sample.app), "read": .bool(sample.isRead),
             "added": .array(sample.added.map(JSONValue.string)), "lines": .array(lines),
         ]

@@ -7,26 +7,35 @@ internal import Glibc
 internal import Model
 internal import Outputs
 
-/// The files that settings name: secrets, certificates, containers, programs, databases, time zones.
+/// The files that settings name: secrets, certificates, documents of containers, programs, databases, time
+/// zones.
 extension StartupCheck {
-    /// So long before a certificate ends, it is time to renew it.
+    /// A certificate that ends within 14 days is reported: enough time to renew it by hand.
     private static let renewal = Duration.seconds(14 * 86_400)
 
+    /// Checks the files of a destination: secrets, certificates and their keys, and the file that is written.
+    /// If they are good, the start's own reading of them is rehearsed, which finds the rest.
     mutating func checkFiles(of destination: DestinationSettings) {
         let path = "destination.\(destination.name)"
         let found = mistakes
+        // No other check of this destination touches its files: each would block.
         if let file = destination.silentFile {
             return add(
-                path, "\(file): its file system does not answer; events wait until it does", severity: .warning)
+                path, "\(file): its file system does not answer; events wait until it does",
+                severity: .warning)
         }
         for secret in destination.secrets { checkSecret(secret.source, "\(path).\(secret.setting)") }
         let tls = destination.tls
-        if let file = tls.caFile { checkCertificates(file, "\(path).tls.ca_file", chain: false) }
+        if let file = tls.caFile {
+            checkCertificates(file, "\(path).tls.ca_file", chain: false)
+        }
         let certificate = tls.certificateFile.flatMap {
             checkCertificates($0, "\(path).tls.certificate_file", chain: true)
         }
         if let file = tls.keyFile, let key = checkReadable(file, "\(path).tls.key_file") {
             warnIfReadableByAll(file, "\(path).tls.key_file")
+            // A key that does not belong to the certificate would fail in the TLS handshake only, with a
+            // message that does not name either file.
             if let certificate {
                 do throws(OutputError) {
                     let owner = try CertificateFile(pem: certificate, path: tls.certificateFile ?? "")
@@ -37,16 +46,26 @@ extension StartupCheck {
             }
         }
         if let file = destination.path {
-            if let refusal = writeRefusal(file) { add("\(path).path", "\(file) cannot be written: \(refusal)") }
+            if let refusal = writeRefusal(file) {
+                add("\(path).path", "\(file) cannot be written: \(refusal)")
+            }
             if let directory = StartupCheck.directory(of: RealPath.of(file)),
                 let refusal = sandbox?.refusal(directory, writes: true)
             {
                 add("\(path).path", "\(directory) \(refusal)")
             }
         }
-        // Whatever else the start would refuse. A systemd credential is there for the service alone.
+        // What else the start would refuse. Skipped if a problem was found, because it would be reported
+        // twice, and outside the service if the destination has a systemd credential, which exists for the
+        // service only.
         let isService = Console.environment("CREDENTIALS_DIRECTORY") != nil
-        let hasCredential = destination.secrets.contains { if case .credential? = $0.source { true } else { false } }
+        let hasCredential = destination.secrets.contains {
+            if case .credential? = $0.source {
+                true
+            } else {
+                false
+            }
+        }
         if mistakes == found, isService || !hasCredential,
             let refusal = StartupRehearsal(settings, version: Build.version).fileRefusal(of: destination)
         {
@@ -54,25 +73,31 @@ extension StartupCheck {
         }
     }
 
-    /// Why nothing can be appended to a file; nil where it can, or where the file can be made.
+    /// Why nothing can be appended to a file; nil if it is writable, and if it can be created.
     private func writeRefusal(_ file: String) -> String? {
         guard let status = FileStatus(file) else {
-            // Of a link to nothing the file is made where it leads.
+            // A symbolic link to a file that does not exist: the agent creates the file where the link leads.
             guard let directory = StartupCheck.directory(of: RealPath.of(file)) else { return nil }
             return missing(directory) ?? access.refusal(directory, W_OK | X_OK)
         }
-        // A pipe or a device keeps nothing that could be acknowledged.
+        // Data that a pipe or device takes may be lost afterwards, so it could not be acknowledged.
         return status.isRegular ? access.refusal(file, W_OK) : "it is not a regular file"
     }
 
+    /// Checks the files of a container: its certificates, its key for hashes, and its default document as the
+    /// agent would put it in force.
     mutating func checkFiles(of container: ContainerSettings) {
         let path = "container.\(container.id)"
-        if let file = container.caFile { checkCertificates(file, "\(path).ca_file", chain: false) }
+        if let file = container.caFile {
+            checkCertificates(file, "\(path).ca_file", chain: false)
+        }
         let hashKey = checkHashKey(of: container, path)
         guard let file = container.defaultFile else { return }
         let setting = "\(path).default_file"
         let name = String(file.split(separator: "/").last ?? "")
-        if let refusal = sandbox?.refusal(file, writes: false) { add(setting, "\(file) \(refusal)") }
+        if let refusal = sandbox?.refusal(file, writes: false) {
+            add(setting, "\(file) \(refusal)")
+        }
         do throws(ContainerError) {
             let found = try DefaultFile(path: file, id: container.id, user: access.userID)
             if let better = found.path.split(separator: "/").last, better != name {
@@ -90,7 +115,8 @@ extension StartupCheck {
             let compiled = try CompiledContainer(standard, mayCall: Set(container.mayCall), facts: facts)
             if container.required.contains(.redaction), !compiled.hides {
                 add(
-                    setting, "\(file) redacts nothing, which required demands: no event is read while it is in force",
+                    setting,
+                    "\(file) redacts nothing, which required demands: no event is read while it is in force",
                     severity: container.url == nil ? .error : .warning)
             }
             for (app, key) in settings.appsWithText
@@ -115,13 +141,17 @@ extension StartupCheck {
         }
     }
 
-    /// The key that a container's tags hash with; nil where there is none, or only the service has it.
+    /// The key with which the container's tags hash. A key for trials if the real one cannot be read here, so
+    /// that the document is checked all the same; nil if the configuration has no key.
     private mutating func checkHashKey(of container: ContainerSettings, _ path: String) -> HashKey? {
         let credentials = Console.environment("CREDENTIALS_DIRECTORY")
+        // Only the service has its credentials; elsewhere the key cannot be judged.
         if container.hashKeyCredential != nil, credentials == nil { return .trial }
         guard let file = container.hashKeyPath(credentials: credentials) else { return nil }
         let setting = "\(path).\(container.hashKeyFile == nil ? "hash_key_credential" : "hash_key_file")"
-        if let refusal = sandbox?.refusal(file, writes: false) { add(setting, "\(file) \(refusal)") }
+        if let refusal = sandbox?.refusal(file, writes: false) {
+            add(setting, "\(file) \(refusal)")
+        }
         do throws(ContainerError) {
             return try HashKey(reading: file)
         } catch {
@@ -130,6 +160,34 @@ extension StartupCheck {
         }
     }
 
+    /// Checks the key of the configuration's own rules, and warns of text lines that rules quarantine.
+    mutating func checkRules() {
+        guard let key = settings.agent.hashKey else { return warnOfTextHiding() }
+        let credentials = Console.environment("CREDENTIALS_DIRECTORY")
+        if case .credential = key, credentials == nil { return warnOfTextHiding() }
+        let file = key.path(credentials: credentials)
+        if let refusal = sandbox?.refusal(file, writes: false) {
+            add("agent.hash_key", "\(file) \(refusal)")
+        }
+        do throws(ContainerError) { _ = try HashKey(reading: file) } catch {
+            add("agent.hash_key", error.message)
+        }
+        warnOfTextHiding()
+    }
+
+    /// Warns of apps whose lines of text are quarantined because rules hide members by path: such a rule
+    /// cannot be applied to a broken JSON text, so lines that look like parts of one are not sent.
+    private mutating func warnOfTextHiding() {
+        guard settings.rulesForCheck?.hidesByPath == true else { return }
+        for (_, key) in settings.appsWithText {
+            add(
+                key,
+                "sends text: lines that look like parts of JSON are quarantined instead, as rules hide members by path",
+                severity: .warning)
+        }
+    }
+
+    /// Checks the programs of functions, the country database and the time zones of deadlines.
     mutating func checkNamedFiles() {
         for (name, function) in settings.functions.sorted(by: { $0.key < $1.key }) {
             guard let program = function.command.first else { continue }
@@ -145,7 +203,9 @@ extension StartupCheck {
         }
         for deadline in settings.deadlines {
             let file = "/usr/share/zoneinfo/\(deadline.timeZone)"
-            guard (try? WholeFile.bytes(of: file, atMost: 1 << 20))?.starts(with: "TZif".utf8) != true else { continue }
+            guard (try? WholeFile.bytes(of: file, atMost: 1 << 20))?.starts(with: "TZif".utf8) != true else {
+                continue
+            }
             add(
                 "deadline.\(deadline.name).time_zone",
                 "\"\(deadline.timeZone)\" is not known to this system; see timedatectl list-timezones, or install tzdata"
@@ -153,14 +213,18 @@ extension StartupCheck {
         }
     }
 
+    /// Checks where a secret comes from: an empty file would be sent as an empty token, and a file that every
+    /// user can read is no secret.
     private mutating func checkSecret(_ source: SecretSource?, _ setting: String) {
         switch source {
         case .file(let file):
             guard let bytes = checkReadable(file, "\(setting)_file") else { return }
-            if bytes.allSatisfy({ $0 <= 0x20 }) { add("\(setting)_file", "\(file) is empty") }
+            if bytes.allSatisfy({ $0 <= 0x20 }) {
+                add("\(setting)_file", "\(file) is empty")
+            }
             warnIfReadableByAll(file, "\(setting)_file")
         case .credential(let name):
-            // Only the service itself has credentials; without them there is nothing to look at.
+            // Only the service has credentials; elsewhere they cannot be looked at.
             guard let directory = Console.environment("CREDENTIALS_DIRECTORY") else { return }
             if missing("\(directory)/\(name)") != nil {
                 add(
@@ -171,7 +235,10 @@ extension StartupCheck {
         }
     }
 
-    /// Looks at certificates; of a `chain` the first one counts (our own), of authorities the one that lasts longest.
+    /// Checks the certificates in a file and returns the file's bytes; nil if they cannot be used.
+    ///
+    /// - Parameter chain: whether the file has our own certificate, the first one, followed by its issuers.
+    ///   Otherwise it has authorities, which are usable until the last one expires.
     @discardableResult
     private mutating func checkCertificates(_ file: String, _ setting: String, chain: Bool) -> [UInt8]? {
         guard let bytes = checkReadable(file, setting) else { return nil }
@@ -193,9 +260,11 @@ extension StartupCheck {
         }
     }
 
-    /// A file's bytes; what is wrong with it is added.
+    /// The bytes of a file that must be readable; nil after a problem, which is added.
     private mutating func checkReadable(_ file: String, _ setting: String) -> [UInt8]? {
-        if let refusal = sandbox?.refusal(file, writes: false) { add(setting, "\(file) \(refusal)") }
+        if let refusal = sandbox?.refusal(file, writes: false) {
+            add(setting, "\(file) \(refusal)")
+        }
         if let absent = missing(file) {
             add(setting, "\(file): \(absent)")
             return nil
@@ -215,6 +284,7 @@ extension StartupCheck {
         return bytes
     }
 
+    /// Warns if every user can read a file with a secret.
     private mutating func warnIfReadableByAll(_ file: String, _ setting: String) {
         guard let status = FileStatus(file), status.mode & 0o004 != 0 else { return }
         add(
@@ -222,6 +292,7 @@ extension StartupCheck {
             severity: .warning)
     }
 
+    /// Why a path cannot be found; nil if it exists.
     func missing(_ path: String) -> String? {
         guard FileStatus(path) == nil else { return nil }
         let number = errno

@@ -49,11 +49,11 @@ void ckafka_clear(ckafka *producer);
 /// Adds a header to the record that is produced next; false for want of memory.
 bool ckafka_header(ckafka *producer, const char *name, const void *value, size_t length);
 
-/// Hands over a record, copied; `topic` (for that of the producer) and `key` may be NULL. Returns the library's error code; 0: a
-/// report with `mark` will come.
+/// Hands over a record, copied; `topic` (for that of the producer) and `key` may be NULL. `time` is in milliseconds since 1970, 0 is
+/// now. Returns the library's error code; 0: a report with `mark` will come.
 int ckafka_produce(
     ckafka *producer, const char *topic, const void *key, size_t key_length, const void *value, size_t length,
-    uintptr_t mark);
+    int64_t time, uintptr_t mark);
 
 /// What has been reported.
 typedef struct {

@@ -23,16 +23,13 @@ bool cre2_finds(const cre2_expression *expression, const char *text, size_t leng
 bool cre2_find(
     const cre2_expression *expression, const char *text, size_t length, size_t from, size_t *start, size_t *end);
 
-// Whether so many bytes of a set (a bit each) follow each other.
-static inline bool cre2_has_run(const void *text, size_t length, const uint64_t set[4], size_t least) {
-    const uint8_t *bytes = (const uint8_t *)text;
-    size_t run = 0;
-    for (size_t place = 0; place < length; place++) {
-        run = (run + 1) * (set[bytes[place] >> 6] >> (bytes[place] & 63) & 1);
-        if (run >= least) return true;
-    }
-    return false;
-}
+// The patterns that documents name.
+typedef enum {
+    cre2_email, cre2_ipv4, cre2_ipv6, cre2_jwt, cre2_credit_card, cre2_bearer_token
+} cre2_ready;
+
+// Whether a text may hold something of a pattern: false is certain, and the usual answer, in time linear in its length.
+bool cre2_may_hold(cre2_ready pattern, const void *text, size_t length);
 
 void cre2_free(cre2_expression *expression);
 
@@ -54,6 +51,27 @@ static inline uint64_t cre2_pairs(const void *text, size_t length) {
 
 // The pairs that each text has in which the expression is found; 0 when nothing can be told. `memory` as above.
 uint64_t cre2_required_pairs(const char *text, size_t length, bool ignore_case, int64_t memory);
+
+// A compiled expression that says where its groups are. As above, any thread may match at any time.
+typedef struct cre2_groups cre2_groups;
+
+// Where a group is; a start of -1 for a group that took no part.
+typedef struct {
+    int64_t start;
+    int64_t length;
+} cre2_range;
+
+// Compiles an expression over bytes (Latin-1: a byte that is not UTF-8 matches too), in which `.` matches line feeds.
+// NULL and a message as with `cre2_compile`.
+cre2_groups *cre2_compile_groups(const char *text, size_t length, int64_t memory, char *message, size_t size);
+size_t cre2_group_count(const cre2_groups *groups);
+
+// Writes the name of a group, from 1, without a zero; returns its length, 0 for a group without a name or one that is too long.
+size_t cre2_group_name(const cre2_groups *groups, size_t group, char *name, size_t size);
+
+// Whether the expression is found, and where its first `count` groups are.
+bool cre2_groups_match(const cre2_groups *groups, const uint8_t *text, size_t length, cre2_range *places, size_t count);
+void cre2_groups_free(cre2_groups *groups);
 
 // Whether the part stands somewhere in the text, in time linear in both (memmem, which Swift does not see).
 bool cre2_contains(const void *text, size_t length, const void *part, size_t part_length);

@@ -1,6 +1,8 @@
 internal import Model
 
+/// `[destination.aws]`: signs requests for an AWS service.
 extension AWSSettings: SettingsSection {
+    // Credentials are also settings of buckets: see `S3Settings`.
     static let entries: [Entry<AWSSettings>] =
         [
             .setting(
@@ -13,6 +15,7 @@ extension AWSSettings: SettingsSection {
             ),
         ] + credentialEntries
 
+    /// Settings of credentials, which `[destination.s3]` has, too: both sign with Signature Version 4.
     static let credentialEntries: [Entry<AWSSettings>] =
         [
             .setting(
@@ -26,7 +29,8 @@ extension AWSSettings: SettingsSection {
             .setting(
                 "assume_role", \.assumeRole,
                 optional: .checked("role", mustBe: "a role's name: arn:aws:iam::ACCOUNT:role/NAME") { name in
-                    name.hasPrefix("arn:") && name.utf8.count <= 2048 && name.hasOnlyLettersDigits(and: ":/+=,.@_-")
+                    name.hasPrefix("arn:") && name.utf8.count <= 2048
+                        && name.hasOnlyLettersDigits(and: ":/+=,.@_-")
                 },
                 "A role to assume with these credentials, for example for another account's bucket.",
                 example: "\"arn:aws:iam::123456789012:role/events\""),
@@ -41,7 +45,8 @@ extension AWSSettings: SettingsSection {
 }
 
 extension ValueType where Value == String {
-    /// A region or a service: it becomes part of a host's name and of the signature.
+    /// The name of a region or a service. It becomes part of a host name and of the signature, so only
+    /// letters, digits and hyphens are allowed.
     static func awsName(_ what: String) -> ValueType {
         checked(what, mustBe: "a \(what)'s name: small letters, digits and -") { name in
             (1...64).contains(name.utf8.count)

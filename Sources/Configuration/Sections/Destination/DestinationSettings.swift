@@ -1,9 +1,13 @@
 internal import Model
 
+/// `[[destination]]`: where events go. The struct is in `Model`, because `Outputs` uses it.
 extension DestinationSettings: SettingsSection {
+    // In TOML the sections of a table come after its settings, so they are last.
     static let entries: [Entry<DestinationSettings>] =
         reachEntries + loginEntries + requestEntries + OwnSettings.entries + sectionEntries
 
+    /// How the destination is reached, and in which format. `only` names the types or formats that a setting
+    /// is for; with another one it is a mistake (`checkSpecialSettings`).
     private static let reachEntries: [Entry<DestinationSettings>] = [
         .setting(
             "name", \.name, .destinationName.standingForNothing(""),
@@ -11,32 +15,35 @@ extension DestinationSettings: SettingsSection {
         .setting(
             "type", \.kind, .choice,
             "How it is reached: http in one of the formats below; s3 is a bucket, one object a batch; nats is JetStream, one"
-                + " message a batch or an event; kafka is a topic, one record an event (package librdkafka1); file and stdout"
-                + " are lines, one event each."
+                + " message a batch or an event; kafka is a topic, one record an event (package librdkafka1); syslog is RFC 5424"
+                + " over TLS or TCP, without acknowledgements; file and stdout are lines, one event each."
         ),
         .setting(
-            "url", \.url, optional: .url("https", "http", "nats", "tls"),
-            "Its address: https://… for http and for s3 (by default Amazon's in the region), nats:// or tls://… for nats."
-                + " Kafka's are in kafka.brokers.",
+            "url", \.url, optional: .url("https", "http", "nats", "tls", "tcp"),
+            "Its address: https://… for http and for s3 (by default Amazon's in the region), nats:// or tls://… for nats,"
+                + " tls:// or tcp://… for syslog. Kafka's are in kafka.brokers.",
             example: "\"https://events.example.com/ingest\""),
         .setting(
             "allow_plain_http", \.allowPlainHTTP, .boolean,
-            "Plain HTTP, nats://, and Kafka without TLS, go to this machine only, unless this is true: anyone on the"
+            "Plain HTTP, nats://, tcp://, and Kafka without TLS, go to this machine only, unless this is true: anyone on the"
                 + " network path can read and change them.", only: .servers),
         .setting("format", \.format, .choice, "The format that the receiver reads.", only: .types([.http])),
         .setting(
             "compression", \.compression, .choice(by: \.name),
             "Every receiver reads gzip; if yours reads zstd, that is smaller and takes a third of the CPU.",
-            only: .servers),
+            only: .types([.http, .s3, .nats, .kafka])),
         .setting(
             "by_default", \.byDefault, .boolean,
-            "false: only what [apps.NAME] destinations or a container's tag sends here.", changesAnswers: false),
+            "false: only what [apps.NAME] destinations or a container's tag sends here.",
+            changesAnswers: false),
         .setting(
             "headers", \.headers, .map(of: .secret, names: "header names", accepts: isHeaderName),
-            "Headers of every request, or of every record (kafka). Their values are always masked when shown.",
-            example: "{ X-Scope-OrgID = \"shop\" }", only: .types([.http, .kafka])),
+            "Headers of every request, message (nats) or record (kafka). Events may fill them in: {app}, {member:team}. Their"
+                + " values are always masked when shown.",
+            example: "{ X-Scope-OrgID = \"shop\" }", only: .types([.http, .nats, .kafka])),
     ]
 
+    /// How the agent proves who it is.
     private static let loginEntries: [Entry<DestinationSettings>] =
         Entry.secret(
             "token",
@@ -56,16 +63,21 @@ extension DestinationSettings: SettingsSection {
         ]
         + Entry.secret(
             "password", inline: (\.password.inline, "The user's password. Better: password_file."),
-            file: \.password.file, credential: \.password.credential, "the password", example: ("…", "main.password"),
+            file: \.password.file, credential: \.password.credential, "the password",
+            example: ("…", "main.password"),
             only: .requests)
 
+    /// How requests are made, and settings of single formats. `changesAnswers: false` marks those that cannot
+    /// change how a receiver answers: if only they change, a reload keeps what the agent has learned about
+    /// the receiver.
     private static let requestEntries: [Entry<DestinationSettings>] = [
         .setting(
             "proxy", \.proxy, optional: .url("http", "https", "socks5", "socks5h", credentials: true),
             "The proxy; by default https_proxy and NO_PROXY in the environment.",
-            example: "\"http://proxy.example.com:3128\"", only: .types([.http, .s3, .nats])),
+            example: "\"http://proxy.example.com:3128\"", only: .types([.http, .s3, .nats, .syslog])),
         .setting(
-            "http_version", \.httpVersion, .choice, "2 may save CPU with many requests at once.", only: .types([.http])),
+            "http_version", \.httpVersion, .choice, "2 may save CPU with many requests at once.",
+            only: .types([.http])),
         .setting(
             "connect_timeout", \.connectTimeout, .duration(.milliseconds(100) ... .seconds(600)),
             "How long connecting may take.", only: .servers, changesAnswers: false),
@@ -99,28 +111,36 @@ extension DestinationSettings: SettingsSection {
             "Formats elasticsearch and splunk_hec: the index. Events may fill it in: events-{app}-{date}.",
             example: "\"events\"", only: .formats([.elasticsearch, .splunkHEC])),
         .setting(
+            "ecs", \.ecs, .boolean,
+            "Format elasticsearch: true names what the agent adds as the Elastic Common Schema does: host.name, service.name,"
+                + " event.ingested, log.level.", only: .formats([.elasticsearch])),
+        .setting(
             "labels", \.labels, .map(of: .template(.label), names: "a-z, 0-9 and _", accepts: isLabelName),
             "Format loki: labels of the streams, beside host and app (an empty one leaves that out). Events may fill them in.",
             example: "{ job = \"spoolship\", level = \"{level}\" }", only: .formats([.loki])),
         .setting(
-            "structured_metadata", \.structuredMetadata, .boolean,
-            "Format loki: false sends no session and event ids beside the lines, for a Loki that refuses them (before 3.0).",
-            only: .formats([.loki])),
+            "structured_metadata", \.structuredMetadata, .structuredMetadata,
+            "Formats loki and splunk_hec: members whose values go beside the events (Splunk's fields), as [\"trace_id\", \"http.status\"]."
+                + " true sends only what the agent knows (ids, level); false nothing, for a Loki that refuses them (before 3.0).",
+            only: .formats([.loki, .splunkHEC])),
         .setting(
-            "otlp_encoding", \.otlpEncoding, .choice, "Format otlp: json for receivers that do not read protobuf.",
+            "otlp_encoding", \.otlpEncoding, .choice,
+            "Format otlp: json for receivers that do not read protobuf.",
             only: .formats([.otlp])),
         .setting(
             "indexer_acknowledgement", \.indexerAcknowledgement, .boolean,
             "Format splunk_hec: true waits until the indexer has the events, if the token has acknowledgement on.",
             only: .formats([.splunkHEC])),
         .setting(
-            "host", \.host, optional: .text(), "Format splunk_hec: the machine; by default this machine's name.",
+            "host", \.host, optional: .template(.label),
+            "Format splunk_hec: the machine; by default this machine's name. Events may fill in this and the next two.",
             example: "\"web-1\"", only: .formats([.splunkHEC])),
         .setting(
-            "source", \.source, optional: .text(), "Format splunk_hec: the source; by default the token's.",
+            "source", \.source, optional: .template(.label),
+            "Format splunk_hec: the source; by default the file's path, where an event has it in log.file.path, else the token's.",
             example: "\"spoolship\"", only: .formats([.splunkHEC])),
         .setting(
-            "sourcetype", \.sourcetype, optional: .text(),
+            "sourcetype", \.sourcetype, optional: .template(.label),
             "Format splunk_hec: the source type; by default the token's.",
             example: "\"_json\"", only: .formats([.splunkHEC])),
         .setting(
@@ -130,7 +150,7 @@ extension DestinationSettings: SettingsSection {
         .setting(
             "template_values", \.templateValues, .count(1...10_000),
             "How many values {app}, {date} and the like may have at a time for an app (for all: twice as many), where they are in"
-                + " index, subject, topic, labels or key: beyond that, within a day, events are sent as \"other\".",
+                + " index, subject, topic, labels, headers or key: beyond that, within a day, events are sent as \"other\".",
             only: .servers),
         .setting(
             "path", \.path, optional: .path,
@@ -138,50 +158,138 @@ extension DestinationSettings: SettingsSection {
             example: "\"/var/lib/spoolship/out.jsonl\"", only: .types([.file])),
     ]
 
-    /// The sections in it: TOML has them after all settings.
+    /// The sections of a destination.
     private static let sectionEntries: [Entry<DestinationSettings>] = [
         .section("tls", \.tls, "Certificates to trust and to present.", only: .servers),
         .section(
             "oauth2", \.oauth2, "The server that issues access tokens, and its client.",
             only: .types([.http, .kafka])),
         .section("aws", \.aws, "Signs requests for an AWS service.", only: .types([.http])),
+        .section("accept", \.accept, "What an answer must be to acknowledge.", only: .types([.http])),
+        .section("body", \.body, "Format template: the text of requests.", only: .formats([.template])),
         .section("s3", \.s3, "The bucket, the names of objects, and the credentials.", only: .types([.s3])),
         .section("nats", \.nats, "The subject, the servers, and the credentials.", only: .types([.nats])),
+        .section("syslog", \.syslog, "How events become syslog messages.", only: .types([.syslog])),
         .section("kafka", \.kafka, "The topic, the brokers, and the records.", only: .types([.kafka])),
     ]
 }
 
-private func isHeaderName(_ name: String) -> Bool { name.isHeaderName && name.utf8.count <= 256 && !name.isOwnHeader }
+/// Whether a name can be that of a header (RFC 9110, section 5.1). Headers that the agent sets itself, such
+/// as Content-Length, are refused: two of them make a request invalid.
+private func isHeaderName(_ name: String) -> Bool {
+    name.isHeaderName && name.utf8.count <= 256 && !name.isOwnHeader
+}
 
+/// Whether a text is a status (404) or a class of statuses (4xx). `Int` also reads signs and leading zeros,
+/// hence the length.
 private func isStatusOrClass(_ name: String) -> Bool {
     if let status = Int(name) { return (100...599).contains(status) && name.utf8.count == 3 }
     return ["1xx", "2xx", "3xx", "4xx", "5xx"].contains(name)
 }
 
+/// Whether a text can be the name of a Loki label: a letter or `_`, then letters, digits and `_`, as in
+/// Prometheus.
 private func isLabelName(_ name: String) -> Bool {
     guard let first = name.first, first.isASCII, first.isLetter || first == "_" else { return false }
     return name.hasOnlyLettersDigits(and: "_")
 }
 
+extension ValueType where Value == StructuredMetadata {
+    /// `true`, `false` or a list of members.
+    static var structuredMetadata: ValueType {
+        let wanted = "true, false or a list of members, such as [\"trace_id\"]"
+        return ValueType("true, false or members") { node throws(Problem) in
+            switch node.value {
+            // `true` means the ids and the level that the agent knows, `false` means nothing.
+            case .boolean(let isOn): return isOn ? .ids : .none
+            case .array(let nodes):
+                guard nodes.count <= StructuredMetadata.mostMembers else {
+                    throw Problem(
+                        .outOfRange,
+                        "has \(nodes.count) members; must be at most \(StructuredMetadata.mostMembers)")
+                }
+                var members: [String] = []
+                for node in nodes { members.append(try ValueType<String>.text().parse(node)) }
+                return .members(members)
+            default: throw .wrongType(wanted, node)
+            }
+        } print: { value in
+            switch value {
+            case .none: .boolean(false)
+            case .ids: .boolean(true)
+            case .members(let members): .array(members.map { .string($0) })
+            }
+        }
+    }
+}
+
 extension ValueType where Value == String {
+    /// The name of a systemd credential. It becomes the name of a file in CREDENTIALS_DIRECTORY, so it must
+    /// not begin with a dot or contain a slash.
     static var credentialName: ValueType {
         checked("credential name", mustBe: "a credential's name: letters, digits, _, - and .") { name in
             !name.hasPrefix(".") && name.utf8.count <= 255 && name.hasOnlyLettersDigits(and: "_-.")
         }
     }
 
-    /// A public key's hash as curl writes it.
+    /// The hash of a public key (SHA-256 of its SubjectPublicKeyInfo), in curl's form for
+    /// CURLOPT_PINNEDPUBLICKEY.
     static var pinnedKey: ValueType {
         checked(
             "public key hash", range: "sha256//BASE64",
-            mustBe: "sha256// and the base64 of 32 bytes, as `openssl dgst -sha256 -binary | base64` prints it"
+            mustBe:
+                "sha256// and the base64 of 32 bytes, as `openssl dgst -sha256 -binary | base64` prints it"
         ) { $0.isPinnedKey }
     }
 }
 
 extension ValueType where Value: Equatable {
-    /// The same, but a certain value means that nothing is set.
+    /// The same type, but one value is printed as not set. For settings without a default that are not
+    /// optional, such as `name`: the initial value is a mark for "not set".
     func standingForNothing(_ nothing: Value) -> ValueType {
         ValueType(name, range: range, parse: parse) { $0 == nothing ? nil : print($0) }
+    }
+}
+
+extension ValueType where Value == BodyTemplate {
+    /// A template of the body of requests, up to 4 KiB.
+    static var bodyTemplate: ValueType {
+        let text = ValueType<String>.text(maxLength: 4096)
+        return ValueType("template") { node throws(Problem) in
+            let value = try text.parse(node)
+            return try relaying(try BodyTemplate(value)) { (mistake: BodyTemplate.Mistake) in
+                Problem(.outOfRange, mistake.message)
+            }
+        } print: {
+            .string($0.text)
+        }
+    }
+}
+
+extension ValueType where Value == String {
+    /// A text that may be empty and may contain line feeds: a piece that stands before, between or after
+    /// events.
+    static var fragment: ValueType {
+        ValueType("string", range: "") { node throws(Problem) in
+            guard case .string(let text) = node.value else { throw .wrongType("a string", node) }
+            guard text.utf8.count <= 1024 else { throw Problem(.outOfRange, "is longer than 1024 bytes") }
+            return text
+        }.standingForNothing("")
+    }
+}
+
+extension ValueType where Value == [Int] {
+    /// Statuses of HTTP that acknowledge a batch. Only successes: other statuses are for `outcomes`.
+    static var successes: ValueType {
+        ValueType("statuses", range: "200 to 299") { node throws(Problem) in
+            guard case .array(let nodes) = node.value else {
+                throw .wrongType("a list of statuses, such as [202]", node)
+            }
+            var statuses: [Int] = []
+            for node in nodes { statuses.append(try ValueType<Int>.count(200...299).parse(node)) }
+            return statuses
+        } print: { statuses in
+            statuses.isEmpty ? nil : .array(statuses.map { .integer(Int64($0)) })
+        }
     }
 }

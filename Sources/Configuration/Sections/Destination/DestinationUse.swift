@@ -1,33 +1,40 @@
 public import Model
 
-/// What a destination's setting is for: declared in the table, beside the setting.
+/// What a setting of destinations is for; declared in its row.
 public struct DestinationUse: Sendable, Equatable {
+    /// The destinations that a setting is for.
     enum Scope: Sendable, Equatable {
+        /// All types.
         case all
-        /// Those that are reached over the network.
+        /// Types that are reached over the network.
         case servers
-        /// Those that are reached over the network and may have a user.
+        /// Types that are reached over the network and may have a user.
         case requests
+        /// Some types.
         case types([DestinationSettings.Kind])
-        /// Those of type `http` with one of some formats.
+        /// Type `http` with one of some formats.
         case formats([DestinationSettings.Format])
     }
 
+    /// The destinations that the setting is for.
     var scope = Scope.all
-    /// Whether another value can make the destination answer otherwise.
+    /// Whether another value can make the destination answer differently.
     ///
-    /// Where it can, what was learned with the old value ("it acknowledges what we send") counts no more. Unless a setting
-    /// declares that it cannot, it can: a wrong guess holds the destination for a moment, the opposite one turns events
-    /// into dead letters.
+    /// If it can, what was learned with the old value ("it acknowledges what we send") is forgotten. A
+    /// setting can, unless its row says that it cannot: a wrong guess in this direction holds the destination
+    /// for a moment, in the other it makes dead letters of events.
     public internal(set) var changesAnswers = true
 
+    /// The use of a setting that is in a section with a use of its own.
     func inside(_ section: DestinationUse) -> DestinationUse {
         DestinationUse(
-            scope: scope == .all ? section.scope : scope, changesAnswers: changesAnswers && section.changesAnswers)
+            scope: scope == .all ? section.scope : scope,
+            changesAnswers: changesAnswers && section.changesAnswers)
     }
 }
 
 extension DestinationUse.Scope {
+    /// Whether the setting is for a destination.
     func includes(_ destination: DestinationSettings) -> Bool {
         switch self {
         case .all: true
@@ -38,7 +45,7 @@ extension DestinationUse.Scope {
         }
     }
 
-    /// Whether it is for several types that are reached over the network, or all of them.
+    /// Whether the setting is for several types that are reached over the network, or for all of them.
     var isOfServers: Bool {
         switch self {
         case .servers, .requests: true
@@ -47,7 +54,7 @@ extension DestinationUse.Scope {
         }
     }
 
-    /// For a message: `format loki`.
+    /// For messages: `format loki`.
     var text: String {
         switch self {
         case .all: "all types"
@@ -58,7 +65,7 @@ extension DestinationUse.Scope {
         }
     }
 
-    /// `type http, nats or kafka`.
+    /// A list of types for messages: `type http, nats or kafka`.
     private static func text(_ kinds: [DestinationSettings.Kind]) -> String {
         let names = kinds.map(\.rawValue)
         let last = names.suffix(2).joined(separator: " or ")
@@ -67,7 +74,8 @@ extension DestinationUse.Scope {
 }
 
 extension DestinationSettings {
-    /// Changes with each setting that can change answers; `hash` gets the configuration's secrets in clear.
+    /// A text that changes with each setting that can change answers. `hash` gets secrets in clear, so its
+    /// result must not reveal them.
     public func fingerprint(_ hash: ([UInt8]) -> String) -> String {
         var text = ""
         for setting in effective(in: .root) where setting.use.changesAnswers {
@@ -78,7 +86,7 @@ extension DestinationSettings {
 }
 
 extension SettingValue {
-    /// One text for one value, secrets in clear.
+    /// One text for each value, with secrets in clear.
     fileprivate var revealed: String {
         switch self {
         case .secret(let secret): SettingValue.quote(secret.revealed)

@@ -1,11 +1,14 @@
 internal import Model
 
+/// `[destination.kafka]`: the topic, the brokers and the records.
 extension KafkaSettings: SettingsSection {
     static let entries: [Entry<KafkaSettings>] = [
         .setting(
             "brokers", \.brokers,
             .list(
                 of: .checked("broker", mustBe: "a broker, such as \"kafka-1.example.com:9092\"") { text in
+                    // A broker is a host and a port. A comma would be two brokers in one value, the other
+                    // characters are of URLs.
                     !text.contains { "/?#@,".contains($0) } && EndpointURL("kafka://\(text)") != nil
                 }, count: 0...64, unique: true),
             "Brokers to begin with; they announce the others.",
@@ -20,7 +23,8 @@ extension KafkaSettings: SettingsSection {
         .setting(
             "tls", \.tls, .boolean,
             "false: plain text, to brokers on this machine, or with allow_plain_http anywhere."),
-        .setting("mechanism", \.mechanism, .choice, "How user and password authenticate (SASL), if user is set."),
+        .setting(
+            "mechanism", \.mechanism, .choice, "How user and password authenticate (SASL), if user is set."),
         .setting(
             "options", \.options, .kafkaProperties,
             "More properties of librdkafka, as its CONFIGURATION.md names them; values are texts.",
@@ -28,19 +32,21 @@ extension KafkaSettings: SettingsSection {
     ]
 }
 
+/// Whether a text may be the name of a property of librdkafka.
 private func isKafkaProperty(_ name: String) -> Bool {
     !name.isEmpty && name.utf8.count <= 100
         && name.allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber || $0 == "." || $0 == "_") }
 }
 
-/// Whether a property is a key or a password: those have their own settings and are refused, but stay secret.
+/// Whether a property is a key or a password. These are refused, because they have settings of their own; but
+/// until then they must stay secret.
 private func isKafkaSecret(_ name: String) -> Bool {
     name.hasPrefix("sasl.") || name.hasPrefix("ssl.key")
         || ["password", "secret", "pem"].contains { name.hasSuffix($0) }
 }
 
 extension ValueType where Value == [String: String] {
-    /// Properties of librdkafka, by their names.
+    /// Properties of librdkafka by their names.
     static var kafkaProperties: ValueType {
         let properties = map(of: .text(), names: "properties of librdkafka", accepts: isKafkaProperty)
         return ValueType(properties.name, range: properties.range, parse: properties.parse) { values in
@@ -54,18 +60,23 @@ extension ValueType where Value == [String: String] {
 }
 
 extension ReadContext {
+    /// Checks what contradicts in a destination of type `kafka`.
     mutating func checkKafka(_ destination: DestinationSettings, path: String) {
         let kafka = destination.kafka
-        for address in kafka.addresses where !kafka.tls && !address.isLoopback && !destination.allowPlainHTTP {
+        // All brokers are checked: one on another machine is enough to send events in the clear.
+        for address in kafka.addresses where !kafka.tls && !address.isLoopback && !destination.allowPlainHTTP
+        {
             complain(
                 of: "\(path).kafka.tls",
                 "is false and \(address.host) is another machine: every event would be readable on the network;"
                     + " use TLS, or set allow_plain_http = true if you mean it")
         }
+        // Without a user librdkafka does not use SASL, and the mechanism would be ignored.
         if isSet("\(path).kafka.mechanism"), destination.user == nil {
             complain(of: path, "has a kafka.mechanism but no user", .missing, at: "kafka.mechanism")
         }
-        for key in ["pinned_keys", "minimum_version"] where isSet("\(path).tls.\(key)") {
+        // Refused instead of ignored: a pinned key that is not checked would give false safety.
+        for key in ["pinned_keys", "minimum_version", "allow_common_name"] where isSet("\(path).tls.\(key)") {
             complain(of: "\(path).tls.\(key)", "is not for type kafka: librdkafka has no equivalent")
         }
         for key in ["ca_file", "certificate_file"] where isSet("\(path).tls.\(key)") && !kafka.tls {

@@ -1,8 +1,10 @@
 internal import Model
 
+/// `[destination.nats]`: the subject, the servers and the credentials.
 extension NATSSettings: SettingsSection {
     static let entries: [Entry<NATSSettings>] = subjectEntries + loginEntries
 
+    /// The subject, the stream and the messages.
     private static let subjectEntries: [Entry<NATSSettings>] = [
         .setting(
             "subject", \.subject, .template(.subject).standingForNothing(""),
@@ -18,7 +20,9 @@ extension NATSSettings: SettingsSection {
         ),
         .setting(
             "stream", \.stream,
-            optional: .checked("stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes") {
+            optional: .checked(
+                "stream name", mustBe: "a stream's name, without blanks, dots, *, > and slashes"
+            ) {
                 $0.isNATSStream
             },
             "The stream that must take the messages; if another one would, the destination is held.",
@@ -33,6 +37,7 @@ extension NATSSettings: SettingsSection {
                 + " so may be stored twice, is logged.", changesAnswers: false),
     ]
 
+    /// How the agent authenticates: one of nkey, credentials, user and token.
     private static let loginEntries: [Entry<NATSSettings>] =
         Entry.secret(
             "nkey", inline: (\.nkey.inline, "The seed of the agent's nkey (SU…). Better: nkey_file."),
@@ -46,7 +51,9 @@ extension NATSSettings: SettingsSection {
                 "TLS begins before the server sends anything, if it is configured so (handshake_first)."),
             .setting(
                 "inbox_prefix", \.inboxPrefix,
-                .checked("subject", mustBe: "words separated by dots, without blanks, * and >, at most 255 bytes") {
+                .checked(
+                    "subject", mustBe: "words separated by dots, without blanks, * and >, at most 255 bytes"
+                ) {
                     $0.isNATSSubject
                 },
                 "The prefix of subjects for acknowledgements, if the agent's user may subscribe only to certain ones."
@@ -55,17 +62,21 @@ extension NATSSettings: SettingsSection {
 }
 
 extension ReadContext {
+    /// Checks what contradicts in a destination of type `nats`.
     mutating func checkNATS(_ destination: DestinationSettings, path: String) {
         let nats = destination.nats
+        // All ways that are configured. A password without a user is reported elsewhere.
         let ways = [
             ("token", destination.token.source),
-            ("user", destination.user == nil ? nil : destination.password.source), ("nats.nkey", nats.nkey.source),
+            ("user", destination.user == nil ? nil : destination.password.source),
+            ("nats.nkey", nats.nkey.source),
             ("nats.credentials", nats.credentials.source),
         ].filter { $0.1 != nil }.map(\.0)
-        // A user with a token is told already.
+        // A user and a token together are reported already, for all types.
         if ways.count > 1, ways != ["token", "user"] {
             complain(of: path, "authenticates by \(ways.joined(separator: " and by ")); keep one")
         }
+        // `tls_first` cannot be plain text; without it `nats://` begins in the clear and the server decides.
         for url in [destination.url].compactMap({ $0 }) + nats.servers
         where url.scheme == "nats" && !url.isLoopback && !destination.allowPlainHTTP && !nats.tlsFirst {
             let key = url == destination.url ? "url" : "nats.servers"
@@ -75,7 +86,9 @@ extension ReadContext {
                     + " allow_plain_http = true if you mean it")
         }
         if nats.message == .event, destination.compression != .none, isSet("\(path).compression") {
-            complain(of: "\(path).compression", "is for whole batches; nats.message = \"event\" compresses nothing")
+            complain(
+                of: "\(path).compression", "is for whole batches; nats.message = \"event\" compresses nothing"
+            )
         }
     }
 }

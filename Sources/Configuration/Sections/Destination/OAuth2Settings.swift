@@ -1,5 +1,6 @@
 internal import Model
 
+/// `[destination.oauth2]`: the server that issues access tokens, and its client (RFC 6749, section 4.4).
 extension OAuth2Settings: SettingsSection {
     static let entries: [Entry<OAuth2Settings>] =
         [
@@ -7,17 +8,20 @@ extension OAuth2Settings: SettingsSection {
                 "token_url", \.tokenURL, optional: .url("https", "http"), "The token endpoint.",
                 example: "\"https://login.example.com/oauth2/token\""),
             .setting(
-                "client_id", \.clientID, .text().standingForNothing(""), "The client's id.", example: "\"spoolship\""),
+                "client_id", \.clientID, .text().standingForNothing(""), "The client's id.",
+                example: "\"spoolship\""),
         ]
         + Entry.secret(
             "client_secret", inline: (\.secret.inline, "The client's secret. Better: client_secret_file."),
-            file: \.secret.file, credential: \.secret.credential, "the client's secret", example: ("…", "main.secret"))
+            file: \.secret.file, credential: \.secret.credential, "the client's secret",
+            example: ("…", "main.secret"))
         + [
             .setting(
                 "scope", \.scope, optional: .text(), "The scope of the token; by default the server chooses.",
                 example: "\"events.write\""),
             .setting(
-                "audience", \.audience, optional: .text(), "The audience of the token, if the server requires one.",
+                "audience", \.audience, optional: .text(),
+                "The audience of the token, if the server requires one.",
                 example: "\"https://events.example.com\""),
             .setting(
                 "ca_file", \.caFile, optional: .path,

@@ -1,27 +1,31 @@
 public import Model
 
 extension OwnSettings {
-    /// The rows of the table, bounded as the settings that they replace; like those, they are in no fingerprint.
+    /// The rows, with the bounds of the settings that they replace. Like those they are in no fingerprint.
     static let entries = rows.map { row in
         var row = row
         row.use.changesAnswers = false
         return row
     }
 
+    /// The rows without that declaration.
     private static let rows: [Entry<DestinationSettings>] = [
         .setting(
             "interval", \.own.interval, optional: .dispatchInterval,
-            "Instead of dispatch.interval; type s3: 1m. `spoolship interval` overrides both.", example: "\"1m\""),
+            "Instead of dispatch.interval; type s3: 1m. `spoolship interval` overrides both.",
+            example: "\"1m\""),
         .setting(
             "batch_events", \.own.batchEvents, optional: DispatchSettings.batchEventsType,
-            "Instead of dispatch.batch_events; type s3: 50000, format app_center: 50, ga4: 25.", example: "500"),
+            "Instead of dispatch.batch_events; type s3: 50000, format app_center: 50, ga4: 25.",
+            example: "500"),
         .setting(
             "batch_most_events", \.own.batchMostEvents, optional: DispatchSettings.batchEventsType,
             "Instead of dispatch.batch_most_events; type s3: 50000, format app_center: 50, ga4: 25. Use 1 for a pager.",
             example: "1000"),
         .setting(
             "batch_size", \.own.batchSize, optional: DispatchSettings.batchSizeType,
-            "Instead of dispatch.batch_size, and bounded like it; type s3: 8MiB, nats: 512KiB.", example: "\"4MiB\""),
+            "Instead of dispatch.batch_size, and bounded like it; type s3: 8MiB, nats: 512KiB.",
+            example: "\"4MiB\""),
         .setting(
             "parallel_batches", \.own.parallelBatches, optional: DispatchSettings.parallelBatchesType,
             "Instead of dispatch.parallel_batches.", example: "1"),
@@ -40,7 +44,8 @@ extension OwnSettings {
 }
 
 extension Settings {
-    /// `[dispatch]` for a destination: with what it sets for itself, and batches no larger than the queue's cap allows.
+    /// `[dispatch]` for a destination: with what it sets for itself, and batches that are not larger than the
+    /// queue's size allows.
     public func dispatch(for destination: DestinationSettings) -> DispatchSettings {
         var result = dispatch
         let own = destination.own
@@ -53,22 +58,32 @@ extension Settings {
         return result
     }
 
-    /// How old events may become that wait for a destination.
-    public func maxAge(for destination: DestinationSettings) -> Duration { destination.own.maxAge ?? queue.maxAge }
+    /// Age at which events for a destination expire.
+    public func maxAge(for destination: DestinationSettings) -> Duration {
+        destination.own.maxAge ?? queue.maxAge
+    }
 
-    /// The batch size in force instead of the one at a path, of all destinations or one; nil where that is in force.
+    /// The effective batch size, if it is lower than the one configured at `path`; otherwise nil.
     public func loweredBatchSize(_ path: String) -> Int? {
+        // Sizes by the paths of their settings; a destination without its own size has 0, which is never
+        // lowered.
         let sizes =
             [("dispatch.batch_size", dispatch.batchSize)]
-            + destinations.map { ("destination.\(SettingValue.key($0.name)).batch_size", $0.own.batchSize ?? 0) }
-        guard let size = sizes.first(where: { $0.0 == path })?.1, inForce(batchSize: size) < size else { return nil }
+            + destinations.map {
+                ("destination.\(SettingValue.key($0.name)).batch_size", $0.own.batchSize ?? 0)
+            }
+        guard let size = sizes.first(where: { $0.0 == path })?.1, inForce(batchSize: size) < size else {
+            return nil
+        }
         return inForce(batchSize: size)
     }
 
-    /// The bytes of a batch that are in force where a size is set: no more than a thirty-second of the queue's cap.
+    /// The effective batch size for a configured one: at most a thirty-second of the queue's size, at least 1
+    /// KiB.
     public func inForce(batchSize: Int) -> Int {
         max(1024, min(batchSize, queue.maxSize / Settings.largestBatchesInCap))
     }
 
+    /// The largest batch is the queue's size divided by this.
     static let largestBatchesInCap = 32
 }

@@ -1,15 +1,19 @@
 internal import Model
 
+/// `[destination.s3]`: the bucket, the names of objects, and the credentials.
 extension S3Settings: SettingsSection {
-    static let entries: [Entry<S3Settings>] = bucketEntries + AWSSettings.credentialEntries.map { $0.inside(\.aws) }
+    static let entries: [Entry<S3Settings>] =
+        bucketEntries + AWSSettings.credentialEntries.map { $0.inside(\.aws) }
 
+    /// The bucket and its objects.
     private static let bucketEntries: [Entry<S3Settings>] = [
         .setting(
             "bucket", \.bucket, .bucketName.standingForNothing(""), "The bucket; it must exist.",
             example: "\"events\""),
         .setting(
             "region", \.aws.region, .awsName("region").standingForNothing(""),
-            "The bucket's region; servers without regions accept any, often us-east-1.", example: "\"eu-central-1\""),
+            "The bucket's region; servers without regions accept any, often us-east-1.",
+            example: "\"eu-central-1\""),
         .setting(
             "path_style", \.pathStyle, .boolean,
             "true: https://host/bucket/key, the default of MinIO and Ceph; false: https://bucket.host/key."),
@@ -17,22 +21,25 @@ extension S3Settings: SettingsSection {
             "key", \.key, .template(.key),
             "The name of an object: {date} and {hour} (UTC) of its oldest event's acceptance, {install_id},"
                 + " {destination}, {priority}, {batch_id}; .jsonl, .jsonl.gz or .jsonl.zst is added. With {app}, {level},"
-                + " {name}, {member:PATH}, {event_date} or {event_hour} a batch becomes an object for each value."),
+                + " {name}, {member:PATH}, {event_date} or {event_hour} a batch becomes an object for each value."
+        ),
         .setting(
             "if_none_match", \.ifNoneMatch, .boolean,
             "An existing object is not written again. false for servers that do not support the condition (they answer"
                 + " 501): a repeat then replaces the object with the same events."),
         .setting(
-            "storage_class", \.storageClass, optional: .storageClassName, "The storage class; by default the bucket's.",
+            "storage_class", \.storageClass, optional: .storageClassName,
+            "The storage class; by default the bucket's.",
             example: "\"STANDARD_IA\""),
         .setting(
             "server_side_encryption", \.serverSideEncryption, optional: .choice,
-            "Encryption by the server; by default the bucket's, which may name your key.", example: "\"aws:kms\""),
+            "Encryption by the server; by default the bucket's, which may name your key.",
+            example: "\"aws:kms\""),
     ]
 }
 
 extension ValueType where Value == String {
-    /// Source: Amazon S3 User Guide, "General purpose bucket naming rules".
+    /// The name of a bucket. Source: Amazon S3 User Guide, "General purpose bucket naming rules".
     static var bucketName: ValueType {
         checked(
             "bucket name",
@@ -43,7 +50,8 @@ extension ValueType where Value == String {
         }
     }
 
-    /// A storage class: it becomes a header.
+    /// A storage class. It becomes a header of each request, so it must not have other characters. New
+    /// classes of Amazon and those of other servers are accepted.
     static var storageClassName: ValueType {
         checked("storage class", mustBe: "a storage class: capitals, digits and _") { name in
             (1...64).contains(name.utf8.count)
@@ -51,6 +59,7 @@ extension ValueType where Value == String {
         }
     }
 
+    /// Whether a character is a small letter or a digit.
     private static func isSmall(_ character: Character) -> Bool {
         character.isASCII && (character.isLowercase || character.isNumber)
     }

@@ -1,6 +1,6 @@
 internal import Model
 
-/// `[destination.tls]`: which certificates to trust, and which to present.
+/// `[destination.tls]`: the certificates to trust and to present.
 extension TLSOptions: SettingsSection {
     static let entries: [Entry<TLSOptions>] = [
         .setting(
@@ -11,7 +11,9 @@ extension TLSOptions: SettingsSection {
             "certificate_file", \.certificateFile, optional: .path,
             "The agent's certificate, if the receiver asks for one (PEM).",
             example: "\"/etc/spoolship/client.pem\""),
-        .setting("key_file", \.keyFile, optional: .path, "Its key (PEM).", example: "\"/etc/spoolship/client.key\""),
+        .setting(
+            "key_file", \.keyFile, optional: .path, "Its key (PEM).", example: "\"/etc/spoolship/client.key\""
+        ),
         .setting(
             "pinned_keys", \.pinnedKeys, .list(of: .pinnedKey, unique: true),
             "The receiver must have one of these public keys; keep a spare in the list.",
@@ -19,5 +21,9 @@ extension TLSOptions: SettingsSection {
         .setting(
             "minimum_version", \.minimumVersion, .choice,
             "1.3 refuses older receivers; with 1.2 it is still used if the receiver offers it."),
+        .setting(
+            "allow_common_name", \.allowsCommonName, .boolean,
+            "true also trusts a certificate that names the receiver in its CN only, as RFC 9525 forbids:"
+                + " for old servers."),
     ]
 }

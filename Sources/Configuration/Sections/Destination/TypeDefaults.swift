@@ -1,37 +1,42 @@
 internal import Model
 
-/// A default that destinations of a type or format have, and others have not.
+/// A default that only destinations of one type or format have.
 struct TypeDefault: Sendable {
+    /// The type.
     private let kind: DestinationSettings.Kind
-    /// Nil for all formats.
+    /// The format; nil for all formats.
     fileprivate let format: DestinationSettings.Format?
+    /// Key of the setting.
     let key: String
-    /// Sets it, or what holds for all.
+    /// Sets the default of the type; or that of all destinations, if `isForAll`.
     fileprivate let set: @Sendable (inout DestinationSettings, _ isForAll: Bool) -> Void
 
-    /// Whose it is: `type s3`.
+    /// Origin of the value: `type s3`.
     var name: String { format.map { "format \($0.rawValue)" } ?? "type \(kind.rawValue)" }
 
+    /// Whether it concerns a destination.
     fileprivate func holds(_ destination: DestinationSettings) -> Bool {
         destination.kind == kind && (format == nil || destination.format == format)
     }
 
+    /// All such defaults.
     static let all: [TypeDefault] =
         [
-            // An object costs what a request does, and each is a file for its readers.
+            // A request costs money for each object, and readers open each object: fewer, larger objects.
             of(.s3, "interval", \.own.interval, .every(.seconds(60))),
             of(.s3, "batch_events", \.own.batchEvents, 50_000),
             of(.s3, "batch_most_events", \.own.batchMostEvents, 50_000),
             of(.s3, "batch_size", \.own.batchSize, 8 << 20), of(.s3, "compression", \.compression, .zstd),
-            // A batch may be a message, and a server takes 1 MiB with the headers by default (max_payload).
+            // A batch may be one message, and servers accept 1 MiB with headers by default (max_payload).
             of(.nats, "batch_size", \.own.batchSize, 512 << 10),
         ]
-        // App Center's SDKs send at most 50 logs in a container; the Measurement Protocol takes 25 events in a request.
+        // App Center's SDKs send at most 50 logs in a request; the Measurement Protocol accepts 25 events.
         + [("batch_events", \.own.batchEvents), ("batch_most_events", \.own.batchMostEvents)].flatMap {
             (key: String, place: any WritableKeyPath<DestinationSettings, Int?> & Sendable) in
             [of(.http, key, place, 50, format: .appCenter), of(.http, key, place, 25, format: .ga4)]
         }
 
+    /// A default for a setting.
     private static func of<Value: Sendable>(
         _ kind: DestinationSettings.Kind, _ key: String,
         _ place: any WritableKeyPath<DestinationSettings, Value> & Sendable, _ value: Value,
@@ -44,12 +49,13 @@ struct TypeDefault: Sendable {
 }
 
 extension Settings {
-    /// Gives each destination the defaults of its type and format, where neither it nor `[dispatch]` says otherwise.
+    /// Gives each destination the defaults of its type and format, unless it or `[dispatch]` sets another
+    /// value.
     mutating func applyTypeDefaults() {
         for index in destinations.indices {
             for row in TypeDefault.all where row.holds(destinations[index]) {
                 let path = "destination.\(SettingValue.key(destinations[index].name)).\(row.key)"
-                // What a service takes is no matter of taste: `[dispatch]` leaves the defaults of formats alone.
+                // What a service accepts is a fact: `[dispatch]` does not change the defaults of formats.
                 let isSetForAll = row.format == nil && origins["dispatch.\(row.key)"] != nil
                 switch origins[path] {
                 case nil, .type:

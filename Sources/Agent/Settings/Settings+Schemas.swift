@@ -1,0 +1,38 @@
+internal import Configuration
+internal import EventLoops
+internal import Intake
+internal import Schemas
+
+extension Settings {
+    /// The schemas of `schemas.directory`; nil where none is set. Throws for a directory or a schema that
+    /// cannot be used.
+    func schemaRules() throws(AgentError) -> SchemaRules? {
+        do throws(SchemaError) {
+            return try readSchemas()
+        } catch {
+            throw AgentError(.configuration, "schemas.directory: \(error.message)")
+        }
+    }
+
+    private func readSchemas() throws(SchemaError) -> SchemaRules? {
+        guard let directory = schemas.directory else { return nil }
+        let answer = SilentFiles.answer(about: directory) { () -> Result<SchemaSet, SchemaError> in
+            Result { () throws(SchemaError) in try SchemaFiles.read(directory) }
+        }
+        switch answer {
+        case .success(let set): return SchemaRules(set: set, isReport: schemas.mode == .report)
+        case .failure(let error): throw error
+        case nil: throw SchemaError("\(directory) does not answer: does its disk hang?")
+        }
+    }
+
+    /// Why the start would refuse the schemas; nil where it does not.
+    var schemaMistake: String? {
+        do throws(SchemaError) {
+            _ = try readSchemas()
+            return nil
+        } catch {
+            return error.message
+        }
+    }
+}

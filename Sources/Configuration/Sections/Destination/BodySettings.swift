@@ -1,0 +1,30 @@
+internal import Model
+
+/// `[destination.body]`: the text of requests of format `template`.
+extension BodySettings: SettingsSection {
+    static let entries: [Entry<BodySettings>] = [
+        .setting(
+            "event", \.event, optional: .bodyTemplate,
+            "What is written for each event. Placeholders: {{event}}, {{base64}}, {{json:PATH}} (a member as JSON), {{text:PATH}} (inside"
+                + " quotes), {{app}}, {{name}}, {{level}}, {{host}}, {{id}}, {{time}}, {{seconds}}, {{milliseconds}}, {{nanoseconds}}.",
+            example: "'{\"data\":\"{{base64}}\"}'"),
+        .setting(
+            "begin", \.begin, .fragment, "What is before the first event.", example: "'{\"messages\":['"),
+        .setting("separator", \.separator, .fragment, "What is between two events.", example: "','"),
+        .setting("end", \.end, .fragment, "What is behind the last event.", example: "']}'"),
+        .setting("method", \.method, .choice, "The method of requests."),
+    ]
+}
+
+/// `[destination.accept]`: what an answer must be to acknowledge.
+extension AcceptSettings: SettingsSection {
+    static let entries: [Entry<AcceptSettings>] = [
+        .setting(
+            "status", \.statuses, .successes,
+            "The statuses that acknowledge, if not each of 200 to 299.", example: "[202]"),
+        .setting(
+            "body", \.body, optional: .text(),
+            "A text that the answer must hold (blanks do not count), for receivers that answer 200 to errors. Without it the batch is"
+                + " sent again.", example: "'\"FailedRecordCount\":0'"),
+    ]
+}

@@ -1,0 +1,44 @@
+/// `[schemas]`: what events may look like, by their names.
+public struct SchemaSettings: SettingsSection {
+    /// What happens to an event that its schema does not allow.
+    package enum Mode: String, Sendable, CaseIterable {
+        /// The event goes to the quarantine.
+        case quarantine
+        /// The event is sent, and counted.
+        case report
+    }
+
+    package var directory: String?
+    package var mode = Mode.quarantine
+
+    static let entries: [Entry<SchemaSettings>] = [
+        .setting(
+            "directory", \.directory, optional: .path,
+            "Where the schemas are: NAME.json for the events of that name, APP/NAME.json for those of one"
+                + " app.",
+            example: "\"/etc/spoolship/schemas\""),
+        .setting(
+            "mode", \.mode, .choice,
+            "quarantine keeps events that their schema does not allow, with path and reason; report counts"
+                + " them and sends them."),
+    ]
+}
+
+/// `[dedup]`: events that an app has written more than once.
+public struct DedupSettings: SettingsSection {
+    /// How long the id of an event is remembered; zero: repeats are not looked for.
+    package var window = Duration.zero
+    /// How many ids are remembered at most.
+    package var maxIDs = 250_000
+
+    static let entries: [Entry<DedupSettings>] = [
+        .setting(
+            "window", \.window, .duration(.seconds(60) ... .seconds(30 * 86_400), zero: "not at all"),
+            "How long the ids of an app's events are remembered; an event with one of them is discarded as"
+                + " a repeat."),
+        .setting(
+            "max_ids", \.maxIDs, .count(1_000...10_000_000),
+            "How many ids are remembered at most, 8 bytes each in the queue's file; the oldest are forgotten"
+                + " first."),
+    ]
+}

@@ -1,0 +1,127 @@
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// Requests to the agent's control socket: HTTP/1.0, a connection for each, blocking until a deadline.
+/// HTTP/1.0 ends the answer with the connection, so that no chunks need be read.
+struct AgentSocket: Sendable {
+    /// A response.
+    struct Answer {
+        /// The HTTP status.
+        let status: Int
+        /// The body.
+        let body: String
+
+        /// The values of a body with one JSON value a line; lines that are not JSON are left out.
+        var lines: [JSONText.Value] { body.split(separator: "\n").compactMap { JSONText.read(String($0)) } }
+    }
+
+    /// Why there is no response.
+    enum Failure: Error {
+        /// No agent listens at the path, or this user may not use its socket.
+        case notAvailable(String)
+        /// The agent gave no answer until the deadline, or one that is not HTTP.
+        case noAnswer(String)
+    }
+
+    /// Largest answer that is read, 8 MiB, so that another program's socket cannot fill the memory.
+    private static let largestAnswer = 8 << 20
+
+    /// Path of the socket.
+    let path: String
+
+    /// Sends a request and reads the response.
+    ///
+    /// - Parameter deadline: time by `steadyNanoseconds`.
+    func request(
+        _ method: String, _ target: String, body: String = "", until deadline: Int64
+    ) throws(Failure) -> Answer {
+        let descriptor = try connect()
+        defer { close(descriptor) }
+        let head =
+            "\(method) \(target) HTTP/1.0\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+        try send(Array((head + body).utf8), to: descriptor, until: deadline)
+        let text = String(decoding: try receive(from: descriptor, until: deadline), as: UTF8.self)
+        // Swift takes CR LF for one character, so the end of the head is searched in bytes.
+        let bytes = Array(text.utf8)
+        let end = Array("\r\n\r\n".utf8)
+        guard let place = bytes.indices.first(where: { bytes[$0...].starts(with: end) }),
+            let line = String(decoding: bytes[..<place], as: UTF8.self).split(separator: "\r\n").first,
+            case let words = line.split(separator: " "), words.count >= 2, let status = Int(words[1])
+        else { throw .noAnswer("the answer at \(path) is not HTTP; is it another program's socket?") }
+        return Answer(status: status, body: String(decoding: bytes[(place + end.count)...], as: UTF8.self))
+    }
+
+    /// Connects. A local socket connects at once or fails, so this needs no deadline.
+    private func connect() throws(Failure) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard !bytes.isEmpty, bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            throw .notAvailable("\(path) is not a socket's path")
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let descriptor = streamSocket()
+        guard descriptor >= 0 else { throw .notAvailable("socket: \(systemMessage(errno))") }
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                systemConnect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else {
+            let number = errno
+            close(descriptor)
+            throw .notAvailable("\(path): \(systemMessage(number))")
+        }
+        return descriptor
+    }
+
+    /// Sends all bytes.
+    private func send(_ bytes: [UInt8], to descriptor: Int32, until deadline: Int64) throws(Failure) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            try wait(for: POLLOUT, descriptor, until: deadline)
+            let count = rest.withUnsafeBytes { sendQuietly(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw .noAnswer("\(path): \(systemMessage(errno))") }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Reads until the agent closes the connection.
+    private func receive(from descriptor: Int32, until deadline: Int64) throws(Failure) -> [UInt8] {
+        var answer: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            try wait(for: POLLIN, descriptor, until: deadline)
+            let count = read(descriptor, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw .noAnswer("\(path): \(systemMessage(errno))") }
+            guard count > 0 else { return answer }
+            answer += buffer[..<count]
+            guard answer.count <= AgentSocket.largestAnswer else {
+                throw .noAnswer("the answer at \(path) is larger than \(AgentSocket.largestAnswer) bytes")
+            }
+        }
+    }
+
+    /// Waits until the descriptor is ready.
+    private func wait(for events: some BinaryInteger, _ descriptor: Int32, until deadline: Int64)
+        throws(Failure)
+    {
+        while true {
+            let left = deadline - steadyNanoseconds()
+            guard left > 0 else { throw .noAnswer("the agent at \(path) took too long to answer") }
+            var entry = pollfd(fd: descriptor, events: Int16(events), revents: 0)
+            // Rounded up: with 0 ms the last millisecond would be a busy loop. At most a minute, which Int32
+            // holds.
+            let result = poll(&entry, 1, Int32(min(left / 1_000_000 + 1, 60_000)))
+            if result > 0 { return }
+            guard result == 0 || errno == EINTR else { throw .noAnswer("\(path): \(systemMessage(errno))") }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+internal import EventLoops
+internal import Model
+
+/// Keeps numbers of events as they were written on their way through a `JSONValue`, whose doubles have 17
+/// digits at most: 18446744073709551615 would be shown as 1.8446744073709552e+19.
+struct ExactNumbers {
+    /// What stands before a number that travels as a text. Drawn, so that no event can hold it.
+    private let mark: String
+
+    init() {
+        var random = KernelRandom()
+        mark = "\(UInt64.random(in: .min ... .max, using: &random)) "
+    }
+
+    /// The value of a JSON text; null where the text is not JSON.
+    func value(of text: String) -> JSONValue {
+        let bytes = Array(text.utf8)
+        var numbers: [Range<Int>] = []
+        guard
+            (try? JSONValue(parsing: bytes) { spelling, value in
+                if case .double = value {
+                    numbers.append(spelling.startIndex..<spelling.endIndex)
+                }
+            }) != nil
+        else { return .null }
+        var marked: [UInt8] = []
+        var done = 0
+        for range in numbers {
+            marked +=
+                bytes[done..<range.lowerBound] + Array("\"\(mark)".utf8) + bytes[range] + [UInt8(ascii: "\"")]
+            done = range.upperBound
+        }
+        return (try? JSONValue(parsing: marked + bytes[done...])) ?? .null
+    }
+
+    /// The text of a value that was made so, with its numbers as they were written.
+    func text(_ value: JSONValue) -> String {
+        let mark = Array("\"\(mark)".utf8)
+        let bytes = Array(value.pretty.utf8)
+        var text: [UInt8] = []
+        var place = 0
+        while place < bytes.count {
+            guard bytes[place] == UInt8(ascii: "\""), bytes[place...].starts(with: mark) else {
+                text.append(bytes[place])
+                place += 1
+                continue
+            }
+            let number = bytes[(place + mark.count)...].prefix { $0 != UInt8(ascii: "\"") }
+            text += number
+            place = number.endIndex + 1
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
