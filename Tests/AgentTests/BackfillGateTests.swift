@@ -18,7 +18,8 @@ struct BackfillGateTests {
             ledger.queued = queued
             snapshot.lanes.append(
                 .init(
-                    destination: "main", priority: priority, isConfigured: true, summary: LaneSummary(), ledger: ledger)
+                    destination: "main", priority: priority, isConfigured: true, summary: LaneSummary(),
+                    ledger: ledger)
             )
         }
         return snapshot
@@ -28,7 +29,9 @@ struct BackfillGateTests {
         gate.obstacle(queue, spool, to: ["main"])
     }
 
-    @Test("events of both lanes go first, beyond what a destination has in hand; those of other destinations do not")
+    @Test(
+        "events of both lanes go first, beyond what a destination has in hand; those of other destinations do not"
+    )
     func queued() {
         #expect(obstacle(queue(normal: 300)) == nil && obstacle(queue(normal: 200, critical: 100)) == nil)
         #expect(obstacle(queue(normal: 301)) == "301 events wait for main")

@@ -6,7 +6,9 @@ import Testing
 
 @Suite("The batch size in force")
 struct BatchSizeTests {
-    @Test("what `check --print` says is what chunks are cut by", arguments: [24 << 10, 10 << 20, 64 << 20, 1 << 30])
+    @Test(
+        "what `check --print` says is what chunks are cut by",
+        arguments: [24 << 10, 10 << 20, 64 << 20, 1 << 30])
     func printedAndUsedAgree(cap: Int) {
         for size in [1 << 10, 160 << 10, 1 << 20, 64 << 20] {
             var settings = Settings()

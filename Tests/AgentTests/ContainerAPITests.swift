@@ -41,7 +41,10 @@ struct ContainerAPITests {
             #expect(
                 try value(("key", "size"), ("type", "double"), ("container", "GTM-1"))
                     == ["key": "size", "value": .double(7), "missing": false])
-            #expect(try value(("key", "none"), ("type", "integer")) == ["key": "none", "value": 0, "missing": true])
+            #expect(
+                try value(("key", "none"), ("type", "integer")) == [
+                    "key": "none", "value": 0, "missing": true,
+                ])
             #expect(try value(("key", "size"), ("type", "poem"))["error"]?["code"] == "out_of_range")
             #expect(try client.request("GET", "/v1/values").status == 400)
             let refreshed = try client.request("POST", "/v1/containers/refresh", body: ["id": "GTM-1"]).json()
@@ -61,7 +64,9 @@ struct ContainerAPITests {
             #expect(try client.request("GET", "/v1/containers/GTM-1").json()["source"] == "preview")
             #expect(try client.request("POST", path).status == 400)
             #expect(try client.request("POST", path, body: ["document": draft, "ttl_ms": 0]).status == 400)
-            #expect(try client.request("POST", path, body: ["document": draft, "ttl_ms": 86_400_001]).status == 400)
+            #expect(
+                try client.request("POST", path, body: ["document": draft, "ttl_ms": 86_400_001]).status
+                    == 400)
             #expect(try client.request("POST", path, body: ["document": "{}"]).status == 400)
             #expect(try client.request("POST", path, body: ["document": other]).status == 422)
             #expect(try client.request("POST", path, body: ["url": "https://x.example/"]).status == 400)

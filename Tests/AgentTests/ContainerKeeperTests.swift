@@ -35,7 +35,8 @@ struct ContainerKeeperTests {
             QueueOptions(stateDirectory: "\(directory.path)/state", destinations: ["main"]), on: storeLoop,
             time: SystemTime(), log: Log(KeptLog()))
         let keeper = ContainerKeeper(
-            store: store, inForce: ContainersInForce.opening(), userAgent: "test", facts: AgentFacts(), on: loop,
+            store: store, inForce: ContainersInForce.opening(), userAgent: "test", facts: AgentFacts(),
+            on: loop,
             time: SystemTime(), clock: ClockTrust(isSynchronised: { isSynchronised }), log: Log(log)
         ) { _, _ in }
         var settings = ContainerSettings()
@@ -63,12 +64,15 @@ struct ContainerKeeperTests {
         }
     }
 
-    @Test("15.10: a default file that has expired rules, and `status` and the log say so", arguments: [true, false])
+    @Test(
+        "15.10: a default file that has expired rules, and `status` and the log say so",
+        arguments: [true, false])
     func expiredDefault(isSynchronised: Bool) async throws {
         let document = #"{"id": "GTM-1", "version": 3, "expires": "2021-01-01T00:00:00Z", "values": {}}"#
         let (state, log) = try await open(document, isSynchronised: isSynchronised)
         // A clock that is not to be trusted makes nothing expire.
-        #expect((state.problem == "the default file's document has expired; it stays in force") == isSynchronised)
+        #expect(
+            (state.problem == "the default file's document has expired; it stays in force") == isSynchronised)
         #expect(log.contains { $0.text == "default file has expired, it stays in force" } == isSynchronised)
     }
 
@@ -93,7 +97,9 @@ struct ContainerKeeperTests {
             other.id = "GTM-2"
             #expect(await keeper.configure([settings, other]) == [])
             #expect(
-                await keeper.configure([other, settings]) == ["order of [[container]] GTM-1, GTM-2 -> GTM-2, GTM-1"])
+                await keeper.configure([other, settings]) == [
+                    "order of [[container]] GTM-1, GTM-2 -> GTM-2, GTM-1"
+                ])
         }
     }
 

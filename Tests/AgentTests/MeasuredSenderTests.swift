@@ -23,15 +23,18 @@ struct MeasuredSenderTests {
         }
     }
 
-    private func send(asksWhose: Bool, _ apps: [String]) async throws -> (outcome: Outcome, sent: [[String]]) {
+    private func send(asksWhose: Bool, _ apps: [String]) async throws -> (outcome: Outcome, sent: [[String]])
+    {
         try await withLoop { loop in
             let output = Output(loop, asksWhose: asksWhose)
             let sender = MeasuredSender(
-                name: "main", output: output, figures: SendingFigures(), time: SystemTime(), log: Log(KeptLog()),
+                name: "main", output: output, figures: SendingFigures(), time: SystemTime(),
+                log: Log(KeptLog()),
                 apps: { _ in apps })
             let now = SystemTime().wallTime
             let header = BatchHeader(
-                id: BatchID(high: 0x0193_0000_0000_7000, low: 1), destination: "main", priority: .normal, events: 2,
+                id: BatchID(high: 0x0193_0000_0000_7000, low: 1), destination: "main", priority: .normal,
+                events: 2,
                 bytes: 6, acceptedAt: now, firstEventTime: now)
             return (await sender.send(Batch(header: header, parts: [])), await output.sent)
         }

@@ -6,6 +6,8 @@ import Testing
 struct OddityTests {
     @Test("each kind that the pass counts has a series of its own")
     func kinds() {
-        #expect(Oddity.allCases.map(\.rawValue).sorted() == MetricFamily.table.oddities.labels[0].values?.sorted())
+        #expect(
+            Oddity.allCases.map(\.rawValue).sorted() == MetricFamily.table.oddities.labels[0].values?.sorted()
+        )
     }
 }

@@ -97,13 +97,18 @@ struct OwnSettingsTests {
     @Test("without settings of its own nothing is different: one size of chunks, which all take as batches")
     func nothingOfItsOwn() throws {
         let (settings, _) = try settings(
-            "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n[[destination]]\nname = \"b\"\ntype = \"stdout\"")
+            "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n[[destination]]\nname = \"b\"\ntype = \"stdout\""
+        )
         let intake = settings.intakeSettings(
             cap: 10 << 20, isCollecting: true, country: nil,
             host: HostFacts(settings, version: "1", log: Log(KeptLog())))
-        #expect(intake.routes.map(\.chunks) == [ChunkLimits(batchEvents: 5_000, batchBytes: 1 << 20, cap: 10 << 20)])
+        #expect(
+            intake.routes.map(\.chunks) == [
+                ChunkLimits(batchEvents: 5_000, batchBytes: 1 << 20, cap: 10 << 20)
+            ])
         #expect(intake.routes.map(\.batchFrom) == [50])
-        #expect(intake.routes.allSatisfy(\.otherBatches.isEmpty) && intake.events.maxAge == .seconds(25 * 86_400))
+        #expect(
+            intake.routes.allSatisfy(\.otherBatches.isEmpty) && intake.events.maxAge == .seconds(25 * 86_400))
         #expect(settings.queueOptions.maxAges.isEmpty)
     }
 }

@@ -27,7 +27,8 @@ struct ProgressWatchTests {
         var delivery = DeliverySnapshot()
         delivery.destinations = [
             .init(
-                name: main, obstacle: nil, lanes: Lanes(), interval: .standard, inFlight: attempts, attempts: attempts,
+                name: main, obstacle: nil, lanes: Lanes(), interval: .standard, inFlight: attempts,
+                attempts: attempts,
                 waitingForRetry: 0, setAside: [:], failingApps: [:], nextAttempt: nextAttempt, since: nil,
                 lastSuccess: nil,
                 lastFailure: nil, pauseTokens: [], counters: counters)
@@ -50,7 +51,9 @@ struct ProgressWatchTests {
         for _ in 0..<20 { #expect(ask(&watch, sending()) == []) }
     }
 
-    @Test("fault10: reading that waits for a commit which does not come is a stall; one for want of room is none")
+    @Test(
+        "fault10: reading that waits for a commit which does not come is a stall; one for want of room is none"
+    )
     func fault10_commitsThatDoNotCome() {
         var watch = ProgressWatch()
         var state = ProgressWatchTests.heldBack
@@ -72,7 +75,8 @@ struct ProgressWatchTests {
         for _ in 0..<3 {
             // Acknowledgements are written all the time.
             state.queue.transactions += 100
-            #expect(ask(&watch, state) == ["reading waits for a commit that fails again and again (file_full)"])
+            #expect(
+                ask(&watch, state) == ["reading waits for a commit that fails again and again (file_full)"])
         }
         #expect(state.queue.accepting == .all)
         state.queue.commitFailure = nil
@@ -80,7 +84,9 @@ struct ProgressWatchTests {
         #expect(ask(&watch, state) == [])
     }
 
-    @Test("fault10: requests that outlive their time without any answer are a stall; answers and patience are none")
+    @Test(
+        "fault10: requests that outlive their time without any answer are a stall; answers and patience are none"
+    )
     func fault10_requestsThatDoNotEnd() {
         var watch = ProgressWatch()
         watch.requestTimeouts = [main: .seconds(600)]

@@ -14,7 +14,9 @@ import Testing
 
 @Suite("Whether the agent moves")
 struct PulseTests {
-    @Test("ready means it moves: a loop that hangs is named within its time, whoever asks, and no longer than it hangs")
+    @Test(
+        "ready means it moves: a loop that hangs is named within its time, whoever asks, and no longer than it hangs"
+    )
     func hangingLoop() async throws {
         let main = try EventLoop(name: "main")
         let store = try EventLoop(name: "store")
@@ -42,7 +44,8 @@ struct PulseTests {
         hangs.wait()
         let before = SystemTime().bootTime
         await pulse.check()
-        #expect(pulse.obstacles.count == 1 && pulse.obstacles[0].hasPrefix("the store loop has not answered for"))
+        #expect(
+            pulse.obstacles.count == 1 && pulse.obstacles[0].hasPrefix("the store loop has not answered for"))
         #expect(SystemTime().bootTime - before < .seconds(10))
         ends.open()
         #expect(await eventually { pulse.obstacles == [] })
@@ -66,7 +69,9 @@ struct PulseTests {
             await eventually {
                 log.messages.map(\.text)
                     == Array(
-                        repeating: ["not ready: the agent makes no progress", "the agent makes progress again"],
+                        repeating: [
+                            "not ready: the agent makes no progress", "the agent makes progress again",
+                        ],
                         count: 2
                     )
                     .flatMap(\.self)
@@ -99,10 +104,15 @@ struct PulseTests {
         ends[0].open()
         #expect(await eventually { pulse.silent == [others[1].name] })
         ends[1].open()
-        #expect(await eventually { log.messages.last?.text == "the agent makes progress again" && pulse.silent == [] })
+        #expect(
+            await eventually {
+                log.messages.last?.text == "the agent makes progress again" && pulse.silent == []
+            })
     }
 
-    @Test("a commit that does not come is no readiness ten seconds later, while the watchdog still has patience")
+    @Test(
+        "a commit that does not come is no readiness ten seconds later, while the watchdog still has patience"
+    )
     func commitsThatDoNotCome() async throws {
         let main = try EventLoop(name: "main")
         try main.start()

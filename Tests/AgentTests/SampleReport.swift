@@ -108,6 +108,10 @@ enum SampleReport {
         report.spool.complaints = [
             "shop/app.jsonl cannot be read: owner 1001, mode 0600; its writer must let the group read"
         ]
+        report.rules = [("no debug lines", 1_234), ("rule 2", 0)]
+        report.checks = [
+            "schemas: 12,431 events as their schemas say, 2 not, in quarantine: 2 of purchase (3)"
+        ]
         report.containers = [
             .init(
                 id: "GTM-1234", source: "saved", version: "17", confirmed: now - .seconds(43_200),

@@ -31,7 +31,8 @@ struct SettingsOverlayTests {
 
     @Test("tm10: a value sets its setting, with the container as its origin; the file's settings stay")
     func sets() {
-        let overlay = SettingsOverlay(base, [container("A", ["dispatch.interval"], [("dispatch.interval", "10s")])])
+        let overlay = SettingsOverlay(
+            base, [container("A", ["dispatch.interval"], [("dispatch.interval", "10s")])])
         #expect(overlay.settings.dispatch.interval == .every(.seconds(10)))
         #expect(overlay.settings.origin(of: "dispatch.interval") == .container("A"))
         #expect(overlay.refused.isEmpty)
@@ -128,7 +129,8 @@ struct SettingsOverlayTests {
         var file = ValuesFile(in: directory.path)
         umask(0o077)
         try file.write([
-            container("A", [], [("greeting", "hello"), ("n", 1)]), container("B", [], [("n", 2), ("on", true)]),
+            container("A", [], [("greeting", "hello"), ("n", 1)]),
+            container("B", [], [("n", 2), ("on", true)]),
         ])
         var status = stat()
         #expect(stat(file.path, &status) == 0 && status.st_mode & 0o777 == 0o644)

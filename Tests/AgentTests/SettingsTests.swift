@@ -36,7 +36,9 @@ struct SettingsTests {
             ])
     }
 
-    @Test("ac15: the routes to all servers of a destination count, and the client asks the same ones in their order")
+    @Test(
+        "ac15: the routes to all servers of a destination count, and the client asks the same ones in their order"
+    )
     func ac15_networkTargetsNameEveryServer() throws {
         var settings = Settings()
         var destination = DestinationSettings()
@@ -46,9 +48,14 @@ struct SettingsTests {
         destination.nats.subject = "events"
         destination.nats.servers = ["tls://192.0.2.8:4222", "nats://localhost"].compactMap { EndpointURL($0) }
         settings.destinations = [destination]
-        #expect(settings.networkTargets == ["bus": [.address([192, 0, 2, 7]), .address([192, 0, 2, 8]), .local]])
         #expect(
-            destination.addresses.map(\.text) == ["tls://192.0.2.7:4222", "tls://192.0.2.8:4222", "nats://localhost"])
+            settings.networkTargets == [
+                "bus": [.address([192, 0, 2, 7]), .address([192, 0, 2, 8]), .local]
+            ])
+        #expect(
+            destination.addresses.map(\.text) == [
+                "tls://192.0.2.7:4222", "tls://192.0.2.8:4222", "nats://localhost",
+            ])
         destination.proxy = EndpointURL("http://192.0.2.9:3128")
         settings.destinations = [destination]
         #expect(settings.networkTargets == ["bus": [.address([192, 0, 2, 9])]])
@@ -60,7 +67,8 @@ struct SettingsTests {
         #expect(settings.networkTargets == ["log": [.address([192, 0, 2, 7]), .local]])
     }
 
-    @Test("ac15: without a route to its own servers a destination is not cut off from those that it learned of")
+    @Test(
+        "ac15: without a route to its own servers a destination is not cut off from those that it learned of")
     func ac15_learnedServersCount() {
         var settings = Settings()
         var bus = DestinationSettings()
@@ -84,7 +92,8 @@ struct SettingsTests {
         #expect(settings.networkTargets == ["log": [.address([192, 0, 2, 7]), .name]])
     }
 
-    @Test("fault11: another label, encoding or inline secret makes what was acknowledged before count no more")
+    @Test(
+        "fault11: another label, encoding or inline secret makes what was acknowledged before count no more")
     func fault11_fingerprintOfSettings() throws {
         func fingerprint(_ change: (inout DestinationSettings) -> Void) throws -> String {
             var settings = Settings()
@@ -99,7 +108,8 @@ struct SettingsTests {
         #expect(before.utf8.count == 64)
         for change: (inout DestinationSettings) -> Void in [
             { $0.labels = ["job": "other"] }, { $0.measurementID = "G-2" }, { $0.otlpEncoding = .json },
-            { $0.indexerAcknowledgement = true }, { $0.batchIDParameter = "token" }, { $0.tokenScheme = "Other" },
+            { $0.indexerAcknowledgement = true }, { $0.batchIDParameter = "token" },
+            { $0.tokenScheme = "Other" },
             { $0.outcomes = ["404": .retry] }, { $0.token.inline = Secret("hidden-token") },
         ] {
             let after = try fingerprint(change)
@@ -225,10 +235,14 @@ extension SettingsTests {
         #expect(settings.spoolOptions.linger == .milliseconds(milliseconds))
     }
 
-    @Test("ac19: each limit and each consequence of the configuration reaches the pass, and an app's own goes first")
+    @Test(
+        "ac19: each limit and each consequence of the configuration reaches the pass, and an app's own goes first"
+    )
     func ac19_limitsReachThePass() throws {
         let directory = try TemporaryDirectory()
-        for (word, expected) in [("cut", .cut), ("refuse", .refuse), ("quarantine", .quarantine), ("allow", .allow)]
+        for (word, expected) in [
+            ("cut", .cut), ("refuse", .refuse), ("quarantine", .quarantine), ("allow", .allow),
+        ]
             as [(String, LimitConsequence)]
         {
             let limits = ["name_length", "properties", "property_key_length", "property_value_length"]
@@ -246,7 +260,8 @@ extension SettingsTests {
                 """
             let settings = try Settings.read([ConfigurationText(file: "t.toml", text: text)]).settings
             let host = HostFacts(settings, version: "1", log: Log(KeptLog()))
-            let events = settings.intakeSettings(cap: 1 << 20, isCollecting: true, country: nil, host: host).events
+            let events = settings.intakeSettings(cap: 1 << 20, isCollecting: true, country: nil, host: host)
+                .events
             let all = events.defaults.limits
             #expect(all.eventNames == Limit(7, expected == .cut ? .refuse : expected))
             for limit in [all.nameLength, all.properties, all.propertyKeyLength, all.propertyValueLength] {

@@ -21,7 +21,8 @@ struct StatusPageTests {
             let queued = accepted - acknowledged
             history.add(
                 .init(
-                    at: SampleReport.now - .seconds((61 - minute) * 60), accepted: accepted, acknowledged: acknowledged,
+                    at: SampleReport.now - .seconds((61 - minute) * 60), accepted: accepted,
+                    acknowledged: acknowledged,
                     queued: queued, bytes: queued * 337))
         }
         return history
@@ -57,7 +58,8 @@ struct StatusPageTests {
         let dom = try await chromium(StatusPageTests.html("failing"), "--dump-dom")
         for text in [
             "<title>Not ready: Spoolship on web3</title>", "Needs attention",
-            "main: nothing was acknowledged for 3h12m although 12,431 events wait", "503 for 3h12m, next try in 41s",
+            "main: nothing was acknowledged for 3h12m although 12,431 events wait",
+            "503 for 3h12m, next try in 41s",
             "<dt>Waiting, critical</dt><dd>3</dd>", "<dt>Waiting, normal</dt><dd>12,428</dd>",
             "<dt>Cap reached in</dt><dd>about 5h</dd>", "Queue: 4 MiB of 10 MiB, 40 %",
             "aria-label=\"Deliveries, last hour: accepted ",
@@ -89,7 +91,9 @@ struct StatusPageTests {
     func selfContained(state: String) {
         let html = StatusPageTests.html(state)
         for word in ["<script", "@import", "url(", "onload="] { #expect(!html.contains(word)) }
-        for attribute in ["href=\"http", "href=\"//", "src=", "action="] { #expect(!html.contains(attribute)) }
+        for attribute in ["href=\"http", "href=\"//", "src=", "action="] {
+            #expect(!html.contains(attribute))
+        }
         #expect(html.utf8.count < 40_000)
     }
 
@@ -117,10 +121,13 @@ struct StatusPageTests {
         #expect(html.split(separator: "&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;").count > 10)
     }
 
-    @Test("a screen reader finds its way: one heading of the first rank, sections, labelled plots, table heads")
+    @Test(
+        "a screen reader finds its way: one heading of the first rank, sections, labelled plots, table heads")
     func accessibility() {
         let html = StatusPageTests.html("failing")
-        func count(_ text: String) -> Int { html.split(separator: text, omittingEmptySubsequences: false).count - 1 }
+        func count(_ text: String) -> Int {
+            html.split(separator: text, omittingEmptySubsequences: false).count - 1
+        }
         #expect(count("<h1>") == 1)
         #expect(count("<main>") == 1)
         #expect(html.contains("<html lang=\"en\">"))

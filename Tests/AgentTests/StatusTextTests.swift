@@ -44,7 +44,9 @@ struct StatusTextTests {
         #expect(StatusText(SampleReport.healthy).apps == "no app has written anything since the start\n")
     }
 
-    @Test("every state has a line that names the state or the way out", arguments: DestinationStateName.allCases)
+    @Test(
+        "every state has a line that names the state or the way out", arguments: DestinationStateName.allCases
+    )
     func everyState(state: DestinationStateName) {
         var report = SampleReport.failing
         report.destinations[0].state = state
@@ -62,7 +64,8 @@ struct StatusTextTests {
         var report = SampleReport.failing
         func line(_ message: String, _ state: DestinationStateName) -> String {
             report.destinations[0].state = state
-            report.destinations[0].lastFailure?.failure = Failure(kind: .status, status: 500, message: message)
+            report.destinations[0].lastFailure?.failure = Failure(
+                kind: .status, status: 500, message: message)
             return StatusText(report).destinationLine(report.destinations[0])
         }
         let token = "no credentials: the token endpoint answered 500 when asked for a bearer token"
@@ -72,7 +75,8 @@ struct StatusTextTests {
             line(token, .retryAfter).hasPrefix(
                 "main: asked us to come back later (\(token)) for 3h12m, next try in 41s;"))
         #expect(
-            line("answered 429: too many requests", .retryAfter).contains("come back later (429: too many requests)"))
+            line("answered 429: too many requests", .retryAfter).contains(
+                "come back later (429: too many requests)"))
     }
 
     @Test("the whole report is in its JSON")
@@ -84,14 +88,87 @@ struct StatusTextTests {
 
     @Test("colours change nothing else")
     func colours() {
-        let coloured = StatusText(SampleReport.everything, hasColours: true).screen
+        let marks = StyleMarks()
+        let coloured = marks.resolved(StatusText(SampleReport.everything, marks: marks).screen)
         #expect(coloured.contains("\u{1B}[1mmain\u{1B}[0m"))
         let plain = ["0", "1", "31", "32", "33"].reduce(coloured) { $0.replacing("\u{1B}[\($1)m", with: "") }
         #expect(plain == StatusText(SampleReport.everything).screen)
     }
 
     @Test(
-        "the receiver's own words are in status and its JSON, and neither in the line that others read nor on the page")
+        "a name from outside commands no terminal and colours nothing, in the text, on the page and with colours"
+    )
+    func hostileNames() {
+        var report = SampleReport.failing
+        let hostile = "x\u{1B}[31m\u{7}\u{9B}2J\u{202E}y<\(String(repeating: "0", count: 32)) 31>"
+        report.spool.complaints = ["\(hostile).json cannot be read"]
+        report.obstacles = [hostile]
+        report.destinations[0].setAside = [hostile: 3]
+        let marks = StyleMarks()
+        let page = StatusPage(report, history: StatusPageTests.history(failing: true)).html
+        for text in [StatusText(report).screen, page, StatusText(report, marks: marks).screen] {
+            #expect(text.unicodeScalars.allSatisfy { PrintableText.isPrintable($0) || $0 == "\n" })
+            #expect(text.contains("x\\u001b[31m\\u0007\\u009b2J\\u202ey"))
+        }
+        let shown = marks.resolved(StatusText(report, marks: marks).screen)
+        let own = ["0", "1", "31", "33"].reduce(shown) { $0.replacing("\u{1B}[\($1)m", with: "") }
+        #expect(!own.contains("\u{1B}") && own.contains("<\(String(repeating: "0", count: 32)) 31>"))
+    }
+
+    /// Thirty destinations of which the last two fail for some minutes; the agent as a whole is ready.
+    private var thirty: StatusReport {
+        var report = SampleReport.healthy
+        report.destinations = (1...30).map { number in
+            var destination = SampleReport.healthy.destinations[0]
+            destination.name = "d\(number)"
+            return destination
+        }
+        for index in 28...29 {
+            report.destinations[index].state = .waitingForRetry
+            report.destinations[index].inFlight = 0
+            report.destinations[index].since = report.now - .seconds(180)
+            report.destinations[index].lastFailure = (
+                Failure(kind: .status, status: 503, message: "answered 503"), report.now - .seconds(10)
+            )
+        }
+        return report
+    }
+
+    @Test("destinations that fail are named at once and come first, while the agent is still ready")
+    func troubles() {
+        let report = thirty
+        let screen = StatusText(report).screen
+        #expect(screen.contains(": ready, 2 of 30 destinations fail: d29, d30\n"))
+        let line = "503 for 3m; 37 waiting, oldest 4s"
+        #expect(screen.contains("\n\nd29: \(line)\nd30: \(line)\nd1: active"))
+        let page = StatusPage(report, history: StatusPageTests.history(failing: false)).html
+        #expect(page.contains("<p class=\"pill fair\">Ready, 2 of 30 destinations fail: d29, d30</p>"))
+        #expect(page.contains("<li>d29: 503 for 3m; 37 events wait, the oldest for 4s</li>"))
+        var held = report
+        held.obstacles = ["d29 is held: answered 503"]
+        held.standingStill = ["d29"]
+        let words = StatusText(held)
+        #expect(DestinationTroubles(held).sentences(reason: words.reason).map { $0.prefix(4) } == ["d30:"])
+        #expect(DestinationTroubles(SampleReport.healthy).summary == nil)
+    }
+
+    @Test("thirty destinations are a line each and a row each; one is shown in detail on request")
+    func manyDestinations() {
+        let words = StatusText(thirty)
+        let lines = words.screen.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count { $0.hasPrefix("d") && $0.contains(":") } == 30)
+        #expect(lines.count < 75)
+        #expect(words.screen.contains("\nd30                   8,313,758      8,313,721             37\n"))
+        #expect(words.screen.contains("`spoolship status --destination NAME`"))
+        let one = words.screen(of: "d29") ?? ""
+        #expect(one.hasPrefix("d29: 503 for 3m") && one.contains("critical"))
+        #expect(one.contains("https://logs.example:8443"))
+        #expect(words.screen(of: "d31") == nil)
+    }
+
+    @Test(
+        "the receiver's own words are in status and its JSON, and neither in the line that others read nor on the page"
+    )
     func receiversWords() throws {
         var report = SampleReport.failing
         report.destinations[0].lastFailure?.failure = Failure(
@@ -135,7 +212,9 @@ struct StatusTextTests {
             seconds.map { HumanText.duration(.seconds($0)) }
                 == ["0s", "0s", "59s", "1m", "1m1s", "1h", "3h12m", "1d1h", "25d"])
         #expect(
-            [17_976, 30, 100, 86_400 * 3].map { HumanText.roughly(.seconds($0)) } == ["5h", "30s", "1m", "3d"])
+            [17_976, 30, 100, 86_400 * 3].map { HumanText.roughly(.seconds($0)) } == [
+                "5h", "30s", "1m", "3d",
+            ])
         #expect([0, 0.44, 12, 1203.7].map(HumanText.rate) == ["0/s", "0.4/s", "12/s", "1,204/s"])
     }
 }

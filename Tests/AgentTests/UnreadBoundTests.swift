@@ -15,7 +15,8 @@ struct UnreadBoundTests {
     @Test("gives up only above the bound, with a full queue, after half a minute without an acknowledgement")
     func evictsWhereNothingElseHelps() {
         var bound = UnreadBound(most: 1000)
-        func look(_ unread: Int64, _ acknowledged: Int, _ isFull: Bool, _ seconds: Int) -> UnreadBound.Change? {
+        func look(_ unread: Int64, _ acknowledged: Int, _ isFull: Bool, _ seconds: Int) -> UnreadBound.Change?
+        {
             bound.look(
                 unread: unread, ["main": (acknowledged: acknowledged, queued: 100)], isFull: isFull,
                 at: start + .seconds(seconds))
@@ -48,7 +49,9 @@ struct UnreadBoundTests {
                 ],
                 isFull: true, at: start + .seconds(second))
             let isLate = 30..<100 ~= second || second >= 130
-            #expect(change == (second < 30 ? nil : .giveUp(isLate ? ["dead", "late"] : ["dead"], 1100)), "\(second)")
+            #expect(
+                change == (second < 30 ? nil : .giveUp(isLate ? ["dead", "late"] : ["dead"], 1100)),
+                "\(second)")
         }
     }
 
@@ -57,7 +60,8 @@ struct UnreadBoundTests {
         var bound = UnreadBound(most: 0)
         for second in 0..<100 {
             let change = bound.look(
-                unread: .max, ["main": (acknowledged: 0, queued: 1)], isFull: true, at: start + .seconds(second * 60))
+                unread: .max, ["main": (acknowledged: 0, queued: 1)], isFull: true,
+                at: start + .seconds(second * 60))
             #expect(change == nil)
         }
     }
@@ -95,7 +99,9 @@ struct UnreadBoundTests {
         #expect(queue.snapshot.accepting == .nothing(.full))
 
         let unread = Mutex<Int64>(5000)
-        let guarding = UnreadGuard(on: loop, queue: queue, time: time, log: Log(log)) { unread.withLock { $0 } }
+        let guarding = UnreadGuard(on: loop, queue: queue, time: time, log: Log(log)) {
+            unread.withLock { $0 }
+        }
         await guarding.configure(most: 4000)
         await guarding.look()
         #expect(guarding.behind.isEmpty)

@@ -17,7 +17,8 @@ struct WatchdogTests {
         init(_ directory: TemporaryDirectory) throws {
             path = "\(directory.path)/notify"
             socket = try Descriptor(
-                checking: Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0), "socket")
+                checking: Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0),
+                "socket")
             var address = sockaddr_un()
             address.sun_family = sa_family_t(AF_UNIX)
             withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
@@ -45,7 +46,8 @@ struct WatchdogTests {
 
     @Test("what systemd asks for is understood: whose watchdog it is, and how patient")
     func limits() {
-        #expect(ServiceManager.watchdogLimit(microseconds: "300000000", process: "\(getpid())") == .seconds(300))
+        #expect(
+            ServiceManager.watchdogLimit(microseconds: "300000000", process: "\(getpid())") == .seconds(300))
         #expect(ServiceManager.watchdogLimit(microseconds: "300000000", process: nil) == .seconds(300))
         #expect(ServiceManager.watchdogLimit(microseconds: "300000000", process: "1") == nil)
         #expect(ServiceManager.watchdogLimit(microseconds: nil, process: nil) == nil)
@@ -53,7 +55,8 @@ struct WatchdogTests {
         #expect(ServiceManager.watchdogLimit(microseconds: "soon", process: nil) == nil)
     }
 
-    @Test("systemd's status is what readiness says, sent when it changes: one line, whatever the reason holds")
+    @Test(
+        "systemd's status is what readiness says, sent when it changes: one line, whatever the reason holds")
     func status() throws {
         let directory = try TemporaryDirectory()
         let listener = try Listener(directory)

@@ -46,18 +46,23 @@ struct WritersNoticeTests {
         }
     }
 
-    @Test("one agent: .spoolship is made and locked again when it was removed; an agent that was quicker is reported")
+    @Test(
+        "one agent: .spoolship is made and locked again when it was removed; an agent that was quicker is reported"
+    )
     func lockAgain() async throws {
         let spool = try TemporaryDirectory()
         let log = KeptLog()
         try await withLoop { loop in
             let lock = try #require(try SpoolLock.take(spool.path))
-            let notice = WritersNotice(in: spool.path, isCollecting: true, lock: lock, on: loop, log: Log(log))
+            let notice = WritersNotice(
+                in: spool.path, isCollecting: true, lock: lock, on: loop, log: Log(log))
             notice.queueAccepts(.critical)
             await settle(loop)
             #expect(notice.checkLock() == nil && log.messages.isEmpty)
             func remove() throws {
-                for name in ["state", "lock"] { try #require(unlink("\(spool.path)/.spoolship/\(name)") == 0) }
+                for name in ["state", "lock"] {
+                    try #require(unlink("\(spool.path)/.spoolship/\(name)") == 0)
+                }
                 try #require(rmdir("\(spool.path)/.spoolship") == 0)
             }
             func look() async -> String? {

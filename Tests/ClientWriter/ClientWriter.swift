@@ -101,7 +101,9 @@ private final class Run: Sendable {
     private func write(_ thread: Int, with client: AnalyticsClient) {
         var own = Figures()
         for number in stride(from: thread, to: events, by: threads) {
-            let properties: EventProperties = ["key": .string("\(key)-\(number)"), "thread": .integer(Int64(thread))]
+            let properties: EventProperties = [
+                "key": .string("\(key)-\(number)"), "thread": .integer(Int64(thread)),
+            ]
             guard offer(properties, to: client, &own) else { break }
             own.written += 1
         }
@@ -114,7 +116,9 @@ private final class Run: Sendable {
     }
 
     /// Tracks one event, as often as it takes; false when it is not taken at all.
-    private func offer(_ properties: EventProperties, to client: AnalyticsClient, _ own: inout Figures) -> Bool {
+    private func offer(_ properties: EventProperties, to client: AnalyticsClient, _ own: inout Figures)
+        -> Bool
+    {
         for _ in 0..<Run.mostTries {
             let start = Run.now()
             defer { own.longest = max(own.longest, Run.now() - start) }

@@ -28,7 +28,8 @@ struct AgentCommandTests {
     }
 
     private func route(
-        _ routes: inout ControlRoutes, _ notes: Notes, _ method: String, _ path: String, _ answer: JSONValue = [:]
+        _ routes: inout ControlRoutes, _ notes: Notes, _ method: String, _ path: String,
+        _ answer: JSONValue = [:]
     ) {
         routes.add(method, path) { request in
             notes.add(request)
@@ -41,26 +42,31 @@ struct AgentCommandTests {
         let notes = Notes()
         var routes = ControlRoutes()
         for (method, path) in [
-            ("POST", "/v1/dispatch"), ("POST", "/v1/pause"), ("POST", "/v1/resume"), ("PUT", "/v1/network"),
+            ("POST", "/v1/dispatch"), ("POST", "/v1/pause"), ("PUT", "/v1/network"),
             ("POST", "/v1/network/changed"), ("PUT", "/v1/country"), ("PUT", "/v1/log-level"),
         ] { route(&routes, notes, method, path) }
         route(&routes, notes, "PUT", "/v1/interval", ["interval": "2m"])
-        route(&routes, notes, "POST", "/v1/reload", ["changed": ["queue.max_size: 1 → 2"], "need_restart": ["x"]])
+        route(
+            &routes, notes, "POST", "/v1/reload",
+            ["changed": ["queue.max_size: 1 → 2"], "need_restart": ["x"]])
         route(&routes, notes, "PUT", "/v1/collection", ["discarded": 7])
         route(&routes, notes, "POST", "/v1/session", ["message": "done"])
         let agent = try await FakeAgent(routes)
         func run(_ words: String...) -> (ExitCode, KeptConsole) {
             let kept = KeptConsole()
-            return (CommandLineTool(console: kept.console()).run(words + ["--config", agent.configuration]), kept)
+            return (
+                CommandLineTool(console: kept.console()).run(words + ["--config", agent.configuration]), kept
+            )
         }
         for words in [
             ["dispatch", "--destination", "main"], ["pause", "--token", "deploy", "--ttl", "1h30m"],
-            ["pause", "--until-restart"], ["resume"], ["resume", "--token", "deploy"], ["network", "off"],
+            ["pause", "--until-restart"], ["network", "off"],
             ["network", "on"], ["network-changed"], ["country", "set", "IT"], ["country", "clear"],
             ["log-level", "debug"], ["enable"],
         ] {
             let kept = KeptConsole()
-            let code = CommandLineTool(console: kept.console()).run(words + ["--config", agent.configuration])
+            let code = CommandLineTool(console: kept.console()).run(
+                words + ["--config", agent.configuration])
             #expect(code == .success, "\(words) \(kept.errorOutput)")
             #expect(kept.output.isEmpty && kept.errorOutput.isEmpty)
         }
@@ -73,10 +79,10 @@ struct AgentCommandTests {
             notes.list.withLock { $0 } == [
                 #"POST /v1/dispatch {"destination":"main"}"#,
                 #"POST /v1/pause {"token":"deploy","ttl_ms":5400000,"until_restart":false}"#,
-                #"POST /v1/pause {"token":"manual","until_restart":true}"#, "POST /v1/resume {}",
-                #"POST /v1/resume {"token":"deploy"}"#, #"PUT /v1/network {"on":false}"#,
+                #"POST /v1/pause {"token":"manual","until_restart":true}"#, #"PUT /v1/network {"on":false}"#,
                 #"PUT /v1/network {"on":true}"#,
-                "POST /v1/network/changed ", #"PUT /v1/country {"code":"IT"}"#, #"PUT /v1/country {"code":null}"#,
+                "POST /v1/network/changed ", #"PUT /v1/country {"code":"IT"}"#,
+                #"PUT /v1/country {"code":null}"#,
                 #"PUT /v1/log-level {"level":"debug"}"#, #"PUT /v1/collection {"enabled":true}"#,
                 #"PUT /v1/interval {"interval_ms":120000,"persist":true}"#,
                 #"PUT /v1/interval {"interval_ms":0,"persist":false}"#,
@@ -85,6 +91,34 @@ struct AgentCommandTests {
             ])
         #expect(run("interval", "10000").0 == .usage)
         #expect(run("pause", "--ttl", "soon").0 == .usage)
+        await agent.stop()
+    }
+
+    @Test("resume says what it ended, and what still holds destinations back")
+    func resume() async throws {
+        let notes = Notes()
+        var routes = ControlRoutes()
+        routes.add("POST", "/v1/resume") { request in
+            notes.add(request)
+            let isAll = !String(decoding: request.body, as: UTF8.self).contains("token")
+            return .json(
+                isAll
+                    ? ["ended": ["hold of main", "pause deploy of all destinations"], "remaining": []]
+                    : [
+                        "ended": [],
+                        "remaining": ["main: the network is switched off (spoolship network on)"],
+                    ])
+        }
+        let agent = try await FakeAgent(routes)
+        let (code, all) = KeptConsole.run("resume", "--config", agent.configuration)
+        #expect(code == .success && all.output == "ended: hold of main; pause deploy of all destinations\n")
+        let (_, one) = KeptConsole.run("resume", "--token", "deploy", "--config", agent.configuration)
+        #expect(
+            one.output
+                == "nothing was held back\nstill held back: main: the network is switched off (spoolship network on)\n"
+        )
+        #expect(
+            notes.list.withLock { $0 } == ["POST /v1/resume {}", #"POST /v1/resume {"token":"deploy"}"#])
         await agent.stop()
     }
 
@@ -101,6 +135,8 @@ struct AgentCommandTests {
         ledger.queued = 1234
         main.lanes = [lane(ledger)]
         report.destinations = [main]
+        report.queue.deadLetters.count = 1003
+        report.queue.quarantine.count = 2
         let json = report.json
         routes.add("GET", "/v1/status") { _ in .json(json) }
         let agent = try await FakeAgent(routes)
@@ -113,6 +149,8 @@ struct AgentCommandTests {
         #expect(
             told.output
                 == "collection is off; 7,000 deliveries discarded, 150 of them in flight: their arrival is unknown\n"
+                + "1,003 dead letters stay: `spoolship dead-letters purge`\n"
+                + "2 quarantined lines stay: `spoolship quarantine purge`\n"
         )
         await agent.stop()
     }
@@ -126,7 +164,8 @@ struct AgentCommandTests {
                 _ = await stream.write(
                     ["destination": "main", "outcome": "good", "reason": .null, "waiting": .integer(timeout)])
                 _ = await stream.write([
-                    "exit_code": .integer(exitCode), "obstacles": exitCode == 75 ? ["main": "held"] : [:], "waiting": 3,
+                    "exit_code": .integer(exitCode), "obstacles": exitCode == 75 ? ["main": "held"] : [:],
+                    "waiting": 3,
                 ])
             }
         }
@@ -155,12 +194,14 @@ struct AgentCommandTests {
             return .json(["records": .array(records), "next": end < 2500 ? .string("\(end)") : .null])
         }
         let agent = try await FakeAgent(routes)
-        let (_, kept) = KeptConsole.run("dead-letters", "list", "--limit", "2", "--config", agent.configuration)
+        let (_, kept) = KeptConsole.run(
+            "dead-letters", "list", "--limit", "2", "--config", agent.configuration)
         #expect(
             kept.output.split(separator: "\n")[1]
                 == #"1 destination=main rejected=2026-11-20T10:00:00.000Z message="a\nb" status=400"#)
         #expect(kept.errorOutput.contains("there are more"))
-        let (_, all) = KeptConsole.run("dead-letters", "list", "--limit", "9999", "--config", agent.configuration)
+        let (_, all) = KeptConsole.run(
+            "dead-letters", "list", "--limit", "9999", "--config", agent.configuration)
         #expect(all.output.split(separator: "\n").count == 2500)
         #expect(all.errorOutput == "")
         await agent.stop()
@@ -169,14 +210,17 @@ struct AgentCommandTests {
     @Test("an export is byte for byte, whatever the events look like, and says when it is not whole")
     func export() async throws {
         let events =
-            #"{"name":"a","n":1.0e5,"big":123456789012345678901}"# + "\n" + #"{"error":{"message":"x"}}"# + "\n"
+            #"{"name":"a","n":1.0e5,"big":123456789012345678901}"# + "\n" + #"{"error":{"message":"x"}}"#
+            + "\n"
         var routes = ControlRoutes()
         routes.add("GET", "/v1/queue/export") { request in
             let isBroken = request.query["priority"] == "critical"
             return .stream { stream in
                 _ = await stream.write(Array(events.utf8))
                 _ = await stream.write(
-                    isBroken ? ["error": ["status": 500, "code": "x", "message": "the disk is gone"]] : ["end": true])
+                    isBroken
+                        ? ["error": ["status": 500, "code": "x", "message": "the disk is gone"]]
+                        : ["end": true])
             }
         }
         let agent = try await FakeAgent(routes)
@@ -201,7 +245,9 @@ struct AgentCommandTests {
         let agent = try await FakeAgent(routes)
         for words in [["tap"], ["queue", "list"]] {
             let (code, kept) = KeptConsole.run(words + ["--priority", "x", "--config", agent.configuration])
-            #expect(code == .usage && kept.errorOutput == "spoolship: priority must be normal or critical\n", "\(kept)")
+            #expect(
+                code == .usage && kept.errorOutput == "spoolship: priority must be normal or critical\n",
+                "\(kept)")
         }
         await agent.stop()
     }
@@ -212,18 +258,60 @@ struct AgentCommandTests {
         var routes = ControlRoutes()
         route(&routes, notes, "POST", "/v1/dead-letters/retry", ["retried": 2])
         route(&routes, notes, "POST", "/v1/queue/purge", ["purged": 5])
+        routes.add("GET", "/v1/queue") { request in
+            let isSecond = request.query["after"] != nil
+            return .json(
+                isSecond
+                    ? ["records": [["id": "old/2.0", "events": 234]], "next": .null]
+                    : ["records": [["id": "old/1.0", "events": 1000]], "next": "0.1.0"])
+        }
+        routes.add("GET", "/v1/dead-letters") { _ in
+            .json(["records": [["id": "4"], ["id": "5"]], "next": .null])
+        }
         let agent = try await FakeAgent(routes)
         let (_, kept) = KeptConsole.run("dead-letters", "retry", "4", "5", "--config", agent.configuration)
         #expect(kept.output == "2 retried\n")
-        let (code, _) = KeptConsole.run("queue", "purge", "--config", agent.configuration)
+        // What goes is counted before the question, page by page.
+        let (code, asked) = KeptConsole.run("queue", "purge", "--config", agent.configuration)
         #expect(code == .usage)
+        #expect(asked.errorOutput.contains("1,234 queued deliveries will be removed"), "\(asked.errorOutput)")
+        let (_, letters) = KeptConsole.run("dead-letters", "purge", "--config", agent.configuration)
+        #expect(letters.errorOutput.contains("2 dead letters will be removed"), "\(letters.errorOutput)")
+        let (_, named) = KeptConsole.run("dead-letters", "purge", "7", "--config", agent.configuration)
+        #expect(named.errorOutput.contains("1 named entries will be removed"), "\(named.errorOutput)")
+        let (_, counted) = KeptConsole.run("queue", "list", "--count", "--config", agent.configuration)
+        #expect(counted.output == "1234\n")
         let (_, purged) = KeptConsole.run(
             "queue", "purge", "--destination", "old", "-y", "--config", agent.configuration)
         #expect(purged.output == "5 removed\n")
         #expect(
             notes.list.withLock { $0 } == [
-                #"POST /v1/dead-letters/retry {"ids":["4","5"]}"#, #"POST /v1/queue/purge {"destination":"old"}"#,
+                #"POST /v1/dead-letters/retry {"ids":["4","5"]}"#,
+                #"POST /v1/queue/purge {"destination":"old"}"#,
             ])
+        await agent.stop()
+    }
+
+    @Test(
+        "erase prints the receipt, asks first, and ends with 75 if something is left",
+        arguments: [true, false])
+    func erase(isComplete: Bool) async throws {
+        let notes = Notes()
+        var routes = ControlRoutes()
+        route(
+            &routes, notes, "POST", "/v1/erase",
+            ["queue": ["events": 2, "in_flight": 0], "quarantine": 1, "complete": .bool(isComplete)])
+        let agent = try await FakeAgent(routes)
+        let words = ["erase", "--where", "properties.user == '4711'", "--config", agent.configuration]
+        #expect(KeptConsole.run(words).0 == .usage)
+        let (trial, counted) = KeptConsole.run(words + ["--dry-run"])
+        #expect(trial == .success && counted.output.contains(#""events": 2"#), "\(counted)")
+        let (code, kept) = KeptConsole.run(words + ["--yes"])
+        #expect(code == (isComplete ? .success : .temporaryFailure) && kept.output == counted.output)
+        #expect(kept.errorOutput.isEmpty == isComplete)
+        let asked = #"POST /v1/erase {"where":"properties.user == '4711'","dry_run""#
+        #expect(notes.list.withLock { $0 } == ["\(asked):true}", "\(asked):true}", "\(asked):false}"])
+        #expect(KeptConsole.run(["erase", "--config", agent.configuration]).0 == .usage)
         await agent.stop()
     }
 
@@ -241,7 +329,9 @@ struct AgentCommandTests {
         await agent.stop()
     }
 
-    @Test("of a broken configuration nobody knows the agent, and no other one is asked; --socket asks without any")
+    @Test(
+        "of a broken configuration nobody knows the agent, and no other one is asked; --socket asks without any"
+    )
     func otherSocket() async throws {
         let notes = Notes()
         var routes = ControlRoutes()
@@ -251,7 +341,8 @@ struct AgentCommandTests {
         let (code, kept) = KeptConsole.run("network-changed", "--config", "/none.toml")
         #expect(code == .configuration)
         #expect(
-            kept.errorOutput == "spoolship: /none.toml cannot be used (`spoolship check --config /none.toml` says why);"
+            kept.errorOutput
+                == "spoolship: /none.toml cannot be used (`spoolship check --config /none.toml` says why);"
                 + " give the agent's socket with --socket FILE\n")
         let (other, told) = KeptConsole.run("network-changed", "--config", "/none.toml", "--socket", socket)
         #expect(other == .success && told.errorOutput.isEmpty, "\(told.errorOutput)")

@@ -1,3 +1,4 @@
+import Control
 import EventLoops
 import Glibc
 import TestKit
@@ -35,7 +36,10 @@ struct AppCommandTests {
         #expect(code == .success)
         #expect(console.output.contains(#"a\u001b]0;x\u0007b\u009b2J\u202ec"#), "\(console.output)")
         #expect(!console.output.unicodeScalars.contains { $0.value < 0x20 && $0 != "\n" && $0 != "\t" })
-        #expect(Console.harmless("\u{1B}[31mred\u{1B}[0m\u{1B}[H\r") == "\u{1B}[31mred\u{1B}[0m\\u001b[H\\u000d")
+        let red = Console.marks.styled("red", "31")
+        #expect(
+            Console.marks.resolved("\(red)\u{1B}[31m\u{1B}[H\r")
+                == "\u{1B}[31mred\u{1B}[0m\\u001b[31m\\u001b[H\\u000d")
         let plain = KeptConsole()
         try plain.console().write(bytes: [0x1B, 0x41])
         #expect(plain.output == "\u{1B}A")
@@ -44,7 +48,9 @@ struct AppCommandTests {
         #expect(terminal.output == "\\u001bA")
     }
 
-    @Test("app add makes a directory that is the user's, and whose files the agent may read whatever the umask is")
+    @Test(
+        "app add makes a directory that is the user's, and whose files the agent may read whatever the umask is"
+    )
     func add() throws {
         let (code, console) = run("app", "add", "shop", "--user", own)
         #expect(code == .success && !console.errorOutput.contains("control lists"), "\(console.errorOutput)")
@@ -68,7 +74,9 @@ struct AppCommandTests {
         let other = try #require(getpwnam("nobody")).pointee.pw_uid
         try #require(mkdir("\(spool)/theirs", 0o700) == 0 && chown("\(spool)/theirs", other, gid_t.max) == 0)
         let (code, console) = run("app", "add", "theirs", "--user", own)
-        #expect(code == .cannotCreate && console.errorOutput.contains("belongs to nobody"), "\(console.errorOutput)")
+        #expect(
+            code == .cannotCreate && console.errorOutput.contains("belongs to nobody"),
+            "\(console.errorOutput)")
         #expect(FileStatus("\(spool)/theirs")?.shownMode == "0700")
     }
 
@@ -77,7 +85,8 @@ struct AppCommandTests {
         arguments: [
             (["incoming"], "drop box for everyone"), (["default"], "files at the top"),
             ([".hidden"], "no dot in front"), (["a/b"], "letters, digits"),
-            (["shop", "--user", "no-such-user"], "there is no user no-such-user"), (["no-such-user"], "--user USER"),
+            (["shop", "--user", "no-such-user"], "there is no user no-such-user"),
+            (["no-such-user"], "--user USER"),
         ])
     func refused(words: [String], message: String) {
         let kept = KeptConsole()
@@ -98,7 +107,9 @@ struct AppCommandTests {
         #expect(json.contains(#""app""#) && json.contains(#""2770""#), "\(json)")
     }
 
-    @Test("app list tells of a directory that everybody may write, and what corrects it; the drop box is to be one")
+    @Test(
+        "app list tells of a directory that everybody may write, and what corrects it; the drop box is to be one"
+    )
     func writableByAll() throws {
         try #require(mkdir("\(spool)/shop", 0o755) == 0 && chmod("\(spool)/shop", 0o2777) == 0)
         try #require(mkdir("\(spool)/incoming", 0o755) == 0 && chmod("\(spool)/incoming", 0o1777) == 0)
@@ -115,6 +126,8 @@ struct AppCommandTests {
     func noSpool() throws {
         try #require(rmdir(spool) == 0)
         let (code, console) = run("app", "add", "shop", "--user", own)
-        #expect(code == .cannotCreate && console.errorOutput.contains("there is no spool"), "\(console.errorOutput)")
+        #expect(
+            code == .cannotCreate && console.errorOutput.contains("there is no spool"),
+            "\(console.errorOutput)")
     }
 }

@@ -10,7 +10,8 @@ struct BackfillProgressTests {
     private let time = ManualTime()
 
     @Test(
-        "share, rate and time left, by what went in the last seconds; what an earlier run took is no part of the rate")
+        "share, rate and time left, by what went in the last seconds; what an earlier run took is no part of the rate"
+    )
     func rates() {
         var progress = BackfillProgress(total: 100_000_000, at: time.bootTime)
         #expect(progress.text(at: time.bootTime) == "0 %, 0 events")
@@ -26,17 +27,22 @@ struct BackfillProgressTests {
             progress.reached(progress.taken.value + 104_858, events: 300, at: time.bootTime)
         }
         #expect(
-            progress.text(at: time.bootTime).contains(", 300/s, 102.4 KiB/s, "), "\(progress.text(at: time.bootTime))")
+            progress.text(at: time.bootTime).contains(", 300/s, 102.4 KiB/s, "),
+            "\(progress.text(at: time.bootTime))")
         progress.obstacle = "312 events wait for main"
-        #expect(progress.text(at: time.bootTime).hasSuffix("%, 48,000 events, waiting: 312 events wait for main"))
+        #expect(
+            progress.text(at: time.bootTime).hasSuffix("%, 48,000 events, waiting: 312 events wait for main"))
         progress.obstacle = nil
         progress.reached(100_000_000, events: 0, at: time.bootTime)
         #expect(
-            !progress.text(at: time.bootTime).contains("left") && progress.text(at: time.bootTime).hasPrefix("100 %"))
+            !progress.text(at: time.bootTime).contains("left")
+                && progress.text(at: time.bootTime).hasPrefix("100 %"))
         #expect(BackfillProgress(total: 0, at: time.bootTime).text(at: time.bootTime) == "100 %, 0 events")
     }
 
-    @Test("on a terminal one line is written over, five times a second; elsewhere a line stays, every ten seconds")
+    @Test(
+        "on a terminal one line is written over, five times a second; elsewhere a line stays, every ten seconds"
+    )
     func lines() throws {
         for (isTerminal, expected) in [
             (true, "\r\u{1B}[K0\r\u{1B}[K200\r\u{1B}[Kend\n"), (false, "10000\nend\n"),

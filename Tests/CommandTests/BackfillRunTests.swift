@@ -43,7 +43,9 @@ struct BackfillRunTests {
         }
     }
 
-    private func run(ghosts: Int) async throws -> (code: ExitCode, said: KeptConsole, lines: String, all: String) {
+    private func run(ghosts: Int) async throws -> (
+        code: ExitCode, said: KeptConsole, lines: String, all: String
+    ) {
         let taken = Taken(ghosts: ghosts)
         var routes = ControlRoutes()
         routes.add("GET", "/v1/status") { _ in .json([:]) }

@@ -37,7 +37,8 @@ struct CheckCommandTests {
 
                 """)
         let json = KeptConsole.run("check", "--json", "--config", path).1.output
-        #expect(json.hasPrefix("{\"good\":false,\"problems\":[{\"severity\":\"error\",\"code\":\"unknown_key\""))
+        #expect(
+            json.hasPrefix("{\"good\":false,\"problems\":[{\"severity\":\"error\",\"code\":\"unknown_key\""))
     }
 
     @Test("a missing file says how to name another")
@@ -73,7 +74,8 @@ struct CheckCommandTests {
         #expect(origin(of: "max_size = \"20MiB\"") == "\(path):2")
         #expect(origin(of: "max_age = \"25d\"") == "default")
         #expect(
-            kept.output.contains("# default; 640KiB is in force, a thirty-second of queue.max_size\n"), "\(kept.output)"
+            kept.output.contains("# default; 640KiB is in force, a thirty-second of queue.max_size\n"),
+            "\(kept.output)"
         )
         #expect(kept.output.contains("# \(path):8; 640KiB is in force, a thirty-second of queue.max_size\n"))
         #expect(origin(of: "interval = \"1m\"") == "\(path):9")

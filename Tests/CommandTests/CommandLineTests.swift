@@ -42,15 +42,18 @@ struct CommandLineTests {
     @Test(
         "unknown words get the nearest one, in one line that says what to do, and exit code 64",
         arguments: [
-            (["chekc"], "no command \"chekc\"; did you mean \"check\"?"), (["xyzzy"], "`spoolship help` lists them"),
+            (["chekc"], "no command \"chekc\"; did you mean \"check\"?"),
+            (["xyzzy"], "`spoolship help` lists them"),
             (["check", "--prnt"], "no option --prnt of \"check\"; did you mean --print?"),
-            (["check", "-print"], "did you mean --print?"), (["check", "-x"], "`spoolship help check` lists them"),
+            (["check", "-print"], "did you mean --print?"),
+            (["check", "-x"], "`spoolship help check` lists them"),
             (["check", "--config"], "--config needs a value: --config FILE"),
             (["track", "e", "-p", "--critical"], "-p needs a value before --critical"),
             (["interval", "5"], "interval"),
             (["check", "--print=1"], "takes no value"),
             (["check", "now"], "too much after \"check\"; usage: spoolship check [OPTIONS]"),
-            (["check", "--config", "a", "--config", "b"], "twice"), (["help", "chekc"], "did you mean \"check\"?"),
+            (["check", "--config", "a", "--config", "b"], "twice"),
+            (["help", "chekc"], "did you mean \"check\"?"),
             (["help", "configuration", "queu"], "did you mean \"queue\"?"),
         ])
     func mistakesOfUsage(words: [String], message: String) {
@@ -123,7 +126,9 @@ struct CommandLineTests {
     @Test("a family of commands says which there are")
     func families() {
         let commands = [CommandLineTests.sample]
-        #expect(KeptConsole.run("queue", commands: commands).1.errorOutput == "spoolship: queue needs one of list\n")
+        #expect(
+            KeptConsole.run("queue", commands: commands).1.errorOutput
+                == "spoolship: queue needs one of list\n")
         let (code, kept) = KeptConsole.run("queue", "lits", commands: commands)
         #expect(code == .usage)
         #expect(kept.errorOutput == "spoolship: no command \"queue lits\"; did you mean \"queue list\"?\n")

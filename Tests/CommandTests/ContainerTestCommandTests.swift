@@ -9,7 +9,8 @@ import Testing
 @Suite("container test")
 struct ContainerTestCommandTests {
     private let directory: TemporaryDirectory
-    private static let examples = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    private static let examples = URL(filePath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "examples/containers").path
 
     init() throws { directory = try TemporaryDirectory() }
@@ -28,7 +29,9 @@ struct ContainerTestCommandTests {
         #expect(kept.output.contains("  ok    payments are critical and carry no secrets\n"))
     }
 
-    @Test("tm16: recorded events show which tags fire, which conditions held and which did not, before and after")
+    @Test(
+        "tm16: recorded events show which tags fire, which conditions held and which did not, before and after"
+    )
     func tm16_recordedEvents() throws {
         let (code, kept) = KeptConsole.run(
             "container", "test", "\(Self.examples)/GTM-EXAMPLE", "--events", "\(Self.examples)/events.jsonl")
@@ -45,7 +48,8 @@ struct ContainerTestCommandTests {
         let bought = try #require(output.components(separatedBy: "line 4").last)
         #expect(
             bought.contains(
-                "before  {\"name\": \"Bought\", \"properties\": {\"user\": \"u1\", \"card\": \"4111111111111111\""))
+                "before  {\"name\": \"Bought\", \"properties\": {\"user\": \"u1\", \"card\": \"4111111111111111\""
+            ))
         let after = try #require(bought.components(separatedBy: "after   ").dropFirst().first)
         #expect(!after.contains("4111111111111111"))
         #expect(after.contains("\"plan\":\"gold\""))
@@ -54,7 +58,8 @@ struct ContainerTestCommandTests {
     @Test("tm16: JSON for machines says the same")
     func tm16_json() throws {
         let (code, kept) = KeptConsole.run(
-            "container", "test", "--json", "\(Self.examples)/GTM-EXAMPLE", "--events", "\(Self.examples)/events.jsonl")
+            "container", "test", "--json", "\(Self.examples)/GTM-EXAMPLE", "--events",
+            "\(Self.examples)/events.jsonl")
         #expect(code == .success)
         let report = try JSONValue(parsing: kept.output)
         #expect(report["passes"] == true)
@@ -63,6 +68,20 @@ struct ContainerTestCommandTests {
         #expect(events.last?["discarded_by"] == "GTM-EXAMPLE/health check")
         #expect(events.last?["after"] == .null)
         #expect(events[1]["destinations"] == ["ga4", "main"])
+    }
+
+    @Test("JSON for machines has an event's numbers as they are written, whatever a double makes of them")
+    func exactNumbers() throws {
+        let document = try write("GTM-1", #"{"id": "GTM-1", "version": 1}"#)
+        let numbers = ["18446744073709551615", "-0.1000000000000000055", "1E3", "12"]
+        let event = #"{"name":"n","text":"1E3","list":["# + numbers.joined(separator: ",") + "]}\n"
+        let events = try write("events", event)
+        let output = KeptConsole.run("container", "test", "--json", document, "--events", events).1.output
+        for number in numbers {
+            #expect(output.components(separatedBy: number).count >= 3, "no \(number) in \(output)")
+        }
+        #expect(output.contains(#""text": "1E3""#) && !output.contains(#""12""#))
+        #expect((try? JSONValue(parsing: output)) != nil)
     }
 
     @Test("tm16: no tag is said to fire behind a discard; functions that the document calls are named")
@@ -110,7 +129,8 @@ struct ContainerTestCommandTests {
             let (code, kept) = KeptConsole.run("container", command, document, "--config", configuration)
             #expect(code == .badData, "\(kept.output)")
             #expect(
-                kept.errorOutput.contains("GTM-1:4:76: tags[1].destinations: there is no destination \"lost\""),
+                kept.errorOutput.contains(
+                    "GTM-1:4:76: tags[1].destinations: there is no destination \"lost\""),
                 "\(kept.errorOutput)")
         }
         let hosts = (1...40).flatMap { ["--host", "web-\($0)"] }
@@ -166,7 +186,9 @@ struct ContainerTestCommandTests {
         let key = "\(directory.path)/key"
         #expect(KeptConsole.run("container", "keygen", key).0 == .success)
         #expect(KeptConsole.run(["container", "sign", "--key", key, document]).0 == .badData)
-        let (code, kept) = KeptConsole.run(["container", "sign", "--key", key, document, "--config", configuration])
+        let (code, kept) = KeptConsole.run([
+            "container", "sign", "--key", key, document, "--config", configuration,
+        ])
         #expect(
             code == .badData && kept.errorOutput.contains("record fails: tags fired: level, name;"),
             "\(kept.errorOutput)")
@@ -180,17 +202,23 @@ struct ContainerTestCommandTests {
         for command in ["check", "test"] {
             let (_, kept) = KeptConsole.run(
                 "container", command, "\(Self.examples)/GTM-EXAMPLE", "--config", configuration)
-            let warnings = kept.errorOutput.split(separator: "\n").filter { $0.contains("can be written by the group") }
+            let warnings = kept.errorOutput.split(separator: "\n").filter {
+                $0.contains("can be written by the group")
+            }
             #expect(warnings.count == 1, "\(kept.errorOutput)")
         }
         for app in ["a/b", ".a", ""] {
-            #expect(KeptConsole.run("container", "test", "\(Self.examples)/GTM-EXAMPLE", "--app", app).0 == .usage)
+            #expect(
+                KeptConsole.run("container", "test", "\(Self.examples)/GTM-EXAMPLE", "--app", app).0 == .usage
+            )
         }
     }
 
     @Test("tm15: a sample without a key is the same in every run of a document's tests")
     func tm15_stableSamples() throws {
-        let cases = (0..<40).map { "{\"name\": \"\($0)\", \"event\": {\"name\": \"n\"}, \"expect\": {\"kept\": true}}" }
+        let cases = (0..<40).map {
+            "{\"name\": \"\($0)\", \"event\": {\"name\": \"n\"}, \"expect\": {\"kept\": true}}"
+        }
         let document = try write(
             "GTM-1",
             """
@@ -220,7 +248,9 @@ struct ContainerTestCommandTests {
         #expect(kept.errorOutput.contains("signed is signed already; sign the document, which"))
     }
 
-    @Test("tm16: a failing test ends with 1, a bad document or event with 65, a file that cannot be read with 74")
+    @Test(
+        "tm16: a failing test ends with 1, a bad document or event with 65, a file that cannot be read with 74"
+    )
     func tm16_exitCodes() throws {
         let failing = try write(
             "failing",
@@ -235,7 +265,8 @@ struct ContainerTestCommandTests {
         #expect(badKept.errorOutput.contains("bad:1:31: tags[0]: there is no tag type \"drop\""))
 
         let expression = try write(
-            "expression", #"{"id":"A","version":1,"rules":{"r":{"conditions":[{"macro":"event","matches":"(a"}]}}}"#)
+            "expression",
+            #"{"id":"A","version":1,"rules":{"r":{"conditions":[{"macro":"event","matches":"(a"}]}}}"#)
         #expect(KeptConsole.run("container", "test", expression).0 == .badData)
 
         let good = try write("good", #"{"id":"A","version":1}"#)

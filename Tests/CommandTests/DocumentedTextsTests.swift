@@ -7,7 +7,7 @@ struct DocumentedTextsTests {
     /// What begins a command, which is run and not printed.
     private static let commands: Set<Substring> = [
         "spoolship", "systemctl", "journalctl", "ls", "ss", "ps", "df", "curl", "sed", "coredumpctl", "chmod",
-        "network",
+        "network", "ping",
         "ExecReload", "sqlite3",
     ]
 
@@ -28,7 +28,8 @@ struct DocumentedTextsTests {
         return stride(from: 1, to: pieces.count, by: 2).map { String(pieces[$0]) }.filter { text in
             let words = text.split(separator: " ")
             guard words.count > 2, let first = words.first, !commands.contains(first) else { return false }
-            return !text.contains(" = ") && !text.contains("://") && !text.hasPrefix("-") && !text.hasPrefix("<")
+            return !text.contains(" = ") && !text.contains("://") && !text.hasPrefix("-")
+                && !text.hasPrefix("<")
         }
     }
 
@@ -59,7 +60,8 @@ struct DocumentedTextsTests {
         let page =
             "say `spoolship status now please` or `a b`; it says `no such words are ever printed … here or there`."
         #expect(DocumentedTextsTests.quoted(page) == ["no such words are ever printed … here or there"])
-        #expect(try !DocumentedTextsTests.sources().contains("no such words are ever " + "printed by anything"))
+        #expect(
+            try !DocumentedTextsTests.sources().contains("no such words are ever " + "printed by anything"))
     }
 
     @Test("the sessions that troubleshooting.md shows are of this program's words")

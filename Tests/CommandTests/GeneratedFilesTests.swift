@@ -7,7 +7,9 @@ import Testing
 
 @Suite("Generated files")
 struct GeneratedFilesTests {
-    @Test("completions, manual pages and the shipped configuration are current (`scripts/generate` writes them)")
+    @Test(
+        "completions, manual pages and the shipped configuration are current (`scripts/generate` writes them)"
+    )
     func generatedFilesAreCurrent() throws {
         for file in GeneratedFiles.all {
             #expect(try GoldenFile(file.path).difference(from: file.text) == nil)
@@ -96,16 +98,22 @@ struct GeneratedFilesTests {
             return try #require(try run("bash", "-c", script)).output.split(separator: "\n")
         }
         #expect(
-            try complete("spoolship", "log-level", "") == ["error", "warning", "info", "debug", "verbose", "default"])
+            try complete("spoolship", "log-level", "") == [
+                "error", "warning", "info", "debug", "verbose", "default",
+            ])
         #expect(try complete("spoolship", "interval", "o") == ["off"])
         #expect(try complete("spoolship", "tap", "--priority", "c") == ["critical"])
         #expect(try complete("spoolship", "queue", "list", "--priority", "") == ["normal", "critical"])
         #expect(
-            try complete("spoolship", "container", "get", "--type", "") == ["string", "integer", "double", "boolean"])
+            try complete("spoolship", "container", "get", "--type", "") == [
+                "string", "integer", "double", "boolean",
+            ])
         #expect(try complete("spoolship", "container", "sign", "") == ["file"])
         #expect(try complete("spoolship", "diagnose", "-o", "") == ["file"])
         #expect(try complete("spoolship", "status", "--socket", "") == ["file"])
-        for nothing in [["pause", "--token", ""], ["dead-letters", "show", ""], ["track", ""], ["drain", ""]] {
+        for nothing in [
+            ["pause", "--token", ""], ["dead-letters", "show", ""], ["track", ""], ["drain", ""],
+        ] {
             let words = ["spoolship"] + nothing
             let list = words.map { "'\($0)'" }.joined(separator: " ")
             let script =
@@ -132,7 +140,8 @@ struct GeneratedFilesTests {
     func manualPagesFormat() throws {
         let directory = try TemporaryDirectory()
         for page in [
-            ManualPages(commands: CommandTable.all).program, ManualPages(commands: CommandTable.all).configuration,
+            ManualPages(commands: CommandTable.all).program,
+            ManualPages(commands: CommandTable.all).configuration,
         ] {
             let path = try write(page, directory)
             guard let result = try run("groff", "-man", "-Tutf8", "-ww", "-z", path) else { return }

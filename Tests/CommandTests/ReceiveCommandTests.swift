@@ -9,7 +9,8 @@ struct ReceiveCommandTests {
         let command = Command.receive
         let parsed = try ArgumentParser(command: command).parse(words)
         return try ReceiveProgram(
-            Invocation(arguments: parsed.arguments, options: parsed.options, console: KeptConsole().console()))
+            Invocation(arguments: parsed.arguments, options: parsed.options, console: KeptConsole().console())
+        )
     }
 
     @Test("without options: HTTPS on loopback, events are printed, nothing fails")
@@ -55,7 +56,8 @@ struct ReceiveCommandTests {
     @Test(
         "mistakes say what to write instead, with exit code 64",
         arguments: [
-            ["--listen", "localhost"], ["--fail", "often"], ["--fail", "99"], ["--probability", "2"], ["--seed", "-1"],
+            ["--listen", "localhost"], ["--fail", "often"], ["--fail", "99"], ["--probability", "2"],
+            ["--seed", "-1"],
             ["--delay", "5"], ["--largest-body", "big"], ["--threads", "0"], ["--sync"], ["--first", "x"],
         ])
     func mistakes(words: [String]) throws {

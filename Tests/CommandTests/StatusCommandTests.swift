@@ -46,7 +46,9 @@ struct StatusCommandTests {
         var report = StatusReport(started: now - .seconds(60), now: now)
         report.version = "1.0.0"
         var main = StatusReport.Destination(name: "main", state: .held)
-        main.lastFailure = (Failure(kind: .status, status: 401, message: "401 Unauthorized"), now - .seconds(5))
+        main.lastFailure = (
+            Failure(kind: .status, status: 401, message: "401 Unauthorized"), now - .seconds(5)
+        )
         report.destinations = [main]
         report.obstacles = ["main is held"]
         return report
@@ -59,7 +61,9 @@ struct StatusCommandTests {
         )
         #expect(
             !text.contains("SECRET")
-                && text.hasPrefix("main: held\n  it says: (not shown)\n  1 event lost; it says: (not shown)\n"))
+                && text.hasPrefix(
+                    "main: held\n  it says: (not shown)\n  1 event lost; it says: (not shown)\n")
+        )
         #expect(text.contains("  \"answer\": (not shown)\n}"))
     }
 
@@ -82,7 +86,8 @@ struct StatusCommandTests {
             let other = try await FakeAgent(routes(of: ready))
             // Disabled, it deletes what comes: no health check should pass over that.
             #expect(
-                KeptConsole.run("status", "-q", "--config", other.configuration).0 == (isEnabled ? .success : .negative)
+                KeptConsole.run("status", "-q", "--config", other.configuration).0
+                    == (isEnabled ? .success : .negative)
             )
             await other.stop()
         }
@@ -95,7 +100,9 @@ struct StatusCommandTests {
     @Test("what the agent refuses becomes one line and an exit code")
     func refusal() async throws {
         var routes = ControlRoutes()
-        routes.add("GET", "/v1/status") { _ in ControlRefusal(503, "starting", "the agent is starting").response }
+        routes.add("GET", "/v1/status") { _ in
+            ControlRefusal(503, "starting", "the agent is starting").response
+        }
         let agent = try await FakeAgent(routes)
         let (code, kept) = KeptConsole.run("status", "--config", agent.configuration)
         #expect(code == .temporaryFailure)

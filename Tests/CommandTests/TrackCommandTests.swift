@@ -28,7 +28,8 @@ struct TrackCommandTests {
 
     private func track(_ words: String...) -> (ExitCode, KeptConsole) {
         let kept = KeptConsole()
-        let code = CommandLineTool(console: kept.console()).run(["track"] + words + ["--config", configuration])
+        let code = CommandLineTool(console: kept.console()).run(
+            ["track"] + words + ["--config", configuration])
         return (code, kept)
     }
 
@@ -65,7 +66,8 @@ struct TrackCommandTests {
     func withoutConfiguration() throws {
         let kept = KeptConsole()
         let tool = CommandLineTool(console: kept.console())
-        #expect(tool.run(["track", "a", "--spool", spool, "--config", "\(directory.path)/none.toml"]) == .success)
+        #expect(
+            tool.run(["track", "a", "--spool", spool, "--config", "\(directory.path)/none.toml"]) == .success)
         #expect(try taken(spool).map { $0["name"]?.string } == ["a"])
         #expect(tool.run(["track", "a", "--config", "\(directory.path)/none.toml"]) == .configuration)
     }
@@ -74,14 +76,16 @@ struct TrackCommandTests {
     func event() throws {
         let before = SystemTime().wallTime
         let (code, kept) = track(
-            "Video \"clicked\" 😀", "-p", "seconds=41", "-p", "share=0.5", "--property=yes=true", "-p", "text=a=b",
+            "Video \"clicked\" 😀", "-p", "seconds=41", "-p", "share=0.5", "--property=yes=true", "-p",
+            "text=a=b",
             "-p", "none=null", "-pquoted=\"x\"", "-t", "number=7", "--critical")
         #expect(code == .success && kept.output.isEmpty && kept.errorOutput.isEmpty, "\(kept.errorOutput)")
         let event = try #require(try taken(spool).first)
         #expect(event["name"]?.string == "Video \"clicked\" 😀" && event["priority"]?.string == "critical")
         #expect(
             event["properties"] == [
-                "seconds": 41, "share": .double(0.5), "yes": true, "text": "a=b", "none": "null", "quoted": "\"x\"",
+                "seconds": 41, "share": .double(0.5), "yes": true, "text": "a=b", "none": "null",
+                "quoted": "\"x\"",
                 "number": "7",
             ])
         let time = try #require(event["timestamp"]?.string)
@@ -93,7 +97,9 @@ struct TrackCommandTests {
 
     @Test("a number is written digit by digit as it was given; what is none by JSON's grammar is text")
     func numbersAsGiven() throws {
-        let numbers = ["18446744073709551616", "12345678901234567890123", "0.1234567890123456789", "1.10", "1e3", "-0"]
+        let numbers = [
+            "18446744073709551616", "12345678901234567890123", "0.1234567890123456789", "1.10", "1e3", "-0",
+        ]
         let texts = [" 5", "5 ", "+5", "05", "0x5", "1."]
         for value in numbers { #expect(track("x", "-p", "n=\(value)", "-t", "t=\(value)").0 == .success) }
         for value in texts { #expect(track("x", "-p", "n=\(value)").0 == .success) }
@@ -103,7 +109,8 @@ struct TrackCommandTests {
         #expect(found.map { String($0) }.sorted() == wanted.sorted())
     }
 
-    @Test("the app's directory where one is named, else the drop box where there is one, else the spool itself")
+    @Test(
+        "the app's directory where one is named, else the drop box where there is one, else the spool itself")
     func directories() throws {
         #expect(track("x").0 == .success)
         #expect(try taken(spool).count == 1)
@@ -114,12 +121,15 @@ struct TrackCommandTests {
         let (incoming, shop) = (try taken("\(spool)/incoming"), try taken("\(spool)/shop"))
         #expect(incoming.count == 1 && shop.count == 1)
         let (code, kept) = track("x", "--app", "bank")
-        #expect(code == .cannotCreate && kept.errorOutput.contains("the spool has no directory \(spool)/bank"))
+        #expect(
+            code == .cannotCreate && kept.errorOutput.contains("the spool has no directory \(spool)/bank"))
         // The agent would never read it, and whoever made the link chooses where it goes.
         mkdir("\(directory.path)/elsewhere", 0o755)
         #expect(symlink("\(directory.path)/elsewhere", "\(spool)/link") == 0)
         let (refused, said) = track("x", "--app", "link")
-        #expect(refused == .cannotCreate && said.errorOutput.contains("\(spool)/link is a link"), "\(said.errorOutput)")
+        #expect(
+            refused == .cannotCreate && said.errorOutput.contains("\(spool)/link is a link"),
+            "\(said.errorOutput)")
         #expect(try taken("\(directory.path)/elsewhere").isEmpty)
         #expect(track("x", "--app", "../etc").0 == .usage && track("x", "--app", ".hidden").0 == .usage)
     }
@@ -129,7 +139,8 @@ struct TrackCommandTests {
         mkdir("\(spool)/.spoolship", 0o755)
         for (text, normal, critical) in [
             ("none\nthe disk is full\n", ExitCode.temporaryFailure, ExitCode.temporaryFailure),
-            ("critical\nfull of critical events\n", .temporaryFailure, .success), ("all\n", .success, .success),
+            ("critical\nfull of critical events\n", .temporaryFailure, .success),
+            ("all\n", .success, .success),
         ] {
             try write(text, to: "\(spool)/.spoolship/state")
             let (code, kept) = track("x")

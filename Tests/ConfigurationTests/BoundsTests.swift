@@ -10,16 +10,28 @@ struct BoundsTests {
     /// Texts of the largest size that go as deep as they can.
     static let deep: [(name: String, text: String)] = [
         ("a dotted key", Array(repeating: "a", count: 500_000).joined(separator: ".") + " = 1"),
-        ("a dotted key of 32,850 parts", Array(repeating: "a", count: 32_850).joined(separator: ".") + " = 1"),
+        (
+            "a dotted key of 32,850 parts",
+            Array(repeating: "a", count: 32_850).joined(separator: ".") + " = 1"
+        ),
         ("a quoted dotted key", Array(repeating: "\"\"", count: 300_000).joined(separator: ".") + " = 1"),
         ("a heading", "[" + Array(repeating: "a", count: 500_000).joined(separator: ".") + "]"),
         ("a heading of a list", "[[" + Array(repeating: "a", count: 500_000).joined(separator: ".") + "]]"),
-        ("a dotted key in a table", "a = { " + Array(repeating: "a", count: 500_000).joined(separator: ".") + " = 1 }"),
+        (
+            "a dotted key in a table",
+            "a = { " + Array(repeating: "a", count: 500_000).joined(separator: ".") + " = 1 }"
+        ),
         ("lists", "a = " + String(repeating: "[", count: 1_000_000)),
-        ("lists with ends", "a = " + String(repeating: "[", count: 500_000) + String(repeating: "]", count: 500_000)),
+        (
+            "lists with ends",
+            "a = " + String(repeating: "[", count: 500_000) + String(repeating: "]", count: 500_000)
+        ),
         ("lists over lines", "a = " + String(repeating: "[\n", count: 500_000)),
         ("tables", "a = " + String(repeating: "{a=", count: 300_000)),
-        ("tables of dotted keys", "a = " + String(repeating: "{a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a=", count: 30_000)),
+        (
+            "tables of dotted keys",
+            "a = " + String(repeating: "{a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a=", count: 30_000)
+        ),
         ("dots behind a string that never ends", "a = \"\nb = " + String(repeating: ".", count: 900_000)),
     ]
 
@@ -28,7 +40,9 @@ struct BoundsTests {
         let sample = BoundsTests.deep[index]
         let problems = MistakesTests.problems("[queue]\n" + sample.text + "\n")
         #expect(problems.first?.code == .syntax, "\(sample.name)")
-        #expect(problems.first?.position?.line ?? 0 >= 2, "\(sample.name): \(problems.first?.text.prefix(300) ?? "")")
+        #expect(
+            problems.first?.position?.line ?? 0 >= 2,
+            "\(sample.name): \(problems.first?.text.prefix(300) ?? "")")
     }
 
     @Test("16 parts and 16 levels are read; a mistake before what is too deep is told first")
@@ -36,7 +50,9 @@ struct BoundsTests {
         let parts = Array(repeating: "a", count: 16).joined(separator: ".")
         let levels = String(repeating: "[", count: 16) + String(repeating: "]", count: 16)
         #expect(MistakesTests.problems("\(parts) = \(levels)").map(\.code) == [.unknownKey])
-        #expect(MistakesTests.problems("\(parts).a = 1").first?.message == "not TOML: a key has more than 16 parts")
+        #expect(
+            MistakesTests.problems("\(parts).a = 1").first?.message
+                == "not TOML: a key has more than 16 parts")
         #expect(
             MistakesTests.problems("a = [\(levels)]").first?.message
                 == "not TOML: values are nested more than 16 levels deep")
@@ -57,7 +73,8 @@ struct BoundsTests {
             let (_, few) = read(text(2_500))
             let (problems, many) = read(text(20_000))
             #expect(problems.count <= 202, "\(text(1))")
-            #expect(problems.contains { $0.message.hasSuffix("from here on, not listed") && $0.position != nil })
+            #expect(
+                problems.contains { $0.message.hasSuffix("from here on, not listed") && $0.position != nil })
             // Eight times the text; with a square in it, it was 64 times, and 208 s of a release build.
             #expect(many < .seconds(1) + few * 24, "\(text(1)): \(few), then \(many)")
         }

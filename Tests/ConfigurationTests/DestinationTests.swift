@@ -10,22 +10,30 @@ struct DestinationTests {
     private static let values: [String: JSONValue] = [
         "name": .string("other"), "type": .string("file"), "url": .string("https://example.com/other"),
         "allow_plain_http": .bool(true), "format": .string("loki"), "compression": .string("zstd"),
-        "by_default": .bool(false), "headers": .object([.init("X-A", .string("b"))]), "token": .string("secret-1"),
+        "by_default": .bool(false), "headers": .object([.init("X-A", .string("b"))]),
+        "token": .string("secret-1"),
         "token_file": .string("/a"), "token_credential": .string("a"), "token_scheme": .string("Other"),
         "user": .string("me"), "password": .string("secret-1"), "password_file": .string("/a"),
         "password_credential": .string("a"), "proxy": .string("http://user:secret-1@proxy:1"),
         "http_version": .string("2"), "connect_timeout": .string("7s"), "request_timeout": .string("77s"),
         "max_connection_age": .string("7s"), "rate_limit": .double(7),
         "outcomes": .object([.init("404", .string("retry"))]), "batch_id_parameter": .string("token"),
-        "index": .string("events"), "labels": .object([.init("job", .string("a"))]), "template_values": .integer(7),
+        "index": .string("events"), "labels": .object([.init("job", .string("a"))]),
+        "template_values": .integer(7),
         "otlp_encoding": .string("json"),
         "indexer_acknowledgement": .bool(true), "measurement_id": .string("G-1"),
         "path": .string("/a"), "tls.ca_file": .string("/a"),
-        "content_type": .string("application/json"), "structured_metadata": .bool(false), "host": .string("a"),
+        "content_type": .string("application/json"), "structured_metadata": .bool(false), "ecs": .bool(true),
+        "accept.status": .array([.integer(202)]), "accept.body": .string("a"),
+        "body.event": .string("{{event}}"),
+        "body.begin": .string("["), "body.separator": .string(","), "body.end": .string("]"),
+        "body.method": .string("PUT"),
+        "host": .string("a"),
         "source": .string("a"), "sourcetype": .string("a"),
         "tls.certificate_file": .string("/a"), "tls.key_file": .string("/a"),
         "tls.pinned_keys": .array([.string("sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")]),
-        "tls.minimum_version": .string("1.3"), "s3.bucket": .string("events"), "s3.region": .string("eu-central-1"),
+        "tls.minimum_version": .string("1.3"), "s3.bucket": .string("events"),
+        "s3.region": .string("eu-central-1"),
         "s3.path_style": .bool(true), "s3.key": .string("x/{batch_id}"), "s3.if_none_match": .bool(false),
         "s3.storage_class": .string("STANDARD_IA"), "s3.server_side_encryption": .string("AES256"),
         "s3.credentials": .string("instance"), "s3.access_key_id": .string("a"),
@@ -42,21 +50,28 @@ struct DestinationTests {
         "nats.subject": .string("a"),
         "nats.servers": .array([.string("tls://b")]), "nats.follow_cluster": .bool(false),
         "nats.stream": .string("A"), "nats.message": .string("event"), "nats.duplicate_window": .string("1h"),
-        "nats.nkey": .string("secret-1"), "nats.nkey_file": .string("/a"), "nats.nkey_credential": .string("a"),
+        "nats.nkey": .string("secret-1"), "nats.nkey_file": .string("/a"),
+        "nats.nkey_credential": .string("a"),
         "nats.credentials_file": .string("/a"), "nats.credentials_credential": .string("a"),
         "interval": .string("1m"), "batch_events": .integer(10),
         "batch_most_events": .integer(20), "batch_size": .string("1MB"),
         "parallel_batches": .integer(1), "critical_delay": .string("1s"), "max_age": .string("1d"),
         "when_behind": .string("skip"),
         "nats.tls_first": .bool(true), "nats.inbox_prefix": .string("a"),
-        "kafka.brokers": .array([.string("b:9092")]), "kafka.topic": .string("a"), "kafka.key": .string("none"),
+        "kafka.brokers": .array([.string("b:9092")]), "kafka.topic": .string("a"),
+        "kafka.key": .string("none"),
         "kafka.tls": .bool(false), "kafka.mechanism": .string("PLAIN"),
         "kafka.options": .object([.init("linger.ms", .string("50"))]),
+        "tls.allow_common_name": .bool(true), "syslog.facility": .string("local0"),
+        "syslog.message": .string("text"),
+        "syslog.structured_data": .array([.string("a")]), "syslog.structured_data_id": .string("a@1"),
+        "syslog.max_message": .string("64KiB"),
     ]
 
     /// Those that cannot change what a destination answers. Everything else has to change the fingerprint.
     private static let neutral: Set<String> = [
-        "interval", "batch_events", "batch_most_events", "batch_size", "parallel_batches", "critical_delay", "max_age",
+        "interval", "batch_events", "batch_most_events", "batch_size", "parallel_batches", "critical_delay",
+        "max_age",
         "when_behind",
         "name", "by_default", "connect_timeout", "request_timeout", "max_connection_age", "rate_limit",
         "nats.duplicate_window",
@@ -80,12 +95,15 @@ struct DestinationTests {
         let clear: ([UInt8]) -> String = { String(decoding: $0, as: UTF8.self) }
         let standard = DestinationSettings()
         for setting in standard.effective(in: .root) {
-            let value = try #require(DestinationTests.values[setting.path], "\(setting.path): add a value to this test")
+            let value = try #require(
+                DestinationTests.values[setting.path], "\(setting.path): add a value to this test")
             let changed = try destination(setting.path, value)
             #expect(changed != standard, "\(setting.path): the value is the default")
             let isSeen = changed.fingerprint(clear) != standard.fingerprint(clear)
             #expect(isSeen == setting.use.changesAnswers, "\(setting.path)")
-            #expect(setting.use.changesAnswers != DestinationTests.neutral.contains(setting.path), "\(setting.path)")
+            #expect(
+                setting.use.changesAnswers != DestinationTests.neutral.contains(setting.path),
+                "\(setting.path)")
         }
     }
 
@@ -143,7 +161,9 @@ struct DestinationTests {
                 return mark
             }
         }
-        for (one, other) in zip(try marks("first-secret"), try marks("other-secret")) { #expect(one != other) }
+        for (one, other) in zip(try marks("first-secret"), try marks("other-secret")) {
+            #expect(one != other)
+        }
     }
 
     @Test("what a type needs and does not have is named")
@@ -166,7 +186,8 @@ struct DestinationTests {
         settings.nats.subject = "events.web"
         #expect(settings.missing == [])
         settings.kind = .s3
-        #expect(settings.missing == ["s3.bucket", "s3.region", "s3.access_key_id", "s3.secret_access_key_file"])
+        #expect(
+            settings.missing == ["s3.bucket", "s3.region", "s3.access_key_id", "s3.secret_access_key_file"])
         settings.s3.bucket = "events"
         settings.s3.aws.region = "eu-central-1"
         settings.s3.aws.credentials = .instance
@@ -212,7 +233,8 @@ struct FormatCheckTests {
             problems("format = \"elasticsearch\"\nindex = \"events\"\nurl = \"\(url)\"")
         }
         #expect(found("https://a:9200/_bulk").isEmpty && found("https://a/x/_bulk?pipeline=b").isEmpty)
-        for url in ["https://a:9200", "https://a:9200/", "https://a:9200/events", "https://a:9200/?x=/_bulk"] {
+        for url in ["https://a:9200", "https://a:9200/", "https://a:9200/events", "https://a:9200/?x=/_bulk"]
+        {
             #expect(found(url).map(\.severity) == [.warning], "\(url)")
             #expect(found(url).first?.message.contains("does not end with /_bulk") == true, "\(url)")
         }
@@ -235,7 +257,9 @@ struct FormatCheckTests {
         for bad in ["Events", "my events", "_a", "a*", "-x", ".", "a,b"] {
             #expect(found(bad).map(\.severity) == [.error], "\(bad)")
         }
-        for good in ["events", "logs-shop-default", ".ds-a", "a.b_c-1"] { #expect(found(good).isEmpty, "\(good)") }
+        for good in ["events", "logs-shop-default", ".ds-a", "a.b_c-1"] {
+            #expect(found(good).isEmpty, "\(good)")
+        }
         #expect(found("Main", "splunk_hec").isEmpty)
     }
 }
@@ -245,15 +269,22 @@ struct RequestSettingsTests {
     @Test(
         "headers that could smuggle, keys, names and times that mean nothing are refused",
         arguments: [
-            ("headers = { \"Bad Name\" = \"a\" }", "header"), ("headers = { Idempotency-Key = \"a\" }", "header"),
+            ("headers = { \"Bad Name\" = \"a\" }", "header"),
+            ("headers = { Idempotency-Key = \"a\" }", "header"),
             ("headers = { \"\" = \"a\" }", "header"),
             ("headers = { X-Bad = \"a\\r\\nAuthorization: b\" }", "control character"),
-            ("batch_id_parameter = \"a&b=c\"", "query parameter"), ("request_timeout = \"0s\"", "request_timeout"),
-            ("token_credential = \"../token\"", "credential"), ("token_credential = \"/etc/passwd\"", "credential"),
+            ("batch_id_parameter = \"a&b=c\"", "query parameter"),
+            ("request_timeout = \"0s\"", "request_timeout"),
+            ("token_credential = \"../token\"", "credential"),
+            ("token_credential = \"/etc/passwd\"", "credential"),
             ("token_credential = \".\"", "credential"), ("token_credential = \"\"", "credential"),
-            ("tls.pinned_keys = [\"sha256//short\"]", "sha256//"), ("tls.pinned_keys = [\"/etc/passwd\"]", "sha256//"),
+            ("tls.pinned_keys = [\"sha256//short\"]", "sha256//"),
+            ("tls.pinned_keys = [\"/etc/passwd\"]", "sha256//"),
             ("tls.key_file = \"/a\"", "certificate_file and key_file together"),
-            ("token = \"t\"\nheaders = {authorization = \"Basic x\"}", "has token and a header Authorization"),
+            (
+                "token = \"t\"\nheaders = {authorization = \"Basic x\"}",
+                "has token and a header Authorization"
+            ),
             ("type = \"nats\"\nnats.stream = \"a b\"", "stream"),
             ("type = \"nats\"\nnats.inbox_prefix = \"a.*\"", "words"),
         ])
@@ -263,7 +294,8 @@ struct RequestSettingsTests {
             try Settings.read([ConfigurationText(file: "t.toml", text: text)])
         }
         #expect(
-            error?.problems.contains { $0.message.contains(words) } == true, "\(error?.problems.map(\.message) ?? [])")
+            error?.problems.contains { $0.message.contains(words) } == true,
+            "\(error?.problems.map(\.message) ?? [])")
     }
 }
 
@@ -281,7 +313,9 @@ struct UnlikelySettingsTests {
             "destination.main.by_default is false everywhere: events of apps that name no destination are discarded"
         #expect(try told(main("by_default = false")) == [nobody])
         #expect(try told(main("by_default = false") + main().replacing("main", with: "other")) == [])
-        #expect(try told(main("by_default = false") + "[[container]]\nid = \"GTM-1\"\ndefault_file = \"/a\"\n") == [])
+        #expect(
+            try told(main("by_default = false") + "[[container]]\nid = \"GTM-1\"\ndefault_file = \"/a\"\n")
+                == [])
         #expect(
             try told(main() + "[[priorities.rule]]\n") == [
                 "priorities.rule.1 has neither app, name nor level: every event is critical"
@@ -334,13 +368,17 @@ struct NATSCheckTests {
         }
         #expect(found("token_file = \"/a\"", "subject = \"a\"") == [])
         #expect(found("", "subject = \"a\"\nnkey_file = \"/a\"") == [])
-        #expect(found("token = \"x\"", "subject = \"a\"\nnkey_file = \"/a\"").first?.contains("keep one") == true)
         #expect(
-            found("", "subject = \"a\"\nnkey_file = \"/a\"\ncredentials_file = \"/b\"").first?.contains("keep one")
+            found("token = \"x\"", "subject = \"a\"\nnkey_file = \"/a\"").first?.contains("keep one") == true)
+        #expect(
+            found("", "subject = \"a\"\nnkey_file = \"/a\"\ncredentials_file = \"/b\"").first?.contains(
+                "keep one")
                 == true)
-        #expect(found("format = \"loki\"", "subject = \"a\"").first?.contains("is for type http only") == true)
         #expect(
-            found("compression = \"zstd\"", "subject = \"a\"\nmessage = \"event\"").first?.contains("whole batches")
+            found("format = \"loki\"", "subject = \"a\"").first?.contains("is for type http only") == true)
+        #expect(
+            found("compression = \"zstd\"", "subject = \"a\"\nmessage = \"event\"").first?.contains(
+                "whole batches")
                 == true)
         #expect(found("", "") == ["destination.a has no nats.subject"])
         for bad in ["a b", "a..b", "a.*", ">", ".a"] {
@@ -374,27 +412,35 @@ struct KafkaCheckTests {
     @Test("what it needs and what it cannot have is said")
     func conflicts() {
         let good = "topic = \"events\"\nbrokers = [\"kafka:9093\"]"
-        #expect(problems(good, "user = \"me\"\npassword_file = \"/a\"\nheaders = { source = \"shop\" }") == [])
+        #expect(
+            problems(good, "user = \"me\"\npassword_file = \"/a\"\nheaders = { source = \"shop\" }") == [])
         #expect(problems("").contains("destination.a has no kafka.topic"))
         #expect(problems("").contains("destination.a has no kafka.brokers"))
         for (more, words) in [
-            ("url = \"https://a\"", "url is not for type kafka"), ("token = \"t\"", "is for type http or nats only"),
-            ("proxy = \"http://p:1\"", "is for type http or s3 or nats only"),
+            ("url = \"https://a\"", "url is not for type kafka"),
+            ("token = \"t\"", "is for type http or nats only"),
+            ("proxy = \"http://p:1\"", "is for type http or s3 or nats or syslog only"),
             ("format = \"loki\"", "is for type http only"), ("user = \"me\"", "no password_file"),
         ] { #expect(problems(good, more).first?.contains(words) == true, "\(problems(good, more))") }
         #expect(problems(good + "\nmechanism = \"PLAIN\"").first?.contains("no user") == true)
-        let pin = "[destination.tls]\npinned_keys = [\"sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"]"
+        let pin =
+            "[destination.tls]\npinned_keys = [\"sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"]"
         #expect(problems(good, after: pin).first?.contains("librdkafka has no equivalent") == true)
         #expect(
-            problems(good, after: "[destination.tls]\nminimum_version = \"1.3\"").first?.contains("has no equivalent")
+            problems(good, after: "[destination.tls]\nminimum_version = \"1.3\"").first?.contains(
+                "has no equivalent")
                 == true)
         for bad in ["a b", "a/b", "..", ""] {
-            #expect(problems("brokers = [\"k\"]\ntopic = \"\(bad)\"").first?.contains("topic") == true, "\(bad)")
+            #expect(
+                problems("brokers = [\"k\"]\ntopic = \"\(bad)\"").first?.contains("topic") == true, "\(bad)")
         }
         for bad in ["kafka://a", "a,b", "a:x", "u@b", "a:70000"] {
-            #expect(problems("topic = \"t\"\nbrokers = [\"\(bad)\"]").first?.contains("must be a broker") == true)
+            #expect(
+                problems("topic = \"t\"\nbrokers = [\"\(bad)\"]").first?.contains("must be a broker") == true)
         }
-        #expect(problems(good + "\noptions = { \"Linger\" = \"5\" }").first?.contains("names are properties") == true)
+        #expect(
+            problems(good + "\noptions = { \"Linger\" = \"5\" }").first?.contains("names are properties")
+                == true)
     }
 }
 
@@ -402,14 +448,19 @@ struct KafkaCheckTests {
 struct DocumentedDestinationTests {
     @Test("each destination of docs/destinations.md is accepted as it is printed")
     func destinations() throws {
-        let root = String(#filePath.prefix(#filePath.count - "/Tests/ConfigurationTests/DestinationTests.swift".count))
+        let root = String(
+            #filePath.prefix(#filePath.count - "/Tests/ConfigurationTests/DestinationTests.swift".count))
         let text = try readFile("\(root)/docs/destinations.md")
         var found = 0
-        for (number, piece) in text.split(separator: "```toml\n", omittingEmptySubsequences: false).enumerated()
+        for (number, piece) in text.split(separator: "```toml\n", omittingEmptySubsequences: false)
+            .enumerated()
         where number > 0 {
-            let block = String(piece.prefix(upTo: piece.firstRange(of: "\n```")?.lowerBound ?? piece.endIndex))
+            let block = String(
+                piece.prefix(upTo: piece.firstRange(of: "\n```")?.lowerBound ?? piece.endIndex))
             do throws(ConfigurationError) {
-                let loaded = try Settings.read([ConfigurationText(file: "destinations.md", text: block + "\n")])
+                let loaded = try Settings.read([
+                    ConfigurationText(file: "destinations.md", text: block + "\n")
+                ])
                 #expect(loaded.warnings.isEmpty, "\(loaded.warnings.map(\.text))")
                 found += loaded.settings.destinations.count
             } catch {

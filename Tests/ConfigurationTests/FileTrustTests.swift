@@ -11,7 +11,8 @@ struct FileTrustTests {
 
     init() throws {
         directory = try TemporaryDirectory()
-        try #require(mkdir("\(directory.path)/etc", 0o755) == 0 && mkdir("\(directory.path)/etc/conf.d", 0o755) == 0)
+        try #require(
+            mkdir("\(directory.path)/etc", 0o755) == 0 && mkdir("\(directory.path)/etc/conf.d", 0o755) == 0)
         for name in ["spoolship.toml", "conf.d/main.toml"] {
             let file = try #require(fopen("\(directory.path)/etc/\(name)", "w"))
             fclose(file)

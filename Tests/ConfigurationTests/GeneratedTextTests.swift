@@ -16,19 +16,24 @@ private indirect enum Value {
         switch Int.random(in: 0..<(depth > 0 ? 7 : 4), using: &random) {
         case 0:
             let pool: [Unicode.Scalar] = [
-                "a", "Z", "0", "\"", "'", "\\", "\n", "\t", "#", "=", "[", "{", ".", "é", "€", "💥", "\u{1}", "\u{7F}",
+                "a", "Z", "0", "\"", "'", "\\", "\n", "\t", "#", "=", "[", "{", ".", "é", "€", "💥", "\u{1}",
+                "\u{7F}",
                 " ", "$",
             ]
             return .string(
-                (0..<Int.random(in: 0...12, using: &random)).map { _ in pool.randomElement(using: &random) ?? "a" })
+                (0..<Int.random(in: 0...12, using: &random)).map { _ in
+                    pool.randomElement(using: &random) ?? "a"
+                })
         case 1:
             return .integer(
                 Bool.random(using: &random)
-                    ? Int64.random(in: .min ... .max, using: &random) : Int64.random(in: -9...9, using: &random))
+                    ? Int64.random(in: .min ... .max, using: &random)
+                    : Int64.random(in: -9...9, using: &random))
         case 2: return .double(Double(Int.random(in: -9999...9999, using: &random)) / 64)
         case 3: return .boolean(Bool.random(using: &random))
         case 4:
-            return .array((0..<Int.random(in: 0...4, using: &random)).map { _ in .random(depth: depth - 1, &random) })
+            return .array(
+                (0..<Int.random(in: 0...4, using: &random)).map { _ in .random(depth: depth - 1, &random) })
         default: return table(depth: depth, &random)
         }
     }
@@ -38,7 +43,9 @@ private indirect enum Value {
         return .table(
             (0..<Int.random(in: 0...5, using: &random)).compactMap { _ in
                 let pool = ["a", "b", "C-d", "_", "1", "é f", "", "x.y", "\"q\"", "#", "true"]
-                guard let name = pool.randomElement(using: &random), names.insert(name).inserted else { return nil }
+                guard let name = pool.randomElement(using: &random), names.insert(name).inserted else {
+                    return nil
+                }
                 return (name, .random(depth: depth - 1, &random))
             })
     }
@@ -51,7 +58,8 @@ private indirect enum Value {
             case .double(let number): .double(number)
             case .boolean(let flag): .boolean(flag)
             case .array(let values): .array(values.map(\.node))
-            case .table(let members): .table(members.map { .init(key: $0.0, keyPosition: nil, node: $0.1.node) })
+            case .table(let members):
+                .table(members.map { .init(key: $0.0, keyPosition: nil, node: $0.1.node) })
             }
         return TOMLNode(value: value, position: nil)
     }
@@ -86,7 +94,8 @@ private struct Writer {
     }
 
     private mutating func heading(_ names: [String], _ open: String, _ close: String) -> String {
-        space() + open + space() + names.map { key($0) }.joined(separator: space() + "." + space()) + space() + close
+        space() + open + space() + names.map { key($0) }.joined(separator: space() + "." + space()) + space()
+            + close
             + newline()
     }
 
@@ -101,7 +110,8 @@ private struct Writer {
     private mutating func key(_ name: String) -> String {
         let bare = !name.isEmpty && name.utf8.allSatisfy { "abCdxy_-1true".utf8.contains($0) }
         if bare, Bool.random(using: &random) { return name }
-        return name.contains("'") || Bool.random(using: &random) ? basic(Array(name.unicodeScalars)) : "'\(name)'"
+        return name.contains("'") || Bool.random(using: &random)
+            ? basic(Array(name.unicodeScalars)) : "'\(name)'"
     }
 
     private mutating func text(_ value: Value, inTable: Bool) -> String {
@@ -110,7 +120,8 @@ private struct Writer {
         case .integer(let number):
             if number >= 0, Bool.random(using: &random) {
                 return choose(
-                    "0x" + String(number, radix: 16), "0o" + String(number, radix: 8), "0b" + String(number, radix: 2),
+                    "0x" + String(number, radix: 16), "0o" + String(number, radix: 8),
+                    "0b" + String(number, radix: 2),
                     "+\(number)")
             }
             return "\(number)"
@@ -119,11 +130,13 @@ private struct Writer {
         case .array(let values):
             var parts: [String] = []
             for value in values { parts.append(gap() + text(value, inTable: false) + gap()) }
-            return "[" + parts.joined(separator: ",") + (parts.isEmpty ? gap() : choose("", "," + gap())) + "]"
+            return "[" + parts.joined(separator: ",") + (parts.isEmpty ? gap() : choose("", "," + gap()))
+                + "]"
         case .table(let members):
             var parts: [String] = []
             for (name, value) in members {
-                parts.append(space() + key(name) + space() + "=" + space() + text(value, inTable: true) + space())
+                parts.append(
+                    space() + key(name) + space() + "=" + space() + text(value, inTable: true) + space())
             }
             return "{" + parts.joined(separator: ",") + (parts.isEmpty ? space() : "") + "}"
         }
@@ -135,12 +148,15 @@ private struct Writer {
     private mutating func string(_ scalars: [Unicode.Scalar]) -> String {
         let text = String(String.UnicodeScalarView(scalars))
         let printable = scalars.allSatisfy { $0 == "\t" || ($0.value >= 0x20 && $0.value != 0x7F) }
-        let multiline = scalars.allSatisfy { $0 == "\t" || $0 == "\n" || ($0.value >= 0x20 && $0.value != 0x7F) }
+        let multiline = scalars.allSatisfy {
+            $0 == "\t" || $0 == "\n" || ($0.value >= 0x20 && $0.value != 0x7F)
+        }
         switch Int.random(in: 0..<4, using: &random) {
         case 0 where printable && !scalars.contains("'"): return "'\(text)'"
         case 1 where multiline && !scalars.contains("'"): return "'''\n\(text)'''"
         case 2:
-            return "\"\"\"" + (scalars.first == " " || scalars.first == "\t" ? "\n" : choose("\n", "\\\n \t\n"))
+            return "\"\"\""
+                + (scalars.first == " " || scalars.first == "\t" ? "\n" : choose("\n", "\\\n \t\n"))
                 + escaped(scalars) + "\"\"\""
         default: return basic(scalars)
         }
@@ -190,12 +206,15 @@ struct GeneratedTextTests {
     }
 
     @Test(
-        "bytes of any kind are refused with a place, or read; never a crash, never slow", arguments: Seeds.list(1...4))
+        "bytes of any kind are refused with a place, or read; never a crash, never slow",
+        arguments: Seeds.list(1...4))
     func anyBytesAreAnswered(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         let pieces = [
-            "a", ".", "=", "[", "]", "[[", "]]", "{", "}", ",", "\n", "\r\n", "\"", "\"\"\"", "'", "'''", "#", "\\",
-            "\\u", "1", "0x", "_", "-", "e", "true", "inf", "2026-11-22", "T", ":", " ", "é", "\u{0}", "${HOME}",
+            "a", ".", "=", "[", "]", "[[", "]]", "{", "}", ",", "\n", "\r\n", "\"", "\"\"\"", "'", "'''", "#",
+            "\\",
+            "\\u", "1", "0x", "_", "-", "e", "true", "inf", "2026-11-22", "T", ":", " ", "é", "\u{0}",
+            "${HOME}",
             "[queue]\n", "max_size", "[[destination]]\n", "name",
         ].map { Array($0.utf8) }
         for number in 0..<200 {
@@ -205,7 +224,8 @@ struct GeneratedTextTests {
                     Int.random(in: 0..<40, using: &random) == 0
                     ? [UInt8.random(in: 0...255, using: &random)] : pieces.randomElement(using: &random) ?? []
                 for _
-                    in 0..<(Int.random(in: 0..<30, using: &random) == 0 ? Int.random(in: 2...3000, using: &random) : 1)
+                    in 0..<(Int.random(in: 0..<30, using: &random) == 0
+                    ? Int.random(in: 2...3000, using: &random) : 1)
                 { bytes += piece }
             }
             do {

@@ -12,7 +12,8 @@ struct MistakesTests {
         }
     }
 
-    @Test("fault22: five mistakes in one file are five errors, each with its place, its line and what to write")
+    @Test(
+        "fault22: five mistakes in one file are five errors, each with its place, its line and what to write")
     func fault22_fiveMistakesFiveErrors() {
         let text = """
             [queue]
@@ -41,7 +42,7 @@ struct MistakesTests {
                 spoolship.toml:7:15: not TOML (key-value pair): expected value, saw '\\n'
                     batch_events =
                                   ^
-                spoolship.toml:11:7: destination.main.url begins with ftp://; must begin with https://, http://, nats://, tls://
+                spoolship.toml:11:7: destination.main.url begins with ftp://; must begin with https://, http://, nats://, tls://, tcp://
                     url = "ftp://example.com"
                           ^
                 """)
@@ -49,7 +50,8 @@ struct MistakesTests {
 
     @Test("several lines that are not TOML are all found, and a broken heading blames no line below it")
     func mistakesOfFormAreAllFound() {
-        let problems = MistakesTests.problems("[queue\nmax_sise = 1\n[retry]\njitter = = 1\nintervals = [\"1s\"]\n")
+        let problems = MistakesTests.problems(
+            "[queue\nmax_sise = 1\n[retry]\njitter = = 1\nintervals = [\"1s\"]\n")
         #expect(problems.map(\.code) == [.syntax, .syntax])
         #expect(problems.map { $0.position?.line } == [1, 4])
     }
@@ -57,7 +59,8 @@ struct MistakesTests {
     @Test(
         "texts at which the parser's assertions fail are mistakes like others",
         arguments: [
-            "[a.\n]", "[[a. ]]", "a = { = 1 }", "a.\n", "[\"a\".", "a = [ . ]", "a = { b. = 1 }", "[.a]", "a.=1", "= 1",
+            "[a.\n]", "[[a. ]]", "a = { = 1 }", "a.\n", "[\"a\".", "a = [ . ]", "a = { b. = 1 }", "[.a]",
+            "a.=1", "= 1",
         ])
     func assertionsAreMistakes(text: String) {
         let problems = MistakesTests.problems("\n" + text + "\n[queue]\n")
@@ -78,7 +81,10 @@ struct MistakesTests {
             ("[queue]\nmaxsize = 1", "did you mean max_size?"),
             ("[[destinations]]\nname = \"a\"", "did you mean destination?"),
             ("[dispatch]\nmax_size = \"1GB\"", "it belongs in [queue]"),
-            ("[[destination]]\nname=\"a\"\ntype=\"stdout\"\n[destination.tls]\nca = \"/a\"", "[destination.a.tls]"),
+            (
+                "[[destination]]\nname=\"a\"\ntype=\"stdout\"\n[destination.tls]\nca = \"/a\"",
+                "[destination.a.tls]"
+            ),
             ("[retry]\nwhen_exausted = \"probe\"", "did you mean when_exhausted?"),
             ("[xyzzy]", "sections are agent, spool, destination"),
         ])
@@ -91,18 +97,26 @@ struct MistakesTests {
     @Test(
         "a value of the wrong form says what to write",
         arguments: [
-            ("[queue]\nmax_size = 10", "needs a unit; write \"10B\", \"10MB\" (10^6 bytes) or \"10MiB\" (2^20)"),
-            ("[queue]\nmax_size = \"10mb\"", "write \"10MB\""), ("[queue]\nmax_size = \"10M\"", "write \"10MB\""),
-            ("[queue]\nmax_size = \"x\"", "write a number and a unit"), ("[queue]\nmax_size = -1", "negative"),
+            (
+                "[queue]\nmax_size = 10",
+                "needs a unit; write \"10B\", \"10MB\" (10^6 bytes) or \"10MiB\" (2^20)"
+            ),
+            ("[queue]\nmax_size = \"10mb\"", "write \"10MB\""),
+            ("[queue]\nmax_size = \"10M\"", "write \"10MB\""),
+            ("[queue]\nmax_size = \"x\"", "write a number and a unit"),
+            ("[queue]\nmax_size = -1", "negative"),
             ("[queue]\nmax_age = 1.5", "needs a unit"), ("[queue]\nmax_age = \"90\"", "write \"90s\""),
-            ("[queue]\nmax_age = true", "not true or false"), ("[queue]\nmax_age = 2026-11-20", "not a date or time"),
+            ("[queue]\nmax_age = true", "not true or false"),
+            ("[queue]\nmax_age = 2026-11-20", "not a date or time"),
             ("[queue]\nmax_age = \"5 minutes\"", "not a duration"),
             ("[queue]\ndurability = \"powerloss\"", "\"power_loss\"?"),
             ("[agent]\nlog_level = \"Info\"", "did you mean \"info\"?"),
             ("[agent]\nstate_directory = \"state\"", "absolute"),
             ("queue = 3", "must be a section"), ("[destination]", "must be written [[destination]]"),
-            ("[dispatch]\nbatch_on_size = \"yes\"", "true or false"), ("[dispatch]\nbatch_events = 0", "1 to 100000"),
-            ("[retry]\nintervals = [\"1s\", 5]", "has a value that needs a unit"), ("[retry]\njitter = nan", "0 to 1"),
+            ("[dispatch]\nbatch_on_size = \"yes\"", "true or false"),
+            ("[dispatch]\nbatch_events = 0", "1 to 100000"),
+            ("[retry]\nintervals = [\"1s\", 5]", "has a value that needs a unit"),
+            ("[retry]\njitter = nan", "0 to 1"),
             ("[country]\ncode = \"XX\"", "ISO 3166-1"), ("[stats]\nlisten = \"localhost\"", "127.0.0.1:9464"),
             ("[device]\noverrides = { modle = \"a\" }", "names are sdk_name"),
             ("[[deadline]]\nname = \"a\"\ntime_zone = \"../../etc\"", "tz database"),
@@ -117,7 +131,8 @@ struct MistakesTests {
     @Test(
         "what contradicts something else, or is missing, is said",
         arguments: [
-            ("[[destination]]\nname = \"a\"", "has no url"), ("[[destination]]\nurl = \"https://a\"", "has no name"),
+            ("[[destination]]\nname = \"a\"", "has no url"),
+            ("[[destination]]\nurl = \"https://a\"", "has no name"),
             ("[[destination]]\nname = \"A b\"\nurl = \"https://a\"", "a-z, 0-9"),
             (
                 "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n[[destination]]\nname = \"a\"\ntype = \"stdout\"",
@@ -128,7 +143,10 @@ struct MistakesTests {
                 "[[destination]]\nname = \"a\"\nurl = \"https://a\"\nindex = \"i\"",
                 "for format elasticsearch or splunk_hec only"
             ),
-            ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntoken = \"t\"\ntoken_file = \"/t\"", "keep one"),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntoken = \"t\"\ntoken_file = \"/t\"",
+                "keep one"
+            ),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\nuser = \"u\"", "no password_file"),
             (
                 "[[destination]]\nname = \"a\"\nurl = \"https://a\"\noauth2.client_id = \"a\"",
@@ -146,14 +164,66 @@ struct MistakesTests {
                 "[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntoken = \"t\"\naws.region = \"r\"\n"
                     + "aws.credentials = \"instance\"", "token and aws; keep one"
             ),
-            ("[[destination]]\nname = \"a\"\ntype = \"kafka\"\nkafka.brokers = [\"a\"]", "has no kafka.topic"),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"kafka\"\nkafka.brokers = [\"a\"]",
+                "has no kafka.topic"
+            ),
             (
                 "[[destination]]\nname = \"a\"\nurl = \"https://a\"\nformat = \"splunk_hec\"\ntoken = \"t\"\nindex = \"a-{ap}\"",
-                "has {ap}, which is not a placeholder; known are {app}, {level}, {name}, {priority}, {date}, {hour}, {member:PATH}"
+                "has {ap}, which is not a placeholder; known are {app}, {level}, {name}, {priority}, {date}, {hour}, {file}, {member:PATH}"
             ),
             (
                 "[[destination]]\nname = \"a\"\nurl = \"https://a/_bulk\"\nformat = \"elasticsearch\"\nindex = \"A-{app}\"",
                 "has capital letters, which Elasticsearch refuses"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a/{team}\"",
+                "has {team}, which is not a placeholder"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a/{team}\"",
+                "for a brace itself write {{ or }}"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://{app}.a/x\"",
+                "only path and query may have one"
+            ),
+            ("[[destination]]\nname = \"a\"\ntype = \"syslog\"", "has no url"),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"syslog\"\nurl = \"https://a\"",
+                "begins with https://; type syslog needs tls:// or tcp://"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"syslog\"\nurl = \"tcp://a\"",
+                "which is plain text; use tls://"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"syslog\"\nurl = \"tls://a\"\ncompression = \"zstd\"",
+                "is for type http or s3 or nats or kafka only"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"syslog\"\nurl = \"tls://a\"\nsyslog.structured_data_id = \"shop\"",
+                "must be NAME@NUMBER"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\nsyslog.facility = \"local0\"",
+                "is for type syslog only"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a\"\nheaders = { X-Scope-OrgID = \"{ap}\" }",
+                "has {ap}, which is not a placeholder"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"kafka\"\nkafka.brokers = [\"a:1\"]\nkafka.topic = \"t\"\n"
+                    + "headers = { team = \"{ap}\" }", "has {ap}, which is not a placeholder"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"nats\"\nnats.subject = \"s\"\nurl = \"nats://localhost/{app}\"",
+                "only type http fills it in"
+            ),
+            (
+                "[[destination]]\nname = \"a\"\nurl = \"https://a/loki/api/v1/push\"\nformat = \"loki\"\nstructured_metadata = 5",
+                "must be true, false or a list of members"
             ),
             (
                 "[[destination]]\nname = \"a\"\ntype = \"nats\"\nurl = \"tls://a\"\nnats.subject = \"a.{app\"",
@@ -167,7 +237,10 @@ struct MistakesTests {
                 "[[destination]]\nname = \"a\"\ntype = \"s3\"\ns3.bucket = \"abc\"\ns3.region = \"r\"\n"
                     + "s3.credentials = \"instance\"\ns3.key = \"{app}/{date}\"", "lacks {batch_id}"
             ),
-            ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ntemplate_values = 5", "is not for type stdout"),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"stdout\"\ntemplate_values = 5",
+                "is not for type stdout"
+            ),
             ("[[destination]]\nname = \"a\"\nurl = \"https://a\"\ntls.key_file = \"/k\"", "together"),
             ("[apps.shop]\ndestinations = [\"main\"]", "no such destination"),
             ("[dispatch]\ncritical_delay = \"0s\"", "allow_zero_delay"),
@@ -177,7 +250,10 @@ struct MistakesTests {
             ), ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ninterval = \"10ms\"", "must be 1s to 1d"),
             ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\ninterval = 10", "needs a unit"),
             ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\nbatch_events = 0", "must be 1 to 100000"),
-            ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\nbatch_size = \"100B\"", "must be 1KiB to 64MiB"),
+            (
+                "[[destination]]\nname = \"a\"\ntype = \"stdout\"\nbatch_size = \"100B\"",
+                "must be 1KiB to 64MiB"
+            ),
             ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\nparallel_batches = 65", "must be 1 to 64"),
             ("[[destination]]\nname = \"a\"\ntype = \"stdout\"\nmax_age = \"59s\"", "must be 1m to"),
             ("[[container]]\nid = \"GTM-1\"", "neither default_file nor url"),
@@ -221,7 +297,9 @@ struct ListenAddressTests {
         for text in ["127.0.0.1:9464", "[::1]:9464", "0.0.0.0:0"] {
             #expect(ListenAddress(text)?.description == text)
         }
-        for text in ["", "9464", "localhost", "127.0.0.1:", "127.0.0.1:99999", "example.com:80", "::1:80", ":80"] {
+        for text in [
+            "", "9464", "localhost", "127.0.0.1:", "127.0.0.1:99999", "example.com:80", "::1:80", ":80",
+        ] {
             #expect(ListenAddress(text) == nil, "\(text)")
         }
     }

@@ -42,7 +42,9 @@ struct SettingsTests {
 
     @Test(
         "ac02: everything else is a mistake, with a hint where a unit is wanting",
-        arguments: ["10", "10000", "0.5", "\"999ms\"", "\"86401s\"", "\"10\"", "\"soon\"", "true", "[]", "\"\""])
+        arguments: [
+            "10", "10000", "0.5", "\"999ms\"", "\"86401s\"", "\"10\"", "\"soon\"", "true", "[]", "\"\"",
+        ])
     func ac02_intervalIsRefused(text: String) {
         #expect(throws: ConfigurationError.self) { try SettingsTests.read("[dispatch]\ninterval = \(text)") }
     }
@@ -65,13 +67,15 @@ struct SettingsTests {
             ("queue", "max_age", "\"3651d\"", false), ("dispatch", "batch_events", "1", true),
             ("dispatch", "batch_events", "100000", true), ("dispatch", "batch_events", "100001", false),
             ("dispatch", "parallel_batches", "64", true), ("dispatch", "parallel_batches", "65", false),
-            ("retry", "jitter", "0", true), ("retry", "jitter", "1", true), ("retry", "jitter", "1.01", false),
+            ("retry", "jitter", "0", true), ("retry", "jitter", "1", true),
+            ("retry", "jitter", "1.01", false),
             ("retry", "jitter", "-0.01", false), ("retry", "intervals", "[]", true),
             ("limits", "event_names", "0", true), ("limits", "event_names", "-1", false),
             ("limits", "name_length", "65536", true), ("limits", "name_length", "65537", false),
             ("spool", "max_unread", "0", true), ("spool", "max_unread", "\"1B\"", false),
             ("spool", "max_event_size", "\"64MiB\"", true), ("spool", "max_event_size", "\"65MiB\"", false),
-            ("agent", "shutdown_drain_timeout", "\"0s\"", true), ("agent", "shutdown_drain_timeout", "\"61m\"", false),
+            ("agent", "shutdown_drain_timeout", "\"0s\"", true),
+            ("agent", "shutdown_drain_timeout", "\"61m\"", false),
         ])
     func rangesEnds(section: String, key: String, value: String, allowed: Bool) {
         let text = "[\(section)]\n\(key) = \(value)\n"
@@ -146,8 +150,10 @@ struct SettingsTests {
         #expect(settings.containers[0].publicKeys.count == 2)
         #expect(settings.apps["shop"]?.country == "IT")
         #expect(settings.apps["shop"]?.priority == .critical)
-        #expect(settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).properties.value == 0)
-        #expect(settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).nameLength.value == nil)
+        #expect(
+            settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).properties.value == 0)
+        #expect(
+            settings.limits.overridden(by: settings.apps["shop"]?.limits ?? .init()).nameLength.value == nil)
         #expect(settings.functions["lookup"]?.command == ["/bin/lookup", "-j"])
         #expect(
             settings.priorities.rules == [
@@ -172,7 +178,9 @@ struct SettingsTests {
         #expect(settings.apps["shop"]?.defaultEventName == "x")
     }
 
-    @Test("conf.d/*.toml beside the file are read in the order of their names; all mistakes of all files are told")
+    @Test(
+        "conf.d/*.toml beside the file are read in the order of their names; all mistakes of all files are told"
+    )
     func partsAreReadInOrder() throws {
         let directory = try TemporaryDirectory()
         func write(_ name: String, _ text: String) throws {
@@ -190,8 +198,14 @@ struct SettingsTests {
         let loaded = try Settings.load(path: "\(directory.path)/spoolship.toml")
         #expect(loaded.settings.queue.maxSize == 40 << 20)
         #expect(loaded.settings.queue.maxAge == .seconds(86_400))
-        #expect(loaded.files.map { $0.split(separator: "/").last } == ["spoolship.toml", "10-a.toml", "20-b.toml"])
-        #expect(loaded.warnings.map(\.message) == ["\(directory.path)/conf.d/30-c.conf is not read: only *.toml is"])
+        #expect(
+            loaded.files.map { $0.split(separator: "/").last } == [
+                "spoolship.toml", "10-a.toml", "20-b.toml",
+            ])
+        #expect(
+            loaded.warnings.map(\.message) == [
+                "\(directory.path)/conf.d/30-c.conf is not read: only *.toml is"
+            ])
         unlink("\(directory.path)/conf.d/30-c.conf")
 
         try write("conf.d/10-a.toml", "[queue]\nmax_aeg = \"1d\"\n")
@@ -250,11 +264,15 @@ struct SettingsTests {
         let before = try SettingsTests.read(
             "[queue]\nmax_size = \"20MiB\"\n[[destination]]\nname = \"a\"\ntype = \"stdout\"\n")
         let after = try SettingsTests.read(
-            "[queue]\nmax_size = \"21MiB\"\ndurability = \"crash\"\n[[destination]]\nname = \"b\"\ntype = \"stdout\"\n")
+            "[queue]\nmax_size = \"21MiB\"\ndurability = \"crash\"\n[[destination]]\nname = \"b\"\ntype = \"stdout\"\n"
+        )
         let changes = before.changes(to: after)
         #expect(before.changes(to: before) == [])
         #expect(changes.contains { $0.description == "queue.max_size \"20MiB\" -> \"21MiB\"" })
-        #expect(changes.contains { $0.description == "queue.durability \"power_loss\" -> \"crash\" (needs a restart)" })
+        #expect(
+            changes.contains {
+                $0.description == "queue.durability \"power_loss\" -> \"crash\" (needs a restart)"
+            })
         #expect(changes.contains { $0.path == "destination.b.name" && $0.before == nil })
         #expect(changes.contains { $0.path == "destination.a.name" && $0.after == nil })
         #expect(changes.filter(\.needsRestart).map(\.path) == ["queue.durability"])
@@ -264,10 +282,54 @@ struct SettingsTests {
         #expect(before.changes(to: moved) == [])
     }
 
+    @Test(
+        "until a restart, what needs one is as it was at the start, in every section; all else is as it is now"
+    )
+    func untilARestart() throws {
+        let destination = "[[destination]]\nname = \"a\"\ntype = \"stdout\"\n"
+        let started = try SettingsTests.read(
+            destination + """
+                [queue]
+                durability = "crash"
+                max_size = "20MiB"
+                [spool]
+                max_event_size = "64KiB"
+                [apps.web]
+                read = ["/var/log/web/*.log"]
+                since = "now"
+                [apps.gone]
+                read = ["/var/log/gone/*.log"]
+
+                """)
+        let new = try SettingsTests.read(
+            destination + """
+                [queue]
+                max_size = "21MiB"
+                [spool]
+                max_event_size = "65KiB"
+                [apps.web]
+                read = ["/var/log/other/*.log"]
+                exclude = ["old*"]
+                text = "quarantine"
+                [apps.new]
+                read = ["/var/log/new/*.log"]
+                text = "lines"
+
+                """)
+        let kept = new.untilRestart(since: started)
+        #expect(started.changes(to: new).filter(\.needsRestart).count > 4)
+        let ofApps = { (change: SettingsChange) in change.path.hasPrefix("apps.gone") }
+        #expect(started.changes(to: kept).filter { $0.needsRestart && !ofApps($0) } == [])
+        #expect(kept.changes(to: new).filter { !$0.needsRestart } == [])
+        #expect(kept.apps["web"]?.since == .now && kept.apps["web"]?.exclude == nil)
+        #expect(kept.apps["new"]?.read == nil && kept.apps["new"]?.text == .lines)
+    }
+
     @Test("tm10: a container sets a setting only to what a file could, and its origin tells")
     func tm10_settingAtRunTime() throws {
         let settings = try SettingsTests.read("[queue]\nmax_size = \"20MiB\"\n")
-        let changed = try settings.setting("dispatch.interval", to: .string("2m"), origin: .container("GTM-1"))
+        let changed = try settings.setting(
+            "dispatch.interval", to: .string("2m"), origin: .container("GTM-1"))
         #expect(changed.dispatch.interval == .every(.seconds(120)))
         #expect(changed.origin(of: "dispatch.interval").description == "container GTM-1")
         #expect(changed.origin(of: "queue.max_size").description == "0.toml:2")

@@ -22,17 +22,37 @@ struct ShippedFileTests {
 
     @Test("etc/spoolship.toml is what the table of settings says (`scripts/generate` writes it)")
     func shippedFileIsCurrent() throws {
-        #expect(try ShippedFileTests.text(of: ShippedFileTests.root + "/etc/spoolship.toml") == Settings.shippedFile)
+        #expect(
+            try ShippedFileTests.text(of: ShippedFileTests.root + "/etc/spoolship.toml")
+                == Settings.shippedFile)
     }
 
     @Test("as it is shipped, it changes nothing, and says that a destination is wanting")
     func shippedFileIsValid() throws {
-        let loaded = try Settings.read([ConfigurationText(file: "spoolship.toml", text: Settings.shippedFile)])
+        let loaded = try Settings.read([ConfigurationText(file: "spoolship.toml", text: Settings.shippedFile)]
+        )
         #expect(loaded.settings.changes(to: Settings()).isEmpty)
         #expect(loaded.warnings.map(\.code) == [.missing])
     }
 
-    @Test("with every default of the general sections uncommented, nothing changes: its defaults are the program's")
+    @Test("it is short, and with every line uncommented it is a configuration without a warning")
+    func shippedFileIsShort() throws {
+        let lines = Settings.shippedFile.split(separator: "\n")
+        #expect(lines.count <= 25)
+        let settings = lines.map {
+            $0.hasPrefix("# ") || $0 == "#" ? "" : $0.hasPrefix("#") ? $0.dropFirst() : $0
+        }
+        let text = settings.joined(separator: "\n")
+        let loaded = try Settings.read([ConfigurationText(file: "spoolship.toml", text: text)])
+        #expect(
+            loaded.warnings == [] && loaded.settings.rules.count == 1
+                && loaded.settings.destinations.count == 1)
+        #expect(loaded.settings.queue == Settings().queue && loaded.settings.stats == Settings().stats)
+    }
+
+    @Test(
+        "with every default of the general sections uncommented, nothing changes: its defaults are the program's"
+    )
     func shippedDefaultsAreTheProgramsDefaults() throws {
         var text = ""
         var settings = 0
@@ -41,8 +61,8 @@ struct ShippedFileTests {
             for case .setting(let setting) in section.entries {
                 settings += 1
                 let line = "\(setting.name) = "
-                let start = try #require(Settings.shippedFile.range(of: "\n[\(section.name)]\n"))
-                let rest = Settings.shippedFile[start.upperBound...]
+                let start = try #require(Settings.reference.range(of: "\n[\(section.name)]\n"))
+                let rest = Settings.reference[start.upperBound...]
                 let shown = try #require(rest.split(separator: "\n").first { $0.hasPrefix("#" + line) })
                 if setting.defaultValue != nil { text += shown.dropFirst() + "\n" }
             }
@@ -65,12 +85,15 @@ struct ShippedFileTests {
                         _ = try Settings.read([ConfigurationText(file: "t", text: text)])
                     } catch {
                         // Alone, the section may lack something; the value itself must be right.
-                        #expect(error.problems.allSatisfy { $0.code == .missing || $0.code == .conflict }, "\(error)")
+                        #expect(
+                            error.problems.allSatisfy { $0.code == .missing || $0.code == .conflict },
+                            "\(error)")
                     }
                 case .section(let inner):
                     switch section.kind {
                     case .once: try check(inner, heading: "[[\(section.name).\(inner.name)]]", prefix: "")
-                    case .list: try check(inner, heading: "[\(section.name).\(inner.name)]", prefix: heading + "\n")
+                    case .list:
+                        try check(inner, heading: "[\(section.name).\(inner.name)]", prefix: heading + "\n")
                     case .named: try check(inner, heading: "[\(section.name).NAME.\(inner.name)]", prefix: "")
                     }
                 }
@@ -86,7 +109,9 @@ struct ShippedFileTests {
             for entry in section.entries {
                 switch entry {
                 case .setting(let setting):
-                    #expect(setting.why.count > 8 && setting.why.hasSuffix("."), "\(section.name).\(setting.name)")
+                    #expect(
+                        setting.why.count > 8 && setting.why.hasSuffix("."), "\(section.name).\(setting.name)"
+                    )
                 case .section(let inner): check(inner)
                 }
             }

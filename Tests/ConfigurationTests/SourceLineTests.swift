@@ -17,7 +17,8 @@ struct SourceLineTests {
             "[[destination]]\nname = \"a\"\nurl = \"https://a\"\n[destination.headers]\nHost = \"SECRET\"",
             "[[destination]]\nname = \"a\"\nurl = \"https://a\"\nheaders = { X = \"SECRET\", Y = 1 }",
             "[[destination]]\nname = \"a\"\nurl = \"https://a\"\nheaders = {\n  X = \"SECRET\"",
-            "[[destinatin]]\ntoken = = \"SECRET\"", "destination = [{ name = \"a\", token = \"SECRET\", x = 1 }]",
+            "[[destinatin]]\ntoken = = \"SECRET\"",
+            "destination = [{ name = \"a\", token = \"SECRET\", x = 1 }]",
             "[[destination]]\nname = \"a\"\nurl = \"https://a\"\nheaders.\"X Y\" = \"SECRET\"",
         ])
     func ac24_sourceLinesHideSecrets(text: String) throws {
@@ -35,7 +36,8 @@ struct SourceLineTests {
         for line in ["format = \"ndjsn\"", "tls.ca_file = 3", "request_timeout = 30"] {
             let error = #expect(throws: ConfigurationError.self) {
                 try Settings.read([
-                    ConfigurationText(file: "t", text: "[[destination]]\nname = \"a\"\nurl = \"https://a\"\n\(line)")
+                    ConfigurationText(
+                        file: "t", text: "[[destination]]\nname = \"a\"\nurl = \"https://a\"\n\(line)")
                 ])
             }
             #expect(error?.description.range(of: "    \(line)\n") != nil, "\(error?.description ?? "")")
@@ -46,12 +48,15 @@ struct SourceLineTests {
 @Suite("Any text")
 struct AnyTextTests {
     /// The shipped file with what is commented out brought to life here and there, and bytes changed.
-    static let shipped = Settings.shippedFile.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    static let shipped = Settings.reference.split(separator: "\n", omittingEmptySubsequences: false).map(
+        String.init)
 
     static func mutation(using random: inout SplitMix64) -> String {
         var lines = shipped
         for index in lines.indices {
-            if lines[index].hasPrefix("#"), !lines[index].hasPrefix("# "), Int.random(in: 0..<4, using: &random) == 0 {
+            if lines[index].hasPrefix("#"), !lines[index].hasPrefix("# "),
+                Int.random(in: 0..<4, using: &random) == 0
+            {
                 lines[index].removeFirst()
             }
         }
@@ -64,11 +69,16 @@ struct AnyTextTests {
             let place = Int.random(in: 0..<bytes.count, using: &random)
             switch Int.random(in: 0..<4, using: &random) {
             case 0: bytes[place] = UInt8.random(in: 0...255, using: &random)
-            case 1: bytes.removeSubrange(place..<min(bytes.count, place + Int.random(in: 1...200, using: &random)))
-            case 2: bytes.insert(contentsOf: Array((tokens.randomElement(using: &random) ?? "").utf8), at: place)
+            case 1:
+                bytes.removeSubrange(
+                    place..<min(bytes.count, place + Int.random(in: 1...200, using: &random)))
+            case 2:
+                bytes.insert(contentsOf: Array((tokens.randomElement(using: &random) ?? "").utf8), at: place)
             default:
                 let end = min(bytes.count, place + Int.random(in: 1...300, using: &random))
-                bytes.insert(contentsOf: Array(bytes[place..<end]), at: Int.random(in: 0..<bytes.count, using: &random))
+                bytes.insert(
+                    contentsOf: Array(bytes[place..<end]), at: Int.random(in: 0..<bytes.count, using: &random)
+                )
             }
             if bytes.isEmpty { bytes = [0x0A] }
         }

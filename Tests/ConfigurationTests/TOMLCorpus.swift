@@ -48,7 +48,8 @@ enum TOMLCorpus {
         Valid("non-ascii: in a comment", "# \u{80} é € \u{D7FF}\u{E000}\u{10FFFF}\na = 1", "{a: 1}"),
         Valid("non-eol: a tab in a comment", "#\ta\tb\na = 1", "{a: 1}"),
         Valid("comment: what looks like more is none", "# a = 1\n# [b\n#\"\"\"\nc = 3", "{c: 3}"),
-        Valid("number sign in strings is no comment", "a = \"# no\"\nb = '# no'", "{a: \"# no\", b: \"# no\"}"),
+        Valid(
+            "number sign in strings is no comment", "a = \"# no\"\nb = '# no'", "{a: \"# no\", b: \"# no\"}"),
     ]
 
     static let keys: [Valid] = [
@@ -56,7 +57,8 @@ enum TOMLCorpus {
         Valid("unquoted-key: digits only", "1234 = 1", "{1234: 1}"),
         Valid("unquoted-key: words of values", "true = 1\ninf = 2\nnan = 3", "{inf: 2, nan: 3, true: 1}"),
         Valid("unquoted-key: what looks like a date", "2026-11-22 = 1", "{2026-11-22: 1}"),
-        Valid("unquoted-key: what looks like numbers", "0x10 = 1\n-1 = 2\n1e5 = 3", "{-1: 2, 0x10: 1, 1e5: 3}"),
+        Valid(
+            "unquoted-key: what looks like numbers", "0x10 = 1\n-1 = 2\n1e5 = 3", "{-1: 2, 0x10: 1, 1e5: 3}"),
         Valid("quoted-key: basic", "\"a b\" = 1\n\"é\" = 2\n\"=\" = 3", "{=: 3, a b: 1, é: 2}"),
         Valid("quoted-key: basic with escapes", "\"\\u0061\\t\\\"\" = 1", "{a\t\": 1}"),
         Valid("quoted-key: literal", "'a\"b' = 1\n'\\n' = 2", "{\\n: 2, a\"b: 1}"),
@@ -68,13 +70,16 @@ enum TOMLCorpus {
         Valid("dotted-key: quoted parts", "a.\"b.c\".'d e' = 1", "{a: {b.c: {d e: 1}}}"),
         Valid("dotted-key: numbers are parts", "3.14 = 1", "{3: {14: 1}}"),
         Valid("dotted-key: out of order", "a.b = 1\nc = 2\na.d = 3", "{a: {b: 1, d: 3}, c: 2}"),
-        Valid("dotted-key: in a heading's table", "[t]\na.b = 1\n[u]\na.b = 2", "{t: {a: {b: 1}}, u: {a: {b: 2}}}"),
+        Valid(
+            "dotted-key: in a heading's table", "[t]\na.b = 1\n[u]\na.b = 2",
+            "{t: {a: {b: 1}}, u: {a: {b: 2}}}"),
     ]
 
     static let strings: [Valid] = [
         Valid("basic-string: empty", "a = \"\"", "{a: \"\"}"),
         Valid(
-            "basic-unescaped: all that needs no escape", "a = \"!#[]~ \té\u{10FFFF}\"", "{a: \"!#[]~ \té\u{10FFFF}\"}"),
+            "basic-unescaped: all that needs no escape", "a = \"!#[]~ \té\u{10FFFF}\"",
+            "{a: \"!#[]~ \té\u{10FFFF}\"}"),
         Valid("escape-seq-char: each", #"a = "\b\t\n\f\r\"\\""#, "{a: \"\u{8}\t\n\u{C}\r\"\\\"}"),
         Valid("escape-seq-char: u", #"a = "\u0041\u00e9\u20AC\uD7FF\uE000""#, "{a: \"Aé€\u{D7FF}\u{E000}\"}"),
         Valid("escape-seq-char: U", #"a = "\U00000041\U0001F600\U0010FFFF""#, "{a: \"A😀\u{10FFFF}\"}"),
@@ -95,7 +100,9 @@ enum TOMLCorpus {
         Valid("mlb-content: what ends nothing", "a = \"\"\"''' # [\"\"\"", "{a: \"''' # [\"}"),
         Valid("literal-string: empty", "a = ''", "{a: \"\"}"),
         Valid("literal-char: nothing is an escape", #"a = 'C:\n\u0041\'"#, #"{a: "C:\n\u0041\"}"#),
-        Valid("literal-char: tab, quotation marks, not ASCII", "a = '\t\"é\u{10FFFF}'", "{a: \"\t\"é\u{10FFFF}\"}"),
+        Valid(
+            "literal-char: tab, quotation marks, not ASCII", "a = '\t\"é\u{10FFFF}'",
+            "{a: \"\t\"é\u{10FFFF}\"}"),
         Valid("ml-literal-string: empty", "a = ''''''", "{a: \"\"}"),
         Valid("ml-literal-string: the first newline goes", "a = '''\nb\\\nc'''", "{a: \"b\\\nc\"}"),
         Valid("mll-quotes: one and two inside", "a = '''b'c''d'''", "{a: \"b'c''d\"}"),
@@ -110,12 +117,16 @@ enum TOMLCorpus {
         Valid(
             "dec-int: the ends of 64 bits", "a = 9223372036854775807\nb = -9223372036854775808",
             "{a: 9223372036854775807, b: -9223372036854775808}"),
-        Valid("hex-int", "a = 0xDEADbeef\nb = 0x00ff\nc = 0xdead_beef", "{a: 3735928559, b: 255, c: 3735928559}"),
+        Valid(
+            "hex-int", "a = 0xDEADbeef\nb = 0x00ff\nc = 0xdead_beef", "{a: 3735928559, b: 255, c: 3735928559}"
+        ),
         Valid("hex-int: the largest", "a = 0x7fffffffffffffff", "{a: 9223372036854775807}"),
         Valid("oct-int", "a = 0o755\nb = 0o01\nc = 0o7_7", "{a: 493, b: 1, c: 63}"),
         Valid("bin-int", "a = 0b1101\nb = 0b0\nc = 0b1_0", "{a: 13, b: 0, c: 2}"),
         Valid("float: frac", "a = 1.5\nb = -0.25\nc = +3.0", "{a: 1.5, b: -0.25, c: 3.0}"),
-        Valid("float: exp", "a = 5e3\nb = 1E-2\nc = 2e+02\nd = 1e06", "{a: 5000.0, b: 0.01, c: 200.0, d: 1000000.0}"),
+        Valid(
+            "float: exp", "a = 5e3\nb = 1E-2\nc = 2e+02\nd = 1e06",
+            "{a: 5000.0, b: 0.01, c: 200.0, d: 1000000.0}"),
         Valid("float: frac and exp", "a = 6.25e-1", "{a: 0.625}"),
         Valid("float: underscores", "a = 1_000.000_5\nb = 1e1_0", "{a: 1000.0005, b: 10000000000.0}"),
         Valid("float: zeros", "a = 0.0\nb = -0.0\nc = 0e0", "{a: 0.0, b: -0.0, c: 0.0}"),
@@ -125,7 +136,9 @@ enum TOMLCorpus {
     ]
 
     static let dates: [Valid] = [
-        Valid("offset-date-time", "a = 2026-11-22T07:32:00Z\nb = 2026-11-22T00:32:00-07:00", "{a: date, b: date}"),
+        Valid(
+            "offset-date-time", "a = 2026-11-22T07:32:00Z\nb = 2026-11-22T00:32:00-07:00",
+            "{a: date, b: date}"),
         Valid("offset-date-time: fractions", "a = 2026-11-22T00:32:00.999999+23:59", "{a: date}"),
         Valid(
             "time-delim: space and small letters", "a = 2026-11-22 07:32:00z\nb = 2026-11-22t07:32:00Z",
@@ -152,14 +165,17 @@ enum TOMLCorpus {
             "inline-table: dotted and quoted keys", "a = { b.c = 1, \"d e\" = 2, b.f = 3 }",
             "{a: {b: {c: 1, f: 3}, d e: 2}}"),
         Valid("inline-table: in inline tables", "a = { b = { c = { } } }", "{a: {b: {c: {}}}}"),
-        Valid("inline-table: in arrays over lines", "a = [ { b = 1 },\n { b = 2 } ]", "{a: [{b: 1}, {b: 2}]}"),
+        Valid(
+            "inline-table: in arrays over lines", "a = [ { b = 1 },\n { b = 2 } ]", "{a: [{b: 1}, {b: 2}]}"),
         Valid("inline-table: an array over lines in it", "a = { b = [\n1,\n2\n] }", "{a: {b: [1, 2]}}"),
-        Valid("inline-table: a string over lines in it", "a = { b = \"\"\"\nc\nd\"\"\" }", "{a: {b: \"c\nd\"}}"),
+        Valid(
+            "inline-table: a string over lines in it", "a = { b = \"\"\"\nc\nd\"\"\" }", "{a: {b: \"c\nd\"}}"),
     ]
 
     static let tables: [Valid] = [
         Valid("std-table: empty", "[a]", "{a: {}}"),
-        Valid("std-table: white space", "[ a . \"b\" ]\nc = 1\n  [d]\n  e = 2", "{a: {b: {c: 1}}, d: {e: 2}}"),
+        Valid(
+            "std-table: white space", "[ a . \"b\" ]\nc = 1\n  [d]\n  e = 2", "{a: {b: {c: 1}}, d: {e: 2}}"),
         Valid("std-table: quoted and dotted", "[a.'b.c'.\"\"]\nd = 1", "{a: {b.c: {: {d: 1}}}}"),
         Valid("std-table: the root is before the first", "a = 1\n[b]\na = 2", "{a: 1, b: {a: 2}}"),
         Valid("std-table: inner before outer", "[a.b]\nc = 1\n[a]\nd = 2", "{a: {b: {c: 1}, d: 2}}"),

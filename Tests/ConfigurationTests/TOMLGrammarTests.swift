@@ -30,13 +30,16 @@ struct TOMLGrammarTests {
         for scalar in (0...UInt32(0x2FF)).compactMap({ Unicode.Scalar($0) }) {
             let text = "a\(scalar)b"
             let (root, problems) = TOMLGrammarTests.read("x = \(SettingValue.quote(text))\n")
-            #expect(problems.isEmpty && root.shown == "{x: \"\(text)\"}", "U+\(String(scalar.value, radix: 16))")
+            #expect(
+                problems.isEmpty && root.shown == "{x: \"\(text)\"}", "U+\(String(scalar.value, radix: 16))")
         }
         // Our reader takes it as it is, others need not.
         #expect(SettingValue.quote("a\u{7F}") == #""a\u007f""#)
     }
 
-    @Test("bytes that are not UTF-8 are refused with their place, not changed", arguments: TOMLCorpus.notUTF8.indices)
+    @Test(
+        "bytes that are not UTF-8 are refused with their place, not changed",
+        arguments: TOMLCorpus.notUTF8.indices)
     func bytesThatAreNotUTF8(index: Int) throws {
         let sample = TOMLCorpus.notUTF8[index]
         let mistake = #expect(throws: Problem.self, "\(sample.place)") {
@@ -44,7 +47,8 @@ struct TOMLGrammarTests {
         }
         #expect(mistake?.code == .syntax)
         #expect(
-            mistake?.position == Position(file: "t.toml", line: sample.line, column: sample.column), "\(sample.place)")
+            mistake?.position == Position(file: "t.toml", line: sample.line, column: sample.column),
+            "\(sample.place)")
         #expect(mistake?.message.hasPrefix("not UTF-8: byte 0x") == true)
     }
 }

@@ -34,19 +34,24 @@ struct TypeDefaultTests {
         #expect("\(settings.origin(of: "destination.archive.parallel_batches"))" == "default")
     }
 
-    @Test("what is written, for the destination or for all, stands above it; also where a container writes it")
+    @Test(
+        "what is written, for the destination or for all, stands above it; also where a container writes it")
     func written() throws {
         let settings = try read(
             "dispatch.interval = \"9s\"\ndispatch.batch_events = 70\n\(archive)compression = \"gzip\"\n")
-        func dispatch(_ settings: Settings) -> DispatchSettings { settings.dispatch(for: settings.destinations[0]) }
+        func dispatch(_ settings: Settings) -> DispatchSettings {
+            settings.dispatch(for: settings.destinations[0])
+        }
         #expect(dispatch(settings).interval == .every(.seconds(9)) && dispatch(settings).batchEvents == 70)
         #expect(dispatch(settings).batchMostEvents == 50_000 && settings.destinations[0].compression == .gzip)
-        let changed = try settings.setting("dispatch.batch_most_events", to: .integer(90), origin: .container("GTM-1"))
+        let changed = try settings.setting(
+            "dispatch.batch_most_events", to: .integer(90), origin: .container("GTM-1"))
         #expect(dispatch(changed).batchMostEvents == 90)
         #expect(changed.origin(of: "destination.archive.batch_most_events") == .standard)
     }
 
-    @Test("what a service takes holds whatever `[dispatch]` says", arguments: [("app_center", 50), ("ga4", 25)])
+    @Test(
+        "what a service takes holds whatever `[dispatch]` says", arguments: [("app_center", 50), ("ga4", 25)])
     func limits(format: String, most: Int) throws {
         let text = """
             dispatch.batch_most_events = 3000

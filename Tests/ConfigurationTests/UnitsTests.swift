@@ -8,7 +8,8 @@ struct UnitsTests {
         arguments: [
             ("250ms", Duration.milliseconds(250)), ("6s", .seconds(6)), ("2m", .seconds(120)),
             ("12h", .seconds(43_200)),
-            ("25d", .seconds(25 * 86_400)), ("1h30m", .seconds(5_400)), ("0.5s", .milliseconds(500)), ("0s", .zero),
+            ("25d", .seconds(25 * 86_400)), ("1h30m", .seconds(5_400)), ("0.5s", .milliseconds(500)),
+            ("0s", .zero),
             ("-5s", .seconds(-5)), ("1.25h", .seconds(4_500)), ("0", .zero),
         ])
     func durations(text: String, duration: Duration) {
@@ -25,8 +26,10 @@ struct UnitsTests {
     @Test(
         "MB is 10^6 bytes and MiB 2^20",
         arguments: [
-            ("1B", 1), ("1kB", 1_000), ("1KB", 1_000), ("1KiB", 1_024), ("10MB", 10_000_000), ("10MiB", 10_485_760),
-            ("2GB", 2_000_000_000), ("2GiB", 2_147_483_648), ("1TB", 1_000_000_000_000), ("1TiB", 1_099_511_627_776),
+            ("1B", 1), ("1kB", 1_000), ("1KB", 1_000), ("1KiB", 1_024), ("10MB", 10_000_000),
+            ("10MiB", 10_485_760),
+            ("2GB", 2_000_000_000), ("2GiB", 2_147_483_648), ("1TB", 1_000_000_000_000),
+            ("1TiB", 1_099_511_627_776),
             ("1.5KiB", 1_536), ("0", 0), ("0B", 0),
         ])
     func sizes(text: String, bytes: Int) {
@@ -42,7 +45,9 @@ struct UnitsTests {
 
     @Test("what is printed reads back as the same")
     func printsReadBack() {
-        for bytes in [0, 1, 999, 1_000, 1_024, 1_000_000, 1_048_576, 10 << 20, 24 << 10, 1 << 47, 123_456_789] {
+        for bytes in [
+            0, 1, 999, 1_000, 1_024, 1_000_000, 1_048_576, 10 << 20, 24 << 10, 1 << 47, 123_456_789,
+        ] {
             #expect(SizeText.parse(SizeText.print(bytes)) == bytes)
         }
         for milliseconds in [0, 1, 999, 1_000, 1_500, 60_000, 90_000, 3_600_000, 86_400_000, 2_160_000_000] {

@@ -14,8 +14,8 @@ struct VariablesTests {
         try Settings.read([ConfigurationText(file: "t.toml", text: text)]) { variables[$0] }.settings
     }
 
-    static func url(_ url: String) throws(ConfigurationError) -> String? {
-        try read("[[destination]]\nname = \"a\"\nurl = \"\(url)\"").destinations.first?.url?.text
+    static func argument(_ text: String) throws(ConfigurationError) -> String? {
+        try read("functions.f.command = [\"/bin/x\", \"\(text)\"]").functions["f"]?.command.last
     }
 
     @Test(
@@ -31,7 +31,7 @@ struct VariablesTests {
             ("https://a/${NONE:-a:-b}", "https://a/a:-b"),
         ])
     func stringsAreFilled(text: String, value: String) throws {
-        #expect(try VariablesTests.url(text) == value)
+        #expect(try VariablesTests.argument(text) == value)
     }
 
     @Test("sizes, lists and tables take them as well; keys do not")
@@ -78,7 +78,8 @@ struct VariablesTests {
             "[agent]\nstate_directory = \"${TOKEN}\"", "[[destination]]\nname = \"a\"\nurl = \"${TOKEN}\"",
             "[retry]\nintervals = [\"1s\", \"${TOKEN}\"]", "[country]\ncode = \"${TOKEN}\"",
             "[stats]\nlisten = \"${TOKEN}\"",
-            "[device]\noverrides = { model = 1, sdk_name = \"${TOKEN}\" }", "[queue]\ndurability = \"${TOKEN:-x}\"",
+            "[device]\noverrides = { model = 1, sdk_name = \"${TOKEN}\" }",
+            "[queue]\ndurability = \"${TOKEN:-x}\"",
         ])
     func ac24_valuesAreNotQuoted(text: String) {
         let error = #expect(throws: ConfigurationError.self) { try VariablesTests.read(text) }
@@ -100,7 +101,8 @@ struct VariablesTests {
     @Test("what a container sets is no place for variables")
     func containersReadNoVariables() throws {
         #expect(throws: ConfigurationError.self) {
-            try Settings().setting("dispatch.interval", to: .string("${INTERVAL:-6s}"), origin: .container("A"))
+            try Settings().setting(
+                "dispatch.interval", to: .string("${INTERVAL:-6s}"), origin: .container("A"))
         }
     }
 }

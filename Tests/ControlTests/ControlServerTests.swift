@@ -17,7 +17,8 @@ struct ControlServerTests {
                 return ControlRefusal(400, "bad_json", "the body is no JSON").response
             }
             return .json([
-                "id": JSONValue(request.parameters["id"]), "query": JSONValue(request.query["a b"]), "body": body,
+                "id": JSONValue(request.parameters["id"]), "query": JSONValue(request.query["a b"]),
+                "body": body,
             ])
         }
         try await withControlServer(routes) { (client, _) async throws in
@@ -68,7 +69,9 @@ struct ControlServerTests {
         unlink(path)
         #expect(symlink("/etc/passwd", path) == 0)
         #expect(throws: ControlError.self) { _ = try UnixSocket.listen(at: path, group: nil) }
-        #expect(throws: ControlError.self) { _ = try UnixSocket.listen(at: "\(directory.path)/no/s", group: nil) }
+        #expect(throws: ControlError.self) {
+            _ = try UnixSocket.listen(at: "\(directory.path)/no/s", group: nil)
+        }
         let long = directory.path + "/" + String(repeating: "x", count: 120)
         #expect(throws: ControlError.self) { _ = try UnixSocket.listen(at: long, group: nil) }
         #expect(throws: ControlError.self) { try ControlClient(socket: long).request("GET", "/") }
@@ -127,7 +130,9 @@ struct ControlServerTests {
             return .stream { stream in
                 for number in 0..<lines {
                     guard
-                        await stream.write(["n": .integer(number), "pad": .string(String(repeating: "x", count: 90))])
+                        await stream.write([
+                            "n": .integer(number), "pad": .string(String(repeating: "x", count: 90)),
+                        ])
                     else { return }
                 }
             }
@@ -189,7 +194,9 @@ struct ControlServerTests {
         try await withControlServer(routes) { (client, _) async throws in
             var impatient = client
             impatient.timeout = .milliseconds(300)
-            let never = #expect(throws: ControlError.self) { try impatient.stream("GET", "/v1/never") { _ in true } }
+            let never = #expect(throws: ControlError.self) {
+                try impatient.stream("GET", "/v1/never") { _ in true }
+            }
             #expect(never?.code == .unreachable)
             var pieces = 0
             let half = #expect(throws: ControlError.self) {

@@ -28,7 +28,8 @@ struct EventTapTests {
         offer(tap, "shop", .critical, #"{"name":"b"}"#)
         offer(tap, "blog", .critical, #"{"name":"c","x":{"name":"b"}}"#)
         #expect(
-            await next(all) == #"{"name":"a"}"# + "\n" + #"{"name":"b"}"# + "\n" + #"{"name":"c","x":{"name":"b"}}"#
+            await next(all) == #"{"name":"a"}"# + "\n" + #"{"name":"b"}"# + "\n"
+                + #"{"name":"c","x":{"name":"b"}}"#
                 + "\n")
         #expect(await next(shop) == #"{"name":"b"}"# + "\n")
         #expect(await next(named) == #"{"name":"b"}"# + "\n")

@@ -32,7 +32,9 @@ struct HTTPRequestTests {
         }
     }
 
-    @Test("what is no request, or can be read in two ways, is refused with JSON: 400 and their like, never HTML")
+    @Test(
+        "what is no request, or can be read in two ways, is refused with JSON: 400 and their like, never HTML"
+    )
     func refusals() async throws {
         let host = "Host: x\r\n"
         let cases: [(String, Int)] = [
@@ -43,7 +45,8 @@ struct HTTPRequestTests {
             ("GET / HTTP/2.0\r\n\(host)\r\n", 505), ("GET / FTP/1.1\r\n\(host)\r\n", 400),
             ("GET / HTTP/1.1\n\(host)\r\n", 400), ("GET / HTTP/1.1\r\n\r\n", 400),
             ("GET / HTTP/1.1\r\n\(host)\(host)\r\n", 400), ("GET / HTTP/1.1\r\n\(host)A : b\r\n\r\n", 400),
-            ("GET / HTTP/1.1\r\n\(host)A: b\r\n c\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\n\(host)A: b\r\n c\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
             ("GET relative HTTP/1.1\r\n\(host)\r\n", 400), ("\u{16}\u{3}\u{1}", 400),
             ("POST / HTTP/1.1\r\n\(host)Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
             ("POST / HTTP/1.1\r\n\(host)Content-Length: 1, 1\r\n\r\na", 400),
@@ -51,7 +54,10 @@ struct HTTPRequestTests {
             ("POST / HTTP/1.1\r\n\(host)Content-Length: +1\r\n\r\na", 400),
             ("POST / HTTP/1.1\r\n\(host)Content-Length: 1001\r\n\r\n", 413),
             ("POST / HTTP/1.1\r\n\(host)Content-Length: 99999999999999999999\r\n\r\n", 413),
-            ("POST / HTTP/1.1\r\n\(host)Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+            (
+                "POST / HTTP/1.1\r\n\(host)Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                400
+            ),
             ("POST / HTTP/1.1\r\n\(host)Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
             ("POST / HTTP/1.1\r\n\(host)Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\n", 400),
             ("POST / HTTP/1.1\r\n\(host)Transfer-Encoding: chunked\r\n\r\n7FFFFFFFFFFFFFF\r\n", 413),
@@ -66,16 +72,23 @@ struct HTTPRequestTests {
         }
     }
 
-    @Test("what is a request is answered: absolute form, chunks, keeping alive, one after the other in one go")
+    @Test(
+        "what is a request is answered: absolute form, chunks, keeping alive, one after the other in one go")
     func requests() async throws {
         let cases = [
-            ("GET http://other:80/a%20b?x=1+2&y HTTP/1.1\r\nHost: x\r\n\r\n", "GET /a b [\"x=1 2\", \"y=\"] \n"),
+            (
+                "GET http://other:80/a%20b?x=1+2&y HTTP/1.1\r\nHost: x\r\n\r\n",
+                "GET /a b [\"x=1 2\", \"y=\"] \n"
+            ),
             ("GET http://other HTTP/1.0\r\n\r\n", "GET / [] \n"),
             (
                 "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2;e=1\r\nab\r\n1\r\nc\r\n0\r\nT: t\r\n\r\n",
                 "POST /a [] abc\n"
             ),
-            ("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nab", "POST /a [] ab\n"),
+            (
+                "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nab",
+                "POST /a [] ab\n"
+            ),
             ("\r\nGET /b HTTP/1.1\r\nHost: [::1]:9464\r\n\r\n", "GET /b [] \n"),
             (
                 "GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
@@ -85,7 +98,9 @@ struct HTTPRequestTests {
         for ((_, expected), answer) in zip(cases, try await answers(cases.map(\.0))) {
             #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n") && answer.hasSuffix(expected), "\(answer)")
         }
-        let head = try await answers(["HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n"])
+        let head = try await answers([
+            "HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+        ])
         #expect(head[0].hasSuffix("\r\n\r\n") && head[0].contains("Content-Length: 12\r\n"), "\(head[0])")
         #expect(head[1].hasPrefix("HTTP/1.1 204 "))
     }
@@ -120,7 +135,8 @@ struct HTTPRequestTests {
         try await withLoop("peers") { loop in
             let server = HTTPServer(
                 on: loop, options: HTTPServerOptions(),
-                judge: { ControlServer.refusal(of: $1, group: getegid()) }, handler: { _ in .text("secret\n") })
+                judge: { ControlServer.refusal(of: $1, group: getegid()) },
+                handler: { _ in .text("secret\n") })
             // A TCP socket has no such credentials.
             let listener = try InternetSocket.listen(at: "127.0.0.1", port: 0)
             let port = InternetSocket.port(of: listener.raw)
@@ -145,7 +161,9 @@ struct HTTPRequestTests {
             let port = InternetSocket.port(of: listener.raw)
             try await server.start(listener)
             let began = SystemTime().bootTime
-            for head in ["GET / HTTP/1.1\r\nX: ", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"] {
+            for head in [
+                "GET / HTTP/1.1\r\nX: ", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n",
+            ] {
                 let trickler = try Client(port: port)
                 trickler.send(Array(head.utf8))
                 let answer = try await onThread {
@@ -190,7 +208,9 @@ struct SelfAnsweringTests {
         }
     }
 
-    @Test("a stats port answers itself, also when it is full of silent connections; one that was closed does not")
+    @Test(
+        "a stats port answers itself, also when it is full of silent connections; one that was closed does not"
+    )
     func statsPort() async throws {
         try await withLoop { loop in
             let server = StatsServer(on: loop)
@@ -202,7 +222,9 @@ struct SelfAnsweringTests {
             #expect(await !server.isAnswering())
             try await server.openAgain()
             #expect(await server.isAnswering())
-            #expect(try await onThread { try runShell("curl -s http://127.0.0.1:\(port)/healthz").output } == "ok\n")
+            #expect(
+                try await onThread { try runShell("curl -s http://127.0.0.1:\(port)/healthz").output }
+                    == "ok\n")
             await server.stop()
         }
     }

@@ -21,10 +21,14 @@ struct HostileClientTests {
 
     /// A scrape is answered within two seconds.
     private func scrapes(_ port: UInt16) async throws -> Bool {
-        try await onThread { try runShell("curl -s --max-time 2 http://127.0.0.1:\(port)/healthz").output == "ok\n" }
+        try await onThread {
+            try runShell("curl -s --max-time 2 http://127.0.0.1:\(port)/healthz").output == "ok\n"
+        }
     }
 
-    @Test("33, 64, 500 connections opened and closed together: the next scrape is answered", arguments: [33, 64, 500])
+    @Test(
+        "33, 64, 500 connections opened and closed together: the next scrape is answered",
+        arguments: [33, 64, 500])
     func openedAndClosed(count: Int) async throws {
         try await withStatsPort { port, _ in
             for _ in 0..<3 {
@@ -45,7 +49,9 @@ struct HostileClientTests {
         }
     }
 
-    @Test("whose request has come is answered, although a crowd came before the port looked", arguments: [64, 500])
+    @Test(
+        "whose request has come is answered, although a crowd came before the port looked",
+        arguments: [64, 500])
     func requestInACrowd(count: Int) async throws {
         try await withStatsPort { port, loop in
             let request = Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
@@ -101,7 +107,8 @@ struct HostileClientTests {
     @Test("clients that never read their answers hold nobody up")
     func neverReading() async throws {
         try await withStatsPort { port, _ in
-            let request = Array(String(repeating: "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 500).utf8)
+            let request = Array(
+                String(repeating: "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 500).utf8)
             let clients = try (0..<40).map { _ in try Client(port: port) }
             for client in clients { client.send(request) }
             #expect(try await scrapes(port))

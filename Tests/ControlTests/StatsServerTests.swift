@@ -33,11 +33,13 @@ struct StatsServerTests {
             let plain = try curl("-i \(address)/metrics")
             #expect(plain.contains("Content-Type: text/plain; version=0.0.4; charset=utf-8"))
             #expect(plain.contains("\nprocess_resident_memory_bytes "))
-            let open = try curl("-i -H 'Accept: application/openmetrics-text;version=1.0.0' \(address)/metrics")
+            let open = try curl(
+                "-i -H 'Accept: application/openmetrics-text;version=1.0.0' \(address)/metrics")
             #expect(open.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8"))
             #expect(open.hasSuffix("# EOF\n"))
             #expect(try runShell("curl -s \(address)/metrics | promtool check metrics").output == "")
-            #expect(try curl("\(address)/metrics").contains(#"http_requests_total{server="stats",code="2xx"} 3"#))
+            #expect(
+                try curl("\(address)/metrics").contains(#"http_requests_total{server="stats",code="2xx"} 3"#))
         }
     }
 
@@ -48,10 +50,13 @@ struct StatsServerTests {
             (address, _) async throws in
             #expect(try curl("-w '%{http_code}' \(address)/healthz") == "ok\n200")
             #expect(try curl("-w '%{http_code}' \(address)/readyz") == "ready\n200")
-            obstacles.withLock { $0 = ["nothing was committed for 5 min although 3 files wait", "the disk is full"] }
+            obstacles.withLock {
+                $0 = ["nothing was committed for 5 min although 3 files wait", "the disk is full"]
+            }
             #expect(
                 try curl("-w '%{http_code}' \(address)/readyz")
-                    == "not ready\n- nothing was committed for 5 min although 3 files wait\n- the disk is full\n503")
+                    == "not ready\n- nothing was committed for 5 min although 3 files wait\n- the disk is full\n503"
+            )
         }
     }
 
@@ -83,7 +88,8 @@ struct StatsServerTests {
             #expect(try curl("\(status) \(address)/etc/passwd") == "404")
             #expect(try curl("\(status) --path-as-is \(address)/../../etc/passwd") == "404")
             #expect(try curl("\(status) -I \(address)/metrics") == "200")
-            let large = try curl("\(status) -H 'X: \(String(repeating: "x", count: 60_000))' \(address)/metrics")
+            let large = try curl(
+                "\(status) -H 'X: \(String(repeating: "x", count: 60_000))' \(address)/metrics")
             #expect(["431", "413", "414", "000"].contains(large))
             let posted = try runShell(
                 "head -c 3000000 /dev/zero | curl -s \(status) --data-binary @- \(address)/metrics")
@@ -94,7 +100,8 @@ struct StatsServerTests {
 
     @Test("the status page is one page that may load nothing from outside")
     func page() async throws {
-        try await withServer(page: { "<!doctype html><title>Spoolship</title>" }) { (address, _) async throws in
+        try await withServer(page: { "<!doctype html><title>Spoolship</title>" }) {
+            (address, _) async throws in
             let answer = try curl("-i \(address)/")
             #expect(answer.contains("Content-Type: text/html; charset=utf-8"))
             #expect(answer.contains("Content-Security-Policy: default-src 'none'"))
@@ -127,6 +134,17 @@ struct StatsServerTests {
             #expect(refusal == "192.0.2.1:1 is not an address of this machine: change stats.listen")
             #expect(await start("127.0.0.1", 0) == nil)
         }
+    }
+
+    @Test("too few file descriptors are named as such, with the limit to raise")
+    func descriptors() {
+        #expect(
+            StatsServer.failure(SystemError("socket", number: EMFILE), at: "127.0.0.1", port: 9464).message
+                == "127.0.0.1:9464 is not listened on: the agent may open no more files;"
+                + " raise LimitNOFILE of its unit (ulimit -n)")
+        #expect(
+            StatsServer.failure(SystemError("socket", number: ENFILE), at: "::1", port: 9464).message
+                == "[::1]:9464 is not listened on: this machine has no file left to open; raise fs.file-max")
     }
 
     @Test("a client that sends half a request is closed, and the number of connections is bounded")

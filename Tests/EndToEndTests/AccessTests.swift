@@ -19,12 +19,15 @@ extension EndToEnd {
                 words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] + words
             }
             try #require(chmod(bench.path, 0o755) == 0 && chmod(bench.spool, 0o777) == 0)
-            let agent = try RunningProgram(words[0], Array(words.dropFirst()), output: "\(bench.path)/agent.log")
+            let agent = try RunningProgram(
+                words[0], Array(words.dropFirst()), output: "\(bench.path)/agent.log")
             try bench.waitForAgent()
             return agent
         }
 
-        @Test("status, a metric and one log line say which files, whose they are and what to do; mended, all arrive")
+        @Test(
+            "status, a metric and one log line say which files, whose they are and what to do; mended, all arrive"
+        )
         func unreadableFilesAreTold() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -54,7 +57,8 @@ extension EndToEnd {
             try bench.waitUntilDelivered(3)
             let lines = bench.agentLog.split(separator: "\n").filter { $0.contains("cannot access") }
             #expect(lines.count == 2, "\(bench.agentLog)")
-            #expect(lines.allSatisfy { $0.contains("owner=\(owner)") && $0.contains("chmod g+r") }, "\(lines)")
+            #expect(
+                lines.allSatisfy { $0.contains("owner=\(owner)") && $0.contains("chmod g+r") }, "\(lines)")
 
             for name in ["closed.jsonl", "closed.json"] {
                 try #require(chmod("\(bench.spool)/\(name)", 0o666) == 0)
@@ -78,7 +82,9 @@ extension EndToEnd {
             return try #require(Int(number)) * 1024
         }
 
-        @Test("20,000 append files that stay cost the agent less than 1,000 bytes each, and a line in one is found")
+        @Test(
+            "20,000 append files that stay cost the agent less than 1,000 bytes each, and a line in one is found"
+        )
         func knownFilesAreCheap() throws {
             let bench = try Workbench()
             let count = 20_000

@@ -14,9 +14,13 @@ extension EndToEnd {
             }.joined()
         }
 
-        private func keys(_ letter: Character, _ numbers: Range<Int>) -> [String] { numbers.map { "\(letter)\($0)" } }
+        private func keys(_ letter: Character, _ numbers: Range<Int>) -> [String] {
+            numbers.map { "\(letter)\($0)" }
+        }
 
-        @Test("through a running agent: all arrive once, none expires, files stay; a second run has nothing to do")
+        @Test(
+            "through a running agent: all arrive once, none expires, files stay; a second run has nothing to do"
+        )
         func throughAgent() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -30,7 +34,9 @@ extension EndToEnd {
             let packed = text + ".gz"
             let done = try bench.command("run", "--once", lines, packed, "--app", "shop")
             #expect(done.code == 0, "\(done)")
-            #expect(done.text.contains("\(lines): taken, 6,000 events") && done.text.contains("7,000 events queued"))
+            #expect(
+                done.text.contains("\(lines): taken, 6,000 events")
+                    && done.text.contains("7,000 events queued"))
             try bench.append(keyed(0..<10), to: "app.jsonl")
             try bench.waitUntilDelivered(7010)
             try bench.expectOnce(Set(keys("o", 0..<7000) + keys("e", 0..<10)), member: "key")
@@ -40,7 +46,8 @@ extension EndToEnd {
             // Old events never go before new ones: not even critical ones.
             let lanes = try bench.figures()
             #expect(
-                lanes.value(#"spoolship_deliveries_accepted_total{destination="main",priority="critical"}"#) == 0)
+                lanes.value(#"spoolship_deliveries_accepted_total{destination="main",priority="critical"}"#)
+                    == 0)
             #expect(try contents(of: lines) == old(0..<6000))
             let again = try bench.command("run", "--once", lines, packed, "--app", "shop")
             #expect(again.code == 0 && again.text.contains("was read before, nothing to do"), "\(again)")
@@ -87,7 +94,8 @@ extension EndToEnd {
             #expect(late.code == 124 && late.text.contains("2000 events wait for main"), "\(late)")
             #expect(try bench.figures().total("spoolship_events_read_total") == 2000)
             let backfill = try RunningProgram(
-                spoolship, ["run", "--once", file, "--config", bench.configuration], output: "\(bench.path)/once.log")
+                spoolship, ["run", "--once", file, "--config", bench.configuration],
+                output: "\(bench.path)/once.log")
             #expect(try bench.command("resume").code == 0)
             #expect(try backfill.exit(within: .seconds(60)) == 0, "\(backfill.printed)")
             try bench.waitUntilDelivered(3000)
@@ -176,7 +184,8 @@ extension EndToEnd {
                 backfill.kill9()
             }
             let interrupted = try RunningProgram(
-                spoolship, ["run", "--once", file, "--config", bench.configuration], output: "\(bench.path)/term.log")
+                spoolship, ["run", "--once", file, "--config", bench.configuration],
+                output: "\(bench.path)/term.log")
             try wait(.seconds(30), "an agent: \(interrupted.printed)") {
                 try interrupted.exitStatus() != nil || bench.command("status").code != 69
             }
@@ -193,11 +202,15 @@ extension EndToEnd {
             try bench.expectOnce(Set(keys("o", 0..<30_000)), member: "key")
             #expect(try contents(of: "\(bench.spool)/app.jsonl") == keyed(0..<10))
             try bench.startAgent()
+            try wait(.seconds(30), "the agent to read the spool") {
+                try bench.figures().total("spoolship_events_read_total") == 30_010
+            }
             try bench.expectBalance()
-            #expect(try bench.figures().total("spoolship_events_read_total") == 30_010)
         }
 
-        @Test("the exit code tells how it ended: no event, no destination in reach, no file, a file of the spool")
+        @Test(
+            "the exit code tells how it ended: no event, no destination in reach, no file, a file of the spool"
+        )
         func exitCodes() throws {
             let bench = try Workbench()
             bench.settings["retry.intervals"] = #"["100ms"]"#
@@ -211,7 +224,9 @@ extension EndToEnd {
             try write(old(3010..<3011), to: small)
             let waits = try bench.command("run", "--once", small, "--timeout", "5s")
             #expect(waits.code == 124 || waits.code == 75, "\(waits)")
-            #expect(waits.text.contains(", 1 waiting\n") && waits.text.contains("the next agent sends"), "\(waits)")
+            #expect(
+                waits.text.contains(", 1 waiting\n") && waits.text.contains("the next agent sends"),
+                "\(waits)")
             let alone = try bench.command("run", "--once", file, "--timeout", "2s")
             #expect(alone.code == 124 || alone.code == 75, "\(alone)")
             try bench.startReceiver()

@@ -5,13 +5,17 @@ import Testing
 extension EndToEnd {
     @Suite("Bad input")
     struct BadInputTests {
-        @Test("lines that are not JSON, not UTF-8 or too long are quarantined with a reason, their neighbours arrive")
+        @Test(
+            "lines that are not JSON, not UTF-8 or too long are quarantined with a reason, their neighbours arrive"
+        )
         func badLines() throws {
             let bench = try Workbench()
             bench.settings["spool.max_event_size"] = "\"2KiB\""
             try bench.startReceiver()
             try bench.startAgent()
-            func good(_ number: Int) -> String { #"{"name":"good","properties":{"key":"e\#(number)"}}"# + "\n" }
+            func good(_ number: Int) -> String {
+                #"{"name":"good","properties":{"key":"e\#(number)"}}"# + "\n"
+            }
             let bad: [[UInt8]] = [
                 Array("this is not JSON\n".utf8),
                 Array(#"{"name":"half"#.utf8) + [0xC3, 0x28] + Array("\"}\n".utf8),
@@ -38,23 +42,28 @@ extension EndToEnd {
             bench.settings["agent.log_level"] = "\"verbose\""
             try bench.startReceiver("--marker", "private-rejected")
             try bench.startAgent()
-            try bench.append(#"{"name":"private-name","properties":{"key":"private-good"}}"# + "\n", to: "app.jsonl")
+            try bench.append(
+                #"{"name":"private-name","properties":{"key":"private-good"}}"# + "\n", to: "app.jsonl")
             try bench.append("private-bad line\n", to: "app.jsonl")
             try bench.waitUntilDelivered(2, quarantined: 1)
             try bench.append(#"{"name":"x","properties":{"key":"private-rejected"}}"# + "\n", to: "app.jsonl")
             try wait(.seconds(30), "a dead letter", every: .milliseconds(100)) {
                 try bench.figures().total("spoolship_deliveries_dead_lettered_total") == 1
             }
-            #expect(bench.agentLog.contains("quarantined") && !bench.agentLog.contains("private-"), "\(bench.agentLog)")
+            #expect(
+                bench.agentLog.contains("quarantined") && !bench.agentLog.contains("private-"),
+                "\(bench.agentLog)")
             #expect(try bench.stopAgent() == 0)
         }
 
         @Test(
-            "fault22: run and check end with 78 and name the place of all five mistakes", arguments: ["run", "check"])
+            "fault22: run and check end with 78 and name the place of all five mistakes",
+            arguments: ["run", "check"])
         func fault22_fiveMistakes(command: String) throws {
             let bench = try Workbench()
             let mistakes = [
-                "[agent]", "state_directroy = \"/x\"", "[dispatch]", "interval = 10000", "batch_events = \"many\"",
+                "[agent]", "state_directroy = \"/x\"", "[dispatch]", "interval = 10000",
+                "batch_events = \"many\"",
                 "[queue]", "max_size = \"1KiB\"", "[retry]", "jitter = 2",
             ]
             try write(mistakes.map { $0 + "\n" }.joined(), to: bench.configuration)
@@ -117,7 +126,8 @@ extension EndToEnd {
         }
 
         @Test(
-            "a state directory that may not be written ends the start with 77 and what to do", arguments: [true, false])
+            "a state directory that may not be written ends the start with 77 and what to do",
+            arguments: [true, false])
         func stateDirectoryNotWritable(isThere: Bool) throws {
             let bench = try Workbench()
             let state = isThere ? bench.state : "\(bench.path)/closed/state"
@@ -129,14 +139,18 @@ extension EndToEnd {
             var words = ["\(bench.path)/spoolship", "run", "--config", bench.configuration]
             // The build may lie where nobody else may go.
             try #require(try run("cp", [spoolship, words[0]]).code == 0)
-            if getuid() == 0 { words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] + words }
+            if getuid() == 0 {
+                words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] + words
+            }
             let (code, text) = try run(words[0], Array(words.dropFirst()))
             #expect(code == 77, "\(text)")
             #expect(text.contains(state) && text.contains("Permission denied"), "\(text)")
             #expect(text.contains("run this as the agent's user"), "\(text)")
         }
 
-        @Test("a second agent on the same state directory or spool ends with 75 and says why; the first goes on")
+        @Test(
+            "a second agent on the same state directory or spool ends with 75 and says why; the first goes on"
+        )
         func secondAgent() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -153,7 +167,8 @@ extension EndToEnd {
             try third.startReceiver()
             try third.startAgent(waits: false)
             #expect(try third.agent?.exit() == 75)
-            #expect(third.agentLog.contains("another agent reads the spool \(bench.spool)"), "\(third.agentLog)")
+            #expect(
+                third.agentLog.contains("another agent reads the spool \(bench.spool)"), "\(third.agentLog)")
             // A group that is not there does not come by starting again, as systemd would.
             let fourth = try Workbench()
             fourth.settings["control.group"] = "\"no-such-group\""

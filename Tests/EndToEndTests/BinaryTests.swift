@@ -7,7 +7,9 @@ extension EndToEnd {
         private static let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         private static let wrapped = "_swift_stdlib_getScalarName"
 
-        @Test("what the linker wraps is a function of the Swift runtime: by another name 550 KB would come back")
+        @Test(
+            "what the linker wraps is a function of the Swift runtime: by another name 550 KB would come back"
+        )
         func wrappedFunctionExists() throws {
             let makefile = try contents(of: "\(BinaryTests.root)/Makefile")
             #expect(makefile.contains("--wrap=\(BinaryTests.wrapped)"))
@@ -16,7 +18,8 @@ extension EndToEnd {
 
             let target = try run("swiftc", ["-print-target-info"])
             try #require(target.code == 0, "\(target.text)")
-            let line = try #require(target.text.split(separator: "\n").first { $0.contains("\"runtimeResourcePath\"") })
+            let line = try #require(
+                target.text.split(separator: "\n").first { $0.contains("\"runtimeResourcePath\"") })
             let resources = try #require(line.split(separator: "\"").dropFirst(2).first { $0.hasPrefix("/") })
             let symbols = try run("nm", ["--defined-only", "\(resources)_static/linux/libswiftCore.a"])
             func defines(_ name: String) -> Bool {
@@ -24,7 +27,7 @@ extension EndToEnd {
             }
             #expect(
                 defines(BinaryTests.wrapped),
-                "the runtime has no \(BinaryTests.wrapped) any more; see docs/decisions/what-is-left-out-of-the-binary.md"
+                "the runtime has no \(BinaryTests.wrapped) any more; see docs/contributing/what-is-left-out-of-the-binary.md"
             )
             #expect(!defines(BinaryTests.wrapped + "2"))
         }

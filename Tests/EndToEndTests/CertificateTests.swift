@@ -33,7 +33,8 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault23: nginx's certificate renewed, its authority replaced, ca_file broken and mended: each event once")
+            "fault23: nginx's certificate renewed, its authority replaced, ca_file broken and mended: each event once"
+        )
         func fault23_serverCertificate() throws {
             let bench = try bench()
             let first = try Certificates(in: bench.path, name: "first")
@@ -83,7 +84,9 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<next).map { "e\($0)" }), member: "key")
         }
 
-        @Test("fault23: the client's certificate and key are followed; halves that do not fit leave the last good pair")
+        @Test(
+            "fault23: the client's certificate and key are followed; halves that do not fit leave the last good pair"
+        )
         func fault23_clientCertificate() throws {
             let bench = try bench()
             let certificates = try Certificates(in: bench.path)
@@ -92,7 +95,8 @@ extension EndToEnd {
             try certificates.issue(server)
             try certificates.issue(client, names: [], until: .seconds(3600), isClient: true)
             let nginx = try TLSNginx(
-                in: bench.path, certificate: server, before: bench.receiverPort, clientAuthority: certificates.caFile)
+                in: bench.path, certificate: server, before: bench.receiverPort,
+                clientAuthority: certificates.caFile)
             bench.settings["destination.url"] = "\"https://127.0.0.1:\(nginx.port)/\""
             bench.settings["destination.tls.ca_file"] = "\"\(certificates.caFile)\""
             bench.settings["destination.tls.certificate_file"] = "\"\(client).pem\""
@@ -114,7 +118,9 @@ extension EndToEnd {
             #expect(try bench.figures().value(gauge) == early)
 
             try write(try contents(of: "\(bench.path)/other.pem"), to: "\(client).pem")
-            try send(bench, &next, until: "the new certificate") { try bench.figures().value(gauge) > early + 3000 }
+            try send(bench, &next, until: "the new certificate") {
+                try bench.figures().value(gauge) > early + 3000
+            }
             // It is used for the connections that are made from now on.
             try send(bench, &next, until: "nginx to see it") { Set(nginx.clients).count == 2 }
             try bench.expectOnce(Set((0..<next).map { "e\($0)" }), member: "key")

@@ -6,7 +6,8 @@ extension EndToEnd {
     @Suite("check, against what a start does")
     struct CheckTests {
         /// The exit codes of `check` and of a start with the same configuration.
-        private func codes(_ bench: Workbench) throws -> (check: Int32, text: String, run: Int32, log: String) {
+        private func codes(_ bench: Workbench) throws -> (check: Int32, text: String, run: Int32, log: String)
+        {
             try bench.configure()
             let check = try bench.command("check")
             let agent = try RunningProgram(
@@ -16,7 +17,10 @@ extension EndToEnd {
             try wait(.seconds(30), "the agent to start or to end") {
                 try agent.exitStatus() != nil || bench.command("status", "--quiet").code < 2
             }
-            return (check.code, check.text, agent.exitStatus() ?? 0, String(agent.printed.utf8.dropFirst(before)) ?? "")
+            return (
+                check.code, check.text, agent.exitStatus() ?? 0,
+                String(agent.printed.utf8.dropFirst(before)) ?? ""
+            )
         }
 
         @Test("fault22: what a start refuses, check refuses, with the line; what it takes, check calls good")
@@ -33,13 +37,22 @@ extension EndToEnd {
             try write("short key", to: "\(bench.path)/short.key")
             chmod("\(bench.path)/short.key", 0o600)
             try write(#"{"id":"GTM-1","version":1}"#, to: "\(bench.path)/GTM-1")
+            mkdir("\(bench.path)/schemas", 0o755)
+            try write(#"{"oneOf":[]}"#, to: "\(bench.path)/schemas/a.json")
             bench.settings["container.id"] = "\"GTM-1\""
             bench.settings["container.default_file"] = "\"\(bench.path)/GTM-1\""
             for (setting, value, says) in [
                 ("destination.url", "\"http://192.0.2.1/\"", "use https"),
                 ("agent.state_directory", "\"/proc/none\"", "does not exist"),
                 ("destination.tls.ca_file", "\"/none\"", "no such file"),
-                ("container.hash_key_file", "\"\(bench.path)/none.key\"", "none.key cannot be read: no such file"),
+                (
+                    "schemas.directory", "\"\(bench.path)/schemas\"",
+                    "a.json: /oneOf: the keyword is not supported"
+                ),
+                (
+                    "container.hash_key_file", "\"\(bench.path)/none.key\"",
+                    "none.key cannot be read: no such file"
+                ),
                 ("container.hash_key_file", "\"\(bench.path)/short.key\"", "short.key holds 9 bytes"),
             ] {
                 let right = bench.settings[setting]
@@ -81,7 +94,9 @@ extension EndToEnd {
             try expectWarning()
             try bench.startAgent()
             try expectWarning()
-            #expect(bench.agentLog.contains("queue.max_size is below the size stored, the old one stays in force"))
+            #expect(
+                bench.agentLog.contains("queue.max_size is below the size stored, the old one stays in force")
+            )
             let figures = try bench.figures()
             #expect(figures.total("spoolship_queue_max_size_refused") == 1)
             #expect(figures.total("spoolship_queue_max_bytes") == 256 << 20)
@@ -89,7 +104,8 @@ extension EndToEnd {
             let status = try bench.command("status")
             #expect(status.text.contains("the old one, 268435456 bytes, stays in force"), "\(status)")
             let reload = try bench.command("reload")
-            #expect(reload.code != 0 && reload.text.contains("are stored; give at least that much"), "\(reload)")
+            #expect(
+                reload.code != 0 && reload.text.contains("are stored; give at least that much"), "\(reload)")
             #expect(try bench.command("resume").code == 0)
             #expect(try bench.command("drain").code == 0)
             #expect(bench.receiverFigure("events") == 2000)
@@ -114,8 +130,37 @@ extension EndToEnd {
             #expect(refused.code == 75 && refused.text.contains("connection refused"), "\(refused)")
             #expect(refused.text.contains("\(bench.configuration):"), "\(refused)")
             let json = try bench.command("check", "--connect", "--json")
-            #expect(json.code == 75 && json.text.contains(#""destination":"main","connected":false"#), "\(json)")
+            #expect(
+                json.code == 75 && json.text.contains(#""destination":"main","connected":false"#), "\(json)")
             #expect(try bench.command("check", "--connect", "--text-only").code == 64)
+        }
+
+        @Test("--connect --send sends each destination one test event and shows the answer")
+        func connectAndSend() throws {
+            let bench = try Workbench()
+            bench.settings["destination2.name"] = "\"copy\""
+            bench.settings["destination2.type"] = "\"file\""
+            bench.settings["destination2.path"] = "\"\(bench.path)/copy.jsonl\""
+            try bench.configure()
+            try bench.startReceiver()
+            let sent = try bench.command("check", "--connect", "--send")
+            #expect(sent.code == 0 && sent.text.contains("main: test event acknowledged in"), "\(sent)")
+            #expect(sent.text.contains("main: answer 200"), "\(sent)")
+            #expect(bench.receiverFigure("events") == 1)
+            let copy = try contents(of: "\(bench.path)/copy.jsonl")
+            #expect(copy.contains(#""name":"spoolship_test","app":"spoolship""#), "\(copy)")
+            #expect(try contents(of: bench.events).contains(#""name":"spoolship_test""#))
+            bench.settings["destination.accept.body"] = "\"never said\""
+            try bench.configure()
+            let refused = try bench.command("check", "--connect", "--send")
+            #expect(
+                refused.code == 75 && refused.text.contains("test event not acknowledged in"), "\(refused)")
+            #expect(refused.text.contains("lacks the text of accept.body"), "\(refused)")
+            let json = try bench.command("check", "--connect", "--send", "--json")
+            #expect(json.code == 75 && json.text.contains(#""test":{"acknowledged":false,"#), "\(json)")
+            #expect(json.text.contains(#""answers":[{"status":200,"body":"#), "\(json)")
+            #expect(json.text.contains(#""test":{"acknowledged":true,"#), "\(json)")
+            #expect(try bench.command("check", "--send").code == 64)
         }
 
         private static let asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -126,9 +171,11 @@ extension EndToEnd {
         ) throws {
             let check = try bench.command("check", "--user", "nobody")
             let words = CheckTests.asNobody + [spoolship, "run", "--config", bench.configuration]
-            let agent = try RunningProgram(words[0], Array(words.dropFirst()), output: "\(bench.path)/try.log")
+            let agent = try RunningProgram(
+                words[0], Array(words.dropFirst()), output: "\(bench.path)/try.log")
             let code = try agent.exit()
-            #expect(check.code == 78 && check.text.contains(phrase), "\(check)", sourceLocation: sourceLocation)
+            #expect(
+                check.code == 78 && check.text.contains(phrase), "\(check)", sourceLocation: sourceLocation)
             #expect(code != 0, "\(agent.printed)", sourceLocation: sourceLocation)
         }
 
@@ -150,7 +197,8 @@ extension EndToEnd {
             chmod(part, 0o600)
             #expect(try bench.command("check", "--user", "root").code == 0)
             try expectAgreement(
-                bench, "cannot read \(part): Permission denied; user nobody may not read it (owner root:root, mode 0600"
+                bench,
+                "cannot read \(part): Permission denied; user nobody may not read it (owner root:root, mode 0600"
             )
             chmod(part, 0o644)
             chmod("\(bench.path)/conf.d", 0o700)

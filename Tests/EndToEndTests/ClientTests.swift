@@ -1,6 +1,7 @@
 import EventLoops
 import Glibc
 import Model
+import SpoolshipClient
 import TestKit
 import Testing
 
@@ -11,10 +12,12 @@ extension EndToEnd {
         static let events = getenv("SPOOLSHIP_CLIENT_EVENTS").flatMap { Int(String(cString: $0)) } ?? 50_000
 
         /// The program that writes, beside the built tests.
-        private static let writer: String = {
+        private static let writer = program("client-writer")
+
+        private static func program(_ name: String) -> String {
             let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-            return "/\(root)/.build/debug/client-writer"
-        }()
+            return "/\(root)/.build/debug/\(name)"
+        }
 
         @Test("two processes of eight threads write while the agent reads: every event arrives, once")
         func twoProcesses() throws {
@@ -28,7 +31,8 @@ extension EndToEnd {
             // The second one's files are complete at once; small ones, so that many are renamed, read and removed.
             let writers = try [("one", "append"), ("two", "drop")].map { name, style in
                 try RunningProgram(
-                    Self.writer, [bench.spool, name, "8", "\(each)", style, "60000"], output: "\(bench.path)/\(name)")
+                    Self.writer, [bench.spool, name, "8", "\(each)", style, "60000"],
+                    output: "\(bench.path)/\(name)")
             }
             for writer in writers {
                 #expect(try writer.exit(within: .seconds(600)) == 0, "\(writer.printed)")
@@ -42,6 +46,151 @@ extension EndToEnd {
         }
 
         @Test(
+            "ga05: dispatch over the socket returns when the destination has the events; no file stays in the spool"
+        )
+        func dispatch() async throws {
+            let bench = try Workbench()
+            bench.settings["dispatch.interval"] = "\"1d\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            var settings = ClientSettings(directory: bench.spool)
+            settings.controlSocket = "\(bench.path)/control.sock"
+            for style in [ClientSettings.Style.append, .dropFiles] {
+                settings.style = style
+                let client = try AnalyticsClient(settings)
+                for number in 0..<10 {
+                    try client.trackEvent("x", withProperties: ["key": .string("\(style)-\(number)")])
+                }
+                #expect(
+                    await client.dispatchAndWait()
+                        == DispatchReport(result: .good, confirmedBy: .destinations, reason: ""))
+                #expect(try names(in: bench.spool).allSatisfy { $0.hasPrefix(".") })
+                let again = await client.dispatchAndWait()
+                #expect(again.result == .noData && again.reason.hasSuffix("empty"))
+                try client.close()
+            }
+            let keys = [ClientSettings.Style.append, .dropFiles].flatMap { style in
+                (0..<10).map { "\(style)-\($0)" }
+            }
+            try bench.expectOnce(Set(keys), member: "key")
+        }
+
+        @Test("the samples of the three SDKs, for a server: each event arrives as it was tracked")
+        func samples() throws {
+            let bench = try Workbench()
+            let file = "\(bench.path)/GTM-1234"
+            let document = #"""
+                {"id":"GTM-1234","version":3,"values":{"greeting":"hello","limit":20},
+                 "macros":{"screen":{"type":"data_layer","path":"screenName"}},
+                 "rules":{"purchase":{"conditions":[{"macro":"event","equals":"Purchase"}]}},
+                 "tags":[{"name":"screen","type":"set","rules":["purchase"],"path":"properties.screen","value":{"macro":"screen"}}]}
+                """#
+            try WholeFile.replace(file, with: Array(document.utf8), mode: 0o644)
+            bench.settings["container.id"] = "\"GTM-1234\""
+            bench.settings["container.default_file"] = "\"\(file)\""
+            bench.settings["dispatch.interval"] = "\"1d\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            let samples = try RunningProgram(
+                Self.program("client-samples"), [bench.spool, "\(bench.path)/control.sock"],
+                output: "\(bench.path)/samples")
+            #expect(try samples.exit(within: .seconds(120)) == 0, "\(samples.printed)")
+            #expect(
+                samples.printed.split(separator: "\n") == [
+                    "App Center: good, destinations", "Google Analytics: good, then no_data",
+                    "Tag Manager: default, hello, 20, good",
+                ])
+            let lines = try bytes(of: bench.events).split(separator: 0x0A).map {
+                try JSONValue(parsing: Array($0))
+            }
+            func event(_ name: String) -> JSONValue? { lines.first { $0["name"]?.string == name } }
+            let session = event("start_session")?["session_id"]?.string
+            #expect(session != nil && event("Video clicked")?["session_id"]?.string == session)
+            #expect(event("Video clicked")?["properties"]?["Category"]?.string == "Music")
+            #expect(event("Payment failed")?["priority"]?.string == "critical")
+            #expect(event("Payment failed")?["country"]?.string == "IT")
+            #expect(event("While paused") != nil && event("While disabled") == nil)
+            #expect(lines.count { $0["name"]?.string == "screenview" } == 3)
+            #expect(event("Purchase")?["properties"]?["screen"]?.string == "Home")
+        }
+
+        @Test(
+            "tm04, tm07, tm09: a container over the socket: its values at the call, opening, and how a refresh ends"
+        )
+        func container() async throws {
+            let bench = try Workbench()
+            let file = "\(bench.path)/GTM-1234"
+            let document =
+                #"{"id":"GTM-1234","version":7,"values":{"text é&":"hello","whole":7,"part":2.5,"flag":true}}"#
+            try WholeFile.replace(file, with: Array(document.utf8), mode: 0o644)
+            bench.settings["container.id"] = "\"GTM-1234\""
+            bench.settings["container.default_file"] = "\"\(file)\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            let socket = "\(bench.path)/control.sock"
+            let container = AgentContainer(id: "GTM-1234", socket: socket)
+            #expect(try container.open(.immediate))
+            #expect(try !container.open(.preferNonDefault, timeout: .milliseconds(50)))
+            #expect(try !container.open(.preferFresh, timeout: .zero))
+            #expect(try container.isDefault() && container.lastRefreshTime() == 0)
+            #expect(
+                try container.string(forKey: "text é&") == "hello" && container.integer(forKey: "whole") == 7)
+            #expect(try container.double(forKey: "part") == 2.5 && container.double(forKey: "whole") == 7)
+            #expect(try container.boolean(forKey: "flag") && !container.boolean(forKey: "none"))
+            #expect(try container.string(forKey: "none").isEmpty && container.integer(forKey: "text é&") == 0)
+            func code(_ container: AgentContainer) -> AnalyticsError.Code? {
+                do throws(AnalyticsError) {
+                    _ = try container.string(forKey: "x")
+                    return nil
+                } catch {
+                    return error.code
+                }
+            }
+            #expect(code(AgentContainer(id: "GTM-9", socket: socket)) == .invalidSetting)
+            #expect(
+                code(AgentContainer(id: "GTM-1234", socket: "\(bench.path)/nowhere")) == .agentUnavailable)
+            // It has no url, which the end says; the beginning comes first.
+            let ends = AsyncStream<AgentContainer.RefreshEnd?> { ends in
+                container.refresh(began: { ends.yield(nil) }) { end in
+                    ends.yield(end)
+                    ends.finish()
+                }
+            }
+            var seen: [AgentContainer.RefreshEnd?] = []
+            for await end in ends { seen.append(end) }
+            guard seen.count == 2, seen[0] == nil, case .failure(.unknownError, let message)? = seen[1],
+                message.contains("no url")
+            else {
+                Issue.record("\(seen)")
+                return
+            }
+        }
+
+        @Test(
+            "ga05: the modules for Python and Node.js dispatch over the socket, too",
+            arguments: [
+                ("python3", "python/spoolship.py", "steps.py"), ("node", "node/spoolship.mjs", "steps.mjs"),
+            ])
+        func modules(_ program: String, _ module: String, _ steps: String) throws {
+            let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+            let bench = try Workbench()
+            bench.settings["dispatch.interval"] = "\"1d\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            let writer = try RunningProgram(
+                "/usr/bin/env",
+                [
+                    "PYTHONDONTWRITEBYTECODE=1", program,
+                    "\(root)/Tests/SpoolshipClientTests/Fixtures/\(steps)",
+                    "\(root)/examples/\(module)", "send", bench.spool, "\(bench.path)/control.sock", "x1",
+                ], output: "\(bench.path)/writer")
+            #expect(try writer.exit(within: .seconds(60)) == 0, "\(writer.printed)")
+            #expect(writer.printed.split(separator: "\n") == ["good no_data"])
+            #expect(try names(in: bench.spool).allSatisfy { $0.hasPrefix(".") })
+            try bench.expectOnce(["x1"], member: "key")
+        }
+
+        @Test(
             "a spool on a full disk: no call blocks longer than stated, the error says why, and what was taken is whole",
             .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
         func fullSpool() throws {
@@ -51,14 +200,16 @@ extension EndToEnd {
             let output = "\(directory.path).writer"
             defer { unlink(output) }
             let writer = try RunningProgram(
-                Self.writer, [directory.path, "full", "4", "1000000", "append", "50", "65536"], output: output)
+                Self.writer, [directory.path, "full", "4", "1000000", "append", "50", "65536"], output: output
+            )
             #expect(try writer.exit(within: .seconds(120)) == 75, "\(writer.printed)")
             let report = try JSONValue(parsing: Array(writer.printed.utf8))
             #expect(report["failure"]?.string == "disk_full", "\(report)")
             // The bound is 50 ms; a busy machine may be slow to run a thread whose time is over.
             #expect((report["longest_ms"]?.integer ?? .max) < 5000, "\(report)")
-            print("client: a full spool, the longest call took \(report["longest_ms"]?.integer ?? -1) ms of 50")
-            let name = try #require(try names(in: directory.path).first { $0.hasSuffix(".jsonl") })
+            print(
+                "client: a full spool, the longest call took \(report["longest_ms"]?.integer ?? -1) ms of 50")
+            let name = try #require(try names(in: directory.path).first { $0.contains(".jsonl") })
             let text = try bytes(of: "\(directory.path)/\(name)")
             #expect(text.last == 0x0A && values(of: "key", in: text).count == text.count { $0 == 0x0A })
         }

@@ -42,7 +42,9 @@ final class ContainerNginx {
             output: "\(home)/output")
         self.program = program
         let address = "https://127.0.0.1:\(port)/"
-        try wait(.seconds(30), "nginx: \(program.printed)") { try fetch(address, authority: bench.caFile).status > 0 }
+        try wait(.seconds(30), "nginx: \(program.printed)") {
+            try fetch(address, authority: bench.caFile).status > 0
+        }
     }
 
     /// It holds its connections and says nothing more.

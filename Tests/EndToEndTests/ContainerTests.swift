@@ -37,7 +37,8 @@ extension EndToEnd {
             let file = "\(bench.path)/document.json"
             try write(document, to: file)
             let output = "\(bench.path)/document.signed"
-            let result = try run(spoolship, ["container", "sign", file, "--key", key, "--output", output] + options)
+            let result = try run(
+                spoolship, ["container", "sign", file, "--key", key, "--output", output] + options)
             try #require(result.code == 0, "\(result)")
             return try bytes(of: output)
         }
@@ -87,7 +88,9 @@ extension EndToEnd {
                 let end = try refresh()
                 #expect(end == (75, result), sourceLocation: sourceLocation)
                 let now = try container()
-                #expect(now["version"] == 2 && now["last_fetch"]?.string == result, sourceLocation: sourceLocation)
+                #expect(
+                    now["version"] == 2 && now["last_fetch"]?.string == result, sourceLocation: sourceLocation
+                )
                 #expect(now["problem"]?.string?.isEmpty == false, sourceLocation: sourceLocation)
             }
             #expect(unlink("\(nginx.files)/GTM-1234") == 0)
@@ -157,7 +160,9 @@ extension EndToEnd {
             #expect(try run("python3", ["-c", script]).code == 0)
             try nginx.publish(try signed(document(4)))
             try bench.startAgent()
-            try wait(.seconds(30), "both refusals: \(bench.agentLog)") { try container()["last_fetch"] == "version" }
+            try wait(.seconds(30), "both refusals: \(bench.agentLog)") {
+                try container()["last_fetch"] == "version"
+            }
             #expect(try container()["source"] == "none")
             #expect(bench.agentLog.contains("the saved copy"))
             try nginx.publish(try signed(document(6)))
@@ -200,7 +205,9 @@ extension EndToEnd {
             #expect(try refresh() == (75, "version"))
             #expect(try saved() == "[(1,)]\n")
             try write("", to: gate)
-            try wait(.seconds(60), "version 2 in the database: \(bench.agentLog)") { try saved() == "[(2,)]\n" }
+            try wait(.seconds(60), "version 2 in the database: \(bench.agentLog)") {
+                try saved() == "[(2,)]\n"
+            }
             // After a crash it rules, and the older one is no better than before.
             bench.killAgent()
             try bench.startAgent()
@@ -209,7 +216,9 @@ extension EndToEnd {
             #expect(try container()["version"] == 2)
         }
 
-        @Test("tm05: opening never blocks writers; reading begins at the timeout, and what comes later takes over")
+        @Test(
+            "tm05: opening never blocks writers; reading begins at the timeout, and what comes later takes over"
+        )
         func slowOpening() throws {
             try nginx.publish(try signed(document(1)))
             bench.settings["container.timeout"] = "\"3s\""
@@ -258,7 +267,9 @@ extension EndToEnd {
             let overrides = status["overrides"]?.array ?? []
             #expect(overrides.compactMap { $0["setting"]?.string } == ["queue.max_age"])
             #expect(overrides.first?["origin"] == "container GTM-1234")
-            #expect(try bench.figures().value("spoolship_container_settings_refused{container=\"GTM-1234\"}") == 1)
+            #expect(
+                try bench.figures().value("spoolship_container_settings_refused{container=\"GTM-1234\"}") == 1
+            )
             #expect(bench.agentLog.contains("value of a container refused"))
             // A configuration that is read again keeps what the container says on top.
             bench.agent?.send(SIGHUP)
@@ -309,7 +320,9 @@ extension EndToEnd {
             try bench.startAgent()
             try wait(.seconds(30), "version 7") { try container()["version"] == 7 }
             let link = nginx.url + ".draft"
-            func preview() throws -> (code: Int32, text: String) { try bench.command("container", "preview", link) }
+            func preview() throws -> (code: Int32, text: String) {
+                try bench.command("container", "preview", link)
+            }
             let missing = try preview()
             #expect(missing.code == 75 && missing.text.contains("404"), "\(missing)")
             try nginx.publish(Array(document(3).utf8), as: "GTM-1234.draft")
@@ -319,7 +332,8 @@ extension EndToEnd {
             try nginx.publish(try signed(document(3)), as: "GTM-1234.draft")
             let published = try preview()
             #expect(published.code == 65 && published.text.contains("--preview"), "\(published)")
-            try nginx.publish(try signed(#"{"id": "GTM-9999", "version": 3}"#, "--preview"), as: "GTM-1234.draft")
+            try nginx.publish(
+                try signed(#"{"id": "GTM-9999", "version": 3}"#, "--preview"), as: "GTM-1234.draft")
             #expect(try preview().code == 1)
             let now = SystemTime().wallTime
             let end = Timestamp(milliseconds: now.milliseconds + 20_000)
@@ -340,7 +354,8 @@ extension EndToEnd {
             #expect(try bench.command("container", "preview", "--end").code == 0)
             #expect(try container()["version"] == 7)
             #expect(
-                try !bench.command("container", "export", "GTM-1234", "--directory", bench.path).text.contains("draft"))
+                try !bench.command("container", "export", "GTM-1234", "--directory", bench.path).text
+                    .contains("draft"))
             // Nor can it be published by whoever controls the web server.
             try nginx.publish(draft)
             #expect(try refresh() == (75, "signature"))
@@ -377,7 +392,8 @@ extension EndToEnd {
                 let file = "\(bench.path)/sign.json"
                 try write(document, to: file)
                 return try run(
-                    spoolship, ["container", "sign", file, "--key", key, "--output", "\(bench.path)/signed"] + options)
+                    spoolship,
+                    ["container", "sign", file, "--key", key, "--output", "\(bench.path)/signed"] + options)
             }
             let old = try sign(document(1, #", "expires": "2021-01-01T00:00:00Z""#))
             #expect(old.code == 65 && old.text.contains("expires"), "\(old)")
@@ -390,7 +406,8 @@ extension EndToEnd {
             let missing = try sign(document(5), there[0], there[1], there[2], there[3])
             #expect(missing.code == 75 && missing.text.contains("nothing is published there"), "\(missing)")
             try nginx.publish(try signed(document(5)))
-            let same = try sign(document(5, #", "description": "other""#), there[0], there[1], there[2], there[3])
+            let same = try sign(
+                document(5, #", "description": "other""#), there[0], there[1], there[2], there[3])
             #expect(same.code == 65 && same.text.contains("does not follow the published 5"), "\(same)")
             #expect(try sign(document(6), there[0], there[1], there[2], there[3]).code == 0)
         }
@@ -410,7 +427,8 @@ extension EndToEnd {
             #expect(SystemTime().bootTime - start < .seconds(55))
         }
 
-        @Test("tm09, tm19: values by command, by socket and by the file for apps; an export is a default file")
+        @Test(
+            "tm09, tm19: values by command, by socket and by the file for apps; an export is a default file")
         func publishedValues() throws {
             try nginx.publish(try signed(document(1)))
             try bench.startAgent()
@@ -427,7 +445,8 @@ extension EndToEnd {
             let published = try JSONValue(parsing: try contents(of: "\(bench.path)/runtime/values.json"))
             #expect(published["values"]?["greeting"] == "version 1")
             var status = stat()
-            #expect(stat("\(bench.path)/runtime/values.json", &status) == 0 && status.st_mode & 0o777 == 0o644)
+            #expect(
+                stat("\(bench.path)/runtime/values.json", &status) == 0 && status.st_mode & 0o777 == 0o644)
             try nginx.publish(try signed(document(2)))
             #expect(try refresh() == (0, "success"))
             try wait(.seconds(30), "the new values") {
@@ -479,12 +498,15 @@ extension EndToEnd {
             // 9,000 of them at 90 %: seven standard deviations on each side.
             #expect((7_900...8_300).contains(discarded), "\(discarded)")
             #expect(figures.total("spoolship_deliveries_acknowledged_total") == 11_000 - discarded)
-            let critical = "spoolship_deliveries_acknowledged_total{destination=\"main\",priority=\"critical\"}"
+            let critical =
+                "spoolship_deliveries_acknowledged_total{destination=\"main\",priority=\"critical\"}"
             #expect(figures.value(critical) == 1000)
             #expect(bench.agent?.process == process && bench.agent?.exitStatus() == nil)
             let arrived = values(of: "key", in: try bytes(of: bench.events))
             #expect(Set(arrived).count == arrived.count, "each once")
-            #expect(Set(arrived).isSuperset(of: (0..<11_000).filter { $0 < 1000 || $0 % 10 == 0 }.map { "e\($0)" }))
+            #expect(
+                Set(arrived).isSuperset(
+                    of: (0..<11_000).filter { $0 < 1000 || $0 % 10 == 0 }.map { "e\($0)" }))
         }
 
         @Test("tm07: watch prints each refresh's beginning and end as JSON lines")

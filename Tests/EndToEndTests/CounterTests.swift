@@ -15,7 +15,9 @@ extension EndToEnd {
 
         private static let steps = getenv("SPOOLSHIP_STEPS").flatMap { Int(String(cString: $0)) } ?? 60
 
-        @Test("32: random commands, kills and restarts: no exported counter is ever less than it was in that life")
+        @Test(
+            "32: random commands, kills and restarts: no exported counter is ever less than it was in that life"
+        )
         func neverFall() throws {
             let seed = Seeds.one(32)
             var random = SplitMix64(seed: seed)
@@ -37,7 +39,9 @@ extension EndToEnd {
                 let counters = CounterTests.counters(answer.body)
                 for (series, value) in counters {
                     let before = last[series] ?? 0
-                    #expect(value >= before, "\(series) was \(before), is \(value); \(Seeds.again(seed)) \(happened)")
+                    #expect(
+                        value >= before,
+                        "\(series) was \(before), is \(value); \(Seeds.again(seed)) \(happened)")
                     compared += 1
                 }
                 last.merge(counters) { $1 }
@@ -72,7 +76,8 @@ extension EndToEnd {
             switch what {
             case .events: try bench.append(lines(number, #"{"name":"a","p":"#, "}"), to: "a.jsonl")
             case .badLines: try bench.append(lines(number, "no JSON ", ""), to: "b.jsonl")
-            case .markedEvents: try bench.append(lines(number % 7 + 1, #"{"name":"BAD","p":"#, "}"), to: "c.jsonl")
+            case .markedEvents:
+                try bench.append(lines(number % 7 + 1, #"{"name":"BAD","p":"#, "}"), to: "c.jsonl")
             case .receiverGoes:
                 if isUp { try bench.stopReceiver() }
                 isUp = false

@@ -6,7 +6,9 @@ import Testing
 extension EndToEnd {
     @Suite("Deadlines")
     struct DeadlineTests {
-        @Test("ga08, ga09: late events of the app that the deadline names are counted one by one, others are not")
+        @Test(
+            "ga08, ga09: late events of the app that the deadline names are counted one by one, others are not"
+        )
         func ga08_lateEventsOfAnApp() throws {
             let bench = try Workbench()
             bench.settings["deadline.name"] = "\"reports\""
@@ -18,7 +20,8 @@ extension EndToEnd {
             func events(_ keys: Range<Int>, daysAgo: Int) -> String {
                 keys.map { number in
                     let time = now - .seconds(86_400 * daysAgo)
-                    return #"{"name":"sale","timestamp":"\#(time)","properties":{"key":"e\#(number)"}}"# + "\n"
+                    return #"{"name":"sale","timestamp":"\#(time)","properties":{"key":"e\#(number)"}}"#
+                        + "\n"
                 }.joined()
             }
             // Nothing goes while both are read, so that late and punctual ones share batches.

@@ -5,7 +5,9 @@ import Testing
 extension EndToEnd {
     @Suite("diagnose")
     struct DiagnoseTests {
-        private static let secrets = ["tok-5eeded-inline", "hdr-5eeded-value", "pw-5eeded-inline", "qry-5eeded-arg"]
+        private static let secrets = [
+            "tok-5eeded-inline", "hdr-5eeded-value", "pw-5eeded-inline", "qry-5eeded-arg",
+        ]
 
         /// A bench whose configuration is full of secrets, and whose queue, dead letters and quarantine of content.
         private func bench() throws -> Workbench {
@@ -14,7 +16,8 @@ extension EndToEnd {
             bench.settings["destination.token"] = "\"tok-5eeded-inline\""
             bench.settings["destination.headers"] = "{ X-Key = \"hdr-5eeded-value\" }"
             bench.settings["destination2.name"] = "\"other\""
-            bench.settings["destination2.url"] = "\"https://127.0.0.1:\(try freePort())/in?key=qry-5eeded-arg\""
+            bench.settings["destination2.url"] =
+                "\"https://127.0.0.1:\(try freePort())/in?key=qry-5eeded-arg\""
             bench.settings["destination2.user"] = "\"somebody\""
             bench.settings["destination2.password"] = "\"pw-5eeded-inline\""
             try bench.startAgent()
@@ -23,7 +26,9 @@ extension EndToEnd {
                 try bench.append(event + "\n", to: "c0ntent-free-name-\(number).jsonl")
             }
             try bench.append("c0ntent of a line that is no event\n", to: "app.jsonl")
-            try wait(.seconds(30), "all to be read") { try bench.figures().total("spoolship_events_read_total") == 3 }
+            try wait(.seconds(30), "all to be read") {
+                try bench.figures().total("spoolship_events_read_total") == 3
+            }
             return bench
         }
 
@@ -31,7 +36,9 @@ extension EndToEnd {
             for secret in DiagnoseTests.secrets {
                 #expect(!text.contains(secret), "\(secret)", sourceLocation: sourceLocation)
                 // Not even the characters by which its owner would know it.
-                #expect(!text.contains(String(secret.suffix(4)) + "\""), "\(secret)", sourceLocation: sourceLocation)
+                #expect(
+                    !text.contains(String(secret.suffix(4)) + "\""), "\(secret)",
+                    sourceLocation: sourceLocation)
             }
             for content in ["c0ntent-name", "c0ntent-plain", "never-to-be", "c0ntent of a line"] {
                 #expect(!text.contains(content), "\(content)", sourceLocation: sourceLocation)
@@ -70,14 +77,17 @@ extension EndToEnd {
             #expect(try run(spoolship, words + ["--output", file]).code == 73)
         }
 
-        @Test("a password among librdkafka's properties, where it is refused, is shown nowhere, however short it is")
+        @Test(
+            "a password among librdkafka's properties, where it is refused, is shown nowhere, however short it is"
+        )
         func kafkaProperties() throws {
             let bench = try Workbench()
             bench.settings["destination.type"] = "\"kafka\""
             bench.settings["destination.url"] = nil
             bench.settings["destination.kafka.brokers"] = "[\"127.0.0.1:9\"]"
             bench.settings["destination.kafka.topic"] = "\"events\""
-            bench.settings["destination.kafka.options"] = "{ \"ssl.key.password\" = \"5eed\", \"linger.ms\" = \"51\" }"
+            bench.settings["destination.kafka.options"] =
+                "{ \"ssl.key.password\" = \"5eed\", \"linger.ms\" = \"51\" }"
             try bench.configure()
             let report = try run(
                 spoolship, ["diagnose", "--log", "/dev/null", "--config", bench.configuration])

@@ -73,7 +73,9 @@ extension EndToEnd {
             let value = #"{"name":"value","properties":{"v":"\#(long)"}}"# + "\n"
             let key = #"{"name":"key","properties":{"\#(long)":1}}"# + "\n"
             let name = #"{"name":"\#(String(repeating: "n", count: 257))"}"# + "\n"
-            for app in ["shop", "bank", "other"] { try bench.append(rich + value + key + name, to: "\(app)/a.jsonl") }
+            for app in ["shop", "bank", "other"] {
+                try bench.append(rich + value + key + name, to: "\(app)/a.jsonl")
+            }
             try wait(.seconds(30), "all to be read and delivered") {
                 let figures = try bench.figures()
                 return figures.total("spoolship_events_read_total") == 12
@@ -81,10 +83,13 @@ extension EndToEnd {
             }
             let figures = try bench.figures()
             #expect(figures.imbalances == [])
-            func cut(_ kind: String) -> Int { figures.value("spoolship_event_truncations_total{kind=\"\(kind)\"}") }
+            func cut(_ kind: String) -> Int {
+                figures.value("spoolship_event_truncations_total{kind=\"\(kind)\"}")
+            }
             // One of shop's four properties, two of each of the others'.
             #expect(
-                cut("properties") == 5 && cut("property_value") == 2 && cut("property_key") == 2 && cut("name") == 0)
+                cut("properties") == 5 && cut("property_value") == 2 && cut("property_key") == 2
+                    && cut("name") == 0)
             func beyond(_ limit: String, _ consequence: String) -> Int {
                 figures.value(
                     "spoolship_events_beyond_limit_total{limit=\"\(limit)\",consequence=\"\(consequence)\"}")
@@ -92,7 +97,9 @@ extension EndToEnd {
             #expect(beyond("name_length", "refuse") == 3 && beyond("property_value_length", "allow") == 1)
             #expect(beyond("property_key_length", "quarantine") == 1)
             #expect(figures.value("spoolship_events_refused_total") == 3)
-            let counts = try arrived("rich", bench).map { ($0["app"]?.string, $0["properties"]?.members?.count) }
+            let counts = try arrived("rich", bench).map {
+                ($0["app"]?.string, $0["properties"]?.members?.count)
+            }
             #expect(Set(counts.map { "\($0.0 ?? "") \($0.1 ?? 0)" }) == ["shop 3", "bank 2", "other 2"])
             let lengths = try arrived("value", bench).map { $0["properties"]?["v"]?.string?.count ?? 0 }
             #expect(lengths.sorted() == [125, 125, 126])
@@ -106,18 +113,25 @@ extension EndToEnd {
             bench.settings["session.mode"] = "\"manual\""
             try bench.startReceiver()
             try bench.startAgent()
-            try bench.append(#"{"name":"before"}"# + "\n" + #"{"type":"start_session"}"# + "\n", to: "app.jsonl")
+            try bench.append(
+                #"{"name":"before"}"# + "\n" + #"{"type":"start_session"}"# + "\n", to: "app.jsonl")
             try bench.append(#"{"name":"first"}"# + "\n", to: "app.jsonl")
             try bench.waitUntilDelivered(3)
             let started = try bench.command("session", "start")
-            #expect(started.code == 0 && started.text.contains("a new session of default has begun"), "\(started)")
+            #expect(
+                started.code == 0 && started.text.contains("a new session of default has begun"), "\(started)"
+            )
             // No line comes with it, and it goes all the same.
-            try wait(.seconds(30), "the start of the session") { try arrived("start_session", bench).count == 2 }
+            try wait(.seconds(30), "the start of the session") {
+                try arrived("start_session", bench).count == 2
+            }
             bench.killAgent()
             try bench.startAgent()
             try bench.append(#"{"name":"second"}"# + "\n", to: "app.jsonl")
             try wait(.seconds(30), "the event after the restart") { try arrived("second", bench).count == 1 }
-            func session(_ name: String) throws -> String? { try arrived(name, bench).first?["session_id"]?.string }
+            func session(_ name: String) throws -> String? {
+                try arrived(name, bench).first?["session_id"]?.string
+            }
             let first = try #require(try session("first"))
             let before = try session("before")
             let announced = try session("start_session")
@@ -150,7 +164,8 @@ extension EndToEnd {
             #expect(try bench.command("country", "set", "es").code == 0)
             bench.killAgent()
             try bench.startAgent()
-            #expect(try bench.command("status").text.contains("setting country.code = \"ES\" (set by command)"))
+            #expect(
+                try bench.command("status").text.contains("setting country.code = \"ES\" (set by command)"))
             try bench.append(event("set", "1.2.3.4"), to: "app.jsonl")
             try wait(.seconds(30), "the event after the restart") { try arrived("set", bench).count == 1 }
             #expect(try bench.command("country", "clear").code == 0)
@@ -164,7 +179,9 @@ extension EndToEnd {
             #expect(try !contents(of: bench.events).contains("1.2.3.4"))
         }
 
-        @Test("tm18: the log's level changes while the agent runs, and its lines are those of the journal, or JSON")
+        @Test(
+            "tm18: the log's level changes while the agent runs, and its lines are those of the journal, or JSON"
+        )
         func tm18_logs() throws {
             let bench = try Workbench()
             bench.settings["agent.log_level"] = "\"error\""
@@ -182,8 +199,11 @@ extension EndToEnd {
             #expect(agent.printed.isEmpty, "\(agent.printed)")
             #expect(try bench.command("log-level", "info").code == 0)
             agent.send(SIGHUP)
-            try wait(.seconds(30), "a line: \(agent.printed)") { agent.printed.contains("configuration reloaded") }
-            #expect(agent.printed.split(separator: "\n").allSatisfy { $0.hasPrefix("<6>") }, "\(agent.printed)")
+            try wait(.seconds(30), "a line: \(agent.printed)") {
+                agent.printed.contains("configuration reloaded")
+            }
+            #expect(
+                agent.printed.split(separator: "\n").allSatisfy { $0.hasPrefix("<6>") }, "\(agent.printed)")
             #expect(try bench.command("log-level", "debug").code == 0)
             let loud = try bench.command("log-level", "loud")
             #expect(loud.code != 0 && loud.text.contains("error, warning, info, debug, verbose"), "\(loud)")

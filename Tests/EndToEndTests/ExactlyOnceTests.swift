@@ -11,7 +11,8 @@ extension EndToEnd {
             let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
             let arguments =
                 [
-                    type, "--events", "5000", "--kills", "3", "--cuts", "2", "--batch", "50", "--patience", "200",
+                    type, "--events", "5000", "--kills", "3", "--cuts", "2", "--batch", "50", "--patience",
+                    "200",
                     "--binary", spoolship, "--directory", directory.path, "--seed", "\(Seeds.one(1))",
                 ] + arguments
             let result = try run("/\(root)/scripts/exactly-once", arguments, within: .seconds(400))
@@ -37,14 +38,16 @@ extension EndToEnd {
         func repeatsAreFound() throws {
             let result = try ship("nats", "--window", "100ms", "--kills", "1", "--cuts", "1")
             #expect(
-                result.code == 1 && result.text.contains("not exactly once: missing [], repeated ['"), "\(result.text)")
+                result.code == 1 && result.text.contains("not exactly once: missing [], repeated ['"),
+                "\(result.text)")
         }
 
         @Test("a table that remembers no tokens has events twice, and the count finds them")
         func repeatsAreFoundInTables() throws {
             let result = try ship("clickhouse", "--remembered", "0", "--kills", "1", "--cuts", "1")
             #expect(
-                result.code == 1 && result.text.contains("not exactly once: missing [], repeated ['"), "\(result.text)")
+                result.code == 1 && result.text.contains("not exactly once: missing [], repeated ['"),
+                "\(result.text)")
         }
     }
 }

@@ -45,7 +45,9 @@ extension EndToEnd {
         func story() throws {
             let bench = try Workbench()
             let logs = "\(bench.path)/log"
-            for name in ["", "/nginx", "/postgresql", "/shop"] { try #require(mkdir(logs + name, 0o755) == 0) }
+            for name in ["", "/nginx", "/postgresql", "/shop"] {
+                try #require(mkdir(logs + name, 0o755) == 0)
+            }
             let day = Self.time("T")
             let writers = [
                 Writer("\(logs)/nginx/access.log") {
@@ -91,11 +93,15 @@ extension EndToEnd {
                 default: break
                 }
             }
-            try wait(.seconds(120), "all to arrive") { try bytes(of: bench.events).count { $0 == 0x0A } >= 18_000 }
+            try wait(.seconds(120), "all to arrive") {
+                try bytes(of: bench.events).count { $0 == 0x0A } >= 18_000
+            }
             try bench.expectOnce(
                 Set(["n", "p", "s"].flatMap { name in (0..<6_000).map { "\(name)\($0)" } }), member: "key")
             for line in try contents(of: bench.events).split(separator: "\n") {
-                let name = line.contains(#""key":"n"#) ? "nginx" : line.contains(#""key":"p"#) ? "postgresql" : "shop"
+                let name =
+                    line.contains(#""key":"n"#)
+                    ? "nginx" : line.contains(#""key":"p"#) ? "postgresql" : "shop"
                 let time = name == "nginx" ? "" : ".123"
                 #expect(
                     line.contains(#""app":"\#(name)""#)
@@ -143,9 +149,11 @@ extension EndToEnd {
             let calls = try contents(of: trace).split(separator: "\n").filter { $0.contains(logs) }
             #expect(calls.contains { $0.contains("openat") && $0.contains("app.log") }, "\(calls.prefix(20))")
             let harmless = [
-                "openat", "openat2", "read", "pread64", "close", "statx", "fstat", "newfstatat", "fstatfs", "statfs",
+                "openat", "openat2", "read", "pread64", "close", "statx", "fstat", "newfstatat", "fstatfs",
+                "statfs",
                 "getdents64",
-                "name_to_handle_at", "inotify_add_watch", "lseek", "access", "faccessat2", "readlink", "readlinkat",
+                "name_to_handle_at", "inotify_add_watch", "lseek", "access", "faccessat2", "readlink",
+                "readlinkat",
                 "epoll_ctl", "fadvise64", "dup", "fcntl", "write", "execve", "ioctl", "mmap",
             ]
             for call in calls {
@@ -153,7 +161,8 @@ extension EndToEnd {
                 let name = String(text.prefix { $0 != "(" && $0 != " " })
                 let arguments = text.dropFirst(name.count)
                 // What is written, to the log of the agent for one, may name them.
-                let isWrite = ["write", "pwrite64", "writev"].contains(name) && !arguments.hasPrefix("(\(logs)")
+                let isWrite =
+                    ["write", "pwrite64", "writev"].contains(name) && !arguments.hasPrefix("(\(logs)")
                 #expect(harmless.contains(name) || isWrite || name.hasPrefix("<..."), "\(call)")
                 #expect(
                     !["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "F_SETLEASE", "F_SETLK"].contains {
@@ -172,7 +181,8 @@ extension EndToEnd {
             try bench.configure()
             try write(
                 #"{"level":50,"time":\#(Self.second)123,"msg":"a"}"# + "\n"
-                    + #"{"name":"paid","severity":"warn"}"# + "\n\nno JSON\n" + #"{"ts":"never","msg":"b"}"#, to: file)
+                    + #"{"name":"paid","severity":"warn"}"# + "\n\nno JSON\n" + #"{"ts":"never","msg":"b"}"#,
+                to: file)
             func check(_ more: String...) throws -> (code: Int32, text: String) {
                 let ran = try run(spoolship, ["check", "--config", bench.configuration, "--sample"] + more)
                 return (ran.code, ran.text)
@@ -182,7 +192,7 @@ extension EndToEnd {
             for part in [
                 "app shop\n4 lines: 3 record, 1 quarantined\n", "time   2 (none: when it was read), 1 time\n",
                 "level  1 (none), 1 level, 1 severity\n", "name   3 log\n",
-                "added  name, timestamp, app, host_name, observed_at, id\n",
+                "added  name, timestamp, app, host_name, observed_at, log.file.path, id\n",
                 "1: record log \(Self.time("T")).123Z (time) error (level)\n", "4: quarantined, not_json: ",
             ] { #expect(shown.text.contains(part), "\(part) in \(shown.text)") }
             let json = try check(file, "--json").text
@@ -190,7 +200,9 @@ extension EndToEnd {
             // A file that the configuration does not read, as if it did.
             try write("no JSON\n", to: "\(bench.path)/other.txt")
             let other = try check("\(bench.path)/other.txt").text
-            #expect(other.contains("not read by this configuration") && other.contains("1 line: 1 record"), "\(other)")
+            #expect(
+                other.contains("not read by this configuration") && other.contains("1 line: 1 record"),
+                "\(other)")
             #expect(try check("\(bench.path)/none").code == 74)
             #expect(access("\(bench.state)/install_id", F_OK) != 0)
         }
@@ -210,7 +222,8 @@ extension EndToEnd {
             try bench.append(#"{"name":"a","properties":{"text":"longer than ten"}}"# + "\n", to: "app.jsonl")
             try bench.waitUntilDelivered(1)
             let status = try bench.command("status").text
-            let told = "limits cut 1 names and values, of app default properties.text (limits.property_value_length)"
+            let told =
+                "limits cut 1 names and values, of app default properties.text (limits.property_value_length)"
             #expect(status.contains(told), "\(status)")
             #expect(
                 bench.agentLog.contains(
@@ -223,7 +236,7 @@ extension EndToEnd {
             }
             try bench.waitUntilDelivered(2)
             let arrived = try contents(of: bench.events)
-            #expect(arrived.contains(#"{"message":"Traceback:\u000a  at line 1\u000a  at line 2"#), "\(arrived)")
+            #expect(arrived.contains(#"{"message":"Traceback:\n  at line 1\n  at line 2"#), "\(arrived)")
             #expect(try bench.stopAgent() == 0)
         }
     }

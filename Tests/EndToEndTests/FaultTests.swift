@@ -15,7 +15,8 @@ extension EndToEnd {
             try bench.append(keyed(0..<200), to: "app.jsonl")
             try bench.waitUntilDelivered(200)
             let poison = #"{"name":"POISON","properties":{"text":"no"}}"# + "\n"
-            try bench.append(keyed(200..<225) + poison + keyed(225..<390) + poison + keyed(390..<400), to: "app.jsonl")
+            try bench.append(
+                keyed(200..<225) + poison + keyed(225..<390) + poison + keyed(390..<400), to: "app.jsonl")
             try wait(.seconds(60), "two dead letters: \(bench.agentLog)", every: .milliseconds(100)) {
                 let figures = try bench.figures()
                 return figures.total("spoolship_deliveries_dead_lettered_total") == 2
@@ -40,7 +41,8 @@ extension EndToEnd {
             try bench.append(lines.joined(), to: "app.jsonl")
             try bench.waitUntilDelivered(300)
             try bench.expectOnce(Set((0..<300).map { "e\($0)" }), member: "key")
-            #expect(bench.receiverFigure("requests") > bench.receiverFigure("batches"), "nothing was too large")
+            #expect(
+                bench.receiverFigure("requests") > bench.receiverFigure("batches"), "nothing was too large")
         }
 
         @Test("fault15: a full queue makes the spool wait, through a kill -9, and evicts nothing")
@@ -69,7 +71,9 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<20_000).map { "e\($0)" }), member: "key")
         }
 
-        @Test("fault15: told to evict, it gives up the oldest normal events, counts them, and keeps critical ones")
+        @Test(
+            "fault15: told to evict, it gives up the oldest normal events, counts them, and keeps critical ones"
+        )
         func fault15_evictsInOrder() throws {
             let bench = try Workbench()
             bench.settings["queue.max_size"] = "\"64KiB\""
@@ -92,7 +96,8 @@ extension EndToEnd {
             }
             let figures = try bench.figures()
             #expect(figures.imbalances == [])
-            let evicted = figures.value(#"spoolship_deliveries_evicted_total{destination="main",priority="normal"}"#)
+            let evicted = figures.value(
+                #"spoolship_deliveries_evicted_total{destination="main",priority="normal"}"#)
             #expect(evicted > 0)
             #expect(figures.total("spoolship_deliveries_acknowledged_total") == 20_020 - evicted)
             let arrived = values(of: "key", in: try bytes(of: bench.events))
@@ -120,7 +125,8 @@ extension EndToEnd {
             for round in 1...2 {
                 try bench.append(keyed((round - 1) * 10_000..<round * 10_000), to: "app.jsonl")
                 try wait(.seconds(120), "all to arrive: \(bench.agentLog)", every: .milliseconds(100)) {
-                    try bench.figures().value("spoolship_deliveries_acknowledged_total" + main) == round * 10_000
+                    try bench.figures().value("spoolship_deliveries_acknowledged_total" + main) == round
+                        * 10_000
                 }
                 if round == 1 {
                     bench.killAgent()
@@ -201,7 +207,9 @@ extension EndToEnd {
             try bench.startReceiver()
             for number in 0..<1500 { try bench.drop(keyed(number..<number + 1), as: "before-\(number).json") }
             try bench.startAgent()
-            for number in 1500..<3000 { try bench.drop(keyed(number..<number + 1), as: "after-\(number).json") }
+            for number in 1500..<3000 {
+                try bench.drop(keyed(number..<number + 1), as: "after-\(number).json")
+            }
             try bench.waitUntilDelivered(3000)
             try bench.expectOnce(Set((0..<3000).map { "e\($0)" }), member: "key")
             try wait(.seconds(30), "the files to go") {
@@ -250,7 +258,9 @@ extension EndToEnd {
             try wait(.seconds(30), "status to say why") {
                 try bench.command("status").text.contains("nas: \(directory)/token cannot be read")
             }
-            #expect(try bench.command("check").text.contains("\(directory)/token: its file system does not answer"))
+            #expect(
+                try bench.command("check").text.contains(
+                    "\(directory)/token: its file system does not answer"))
             silent?.end()
             try wait(.seconds(30), "the destination to be tried") {
                 try bench.command("status").text.contains("nas: no connection to 127.0.0.1")

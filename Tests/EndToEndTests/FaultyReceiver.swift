@@ -44,9 +44,12 @@ final class FaultyReceiver {
         faults: [String] = [], under wrapper: [String] = []
     ) throws {
         self.port = try port ?? freePort()
-        let script = "/" + #filePath.split(separator: "/").dropLast().joined(separator: "/") + "/Fixtures/peer.py"
+        let script =
+            "/" + #filePath.split(separator: "/").dropLast().joined(separator: "/") + "/Fixtures/peer.py"
         let words =
-            wrapper + ["python3", script, address, "\(self.port)", "\(certificate).pem", "\(certificate).key", store]
+            wrapper + [
+                "python3", script, address, "\(self.port)", "\(certificate).pem", "\(certificate).key", store,
+            ]
         // What an earlier one has printed says nothing of this one.
         unlink("\(path)/peer-\(address).log")
         program = try RunningProgram(

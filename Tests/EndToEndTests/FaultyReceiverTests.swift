@@ -70,7 +70,8 @@ extension EndToEnd {
             let main = #"destination="main""#
             let outcome = "spoolship_delivery_attempts_total{\(main),outcome=\"\(`case`.outcome)\"}"
             let kind = "spoolship_delivery_failures_total{\(main),kind=\"\(`case`.kind)\"}"
-            #expect(figures.value(outcome) >= `case`.faults.count && figures.value(kind) >= `case`.faults.count)
+            #expect(
+                figures.value(outcome) >= `case`.faults.count && figures.value(kind) >= `case`.faults.count)
         }
 
         @Test("fault12: 413 above a size: halves until they fit, each event once")
@@ -91,7 +92,9 @@ extension EndToEnd {
             #expect(try bench.figures().value(refused) > 0, "\(receiver.printed)")
         }
 
-        @Test("fault11: 400 when a marked event is inside: it becomes a dead letter, its neighbours arrive once")
+        @Test(
+            "fault11: 400 when a marked event is inside: it becomes a dead letter, its neighbours arrive once"
+        )
         func fault11_marked() throws {
             let (bench, certificates) = try bench()
             let faulty = try receiver(bench, certificates, ["marker:POISON"])
@@ -113,7 +116,8 @@ extension EndToEnd {
         @Test(
             "a wrong name, an expired certificate: nothing is sent and the log says why; once renewed all arrives",
             arguments: [
-                (["DNS:elsewhere.test"], 86_400, "is for another name"), (["IP:127.0.0.1"], -60, "has expired"),
+                (["DNS:elsewhere.test"], 86_400, "is for another name"),
+                (["IP:127.0.0.1"], -60, "has expired"),
             ])
         func badCertificates(names: [String], until: Int, says: String) throws {
             let (bench, certificates) = try bench()

@@ -6,7 +6,8 @@ struct Figures {
     init(_ exposition: String) {
         var samples: [Substring: Int] = [:]
         for line in exposition.split(separator: "\n") where !line.hasPrefix("#") {
-            guard let space = line.lastIndex(of: " "), let value = Double(line[line.index(after: space)...]) else {
+            guard let space = line.lastIndex(of: " "), let value = Double(line[line.index(after: space)...])
+            else {
                 continue
             }
             samples[line[..<space]] = Int(value)
@@ -40,7 +41,9 @@ struct Figures {
                 wrong.append("\(lane): came \(came), went \(went), queued \(queued)")
             }
         }
-        if samples.isEmpty == false, value("spoolship_ledger_balanced") != 1 { wrong.append("the agent says so") }
+        if samples.isEmpty == false, value("spoolship_ledger_balanced") != 1 {
+            wrong.append("the agent says so")
+        }
         return wrong
     }
 }

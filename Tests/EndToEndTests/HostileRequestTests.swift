@@ -11,7 +11,8 @@ extension EndToEnd {
         /// Every route of docs/control-api.md.
         private static func routes() throws -> [(method: String, path: String)] {
             let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-            return try contents(of: "/\(root)/docs/control-api.md").split(separator: "\n").compactMap { line in
+            return try contents(of: "/\(root)/docs/control-api.md").split(separator: "\n").compactMap {
+                line in
                 guard line.hasPrefix("| `"), let request = line.split(separator: "`").dropFirst().first else {
                     return nil
                 }
@@ -21,15 +22,19 @@ extension EndToEnd {
         }
 
         private static let names = [
-            "destination", "wait", "timeout_ms", "token", "ttl_ms", "until_restart", "on", "interval_ms", "persist",
-            "enabled", "app", "code", "level", "key", "file", "offset", "from", "end", "reason", "detail", "length",
+            "destination", "wait", "timeout_ms", "token", "ttl_ms", "until_restart", "on", "interval_ms",
+            "persist",
+            "enabled", "app", "code", "level", "key", "file", "offset", "from", "end", "reason", "detail",
+            "length",
             "ids", "priority", "limit", "after", "id", "type", "container", "document", "url", "name",
         ]
 
         private static let texts = [
             "", "0", "-1", "1", "100", "9223372036854775807", "-9223372036854775808", "9223372036854775808",
-            "4611686018427387904", "4611686018427387903", "1e308", "1.5", "NaN", "main", "shop", "app", "manual",
-            "normal", "critical", "not_json", "off", "debug", "DE", "k1", "../../etc/passwd", "a/b", ".", "\u{0}",
+            "4611686018427387904", "4611686018427387903", "1e308", "1.5", "NaN", "main", "shop", "app",
+            "manual",
+            "normal", "critical", "not_json", "off", "debug", "DE", "k1", "../../etc/passwd", "a/b", ".",
+            "\u{0}",
             "\u{1B}[2J", "é\u{202E}", "1/0/1.2.3", "main/0/9223372036854775807.9223372036854775807",
             "main/1/-1.-9223372036854775808", String(repeating: "x", count: 1025), "{\"id\":\"GTM-1\"}",
             "http://127.0.0.1:1/",
@@ -40,10 +45,15 @@ extension EndToEnd {
             case 0: .null
             case 1: .bool(.random(using: &random))
             case 2:
-                .integer([0, 1, -1, 100, 1000, .max, .min, .max - 1, 86_400_001].randomElement(using: &random) ?? 0)
-            case 3: .double([0, -0.5, 1e300, .leastNonzeroMagnitude, 9.3e18].randomElement(using: &random) ?? 0)
+                .integer(
+                    [0, 1, -1, 100, 1000, .max, .min, .max - 1, 86_400_001].randomElement(using: &random) ?? 0
+                )
+            case 3:
+                .double([0, -0.5, 1e300, .leastNonzeroMagnitude, 9.3e18].randomElement(using: &random) ?? 0)
             case 4...6: .string(texts.randomElement(using: &random) ?? "")
-            case 7, 8: .array((0..<Int.random(in: 0..<4, using: &random)).map { _ in value(&random, depth: depth + 1) })
+            case 7, 8:
+                .array(
+                    (0..<Int.random(in: 0..<4, using: &random)).map { _ in value(&random, depth: depth + 1) })
             default: .object([JSONValue.Member("a", value(&random, depth: depth + 1))])
             }
         }
@@ -64,7 +74,9 @@ extension EndToEnd {
             var query: [String] = []
             // What a backfill cannot do without, so that requests come as far as their numbers.
             if route.path == "/v1/backfill" {
-                for (name, value) in [("key", "k1"), ("file", "/f"), ("app", "shop"), ("end", "1:2"), ("offset", "0")]
+                for (name, value) in [
+                    ("key", "k1"), ("file", "/f"), ("app", "shop"), ("end", "1:2"), ("offset", "0"),
+                ]
                 where Int.random(in: 0..<8, using: &random) > 0 {
                     query.append("\(name)=\(value)")
                 }
@@ -89,14 +101,16 @@ extension EndToEnd {
             let target = query.isEmpty ? path : "\(path)?\(query.joined(separator: "&"))"
             let line = "\(method) \(target) HTTP/1.1"
             return (
-                "\(line)\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)", "\(line) \(body.prefix(300))"
+                "\(line)\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)",
+                "\(line) \(body.prefix(300))"
             )
         }
 
         /// Sends bytes and reads the first of the answer; what streams is left in the middle.
         private static func ask(_ socketPath: String, _ text: String) throws -> String? {
             let socket = try Descriptor(
-                checking: Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0), "socket")
+                checking: Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0),
+                "socket")
             var address = sockaddr_un()
             address.sun_family = sa_family_t(AF_UNIX)
             withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: socketPath.utf8.prefix(107)) }
@@ -110,7 +124,9 @@ extension EndToEnd {
             _ = setsockopt(socket.raw, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
             var rest = Array(text.utf8)[...]
             while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+                let count = rest.withUnsafeBytes {
+                    send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+                }
                 // An answer may have come before all was sent.
                 guard count > 0 else { break }
                 rest = rest.dropFirst(count)
@@ -120,7 +136,9 @@ extension EndToEnd {
             return count > 0 ? String(decoding: answer[..<count], as: UTF8.self) : nil
         }
 
-        @Test("no request ends the agent, whatever its numbers, types, depth and names are, and each is answered")
+        @Test(
+            "no request ends the agent, whatever its numbers, types, depth and names are, and each is answered"
+        )
         func fuzz() throws {
             let bench = try Workbench()
             // Nothing leaves this machine: nobody listens there.
@@ -150,7 +168,8 @@ extension EndToEnd {
                 let answer = try Self.ask(socket, text)
                 count += 1
                 try #require(
-                    bench.agent?.exitStatus() == nil, "seed \(seed), request \(count) ended the agent: \(line)")
+                    bench.agent?.exitStatus() == nil,
+                    "seed \(seed), request \(count) ended the agent: \(line)")
                 guard let answer else {
                     Issue.record("seed \(seed), request \(count) was not answered: \(line)")
                     break

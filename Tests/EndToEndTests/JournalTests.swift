@@ -6,7 +6,9 @@ import Testing
 extension EndToEnd {
     @Suite("The journal")
     struct JournalTests {
-        @Test("entries arrive once, with their severity, through rotations, three kills and a queue that is too small")
+        @Test(
+            "entries arrive once, with their severity, through rotations, three kills and a queue that is too small"
+        )
         func onceThroughKills() throws {
             let daemon = try JournalDaemon()
             let bench = try Workbench()
@@ -25,7 +27,8 @@ extension EndToEnd {
                 let fill = String(repeating: "x", count: round == 2 ? 9000 : 40)
                 let names = (0..<400).map { "r\(round)-\($0)" }
                 keys.formUnion(names)
-                try daemon.write(names.map { #"{"key":"\#($0)","text":"\#(fill)"}"# }, priority: round == 1 ? 3 : 6)
+                try daemon.write(
+                    names.map { #"{"key":"\#($0)","text":"\#(fill)"}"# }, priority: round == 1 ? 3 : 6)
                 try daemon.ask("--rotate")
                 guard round < 3 else { continue }
                 try wait(.seconds(60), "some of the round to arrive") {
@@ -37,7 +40,8 @@ extension EndToEnd {
             try bench.waitForAgent()
             try bench.waitForOnce(keys, member: "key", within: .seconds(120))
             let text = try contents(of: bench.events).split(separator: "\n")
-            #expect(Set((0..<500).filter { n in text.contains { $0.contains("\"before \(n)\"") } }).count == 500)
+            #expect(
+                Set((0..<500).filter { n in text.contains { $0.contains("\"before \(n)\"") } }).count == 500)
             let figures = try bench.figures()
             let critical = #"spoolship_deliveries_acknowledged_total{destination="main",priority="critical"}"#
             #expect(figures.value(critical) == 400)
@@ -103,7 +107,8 @@ extension EndToEnd {
             }
             func write(_ name: String, _ number: Int) throws {
                 try JournalDaemon.makeFile(
-                    "\(bench.path)/\(name)/\(name).journal", [(43_200 + number, "\(name) \(number)")], uptime: number)
+                    "\(bench.path)/\(name)/\(name).journal", [(43_200 + number, "\(name) \(number)")],
+                    uptime: number)
             }
             func expect(_ message: String) throws {
                 try wait(.seconds(60), "\(message): \(bench.agentLog.suffix(2000))") {
@@ -114,7 +119,8 @@ extension EndToEnd {
             func expectHang(_ number: Int) throws {
                 try wait(.seconds(60), "the journal to be named", every: .milliseconds(100)) {
                     let ready = try fetch("http://127.0.0.1:\(bench.statsPort)/readyz")
-                    return ready.status == 503 && ready.body.contains("the journal of jb loop has not answered")
+                    return ready.status == 503
+                        && ready.body.contains("the journal of jb loop has not answered")
                         && ready.body.contains("it waits for \(bench.path)/b: does that file system hang?")
                 }
                 let figures = try bench.figures()
@@ -142,7 +148,8 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
 
             let check = try run(spoolship, ["check", "--config", bench.configuration]).text
-            #expect(check.contains("apps.jb.journal cannot be read: its file system does not answer"), "\(check)")
+            #expect(
+                check.contains("apps.jb.journal cannot be read: its file system does not answer"), "\(check)")
             try bench.startAgent()
             try expectHang(3)
             silent.end()
@@ -174,7 +181,9 @@ extension EndToEnd {
             try bench.startAgent()
             try wait(.seconds(60), "what is left") { try contents(of: bench.events).contains("\"four\"") }
             #expect(try bench.figures().value(#"spoolship_journal_gaps_total{app="system"}"#) == 1)
-            #expect(try bench.command("status").text.contains("entries were removed before they were read, 1 time"))
+            #expect(
+                try bench.command("status").text.contains(
+                    "entries were removed before they were read, 1 time"))
             #expect(try bench.stopAgent() == 0)
 
             bench.settings["apps.system.journal_directory"] = "\"\(bench.path)/nowhere\""

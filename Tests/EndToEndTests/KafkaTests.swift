@@ -40,7 +40,8 @@ extension EndToEnd {
                 }.joined()
                 try bench.append(lines, to: "app.jsonl")
                 let wanted = round * each + Int.random(in: 1...each, using: &random)
-                try wait(.seconds(60), "\(wanted) records; the agent's log:\n\(bench.agentLog.suffix(2000))") {
+                try wait(.seconds(60), "\(wanted) records; the agent's log:\n\(bench.agentLog.suffix(2000))")
+                {
                     try brokers.records().count >= wanted
                 }
                 bench.killAgent()
@@ -50,7 +51,8 @@ extension EndToEnd {
             var keys: Set<String> = []
             var records: [String] = []
             try wait(
-                .seconds(90), "all events; the agent's log:\n\(bench.agentLog.suffix(2000))", every: .milliseconds(200)
+                .seconds(90), "all events; the agent's log:\n\(bench.agentLog.suffix(2000))",
+                every: .milliseconds(200)
             ) {
                 records = try brokers.records()
                 keys = Set(records.compactMap(key))
@@ -85,11 +87,13 @@ extension EndToEnd {
 
         private func switches(of process: pid_t) throws -> Int {
             let lines = try run("sh", ["-c", "cat /proc/\(process)/task/*/status | grep voluntary_ctxt"])
-            return lines.text.split(separator: "\n").compactMap { Int($0.split(separator: "\t").last ?? "") }.reduce(
-                0, +)
+            return lines.text.split(separator: "\n").compactMap { Int($0.split(separator: "\t").last ?? "") }
+                .reduce(
+                    0, +)
         }
 
-        @Test("some seconds after the last batch librdkafka's threads are gone, and the agent wakes up no more")
+        @Test(
+            "some seconds after the last batch librdkafka's threads are gone, and the agent wakes up no more")
         func idle() throws {
             let brokers = try KafkaBrokers()
             try brokers.say("topic events 3")
@@ -138,11 +142,14 @@ extension EndToEnd {
         )
         func topicOfEvents() throws {
             let brokers = try KafkaBrokers()
-            for topic in ["shop", "web", "third", "other", "lost"] { try brokers.say("topic events-\(topic) 1") }
+            for topic in ["shop", "web", "third", "other", "lost"] {
+                try brokers.say("topic events-\(topic) 1")
+            }
             try brokers.say("topic-error events-lost 3")
             let bench = try bench(brokers)
             bench.settings["destination.kafka.topic"] = "\"events-{app}\""
-            bench.settings["destination.kafka.options"] = "{ \"topic.metadata.propagation.max.ms\" = \"100\" }"
+            bench.settings["destination.kafka.options"] =
+                "{ \"topic.metadata.propagation.max.ms\" = \"100\" }"
             // Each app may have two, all together four.
             bench.settings["destination.template_values"] = "2"
             try bench.startAgent()
@@ -176,9 +183,12 @@ extension EndToEnd {
             let beyond = #"spoolship_delivery_template_fallbacks_total{destination="main",value="other"}"#
             #expect(try bench.figures().value(beyond) == 2)
             let status = try bench.command("status").text
-            #expect(status.contains(#"2 events sent to main as "other": events have more values"#), "\(status)")
+            #expect(
+                status.contains(#"2 events sent to main as "other": events have more values"#), "\(status)")
             #expect(try bench.command("dead-letters", "list").text.contains("create the topic"))
-            #expect(bench.agentLog.contains("more values than template_values") && !bench.agentLog.contains("fourth"))
+            #expect(
+                bench.agentLog.contains("more values than template_values")
+                    && !bench.agentLog.contains("fourth"))
             let check = try bench.command("check", "--connect")
             #expect(check.code == 0 && check.text.contains("events fill in its topic"), "\(check)")
             try bench.expectBalance()
@@ -190,7 +200,9 @@ extension EndToEnd {
         )
         func whoseTopic() throws {
             let brokers = try KafkaBrokers()
-            for topic in ["shop.web", "web.shop", "shop.shop", "web.web"] { try brokers.say("topic \(topic) 1") }
+            for topic in ["shop.web", "web.shop", "shop.shop", "web.web"] {
+                try brokers.say("topic \(topic) 1")
+            }
             let bench = try bench(brokers)
             bench.settings["destination.kafka.topic"] = "\"{app}.{member:app}\""
             for name in ["shop", "web"] { try #require(mkdir("\(bench.spool)/\(name)", 0o755) == 0) }
@@ -226,7 +238,8 @@ extension EndToEnd {
             try brokers.say("topic events 3")
             try brokers.say("topic-error events 3")
             let bench = try bench(brokers)
-            bench.settings["destination.kafka.options"] = "{ \"topic.metadata.propagation.max.ms\" = \"100\" }"
+            bench.settings["destination.kafka.options"] =
+                "{ \"topic.metadata.propagation.max.ms\" = \"100\" }"
             try bench.startAgent()
             try bench.append(#"{"name":"one"}"# + "\n", to: "app.jsonl")
             try wait(.seconds(60), "the hold; the agent's log:\n\(bench.agentLog)") {

@@ -6,7 +6,9 @@ extension EndToEnd {
     /// `scripts/kill-sweep` in its short form; CONTRIBUTING.md names the long one.
     @Suite("Kills at system calls")
     struct KillSweepTests {
-        @Test("killed at a system call that reads, writes, renames or removes: each event once, and the spool is empty")
+        @Test(
+            "killed at a system call that reads, writes, renames or removes: each event once, and the spool is empty"
+        )
         func killedAtACall() throws {
             let directory = try TemporaryDirectory()
             let seed = Seeds.one(1)
@@ -16,7 +18,8 @@ extension EndToEnd {
             let result = try run(
                 "/\(root)/scripts/kill-sweep",
                 [
-                    "--binary", spoolship, "--directory", directory.path, "--seed", "\(seed)", "--points", "12",
+                    "--binary", spoolship, "--directory", directory.path, "--seed", "\(seed)", "--points",
+                    "12",
                     "--calls",
                     calls,
                 ], within: .seconds(400))

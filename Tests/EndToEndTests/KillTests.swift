@@ -17,7 +17,8 @@ extension EndToEnd {
             bench.settings["retry.intervals"] = #"["100ms", "200ms", "400ms", "800ms"]"#
             bench.settings["retry.probe_interval"] = "\"1s\""
             // Its memory of keys is what makes "once" true, so it lives through the whole test.
-            try bench.startReceiver("--fail", fault, "--probability", "0.2", "--first", "200", "--seed", "\(seed)")
+            try bench.startReceiver(
+                "--fail", fault, "--probability", "0.2", "--first", "200", "--seed", "\(seed)")
             var writers = Writers(bench)
             defer { print("kill -9 with \(fault): seed \(seed), \(writers.written) events") }
             for _ in 0..<10 {
@@ -26,7 +27,8 @@ extension EndToEnd {
                 try bench.startAgent(waits: !isEarly)
                 if !isEarly { try bench.expectBalance() }
                 let end =
-                    SystemTime().bootTime + .milliseconds(Int.random(in: 0...(isEarly ? 150 : 700), using: &random))
+                    SystemTime().bootTime
+                    + .milliseconds(Int.random(in: 0...(isEarly ? 150 : 700), using: &random))
                 while SystemTime().bootTime < end {
                     try writers.write(using: &random)
                     usleep(UInt32.random(in: 0...5000, using: &random))
@@ -91,6 +93,7 @@ struct Writers {
     private mutating func event(using random: inout some RandomNumberGenerator) -> String {
         defer { written += 1 }
         let priority = Int.random(in: 0..<10, using: &random) == 0 ? "critical" : "normal"
-        return #"{"name":"load","priority":"\#(priority)","properties":{"key":"e\#(written)","text":"\#(bench.path)"}}"#
+        return
+            #"{"name":"load","priority":"\#(priority)","properties":{"key":"e\#(written)","text":"\#(bench.path)"}}"#
     }
 }

@@ -13,7 +13,8 @@ extension EndToEnd {
             sourceLocation: SourceLocation = #_sourceLocation
         ) throws -> [String: Int] {
             let names = [
-                "accepted", "retried", "acknowledged", "dead_lettered", "evicted", "expired", "discarded", "lost",
+                "accepted", "retried", "acknowledged", "dead_lettered", "evicted", "expired", "discarded",
+                "lost",
             ]
             let labels = #"{destination="\#(destination)",priority="\#(priority)"}"#
             var ledger: [String: Int] = [:]
@@ -24,11 +25,13 @@ extension EndToEnd {
             let status = try bench.command("status", "--json").text
             let start = try #require(status.firstIndex(of: "{"))
             let json = try JSONValue(parsing: String(status[start...]))
-            let lanes = json["destinations"]?.array?.first { $0["name"]?.string == destination }?["lanes"]?.array
+            let lanes = json["destinations"]?.array?.first { $0["name"]?.string == destination }?["lanes"]?
+                .array
             let lane = lanes?.first { $0["priority"]?.string == priority }
             for (name, value) in ledger {
                 #expect(
-                    lane?[name]?.integer == value, "\(destination) \(priority) \(name)", sourceLocation: sourceLocation)
+                    lane?[name]?.integer == value, "\(destination) \(priority) \(name)",
+                    sourceLocation: sourceLocation)
             }
             return ledger.filter { $0.value != 0 }
         }
@@ -56,7 +59,9 @@ extension EndToEnd {
             try wait(.seconds(30), "the reader") { reader.printed.contains("reading") }
             var written = 100
             let ready = "http://127.0.0.1:\(bench.statsPort)/readyz"
-            try wait(.seconds(90), "storing to stop: \(bench.agentLog.suffix(1000))", every: .milliseconds(20)) {
+            try wait(
+                .seconds(90), "storing to stop: \(bench.agentLog.suffix(1000))", every: .milliseconds(20)
+            ) {
                 try bench.append(keyed(written..<written + 2_000), to: "app.jsonl")
                 written += 2_000
                 return try fetch(ready).body.contains("(pid \(reader.process)) keeps the queue's WAL")
@@ -67,7 +72,8 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<written).map { "e\($0)" }), member: "key")
         }
 
-        @Test("each destination and priority has its own, and it balances through faults, kill -9 and commands")
+        @Test(
+            "each destination and priority has its own, and it balances through faults, kill -9 and commands")
         func byDestinationAndPriority() throws {
             let bench = try Workbench()
             // The second destination is down from beginning to end.
@@ -80,11 +86,15 @@ extension EndToEnd {
             try bench.startReceiver("--marker", "POISON")
             try bench.startAgent()
             func critical(_ numbers: Range<Int>) -> String {
-                numbers.map { #"{"name":"alarm","priority":"critical","properties":{"key":"c\#($0)"}}"# + "\n" }
-                    .joined()
+                numbers.map {
+                    #"{"name":"alarm","priority":"critical","properties":{"key":"c\#($0)"}}"# + "\n"
+                }
+                .joined()
             }
             func delivered(_ normal: Int, _ critical: Int, dead: Int = 0) throws {
-                try wait(.seconds(60), "the events: \(bench.agentLog.suffix(1000))", every: .milliseconds(100)) {
+                try wait(
+                    .seconds(60), "the events: \(bench.agentLog.suffix(1000))", every: .milliseconds(100)
+                ) {
                     let main = try ledger(bench, "main", "normal", isAtRest: false)
                     let urgent = try ledger(bench, "main", "critical", isAtRest: false)
                     return main["acknowledged"] == normal && main["dead_lettered"] ?? 0 == dead
@@ -124,12 +134,15 @@ extension EndToEnd {
             #expect(try ledger(bench, "down", "critical") == ["accepted": 20, "discarded": 20])
 
             // A destination that is configured no more keeps its books, and is shown until it is purged.
-            for key in bench.settings.keys.filter({ $0.hasPrefix("destination2") }) { bench.settings[key] = nil }
+            for key in bench.settings.keys.filter({ $0.hasPrefix("destination2") }) {
+                bench.settings[key] = nil
+            }
             #expect(try bench.stopAgent() == 0)
             try bench.startAgent()
             #expect(try ledger(bench, "down", "normal") == ["accepted": 131, "queued": 131])
             #expect(try bench.command("queue", "list", "--destination", "down").text.contains("events="))
-            #expect(try bench.command("queue", "purge", "--destination", "down", "--yes").text == "131 removed\n")
+            #expect(
+                try bench.command("queue", "purge", "--destination", "down", "--yes").text == "131 removed\n")
             try bench.expectBalance()
             #expect(try bench.figures().value("spoolship_queue_bytes") == 0)
             try bench.expectOnce(

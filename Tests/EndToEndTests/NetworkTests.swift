@@ -37,7 +37,8 @@ extension EndToEnd {
         @Test(
             "ac15: link down: offline, nothing is tried and nothing fails; link up, a new default route: all goes at once",
             .enabled(
-                if: NetworkNamespace.canBeMade, "NOT TESTED: needs root (CAP_SYS_ADMIN) for unshare(1), and iproute2"))
+                if: NetworkNamespace.canBeMade,
+                "NOT TESTED: needs root (CAP_SYS_ADMIN) for unshare(1), and iproute2"))
         func ac15_linkAndRoute() throws {
             let bench = try Workbench()
             let here = try NetworkNamespace(in: bench.path, name: "here")
@@ -73,7 +74,8 @@ extension EndToEnd {
             }
             func expectDelivered(_ count: Int, sourceLocation: SourceLocation = #_sourceLocation) throws {
                 try wait(
-                    .seconds(60), "\(count) events: \(bench.agentLog.suffix(2000))", sourceLocation: sourceLocation,
+                    .seconds(60), "\(count) events: \(bench.agentLog.suffix(2000))",
+                    sourceLocation: sourceLocation,
                     every: .milliseconds(100)
                 ) { try figures().total("spoolship_deliveries_acknowledged_total") == count }
                 #expect(try figures().imbalances == [], sourceLocation: sourceLocation)
@@ -84,7 +86,9 @@ extension EndToEnd {
             try expectDelivered(60)
 
             try here.ip("link set v0 down")
-            try wait(.seconds(30), "the agent to notice", every: .milliseconds(100)) { try state() == "offline" }
+            try wait(.seconds(30), "the agent to notice", every: .milliseconds(100)) {
+                try state() == "offline"
+            }
             try bench.append(keyed(60..<120), to: "app.jsonl")
             try wait(.seconds(30), "the events in the queue", every: .milliseconds(100)) {
                 try figures().total("spoolship_deliveries_queued") == 60

@@ -6,7 +6,8 @@ import Testing
 extension EndToEnd {
     @Suite("What an operator does")
     struct OperatorTests {
-        @Test("ac16: a pause survives kill -9, drain says what stands in the way, and after resume all arrives")
+        @Test(
+            "ac16: a pause survives kill -9, drain says what stands in the way, and after resume all arrives")
         func ac16_pauseAndDrain() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -47,7 +48,9 @@ extension EndToEnd {
             bench.settings["dispatch.batch_events"] = "\"many\""
             try bench.configure()
             bench.agent?.send(SIGHUP)
-            try wait(.seconds(30), "the refusal: \(bench.agentLog)") { bench.agentLog.contains("reload failed") }
+            try wait(.seconds(30), "the refusal: \(bench.agentLog)") {
+                bench.agentLog.contains("reload failed")
+            }
             #expect(try bench.figures().value("spoolship_config_last_reload_successful") == 0)
             #expect(bench.receiverFigure("requests") == 0)
 
@@ -60,7 +63,9 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("a spool that may not be mounted keeps an agent that has read before from being ready, until it is read")
+        @Test(
+            "a spool that may not be mounted keeps an agent that has read before from being ready, until it is read"
+        )
         func newSpool() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -74,7 +79,8 @@ extension EndToEnd {
             for _ in 0..<2 {
                 try bench.startAgent()
                 let status = try bench.command("status").text
-                #expect(status.contains(".spoolship is missing in it: is its file system mounted?"), "\(status)")
+                #expect(
+                    status.contains(".spoolship is missing in it: is its file system mounted?"), "\(status)")
                 #expect(try fetch("http://127.0.0.1:\(bench.statsPort)/readyz").status == 503)
                 #expect(try bench.figures().value(#"spoolship_obstacles{of="agent"}"#) == 1)
                 #expect(bench.agentLog.contains("the spool has no .spoolship"))
@@ -109,11 +115,15 @@ extension EndToEnd {
             for key in destination.keys { bench.settings[key] = nil }
             try bench.configure()
             bench.agent?.send(SIGHUP)
-            try wait(.seconds(30), "the refusal: \(bench.agentLog)") { bench.agentLog.contains("reload failed") }
+            try wait(.seconds(30), "the refusal: \(bench.agentLog)") {
+                bench.agentLog.contains("reload failed")
+            }
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("a dead letter says why it is one, and arrives when it is sent again to a receiver that was mended")
+        @Test(
+            "a dead letter says why it is one, and arrives when it is sent again to a receiver that was mended"
+        )
         func deadLettersAreSentAgain() throws {
             let bench = try Workbench()
             // Quoted: an id of the agent's may have these three digits in it.
@@ -141,7 +151,9 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<100).map { "e\($0)" }), member: "key")
         }
 
-        @Test("401 holds; a rotated token_file ends the hold by itself, and the log says both at its default level")
+        @Test(
+            "401 holds; a rotated token_file ends the hold by itself, and the log says both at its default level"
+        )
         func rotatedToken() throws {
             let bench = try Workbench()
             let token = "\(bench.path)/token"
@@ -164,7 +176,9 @@ extension EndToEnd {
             #expect(bench.agentLog.contains("destination is no longer held"))
         }
 
-        @Test("a renamed destination: status offers the command that moves its events; it works, and the line is gone")
+        @Test(
+            "a renamed destination: status offers the command that moves its events; it works, and the line is gone"
+        )
         func orphansMove() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -205,7 +219,8 @@ extension EndToEnd {
             try bench.startReceiver()
             // An app that keeps its file open.
             let file = try Descriptor(
-                checking: open("\(bench.spool)/app.jsonl", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644), "open")
+                checking: open("\(bench.spool)/app.jsonl", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644),
+                "open")
             for round in 0..<4 {
                 try bench.startAgent()
                 let lines = Array(keyed(round * 10..<round * 10 + 10).utf8)
@@ -222,7 +237,9 @@ extension EndToEnd {
             #expect(values(of: "type", in: stored).filter { $0 == "start_session" }.count == 1)
         }
 
-        @Test("ac17: disable discards what waits and what comes, counted, through a restart; enable starts afresh")
+        @Test(
+            "ac17: disable discards what waits and what comes, counted, through a restart; enable starts afresh"
+        )
         func ac17_disable() throws {
             let bench = try Workbench()
             bench.settings["dispatch.interval"] = "\"off\""

@@ -11,19 +11,26 @@ extension EndToEnd {
         }
 
         private func waitForBatches(_ count: Int, of name: String, _ bench: Workbench) throws {
-            let attempts = #"spoolship_delivery_attempts_total{destination="\#(name)",outcome="acknowledged"}"#
+            let attempts =
+                #"spoolship_delivery_attempts_total{destination="\#(name)",outcome="acknowledged"}"#
             var found: Int?
-            try wait(.seconds(30), "\(count) batches of \(name), not \(found ?? 0)", every: .milliseconds(100)) {
+            try wait(
+                .seconds(30), "\(count) batches of \(name), not \(found ?? 0)", every: .milliseconds(100)
+            ) {
                 found = try bench.figures().value(attempts)
                 return found == count
             }
         }
 
-        @Test("each destination has its own interval and batches, also after kill -9; `interval` rules them all")
+        @Test(
+            "each destination has its own interval and batches, also after kill -9; `interval` rules them all"
+        )
         func everyDestinationItsOwn() throws {
             let bench = try Workbench()
             let (archive, pager) = ("\(bench.path)/archive.jsonl", "\(bench.path)/pager.jsonl")
-            for (section, name, path) in [("destination2", "archive", archive), ("destination3", "pager", pager)] {
+            for (section, name, path) in [
+                ("destination2", "archive", archive), ("destination3", "pager", pager),
+            ] {
                 bench.settings["\(section).name"] = "\"\(name)\""
                 bench.settings["\(section).type"] = "\"file\""
                 bench.settings["\(section).path"] = "\"\(path)\""
@@ -35,7 +42,9 @@ extension EndToEnd {
             try bench.startAgent()
             try bench.append(keyed(0..<155), to: "app.jsonl")
             let all = Set((0..<155).map { "e\($0)" })
-            try wait(.seconds(60), "main and pager; \(bench.agentLog.suffix(2000))", every: .milliseconds(100)) {
+            try wait(
+                .seconds(60), "main and pager; \(bench.agentLog.suffix(2000))", every: .milliseconds(100)
+            ) {
                 bench.receiverFigure("events") == 155 && keys(pager).count == 155
             }
             try bench.expectOnce(all, member: "key")
@@ -83,7 +92,8 @@ extension EndToEnd {
             bench.settings["destination.max_age"] = "\"1d\""
             try bench.startAgent()
             try bench.append(keyed(0..<20), to: "app.jsonl")
-            try wait(.seconds(60), "40 that wait; \(bench.agentLog.suffix(2000))", every: .milliseconds(100)) {
+            try wait(.seconds(60), "40 that wait; \(bench.agentLog.suffix(2000))", every: .milliseconds(100))
+            {
                 try bench.figures().total("spoolship_deliveries_queued") == 40
             }
             // Two days later, by the machine's clock.
@@ -95,13 +105,18 @@ extension EndToEnd {
             let trust = isTrusted ? [] : ["CLOCK_UNSYNCHRONISED=1"]
             try bench.startAgent(environment: ["LD_PRELOAD=\(library)", "CLOCK_AHEAD=172800"] + trust)
             #expect(try bench.command("dispatch").code == 0)
-            try wait(.seconds(60), "the end of what waits; \(bench.agentLog.suffix(2000))", every: .milliseconds(100)) {
+            try wait(
+                .seconds(60), "the end of what waits; \(bench.agentLog.suffix(2000))",
+                every: .milliseconds(100)
+            ) {
                 try bench.figures().total("spoolship_deliveries_queued") == 0
             }
             #expect(Set(keys("\(bench.path)/long.jsonl")) == Set((0..<20).map { "e\($0)" }))
             #expect(keys("\(bench.path)/brief.jsonl").count == (isTrusted ? 0 : 20))
             let log = bench.agentLog
-            #expect((log.contains("events expired") && log.contains("total=20")) == isTrusted, "\(log.suffix(1000))")
+            #expect(
+                (log.contains("events expired") && log.contains("total=20")) == isTrusted,
+                "\(log.suffix(1000))")
             try bench.expectBalance()
             #expect(try bench.stopAgent() == 0)
         }

@@ -16,7 +16,8 @@ extension EndToEnd {
             let text = try contents(of: PackagingTests.unit)
             // Where the package is not installed its program is elsewhere; systemd looks whether it is there.
             let parts = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-                line.hasPrefix("Exec") ? String(line.replacing("/usr/bin/spoolship", with: spoolship)) : String(line)
+                line.hasPrefix("Exec")
+                    ? String(line.replacing("/usr/bin/spoolship", with: spoolship)) : String(line)
             }
             try write(parts.joined(separator: "\n"), to: "\(directory.path)/spoolship.service")
             let verdict = try run(
@@ -29,7 +30,8 @@ extension EndToEnd {
         func bounds() throws {
             let lines = try contents(of: PackagingTests.unit).split(separator: "\n")
             #expect(lines.contains("LimitCORE=0"))
-            #expect(lines.contains { $0.hasPrefix("TasksMax=") } && lines.contains { $0.hasPrefix("MemoryMax=") })
+            #expect(
+                lines.contains { $0.hasPrefix("TasksMax=") } && lines.contains { $0.hasPrefix("MemoryMax=") })
         }
 
         @Test("32.17: installed in a chroot without /proc, the package makes the same user and directories")
@@ -55,7 +57,9 @@ extension EndToEnd {
             }
             let usual = try made(mount: "mount -t proc proc root/proc")
             #expect(try made(mount: "test ! -e root/proc/self").suffix(usual.count) == usual[...])
-            #expect(usual.contains("drwx-ws-wt spoolship:spoolship incoming") && usual.contains("default:other::---"))
+            #expect(
+                usual.contains("drwx-ws-wt spoolship:spoolship incoming")
+                    && usual.contains("default:other::---"))
         }
 
         @Test("every link in the packaged documents leads to something that the package brings")
@@ -83,24 +87,32 @@ extension EndToEnd {
             #expect(access("\(directory.path)/README.md", F_OK) == 0)
         }
 
-        @Test("it may do little: systemd's score of its exposure is 1.5 at most, and CAP_LEASE is its only capability")
+        @Test(
+            "it may do little: systemd's score of its exposure is 1.5 at most, and CAP_LEASE is its only capability"
+        )
         func exposure() throws {
             let verdict = try run(
-                "systemd-analyze", ["security", "--offline=true", "--no-pager", "--threshold=15", PackagingTests.unit])
+                "systemd-analyze",
+                ["security", "--offline=true", "--no-pager", "--threshold=15", PackagingTests.unit])
             let last = verdict.text.split(separator: "\n").last { $0.contains("Overall exposure level") }
             #expect(verdict.code == 0, "\(last ?? "\(verdict.text)")")
             let words = try #require(last).split(separator: " ")
             let score = try #require(words.compactMap { Double($0) }.first)
             #expect(score > 0 && score <= 1.5)
-            let granted = verdict.text.split(separator: "\n").filter { $0.hasPrefix("✗") && $0.contains("CAP_") }
+            let granted = verdict.text.split(separator: "\n").filter {
+                $0.hasPrefix("✗") && $0.contains("CAP_")
+            }
             #expect(granted.count == 1 && granted.allSatisfy { $0.contains("CAP_LEASE") }, "\(granted)")
         }
 
-        @Test("what it says and what the program does agree: watchdog, reload, the exit code that no restart mends")
+        @Test(
+            "what it says and what the program does agree: watchdog, reload, the exit code that no restart mends"
+        )
         func promises() throws {
             let lines = Set(try contents(of: PackagingTests.unit).split(separator: "\n").map(String.init))
             for line in [
-                "Type=notify", "WatchdogSec=5min", "RestartPreventExitStatus=78", "ExecStart=/usr/bin/spoolship run",
+                "Type=notify", "WatchdogSec=5min", "RestartPreventExitStatus=78",
+                "ExecStart=/usr/bin/spoolship run",
                 "ExecReload=/usr/bin/spoolship reload", "AmbientCapabilities=CAP_LEASE",
                 "CapabilityBoundingSet=CAP_LEASE", "StateDirectory=spoolship", "RuntimeDirectory=spoolship",
             ] { #expect(lines.contains(line), "\(line)") }

@@ -20,7 +20,8 @@ extension EndToEnd {
             let answers = "\(bench.path)/answers"
             let requests = 6000
             let client = try RunningProgram(
-                "curl", ["-s", "--noproxy", "*", "http://127.0.0.1:\(nginx.port)/shop/[1-\(requests)]"], output: answers
+                "curl", ["-s", "--noproxy", "*", "http://127.0.0.1:\(nginx.port)/shop/[1-\(requests)]"],
+                output: answers
             )
             for rotation in 1...3 {
                 try wait(.seconds(60), "a quarter of the load") {
@@ -41,13 +42,42 @@ extension EndToEnd {
             try bench.expectOnce(ids, member: "request_id")
             let left = try run("ls", [logs]).text.split(separator: "\n").sorted()
             #expect(left == ["access.log", "access.log.1", "access.log.2", "access.log.3"])
-            let kept = try left.reduce(0) { try $0 + contents(of: "\(logs)/\($1)").split(separator: "\n").count }
+            let kept = try left.reduce(0) {
+                try $0 + contents(of: "\(logs)/\($1)").split(separator: "\n").count
+            }
             #expect(kept == requests)
             let status = try bench.command("status").text
             #expect(status.contains("4 files, 0 B unread in \(logs) for web"), "\(status)")
             let arrived =
-                try contents(of: bench.events).split(separator: "\n").first { $0.contains("request_id") } ?? ""
-            #expect(arrived.contains(#""app":"web""#) && !arrived.contains("session_id") && !arrived.contains("device"))
+                try contents(of: bench.events).split(separator: "\n").first { $0.contains("request_id") }
+                ?? ""
+            #expect(
+                arrived.contains(#""app":"web""#) && !arrived.contains("session_id")
+                    && !arrived.contains("device"))
+            #expect(try bench.stopAgent() == 0)
+        }
+
+        @Test("forty apps read where their files lie take one inotify instance, and the spool another")
+        func instances() throws {
+            let bench = try Workbench()
+            try #require(mkdir("\(bench.path)/logs", 0o755) == 0)
+            for app in 0..<40 {
+                try #require(mkdir("\(bench.path)/logs/\(app)", 0o755) == 0)
+                bench.settings["apps.a\(app).read"] = #"["\#(bench.path)/logs/\#(app)/*.log"]"#
+            }
+            try bench.startReceiver()
+            try bench.startAgent()
+            for app in 0..<40 {
+                let file = try #require(fopen("\(bench.path)/logs/\(app)/x.log", "w"))
+                fputs("{\"name\":\"line\",\"app\":\(app)}\n", file)
+                fclose(file)
+            }
+            try wait(.seconds(60), "a line of each app") {
+                try bytes(of: bench.events).count { $0 == 0x0A } >= 40
+            }
+            let process = try #require(bench.agent).process
+            let open = try run("sh", ["-c", "readlink /proc/\(process)/fd/*"]).text.split(separator: "\n")
+            #expect(open.count { $0 == "anon_inode:inotify" } == 2, "\(open)")
             #expect(try bench.stopAgent() == 0)
         }
 
@@ -73,7 +103,9 @@ extension EndToEnd {
             }
             let arrived = try contents(of: bench.events).split(separator: "\n")
             #expect(
-                arrived.contains { $0.hasPrefix(#"{"message":"Traceback: a line of text","name":"log","app":"shop""#) })
+                arrived.contains {
+                    $0.hasPrefix(#"{"message":"Traceback: a line of text","name":"log","app":"shop""#)
+                })
             #expect(
                 try bench.figures().value(
                     #"spoolship_deliveries_acknowledged_total{destination="main",priority="critical"}"#) == 1)
@@ -109,7 +141,9 @@ extension EndToEnd {
             bench.killAgent()
             try bench.startAgent()
             let status = try bench.command("status").text
-            #expect(status.contains("read and not removed") && status.contains("quarantine retry --files"), "\(status)")
+            #expect(
+                status.contains("read and not removed") && status.contains("quarantine retry --files"),
+                "\(status)")
             let left = try (0..<6).reduce(into: "") { text, file in
                 let name = "\(bench.spool)/app.jsonl.\(file + 1)"
                 if access(name, F_OK) == 0 { text += try contents(of: name) }
@@ -152,7 +186,9 @@ extension EndToEnd {
                 let old = (try? contents(of: file)) ?? ""
                 try WholeFile.replace(file, with: Array((old + keyed(range)).utf8), mode: 0o644)
             }
-            func make(_ directory: String) throws { try #require(try run("mkdir", ["-p", directory]).code == 0) }
+            func make(_ directory: String) throws {
+                try #require(try run("mkdir", ["-p", directory]).code == 0)
+            }
             let top = "\(bench.path)/top"
             for release in 1...2 { try make("\(bench.path)/releases/\(release)/logs") }
             try make("\(top)/logs")

@@ -15,8 +15,9 @@ extension EndToEnd {
             }
 
         /// The last lines of the proof, by the place that they are about, and its exit code.
-        private func prove(_ tag: String, path: String = "properties.email") throws -> (code: Int32, lines: [Substring])
-        {
+        private func prove(_ tag: String, path: String = "properties.email") throws -> (
+            code: Int32, lines: [Substring]
+        ) {
             let directory = try TemporaryDirectory()
             let file = "\(directory.path)/GTM-1"
             // The data layer is read, so that it is kept.
@@ -44,7 +45,9 @@ extension EndToEnd {
             }
         }
 
-        @Test("33: nor is a value that a pattern finds, be it an event's id", arguments: ["properties.email", "id"])
+        @Test(
+            "33: nor is a value that a pattern finds, be it an event's id",
+            arguments: ["properties.email", "id"])
         func found(path: String) throws {
             let (code, lines) = try prove(#""type":"redact","pattern":"email""#, path: path)
             #expect(code == 0, "\(lines.joined(separator: "\n"))")
@@ -53,7 +56,8 @@ extension EndToEnd {
         @Test(
             "33: paths with dots are proved in both spellings, lists in their own",
             arguments: [
-                (#"["user.email"]"#, "user.email", 0), (#"["process.command_line"]"#, "process.command_line", 0),
+                (#"["user.email"]"#, "user.email", 0),
+                (#"["process.command_line"]"#, "process.command_line", 0),
                 (#"[["user.email"]]"#, #"["user.email"]"#, 0), (#"[["user.email"]]"#, "user.email", 1),
                 (#"[["user","email"]]"#, "user.email", 1),
             ])
@@ -67,6 +71,10 @@ extension EndToEnd {
             arguments: [
                 ("[country]\ncode = \"DE\"", "country != \"DE\""),
                 ("[apps.shop]\ndefault_event_name = \"line\"", "name != \"line\""),
+                (
+                    "[apps.shop]\nread = [\"/srv/*.log\"]\nfirst_line = \"^x\"\ndefault_event_name = \"line\"",
+                    "name != \"line\""
+                ),
             ])
         func settings(settings: String, rule: String) throws {
             let directory = try TemporaryDirectory()
@@ -79,7 +87,8 @@ extension EndToEnd {
             let result = try run(
                 spoolship,
                 [
-                    "privacy", "prove", "--path", "properties.email", "--document", file, "--config", configuration,
+                    "privacy", "prove", "--path", "properties.email", "--document", file, "--config",
+                    configuration,
                     "--app", "shop",
                 ])
             #expect(result.code == 1 && result.text.contains("FOUND"), "\(result.text)")
@@ -98,7 +107,8 @@ extension EndToEnd {
         @Test("33: where no event arrives nothing is proved")
         func nothing() throws {
             let (code, lines) = try prove(
-                #""type":"redact","paths":["properties.email"]},{"name":"d","rules":["all"],"type":"discard""#)
+                #""type":"redact","paths":["properties.email"]},{"name":"d","rules":["all"],"type":"discard""#
+            )
             #expect(code == 75, "\(lines.joined(separator: "\n"))")
         }
     }

@@ -32,13 +32,17 @@ final class TinyProxy {
         let port = self.port
         try wait(.seconds(20), "tinyproxy: \(program.printed)") {
             // Anything but "connection refused".
-            try run("curl", ["-s", "-o", "/dev/null", "--max-time", "2", "http://127.0.0.1:\(port)/"]).code != 7
+            try run("curl", ["-s", "-o", "/dev/null", "--max-time", "2", "http://127.0.0.1:\(port)/"]).code
+                != 7
         }
     }
 
     /// What a program is begun by that is to read another file for names.
     static func reading(hosts: String) -> [String] {
-        ["/usr/bin/unshare", "--mount", "sh", "-c", "mount --bind '\(hosts)' /etc/hosts && exec \"$@\"", "sh"]
+        [
+            "/usr/bin/unshare", "--mount", "sh", "-c", "mount --bind '\(hosts)' /etc/hosts && exec \"$@\"",
+            "sh",
+        ]
     }
 
     deinit { program.kill9() }
@@ -59,7 +63,8 @@ extension EndToEnd {
             let bench = try Workbench()
             let proxy = try TinyProxy(in: bench.path, credentials: "agent secret-of-the-proxy")
             try bench.startReceiver()
-            bench.settings["destination.proxy"] = "\"http://agent:secret-of-the-proxy@127.0.0.1:\(proxy.port)\""
+            bench.settings["destination.proxy"] =
+                "\"http://agent:secret-of-the-proxy@127.0.0.1:\(proxy.port)\""
             try bench.startAgent()
             try bench.append(keyed(0..<300), to: "app.jsonl")
             try bench.waitUntilDelivered(300)
@@ -67,8 +72,10 @@ extension EndToEnd {
             #expect(proxy.tunnels > 0)
             // ac24: a secret is in no log, status or printed configuration.
             for text in [
-                bench.agentLog, try bench.command("status", "--json").text, try bench.command("check", "--print").text,
-                try run("sh", ["-c", "tr '\\0' ' ' </proc/\(try #require(bench.agent).process)/cmdline"]).text,
+                bench.agentLog, try bench.command("status", "--json").text,
+                try bench.command("check", "--print").text,
+                try run("sh", ["-c", "tr '\\0' ' ' </proc/\(try #require(bench.agent).process)/cmdline"])
+                    .text,
             ] {
                 #expect(!text.contains("secret-of-the-proxy"), "\(text)")
             }
@@ -94,7 +101,8 @@ extension EndToEnd {
             bench.settings["destination.tls.ca_file"] = "\"\(certificates.caFile)\""
             let under = TinyProxy.reading(hosts: hosts)
             let environment = ["https_proxy=http://127.0.0.1:\(proxy.port)"]
-            try bench.startAgent(under: under, environment: environment + ["NO_PROXY=example.org,receiver.test"])
+            try bench.startAgent(
+                under: under, environment: environment + ["NO_PROXY=example.org,receiver.test"])
             try bench.append(keyed(0..<100), to: "app.jsonl")
             try bench.waitUntilDelivered(100)
             #expect(receiver.count("ok") > 0 && proxy.tunnels == 0)

@@ -11,7 +11,9 @@ extension EndToEnd {
     struct ReadOnlyTests {
         /// Waits until the agent says that it cannot write, and that it has read no further.
         private func waitUntilNotReady(_ bench: Workbench, _ what: String) throws {
-            try wait(.seconds(60), "the agent to notice: \(bench.agentLog.suffix(2000))", every: .milliseconds(100)) {
+            try wait(
+                .seconds(60), "the agent to notice: \(bench.agentLog.suffix(2000))", every: .milliseconds(100)
+            ) {
                 let ready = try fetch("http://127.0.0.1:\(bench.statsPort)/readyz")
                 return ready.status == 503 && ready.body.contains(what)
             }
@@ -53,7 +55,9 @@ extension EndToEnd {
             try bench.expectOnce(Set((0..<1000).map { "e\($0)" }), member: "key")
         }
 
-        @Test("fault05: read-only and writable again under the running agent: it stops reading, then goes on by itself")
+        @Test(
+            "fault05: read-only and writable again under the running agent: it stops reading, then goes on by itself"
+        )
         func fault05_goesOnByItself() throws {
             let bench = try Workbench()
             let library = "\(bench.path)/readonly.so"
@@ -62,7 +66,8 @@ extension EndToEnd {
                 "clang", ["-shared", "-fPIC", "-O1", "-o", library, "\(bench.path)/readonly.c", "-ldl"])
             try #require(compiled.code == 0, "\(compiled)")
             let environment = [
-                "LD_PRELOAD=\(library)", "READONLY_DIRECTORY=\(bench.state)/", "READONLY_SWITCH=\(bench.path)/readonly",
+                "LD_PRELOAD=\(library)", "READONLY_DIRECTORY=\(bench.state)/",
+                "READONLY_SWITCH=\(bench.path)/readonly",
             ]
             try bench.startReceiver()
             try bench.startAgent(environment: environment)

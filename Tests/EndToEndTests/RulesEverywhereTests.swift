@@ -45,7 +45,8 @@ extension EndToEnd {
         }
 
         private func events(_ name: String, _ numbers: Range<Int>, _ more: String = "") -> String {
-            numbers.map { "{\"name\":\"\(name)\",\"properties\":{\"key\":\"\(name)\($0)\"\(more)}}\n" }.joined()
+            numbers.map { "{\"name\":\"\(name)\",\"properties\":{\"key\":\"\(name)\($0)\"\(more)}}\n" }
+                .joined()
         }
 
         private func running() throws -> Int {
@@ -58,7 +59,8 @@ extension EndToEnd {
         private func arrive(_ count: Int, sourceLocation: SourceLocation = #_sourceLocation) throws {
             var arrived = -1
             try wait(
-                .seconds(60), "\(count) events, not \(arrived); the agent's log: \(bench.agentLog.suffix(2000))",
+                .seconds(60),
+                "\(count) events, not \(arrived); the agent's log: \(bench.agentLog.suffix(2000))",
                 sourceLocation: sourceLocation
             ) {
                 arrived = try delivered().count
@@ -71,11 +73,14 @@ extension EndToEnd {
             try bench.figures().value("spoolship_events_discarded_total{reason=\"GTM-1/\(rule)\"}")
         }
 
-        @Test("tm14: an event that waits for a function holds up its own file only; order and hand-over stay exact")
+        @Test(
+            "tm14: an event that waits for a function holds up its own file only; order and hand-over stay exact"
+        )
         func parking() throws {
             try bench.startAgent()
             try bench.append(
-                events("First", 0..<5) + events("Ask", 0..<1) + events("AskBad", 0..<1) + events("Last", 0..<5),
+                events("First", 0..<5) + events("Ask", 0..<1) + events("AskBad", 0..<1)
+                    + events("Last", 0..<5),
                 to: "a.jsonl")
             try bench.drop(events("Drop", 0..<1) + events("Ask", 1..<2) + events("Drop", 1..<2), as: "d.json")
             try wait(.seconds(30), "two questions") { try running() == 1 || running() == 2 }
@@ -95,15 +100,21 @@ extension EndToEnd {
                     "Ask0", "Ask1", "Drop0", "Drop1", "More0",
                 ]
                 + (0..<210).map { "Other\($0)" }
-            try wait(.seconds(30), "the rest: \(bench.agentLog.suffix(2000))") { try delivered().count >= all.count }
+            try wait(.seconds(30), "the rest: \(bench.agentLog.suffix(2000))") {
+                try delivered().count >= all.count
+            }
             try bench.expectOnce(Set(all), member: "key")
-            let order = try delivered().filter { $0.hasPrefix("First") || $0.hasPrefix("Last") || $0 == "Ask0" }
+            let order = try delivered().filter {
+                $0.hasPrefix("First") || $0.hasPrefix("Last") || $0 == "Ask0"
+            }
             #expect(order == (0..<5).map { "First\($0)" } + ["Ask0"] + (0..<5).map { "Last\($0)" })
             #expect(try discarded("bad") == 1)
             try bench.expectBalance()
         }
 
-        @Test("run --once: old files pass the rules, count for throttles, wait for functions, and change no data layer")
+        @Test(
+            "run --once: old files pass the rules, count for throttles, wait for functions, and change no data layer"
+        )
         func oldFiles() throws {
             try bench.startAgent()
             try bench.append(
@@ -114,7 +125,8 @@ extension EndToEnd {
                 events("Limited", 3..<7) + events("Noise", 0..<10) + events("Old", 0..<5, ",\"plan\":\"old\"")
                     + events("Ask", 0..<2) + events("AskBad", 0..<1), to: file)
             let once = try RunningProgram(
-                spoolship, ["run", "--once", file, "--config", bench.configuration], output: "\(bench.path)/once.log")
+                spoolship, ["run", "--once", file, "--config", bench.configuration],
+                output: "\(bench.path)/once.log")
             try wait(.seconds(30), "the question: \(once.printed)") { try running() == 1 }
             // What comes from the spool does not wait for what an old file asks.
             try bench.append(events("Bought", 0..<1), to: "app.jsonl")
@@ -123,13 +135,15 @@ extension EndToEnd {
             #expect(try once.exit(within: .seconds(60)) == 0, "\(once.printed)")
             try arrive(4 + 2 + 5 + 2)
             try bench.expectOnce(
-                Set((0..<5).map { "Limited\($0)" } + (0..<5).map { "Old\($0)" } + ["Ask0", "Ask1", "Bought0"]),
+                Set(
+                    (0..<5).map { "Limited\($0)" } + (0..<5).map { "Old\($0)" } + ["Ask0", "Ask1", "Bought0"]),
                 member: "key")
             #expect(try discarded("noise") == 10)
             #expect(try discarded("limited") == 2)
             #expect(try discarded("bad") == 1)
             #expect(
-                try bench.figures().value("spoolship_function_duration_seconds_count{function=\"gate\"}") == 3)
+                try bench.figures().value("spoolship_function_duration_seconds_count{function=\"gate\"}") == 3
+            )
             #expect(values(of: "plan", in: try bytes(of: bench.events)).contains("gold"))
             // Taken once: the same command has nothing to do, and nothing is discarded twice.
             #expect(try bench.command("run", "--once", file).text.contains("was read before"))
@@ -150,7 +164,8 @@ extension EndToEnd {
             bench.settings.merge(limit) { $1 }
             try bench.startAgent()
             func lines(_ name: String) -> String {
-                (0..<6).map { #"{"name":"\#(name)","properties":{"key":"n\#($0)","more":1}}"# + "\n" }.joined()
+                (0..<6).map { #"{"name":"\#(name)","properties":{"key":"n\#($0)","more":1}}"# + "\n" }
+                    .joined()
             }
             try bench.append(lines("Noise"), to: "app.jsonl")
             try wait(.seconds(30), "the quarantine") {

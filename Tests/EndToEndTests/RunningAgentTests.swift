@@ -5,7 +5,8 @@ import Testing
 extension EndToEnd {
     @Suite("A running agent")
     struct RunningAgentTests {
-        @Test("with nothing to do it does nothing: no context switch in 20 seconds, and it answers after them")
+        @Test(
+            "with nothing to do it does nothing: no context switch in 20 seconds, and it answers after them")
         func idleMeansIdle() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -33,7 +34,9 @@ extension EndToEnd {
             try bench.append(keyed(0..<2000), to: "app.jsonl")
             try bench.waitUntilDelivered(2000)
             let names = try run("sh", ["-c", "cat /proc/\(#require(bench.agent).process)/task/*/comm"]).text
-            #expect(names.split(separator: "\n").sorted() == ["files", "reader", "spoolship", "store"], "\(names)")
+            #expect(
+                names.split(separator: "\n").sorted() == ["files", "reader", "spoolship", "store"], "\(names)"
+            )
         }
 
         @Test("the metrics pass promtool, and health and readiness are told")
@@ -46,7 +49,8 @@ extension EndToEnd {
             let page = try fetch("http://127.0.0.1:\(bench.statsPort)/metrics")
             try write(page.body, to: "\(bench.path)/metrics")
             let check = try RunningProgram(
-                "promtool", ["check", "metrics"], output: "\(bench.path)/promtool", input: "\(bench.path)/metrics")
+                "promtool", ["check", "metrics"], output: "\(bench.path)/promtool",
+                input: "\(bench.path)/metrics")
             #expect(try check.exit() == 0, "\(check.printed)")
             #expect(check.printed.isEmpty, "\(check.printed)")
             #expect(try fetch("http://127.0.0.1:\(bench.statsPort)/healthz").status == 200)

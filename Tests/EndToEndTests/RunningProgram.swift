@@ -14,7 +14,10 @@ final class RunningProgram {
     ///   - path: looked for on the PATH if it holds no slash.
     ///   - output: the file that standard output and error are appended to.
     ///   - input: a file for standard input; default none.
-    init(_ path: String, _ arguments: [String], output: String, input: String = "/dev/null", environment: [String] = [])
+    init(
+        _ path: String, _ arguments: [String], output: String, input: String = "/dev/null",
+        environment: [String] = []
+    )
         throws
     {
         self.output = output
@@ -68,9 +71,12 @@ final class RunningProgram {
     }
 
     /// Waits for the program's end.
-    func exit(within limit: Duration = .seconds(30), sourceLocation: SourceLocation = #_sourceLocation) throws -> Int32
+    func exit(within limit: Duration = .seconds(30), sourceLocation: SourceLocation = #_sourceLocation) throws
+        -> Int32
     {
-        try wait(limit, "\(output): the program to end", sourceLocation: sourceLocation) { exitStatus() != nil }
+        try wait(limit, "\(output): the program to end", sourceLocation: sourceLocation) {
+            exitStatus() != nil
+        }
         return try #require(exitStatus())
     }
 

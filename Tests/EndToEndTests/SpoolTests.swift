@@ -34,7 +34,9 @@ extension EndToEnd {
             unlink(trace)
             let strace = try RunningProgram(
                 "strace", ["-f", "-ttt", "-o", trace, "-p", "\(process)"], output: "\(bench.path)/strace.log")
-            try wait(.seconds(30), "strace to attach: \(strace.printed)") { strace.printed.contains("attached") }
+            try wait(.seconds(30), "strace to attach: \(strace.printed)") {
+                strace.printed.contains("attached")
+            }
             let begin = now() + 1
             let end = begin + 10
             try wait(.seconds(60), "ten seconds", every: .milliseconds(200)) { now() >= end }
@@ -42,7 +44,9 @@ extension EndToEnd {
             _ = try strace.exit()
             return try contents(of: trace).split(separator: "\n").count { line in
                 let parts = line.split(separator: " ", maxSplits: 2)
-                guard parts.count == 3, let time = Double(parts[1]), parts[2].contains("(") else { return false }
+                guard parts.count == 3, let time = Double(parts[1]), parts[2].contains("(") else {
+                    return false
+                }
                 return time >= begin && time < end
             }
         }
@@ -53,7 +57,9 @@ extension EndToEnd {
             return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
         }
 
-        @Test("spool.max_unread: while nothing is acknowledged the oldest events go, so that the spool stays bounded")
+        @Test(
+            "spool.max_unread: while nothing is acknowledged the oldest events go, so that the spool stays bounded"
+        )
         func unreadBytesAreBounded() throws {
             let bench = try Workbench()
             bench.settings["queue.max_size"] = "\"64KiB\""
@@ -150,7 +156,8 @@ extension EndToEnd {
             let limited = "echo 3 > /proc/sys/user/max_inotify_watches && exec \"$0\" run --config \"$1\""
             guard try run("unshare", ["--user", "--map-root-user", "true"]).code == 0 else { return }
             let agent = try RunningProgram(
-                "unshare", ["--user", "--map-root-user", "sh", "-c", limited, spoolship, bench.configuration],
+                "unshare",
+                ["--user", "--map-root-user", "sh", "-c", limited, spoolship, bench.configuration],
                 output: "\(bench.path)/agent.log")
             try bench.waitForAgent()
             for number in 0..<5 {
@@ -158,13 +165,17 @@ extension EndToEnd {
             }
             try bench.waitUntilDelivered(50)
             #expect(try bench.figures().value("spoolship_spool_polling") == 1)
-            #expect(bench.agentLog.contains("directories are polled") && bench.agentLog.contains("max_user_watches"))
+            #expect(
+                bench.agentLog.contains("directories are polled")
+                    && bench.agentLog.contains("max_user_watches"))
             #expect(try bench.command("status").text.contains("directories that are polled"))
             agent.send(SIGTERM)
             #expect(try agent.exit() == 0)
         }
 
-        @Test("what the spool met is counted in the metrics: rotation, truncation, long lines, removals, leases")
+        @Test(
+            "what the spool met is counted in the metrics: rotation, truncation, long lines, removals, leases"
+        )
         func countersAreSet() throws {
             let bench = try Workbench()
             bench.settings["spool.max_event_size"] = "\"1KiB\""
@@ -191,11 +202,13 @@ extension EndToEnd {
                 "spoolship_spool_lines_too_long_total": 1, "spoolship_spool_truncations_total": 1,
                 "spoolship_spool_rotations_total": 1, "spoolship_spool_files_removed_total": 2,
                 #"spoolship_spool_files_finished_total{kind="drop"}"#: 1,
-                #"spoolship_spool_files_finished_total{kind="append"}"#: 2, "spoolship_spool_lease_waits_total": 1,
+                #"spoolship_spool_files_finished_total{kind="append"}"#: 2,
+                "spoolship_spool_lease_waits_total": 1,
             ]
             var figures = Figures("")
             try wait(
-                .seconds(60), "the counters; \(figures.samples.filter { $0.key.hasPrefix("spoolship_spool_") })",
+                .seconds(60),
+                "the counters; \(figures.samples.filter { $0.key.hasPrefix("spoolship_spool_") })",
                 every: .milliseconds(100)
             ) {
                 figures = try bench.figures()

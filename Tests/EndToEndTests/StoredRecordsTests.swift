@@ -28,8 +28,10 @@ extension EndToEnd {
         private func look(_ bench: Workbench) throws -> [String] {
             var printed: [String] = []
             for words in [
-                ["queue", "list"], ["queue", "list", "--priority", "critical", "--json"], ["queue", "export"],
-                ["dead-letters", "list"], ["quarantine", "list"], ["quarantine", "export", "--reason", "not_json"],
+                ["queue", "list"], ["queue", "list", "--priority", "critical", "--json"],
+                ["queue", "export"],
+                ["dead-letters", "list"], ["quarantine", "list"],
+                ["quarantine", "export", "--reason", "not_json"],
             ] {
                 let answer = try run(spoolship, words + ["--config", bench.configuration])
                 #expect(answer.code == 0, "\(words) \(answer)")
@@ -47,7 +49,8 @@ extension EndToEnd {
             let asked = try look(bench)
             #expect(asked[2].split(separator: "\n").count == 120)
             #expect(asked[4].contains("not_json") && asked[4].contains("app.jsonl"))
-            let critical = try JSONValue(parsing: asked[1].split(separator: "\n").first.map(String.init) ?? "")
+            let critical = try JSONValue(
+                parsing: asked[1].split(separator: "\n").first.map(String.init) ?? "")
             #expect(critical["priority"] == "critical")
             #expect(try bench.stopAgent() == 0)
             #expect(try look(bench) == asked)
@@ -60,7 +63,8 @@ extension EndToEnd {
         }
 
         @Test(
-            "without an agent queued events are purged and counted, quarantined ones removed; the agent does the rest")
+            "without an agent queued events are purged and counted, quarantined ones removed; the agent does the rest"
+        )
         func purgeWithoutAgent() throws {
             let bench = try filled()
             #expect(try bench.stopAgent() == 0)
@@ -86,13 +90,18 @@ extension EndToEnd {
             bench.killAgent()
             bench.settings["dispatch.interval"] = "\"1s\""
             try bench.startAgent()
-            try wait(.seconds(30), "the events to be sent: \(bench.agentLog.suffix(2000))", every: .milliseconds(100)) {
+            try wait(
+                .seconds(30), "the events to be sent: \(bench.agentLog.suffix(2000))",
+                every: .milliseconds(100)
+            ) {
                 try bench.figures().total("spoolship_deliveries_acknowledged_total") == 120
             }
             try bench.expectBalance()
         }
 
-        @Test("dead letters are listed, shown, exported, sent again and purged on the file; the agent then sends them")
+        @Test(
+            "dead letters are listed, shown, exported, sent again and purged on the file; the agent then sends them"
+        )
         func deadLettersWithoutAgent() throws {
             let bench = try Workbench()
             try bench.startReceiver("--marker", "POISON")
@@ -123,7 +132,8 @@ extension EndToEnd {
             try bench.startReceiver()
             try bench.startAgent()
             try wait(
-                .seconds(30), "the event that was sent again: \(bench.agentLog.suffix(2000))", every: .milliseconds(100)
+                .seconds(30), "the event that was sent again: \(bench.agentLog.suffix(2000))",
+                every: .milliseconds(100)
             ) {
                 try bench.figures().total("spoolship_deliveries_queued") == 0
             }
@@ -139,7 +149,8 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
             let nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups"]
             let words = ["dead-letters", "list", "--destination", "it's", "--config", bench.configuration]
-            let line = "run: sudo spoolship dead-letters list --destination 'it'\\''s' --config \(bench.configuration)"
+            let line =
+                "run: sudo spoolship dead-letters list --destination 'it'\\''s' --config \(bench.configuration)"
             // First the configuration cannot be read, then the directory is another's.
             for mode: mode_t in [0o700, 0o755] {
                 try #require(chmod(bench.path, mode) == 0)
@@ -147,20 +158,25 @@ extension EndToEnd {
                 #expect(refused.code == 77 && refused.text.contains(line), "\(refused)")
             }
             try #require(try run("chown", ["-R", "65534:65534", bench.state]).code == 0)
-            let own = try run("setpriv", nobody + [spoolship, "queue", "list", "--config", bench.configuration])
+            let own = try run(
+                "setpriv", nobody + [spoolship, "queue", "list", "--config", bench.configuration])
             #expect(own.code == 0 && own.text.contains("critical"), "\(own)")
-            #expect(try bench.command("queue", "purge", "--priority", "critical", "--yes").text == "10 removed\n")
+            #expect(
+                try bench.command("queue", "purge", "--priority", "critical", "--yes").text == "10 removed\n")
             #expect(try run("find", [bench.state, "!", "-user", "65534"]).text == "")
         }
 
-        @Test("while an agent owns the queue and does not answer, nothing is touched; without a queue 69 says so")
+        @Test(
+            "while an agent owns the queue and does not answer, nothing is touched; without a queue 69 says so"
+        )
         func noAnswer() throws {
             let bench = try filled()
             let socket = bench.settings["control.socket"]
             bench.settings["control.socket"] = "\"\(bench.path)/nobody.sock\""
             try bench.configure()
             let locked = try bench.command("queue", "purge", "--yes")
-            #expect(locked.code == 69 && locked.text.hasSuffix("; an agent uses \(bench.state)\n"), "\(locked)")
+            #expect(
+                locked.code == 69 && locked.text.hasSuffix("; an agent uses \(bench.state)\n"), "\(locked)")
             bench.settings["control.socket"] = socket
             try bench.configure()
             #expect(try bench.figures().total("spoolship_deliveries_queued") == 120)

@@ -10,13 +10,16 @@ extension EndToEnd {
             let directory = try TemporaryDirectory()
             let seed = Seeds.one(1)
             let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-            let arguments = ["--binary", spoolship, "--directory", directory.path, "--seed", "\(seed)"] + arguments
+            let arguments =
+                ["--binary", spoolship, "--directory", directory.path, "--seed", "\(seed)"] + arguments
             let result = try run("/\(root)/scripts/storm", arguments, within: .seconds(400))
             print(result.text)
             #expect(result.code == 0, "seed \(seed): \(result.text)")
         }
 
-        @Test("fault02: files are rotated many times a second in eleven ways, and the agent is killed: each line once")
+        @Test(
+            "fault02: files are rotated many times a second in eleven ways, and the agent is killed: each line once"
+        )
         func killedInTheStorm() throws { try storm("--kills", "5") }
 
         @Test("fault02: the same where directories are polled")

@@ -58,7 +58,10 @@ final class TLSNginx {
     func serial() throws -> String {
         try run(
             "sh",
-            ["-c", "openssl s_client -connect 127.0.0.1:\(port) </dev/null 2>/dev/null | openssl x509 -noout -serial"]
+            [
+                "-c",
+                "openssl s_client -connect 127.0.0.1:\(port) </dev/null 2>/dev/null | openssl x509 -noout -serial",
+            ]
         )
         .text
     }

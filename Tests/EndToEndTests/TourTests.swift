@@ -30,13 +30,18 @@ extension EndToEnd {
                 (try Regex("on [^ ]+, process [0-9]+, up [^:]+"), "on HOST"),
                 (try Regex("acknowledged [0-9hms]+ ago"), "acknowledged AGO"),
                 (try Regex("[0-9.]+ [KM]iB on disk"), "SIZE on disk"),
-                (try Regex("\"(host_name|os_name|os_version|kernel|time_zone_offset)\":(\"[^\"]*\"|[0-9-]+)"), "FACT"),
+                (
+                    try Regex(
+                        "\"(host_name|os_name|os_version|kernel|time_zone_offset)\":(\"[^\"]*\"|[0-9-]+)"),
+                    "FACT"
+                ),
             ]
             for (pattern, word) in volatile { text = text.replacing(pattern, with: word) }
             return text
         }
 
-        @Test("pasted block by block, it prints what the README says, line by line, and leaves nothing behind")
+        @Test(
+            "pasted block by block, it prints what the README says, line by line, and leaves nothing behind")
         func asPrinted() throws {
             let directory = try TemporaryDirectory()
             let tour = "\(directory.path)/tour"
@@ -53,7 +58,9 @@ extension EndToEnd {
             let waits = [
                 until("curl -s --cacert \(tour)/ca.pem https://127.0.0.1:\(port)/stats >/dev/null"),
                 until("spoolship status \(config) >/dev/null 2>&1"),
-                until("spoolship status \(config) | grep -q '5 read' && [ $(wc -l <\(tour)/events.ndjson) -eq 4 ]")
+                until(
+                    "spoolship status \(config) | grep -q '5 read' && [ $(wc -l <\(tour)/events.ndjson) -eq 4 ]"
+                )
                     + "\n" + until("spoolship status \(config) | grep -q 'nothing waits'"),
             ]
             let blocks = try blocks()

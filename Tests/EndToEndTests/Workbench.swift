@@ -132,7 +132,9 @@ final class Workbench {
 
     /// Starts the receiver, which makes its certificate the first time.
     func startReceiver(_ options: String...) throws {
-        let arguments = ["receive", "--listen", "127.0.0.1:\(receiverPort)", "--certificates", "\(path)/receiver"]
+        let arguments = [
+            "receive", "--listen", "127.0.0.1:\(receiverPort)", "--certificates", "\(path)/receiver",
+        ]
         receiver = try RunningProgram(
             spoolship, arguments + ["--output", events] + options, output: "\(path)/receiver.log")
         try wait(.seconds(30), "the receiver: \(receiver?.printed ?? "")") { receiverStats != nil }
@@ -204,7 +206,8 @@ final class Workbench {
                 && last.total("spoolship_deliveries_acknowledged_total") >= read - quarantined
         }
         #expect(last.total("spoolship_events_read_total") == read, sourceLocation: sourceLocation)
-        #expect(last.total("spoolship_events_quarantined_total") == quarantined, sourceLocation: sourceLocation)
+        #expect(
+            last.total("spoolship_events_quarantined_total") == quarantined, sourceLocation: sourceLocation)
         #expect(last.total("spoolship_deliveries_queued") == 0, sourceLocation: sourceLocation)
     }
 
@@ -233,13 +236,17 @@ final class Workbench {
     }
 
     /// Each of these values of a member is in what the receiver has stored exactly once, and no other does.
-    func expectOnce(_ expected: Set<String>, member: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    func expectOnce(
+        _ expected: Set<String>, member: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
         var counts: [String: Int] = [:]
         for value in values(of: member, in: try bytes(of: events)) { counts[value, default: 0] += 1 }
         let missing = expected.filter { counts[$0] == nil }
         let repeated = counts.filter { $0.value > 1 }.map(\.key)
         let unknown = counts.keys.filter { !expected.contains($0) }
-        func sample(_ values: some Collection<String>) -> String { "\(values.count): \(values.sorted().prefix(5))" }
+        func sample(_ values: some Collection<String>) -> String {
+            "\(values.count): \(values.sorted().prefix(5))"
+        }
         #expect(missing.isEmpty, "missing \(sample(missing))", sourceLocation: sourceLocation)
         #expect(repeated.isEmpty, "more than once \(sample(repeated))", sourceLocation: sourceLocation)
         #expect(unknown.isEmpty, "never sent \(sample(unknown))", sourceLocation: sourceLocation)
@@ -251,7 +258,8 @@ final class Workbench {
 /// - Parameter authority: the file of the certificate authority to trust.
 func fetch(_ url: String, authority: String? = nil) throws -> (status: Int, body: String) {
     let trust = authority.map { ["--cacert", $0] } ?? []
-    let answer = try run("curl", ["-s", "--noproxy", "*", "--max-time", "20", "-w", "\n%{http_code}"] + trust + [url])
+    let answer = try run(
+        "curl", ["-s", "--noproxy", "*", "--max-time", "20", "-w", "\n%{http_code}"] + trust + [url])
     guard let end = answer.text.lastIndex(of: "\n") else { return (0, "") }
     return (Int(answer.text[answer.text.index(after: end)...]) ?? 0, String(answer.text[..<end]))
 }

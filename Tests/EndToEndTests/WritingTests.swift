@@ -25,7 +25,8 @@ extension EndToEnd {
             try #require(rename(out, out + ".1") == 0)
             try bench.append(keyed(500..<900), to: "app.jsonl")
             try bench.waitUntilDelivered(900)
-            let before = values(of: "key", in: try bytes(of: out + ".1")) + values(of: "key", in: try bytes(of: out))
+            let before =
+                values(of: "key", in: try bytes(of: out + ".1")) + values(of: "key", in: try bytes(of: out))
             #expect(before.count == 900 && Set(before) == Set((0..<900).map { "e\($0)" }))
             #expect(try bench.command("status", "--json").text.contains(out))
 
@@ -82,7 +83,11 @@ extension EndToEnd {
             try bench.configure()
             let out = "\(bench.path)/stdout"
             let agent = try RunningProgram(
-                "sh", ["-c", "exec '\(spoolship)' run --config '\(bench.configuration)' 2>'\(bench.path)/agent.log'"],
+                "sh",
+                [
+                    "-c",
+                    "exec '\(spoolship)' run --config '\(bench.configuration)' 2>'\(bench.path)/agent.log'",
+                ],
                 output: out)
             try bench.waitForAgent()
             try bench.append(keyed(0..<2000), to: "app.jsonl")
@@ -90,7 +95,8 @@ extension EndToEnd {
             agent.send(SIGTERM)
             #expect(try agent.exit() == 0)
             let lines = try contents(of: out).split(separator: "\n")
-            #expect(lines.count == 2000 && lines.allSatisfy { $0.hasPrefix("{\"name\":") && $0.hasSuffix("}") })
+            #expect(
+                lines.count == 2000 && lines.allSatisfy { $0.hasPrefix("{\"name\":") && $0.hasSuffix("}") })
             #expect(Set(values(of: "key", in: try bytes(of: out))) == Set((0..<2000).map { "e\($0)" }))
         }
     }

@@ -30,7 +30,9 @@ private actor Resident {
         await withCheckedContinuation { continuation in
             loop.after(.milliseconds(20)) { self.assumeIsolated { $0.seen.append("second") } }
             loop.after(.milliseconds(1)) { self.assumeIsolated { $0.seen.append("first") } }
-            let cancelled = loop.after(.milliseconds(5)) { self.assumeIsolated { $0.seen.append("cancelled") } }
+            let cancelled = loop.after(.milliseconds(5)) {
+                self.assumeIsolated { $0.seen.append("cancelled") }
+            }
             loop.cancel(cancelled)
             loop.after(.milliseconds(30)) { continuation.resume(returning: self.assumeIsolated { $0.seen }) }
         }

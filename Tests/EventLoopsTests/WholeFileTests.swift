@@ -15,7 +15,8 @@ struct WholeFileTests {
         try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
     }
 
-    @Test("the new content and mode are there, nothing is left beside it, and a link is replaced, not followed")
+    @Test(
+        "the new content and mode are there, nothing is left beside it, and a link is replaced, not followed")
     func replaces() throws {
         let directory = try makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -46,7 +47,9 @@ struct WholeFileTests {
         }
     }
 
-    @Test("a directory of a read-only file system takes no file, whatever its mode says; another is left as it was")
+    @Test(
+        "a directory of a read-only file system takes no file, whatever its mode says; another is left as it was"
+    )
     func readOnly() throws {
         let directory = try makeDirectory()
         defer { try? FileManager.default.removeItem(atPath: directory) }

@@ -36,7 +36,9 @@ struct FrameTests {
         }
     }
 
-    @Test("damage is told, and never unpacks to something else in silence", arguments: [Compression.gzip, .zstd])
+    @Test(
+        "damage is told, and never unpacks to something else in silence",
+        arguments: [Compression.gzip, .zstd])
     func damageIsTold(compression: Compression) throws {
         let bytes = lines(100, seed: 2)
         let frame = try FrameCompressor(compression).compress(bytes)
@@ -48,7 +50,9 @@ struct FrameTests {
         #expect(throws: FrameError.self) {
             try decompressor.decompress(frame + [0], compression, limit: bytes.count * 2)
         }
-        #expect(throws: FrameError.self) { try decompressor.decompress(bytes, compression, limit: bytes.count) }
+        #expect(throws: FrameError.self) {
+            try decompressor.decompress(bytes, compression, limit: bytes.count)
+        }
     }
 
     @Test("a stream unpacks in pieces of any size, several members too", arguments: Compression.allCases)
@@ -67,7 +71,9 @@ struct FrameTests {
             while true {
                 let piece = min(file.count - position, 1 + Int.random(in: 0..<512, using: &random))
                 let step = try room.withUnsafeMutableBytes { target in
-                    try file[position..<position + piece].withUnsafeBytes { try stream.step($0, into: target) }
+                    try file[position..<position + piece].withUnsafeBytes {
+                        try stream.step($0, into: target)
+                    }
                 }
                 position += step.consumed
                 output += room[..<step.produced]
@@ -104,7 +110,9 @@ struct FrameTests {
         let step = try? room.withUnsafeMutableBytes { target in
             try member.withUnsafeBytes { try stream.step($0, into: target) }
         }
-        guard let step, step.isAtBoundary, step.consumed == member.count, step.produced <= limit else { return nil }
+        guard let step, step.isAtBoundary, step.consumed == member.count, step.produced <= limit else {
+            return nil
+        }
         return Array(room[..<step.produced])
     }
 
@@ -118,7 +126,9 @@ struct FrameTests {
         }
     }
 
-    @Test("gzip of any bytes is one member that zlib reads, and noise hardly grows", arguments: Seeds.list(1...3))
+    @Test(
+        "gzip of any bytes is one member that zlib reads, and noise hardly grows",
+        arguments: Seeds.list(1...3))
     func gzipIsReadByOthers(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let compressor = try FrameCompressor(.gzip)
@@ -150,7 +160,8 @@ struct FrameTests {
                 default: member.append(UInt8.random(in: 0...255, using: &random))
                 }
             }
-            let limit = Bool.random(using: &random) ? bytes.count : Int.random(in: 0...bytes.count, using: &random)
+            let limit =
+                Bool.random(using: &random) ? bytes.count : Int.random(in: 0...bytes.count, using: &random)
             do {
                 let found = try decompressor.decompress(member, .gzip, limit: limit)
                 #expect(found == bytes && found.count <= limit, "\(Seeds.again(seed))")

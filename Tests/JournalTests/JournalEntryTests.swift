@@ -15,9 +15,12 @@ struct JournalEntryTests {
     ) -> (text: String, isCut: Bool) {
         var made = JournalEntry(
             JournalOptions(
-                directory: nil, units: [], priority: 7, since: .beginning, fields: fields, maxEventSize: limit))
+                directory: nil, units: [], priority: 7, since: .beginning, fields: fields, maxEventSize: limit
+            ))
         made.begin()
-        for (name, value) in entry { (Array("\(name)=".utf8) + value).withUnsafeBufferPointer { made.take($0) } }
+        for (name, value) in entry {
+            (Array("\(name)=".utf8) + value).withUnsafeBufferPointer { made.take($0) }
+        }
         var lines: [UInt8] = []
         let isCut = made.write(into: &lines, time: time, limit: limit)
         #expect(lines.last == 0x0A && lines.dropLast().allSatisfy { $0 != 0x0A } && lines.count <= limit + 1)
@@ -41,10 +44,37 @@ struct JournalEntryTests {
         )
     }
 
+    @Test(
+        "a field with several values is a list of them, in their order; of message and priority the first counts"
+    )
+    func severalValues() {
+        let entry = [
+            ("MESSAGE", "m"), ("TAG", "a"), ("TAG", "b \"x\""), ("_PID", "1"), ("TAG", "c"), ("MESSAGE", "n"),
+            ("PRIORITY", "3"), ("PRIORITY", "4"), ("SYSLOG_IDENTIFIER", "one"), ("SYSLOG_IDENTIFIER", "two"),
+        ]
+        let tail = #","process.pid":1,"PRIORITY":3,"SYSLOG_IDENTIFIER":["one","two"]}"#
+        let start = #"{"timestamp":"2026-11-20T10:00:00.123Z","message":"m","TAG":"#
+        #expect(line(entry, fields: ["*"]) == start + #"["a","b \"x\"","c"]"# + tail)
+        #expect(line(entry, fields: ["TAG"]) == start + #"["a","b \"x\"","c"]"# + tail)
+        let object = line([("MESSAGE", "{}"), ("TAG", "a"), ("TAG", "b")], fields: ["TAG"])
+        #expect(object == #"{"TAG":["a","b"],"__REALTIME_TIMESTAMP":1795168800123000}"#)
+        // More than there is room for: the first values stay, and the line says what was cut.
+        let many = (0..<1000).map { ("TAG", "value \($0)") }
+        let cut = line(
+            ([("MESSAGE", "m")] + many).map { ($0.0, Array($0.1.utf8)) }, fields: ["*"], limit: 200)
+        #expect(
+            cut.isCut && cut.text.contains(#""TAG":"value 0""#)
+                && cut.text.contains(#""truncated_member":"TAG""#))
+        #expect(line([("MESSAGE", "m")] + many, fields: ["*"]).contains(#""value 1","value 2""#))
+    }
+
     @Test("a message that is a JSON object is the record: its own members stay first, and none comes twice")
     func object() {
         #expect(
-            line([("MESSAGE", #"{"PRIORITY":4,"host.name":"web-1"} "#), ("_HOSTNAME", "web-1"), ("PRIORITY", "6")])
+            line([
+                ("MESSAGE", #"{"PRIORITY":4,"host.name":"web-1"} "#), ("_HOSTNAME", "web-1"),
+                ("PRIORITY", "6"),
+            ])
                 == #"{"PRIORITY":4,"host.name":"web-1","__REALTIME_TIMESTAMP":1795168800123000}"#)
         #expect(
             line([("MESSAGE", "{\n \"a\": 1,\n \"b\": 2 }"), ("_PID", "1")])
@@ -73,13 +103,15 @@ struct JournalEntryTests {
             (#""_LINE_BREAK":"rest""#, []),
             (#""process\u002epid":2"#, []), (#""process.pid":2,"process.pid":1"#, []),
             (#""__REALTIME_TIMESTAMP":1"#, []),
-            (#""process.user.id":0"#, ["_UID"]), (#""_AUDIT_SESSION":"9""#, ["*"]), (#""process.user.id":0"#, ["*"]),
+            (#""process.user.id":0"#, ["_UID"]), (#""_AUDIT_SESSION":"9""#, ["*"]),
+            (#""process.user.id":0"#, ["*"]),
         ] as [(String, [String])])
     func forged(member: String, fields: [String]) throws {
         let entry = [("_HOSTNAME", "web-1"), ("_PID", "1"), ("_AUDIT_SESSION", "3"), ("PRIORITY", "6")]
         let message = #"{"a":1,"# + member + "}"
         let members = try JSONValue(parsing: line([("MESSAGE", message)] + entry, fields: fields))
-        #expect(members["message"]?.string == message && members["process.pid"] == 1 && members["PRIORITY"] == 6)
+        #expect(
+            members["message"]?.string == message && members["process.pid"] == 1 && members["PRIORITY"] == 6)
     }
 
     @Test(
@@ -101,14 +133,15 @@ struct JournalEntryTests {
         )
         #expect(
             line(entry, fields: ["*"]).hasSuffix(
-                #""message":"m","code.line.number":12,"process.user.id":"007","N":"3"}"#))
+                #""message":"m","code.line.number":12,"process.user.id":"007","N":["3","4"]}"#))
         #expect(line([("MESSAGE", "m"), ("a\"b", "x")], fields: ["*"]).hasSuffix(#""message":"m"}"#))
     }
 
     @Test("bytes stay as they are: what is no UTF-8 is replaced and counted by whoever takes the line")
     func binary() {
         var entry = JournalEntry(
-            JournalOptions(directory: nil, units: [], priority: 7, since: .now, fields: [], maxEventSize: 1000))
+            JournalOptions(
+                directory: nil, units: [], priority: 7, since: .now, fields: [], maxEventSize: 1000))
         entry.begin()
         (Array("MESSAGE=".utf8) + [0xFF, 0x00, 0x41]).withUnsafeBufferPointer { entry.take($0) }
         var lines: [UInt8] = []
@@ -128,8 +161,11 @@ struct JournalEntryTests {
         defer { memory.deallocate() }
         for round in 0..<3000 {
             let texts = (0..<8).map { _ -> [UInt8] in
-                let name = ["MESSAGE", "PRIORITY", "_PID", "UNIT", "A", "AB", "é"].randomElement(using: &random) ?? ""
-                let value = ["{}", "{", "4", "7", "a\"b", "=", "", "x\(round)"].randomElement(using: &random) ?? ""
+                let name =
+                    ["MESSAGE", "PRIORITY", "_PID", "UNIT", "A", "AB", "é"].randomElement(using: &random)
+                    ?? ""
+                let value =
+                    ["{}", "{", "4", "7", "a\"b", "=", "", "x\(round)"].randomElement(using: &random) ?? ""
                 let isLong = Int.random(in: 0..<20, using: &random) == 0
                 return Array("\(name)=\(value)\(isLong ? String(repeating: "é", count: 150) : "")".utf8)
             }
@@ -143,10 +179,12 @@ struct JournalEntryTests {
                 used.take(UnsafeBufferPointer(place))
                 fresh.take(UnsafeBufferPointer(place))
             }
-            let time = Timestamp(nanoseconds: Int64.random(in: 0...3_000_000_000, using: &random) / 1000 * 1000)
+            let time = Timestamp(
+                nanoseconds: Int64.random(in: 0...3_000_000_000, using: &random) / 1000 * 1000)
             var (line, expected): ([UInt8], [UInt8]) = ([], [])
             let areCut = (
-                used.write(into: &line, time: time, limit: 400), fresh.write(into: &expected, time: time, limit: 400)
+                used.write(into: &line, time: time, limit: 400),
+                fresh.write(into: &expected, time: time, limit: 400)
             )
             guard line == expected, areCut.0 == areCut.1, used.passes == fresh.passes else {
                 Issue.record("\(String(decoding: line, as: UTF8.self)), \(Seeds.again(seed))")
@@ -159,12 +197,14 @@ struct JournalEntryTests {
     func cut() throws {
         let (text, isCut) = line(
             [("MESSAGE", Array(repeating: 0x61, count: 5000)), ("_PID", Array("7".utf8))], limit: 1000)
-        #expect(isCut && text.contains(#""process.pid":7"#) && text.contains(#""truncated_member":"message""#))
+        #expect(
+            isCut && text.contains(#""process.pid":7"#) && text.contains(#""truncated_member":"message""#))
         let members = try JSONValue(parsing: text)
         let kept = try #require(members["message"]?.string).utf8.count
         #expect(members["truncated_bytes"] == .integer(5000 - kept) && kept > 800)
         #expect(
-            line([("MESSAGE", "{\"a\":\"\(String(repeating: "b", count: 3000))\"}")], limit: 500).contains("truncated"))
+            line([("MESSAGE", "{\"a\":\"\(String(repeating: "b", count: 3000))\"}")], limit: 500).contains(
+                "truncated"))
 
         var random = SplitMix64(seed: Seeds.one(7))
         for _ in 0..<2000 {

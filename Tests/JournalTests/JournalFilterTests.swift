@@ -7,7 +7,8 @@ import Testing
 struct JournalFilterTests {
     private func options(_ units: [String], priority: Int = 7) -> JournalOptions {
         JournalOptions(
-            directory: nil, units: units, priority: priority, since: .beginning, fields: [], maxEventSize: 65_536)
+            directory: nil, units: units, priority: priority, since: .beginning, fields: [],
+            maxEventSize: 65_536)
     }
 
     /// Whether an entry passes; twice, because the second time its texts are known.
@@ -26,7 +27,8 @@ struct JournalFilterTests {
     @Test(
         "patterns",
         arguments: [
-            ("nginx.service", "nginx.service", true), ("app-1.service", "app-*", true), ("app", "app-*", false),
+            ("nginx.service", "nginx.service", true), ("app-1.service", "app-*", true),
+            ("app", "app-*", false),
             ("a.b.c", "a*c", true), ("a.b.cd", "a*c", false), ("aXb", "a?b", true), ("ab", "a?b", false),
             ("", "*", true),
             ("abcabc", "*abc", true), ("abcab", "*abc", false), ("x", "", false), ("", "", true),
@@ -35,7 +37,9 @@ struct JournalFilterTests {
         #expect(Array(name.utf8).fits(Array(pattern.utf8), hasMarks: true) == fits)
     }
 
-    @Test("a pattern of many stars is no attack: a name that does not fit takes no longer than length times length")
+    @Test(
+        "a pattern of many stars is no attack: a name that does not fit takes no longer than length times length"
+    )
     func manyStars() {
         let name = [UInt8](repeating: UInt8(ascii: "a"), count: 4000)
         let pattern = Array(String(repeating: "*a", count: 1000).utf8) + [UInt8(ascii: "b")]

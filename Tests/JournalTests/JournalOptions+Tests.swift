@@ -5,7 +5,8 @@ import Model
 extension JournalOptions {
     /// All of them at once.
     init(
-        directory: String?, units: [String], priority: Int, since: JournalStart, fields: [String], maxEventSize: Int
+        directory: String?, units: [String], priority: Int, since: JournalStart, fields: [String],
+        maxEventSize: Int
     ) {
         self.init(maxEventSize: maxEventSize)
         self.directory = directory

@@ -32,7 +32,8 @@ struct JournalReaderTests {
     private func messages(_ piece: JournalPiece) throws -> [String] {
         try piece.lines.split(separator: 0x0A).compactMap { line in
             let members = try JSONValue(parsing: Array(line))
-            return members["SYSLOG_IDENTIFIER"] == .string("systemd-journald") ? nil : members["message"]?.string
+            return members["SYSLOG_IDENTIFIER"] == .string("systemd-journald")
+                ? nil : members["message"]?.string
         }
     }
 
@@ -49,7 +50,9 @@ struct JournalReaderTests {
         return (found, places)
     }
 
-    @Test("what was written is read, and then what is written while it waits; from each place on only what follows")
+    @Test(
+        "what was written is read, and then what is written while it waits; from each place on only what follows"
+    )
     func followsAndGoesOn() async throws {
         let daemon = try JournalDaemon()
         try daemon.write((0..<500).map { "first \($0)" })
@@ -75,7 +78,9 @@ struct JournalReaderTests {
         }
     }
 
-    @Test("since now: what is there is left, and a kill before the first entry leaves nothing out that comes later")
+    @Test(
+        "since now: what is there is left, and a kill before the first entry leaves nothing out that comes later"
+    )
     func sinceNow() async throws {
         let daemon = try JournalDaemon()
         try daemon.write(["old"])
@@ -167,7 +172,9 @@ struct JournalReaderTests {
         }
         let lost = try #require(gap?.atMost)
         #expect(found == ["left"] && lost >= 150 && lost < 170)
-        #expect(next.figures.gaps == 1 && log.messages.contains { $0.text.contains("removed before it was read") })
+        #expect(
+            next.figures.gaps == 1 && log.messages.contains { $0.text.contains("removed before it was read") }
+        )
         await next.stop()
     }
 
@@ -192,7 +199,8 @@ struct JournalReaderTests {
         await next.stop()
     }
 
-    @Test("a piece may be committed in parts after its files were removed or rotated: what is left comes once")
+    @Test(
+        "a piece may be committed in parts after its files were removed or rotated: what is left comes once")
     func partsOfWhatIsGone() async throws {
         let daemon = try JournalDaemon()
         try daemon.write((0..<3).map { "old \($0)" })
@@ -270,7 +278,9 @@ struct JournalReaderTests {
         await boot.stop()
     }
 
-    @Test("a clock that steps back leaves nothing out and repeats nothing; what is removed unread then is a gap too")
+    @Test(
+        "a clock that steps back leaves nothing out and repeats nothing; what is removed unread then is a gap too"
+    )
     func clockStepsBack() async throws {
         let directory = try TemporaryDirectory()
         let file = "\(directory.path)/a.journal"
@@ -295,7 +305,8 @@ struct JournalReaderTests {
         try daemon.ask("--rotate")
         try daemon.write(["whole"])
         let archived = try #require(JournalReaderTests.files(daemon.directory).first { $0.contains("@") })
-        let file = try Descriptor(checking: open("\(daemon.directory)/\(archived)", O_WRONLY | O_CLOEXEC), "open")
+        let file = try Descriptor(
+            checking: open("\(daemon.directory)/\(archived)", O_WRONLY | O_CLOEXEC), "open")
         let zeros = [UInt8](repeating: 0, count: 4096)
         #expect(pwrite(file.raw, zeros, zeros.count, 0) == zeros.count)
         let reader = reader(daemon.directory)
@@ -305,7 +316,9 @@ struct JournalReaderTests {
         await reader.stop()
     }
 
-    @Test("a file that is cut off while it is read ends nothing, and the others are read", arguments: [0, 100_000])
+    @Test(
+        "a file that is cut off while it is read ends nothing, and the others are read",
+        arguments: [0, 100_000])
     func cutOff(length: Int) async throws {
         let directory = try TemporaryDirectory()
         let (cut, other) = ("\(directory.path)/a.journal", "\(directory.path)/b.journal")
@@ -321,7 +334,9 @@ struct JournalReaderTests {
         await reader.stop()
     }
 
-    @Test("a directory that is renamed and made anew, and a link that is turned, are followed once the old one is read")
+    @Test(
+        "a directory that is renamed and made anew, and a link that is turned, are followed once the old one is read"
+    )
     func followsThePath() async throws {
         let directory = try TemporaryDirectory()
         let (first, second, link) = ("\(directory.path)/1", "\(directory.path)/2", "\(directory.path)/link")
@@ -378,7 +393,9 @@ struct JournalReaderTests {
         var names: [String] = []
         while let entry = readdir(stream) {
             names.append(
-                withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
+                withUnsafeBytes(of: &entry.pointee.d_name) {
+                    String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+                })
         }
         return names
     }

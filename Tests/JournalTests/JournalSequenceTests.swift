@@ -33,11 +33,15 @@ struct JournalSequenceTests {
     }
 
     private func messages(_ piece: JournalPiece) throws -> [String] {
-        try piece.lines.split(separator: 0x0A).compactMap { try JSONValue(parsing: Array($0))["message"]?.string }
+        try piece.lines.split(separator: 0x0A).compactMap {
+            try JSONValue(parsing: Array($0))["message"]?.string
+        }
     }
 
     /// Reads until so many messages have come; the place after them.
-    private func read(_ count: Int, _ reader: JournalReader) async throws -> (messages: [String], place: JournalPlace) {
+    private func read(_ count: Int, _ reader: JournalReader) async throws -> (
+        messages: [String], place: JournalPlace
+    ) {
         var found: [String] = []
         while true {
             let piece = try #require(await reader.next())
@@ -51,7 +55,9 @@ struct JournalSequenceTests {
         try #require(JournalPlace(place.memory(under: "journal/a"), under: "journal/a"))
     }
 
-    @Test("of two machines each entry comes once, whatever times the other's have, while reading and after a restart")
+    @Test(
+        "of two machines each entry comes once, whatever times the other's have, while reading and after a restart"
+    )
     func twoMachines() async throws {
         try JournalDaemon.makeFile(path("a.journal"), [(43_200, "a0"), (43_201, "a1")])
         let first = reader()
@@ -87,7 +93,8 @@ struct JournalSequenceTests {
         try write("2")
         try write("hidden", hidden: true)
         var options = JournalOptions(
-            directory: daemon.directory, units: [], priority: 7, since: .beginning, fields: [], maxEventSize: 1000)
+            directory: daemon.directory, units: [], priority: 7, since: .beginning, fields: [],
+            maxEventSize: 1000)
         let all = try #require(try JournalSequence.all(options).sequences.first)
         let isThere = try all.handle.goToLast()
         try #require(isThere)
@@ -117,7 +124,8 @@ struct JournalSequenceTests {
         var (place, found) = (try #require(await first.next()).place, [String]())
         try JournalDaemon.makeFile(path("system.journal"), [(43_210, "unread")], uptime: 10)
         #expect(rename(path("system.journal"), path("system@1.journal~")) == 0)
-        try JournalDaemon.makeFile(path("system.journal"), [(42_600, "behind"), (42_601, "still")], boot: "3c")
+        try JournalDaemon.makeFile(
+            path("system.journal"), [(42_600, "behind"), (42_601, "still")], boot: "3c")
         (found, place) = try await read(3, first)
         #expect(found.sorted() == ["behind", "still", "unread"] && first.figures.gaps == 0)
         await first.stop()
@@ -128,7 +136,8 @@ struct JournalSequenceTests {
         await next.stop()
     }
 
-    @Test("the place of an older version is the place in all sequences; an older version goes on at the newest")
+    @Test(
+        "the place of an older version is the place in all sequences; an older version goes on at the newest")
     func olderVersion() async throws {
         try JournalDaemon.makeFile(path("a.journal"), [(100, "a0"), (200, "a1"), (300, "a2")])
         try JournalDaemon.makeFile(
@@ -172,7 +181,9 @@ struct JournalSequenceTests {
         for count in 1..<7 {
             let place = await first.place(after: count, of: piece)
             let next = reader(from: try kept(place))
-            #expect(try await read(7 - count, next).messages.sorted() == all.dropFirst(count).sorted(), "\(count)")
+            #expect(
+                try await read(7 - count, next).messages.sorted() == all.dropFirst(count).sorted(), "\(count)"
+            )
             await next.stop()
         }
         #expect(await first.place(after: 7, of: piece) == piece.place)
@@ -215,7 +226,8 @@ struct JournalSequenceTests {
     func sharedSequence() async throws {
         let (system, memory) = (path("system.journal"), path("memory.journal"))
         try JournalDaemon.makeFile(system, [(10, "0")])
-        try JournalDaemon.makeFile(path("user-1000@1.journal"), (0..<5).map { (11 + $0, "u\($0)") }, uptime: 10)
+        try JournalDaemon.makeFile(
+            path("user-1000@1.journal"), (0..<5).map { (11 + $0, "u\($0)") }, uptime: 10)
         try share(system, path("user-1000@1.journal"))
         let first = reader()
         #expect(try await read(6, first).messages == ["0", "u0", "u1", "u2", "u3", "u4"])
@@ -244,7 +256,8 @@ struct JournalSequenceTests {
     func numbersUsedAgain(count: Int) async throws {
         let (file, saved) = (path("system.journal"), path("saved"))
         try JournalDaemon.makeFile(file, (0..<3).map { (43_200 + $0, "\($0)") })
-        try WholeFile.replace(saved, with: #require(try WholeFile.bytes(of: file, atMost: 16 << 20)), mode: 0o644)
+        try WholeFile.replace(
+            saved, with: #require(try WholeFile.bytes(of: file, atMost: 16 << 20)), mode: 0o644)
         try JournalDaemon.makeFile(file, (3..<8).map { (43_200 + $0, "\($0)") }, uptime: 3)
         let first = reader()
         let (found, place) = try await read(8, first)
@@ -266,7 +279,8 @@ struct JournalSequenceTests {
         let to = try Descriptor(checking: open(other, O_WRONLY | O_CLOEXEC), "open")
         // Source: https://systemd.io/JOURNAL_FILE_FORMAT, "Header".
         var id = [UInt8](repeating: 0, count: 16)
-        #expect(pread(from.raw, &id, id.count, 72) == id.count && pwrite(to.raw, id, id.count, 72) == id.count)
+        #expect(
+            pread(from.raw, &id, id.count, 72) == id.count && pwrite(to.raw, id, id.count, 72) == id.count)
     }
 
     @Test("what is removed unread of one machine is a gap, though another's entries are older")
@@ -308,10 +322,13 @@ struct JournalSequenceTests {
         await reader.stop()
     }
 
-    @Test("names of a journal that are no files, and files of anything, hold nothing up; the whole ones are read")
+    @Test(
+        "names of a journal that are no files, and files of anything, hold nothing up; the whole ones are read"
+    )
     func hostileFiles() async throws {
         #expect(mkfifo(path("fifo.journal"), 0o644) == 0 && mkdir(path("directory.journal"), 0o755) == 0)
-        #expect(symlink("/dev/zero", path("zero.journal")) == 0 && symlink("nowhere", path("none.journal")) == 0)
+        #expect(
+            symlink("/dev/zero", path("zero.journal")) == 0 && symlink("nowhere", path("none.journal")) == 0)
         try WholeFile.replace(path("text.journal"), with: Array(repeating: 0x41, count: 10_000), mode: 0o644)
         try WholeFile.replace(path("empty.journal"), with: [], mode: 0o644)
         try JournalDaemon.makeFile(path("whole.journal"), [(100, "whole")])

@@ -11,7 +11,8 @@ struct JSONCorpusTests {
     func lines() throws {
         for string in JSONCorpus.strings {
             let message = LogMessage(level: .info, text: "corner case", fields: [("value", string)])
-            let line = LogFormatter(forJournal: false).line(message, at: Timestamp(milliseconds: 0), as: .json)
+            let line = LogFormatter(forJournal: false).line(
+                message, at: Timestamp(milliseconds: 0), as: .json)
             let object = try JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
             #expect(object?["value"] as? String == string)
         }

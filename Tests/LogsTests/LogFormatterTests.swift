@@ -63,6 +63,8 @@ struct LogFormatterTests {
     @Test("a field cannot take the place of time, level or message")
     func reservedKeys() {
         let message = LogMessage(level: .info, text: "found", fields: [("level", "error")])
-        #expect(line(message, journal: false, .json).contains(#""level":"info","message":"found","level_":"error"}"#))
+        #expect(
+            line(message, journal: false, .json).contains(
+                #""level":"info","message":"found","level_":"error"}"#))
     }
 }

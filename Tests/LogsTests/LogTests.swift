@@ -20,7 +20,8 @@ struct LogTests {
         #expect(
             sink.messages == [
                 LogMessage(
-                    level: .error, text: "delivery failed", fields: [("destination", "main"), ("status", "503")]),
+                    level: .error, text: "delivery failed",
+                    fields: [("destination", "main"), ("status", "503")]),
                 LogMessage(level: .warning, text: "queue near its cap", fields: []),
             ])
     }

@@ -22,7 +22,8 @@ struct MessageCollapserTests {
         for second in 1...40 { #expect(collapser.take(message(1), at: start + .seconds(second)).isEmpty) }
         #expect(collapser.nextDue == start + .seconds(60))
         #expect(collapser.due(at: start + .seconds(59)).isEmpty)
-        let summary = LogMessage(level: .warning, text: "delivery failed", fields: [("n", "1"), ("repeated", "40")])
+        let summary = LogMessage(
+            level: .warning, text: "delivery failed", fields: [("n", "1"), ("repeated", "40")])
         #expect(collapser.due(at: start + .seconds(60)) == [summary])
         #expect(collapser.nextDue == nil)
         #expect(collapser.take(message(1), at: start + .seconds(61)) == [message(1)])

@@ -56,10 +56,13 @@ struct StandardErrorLogTests {
         #expect(fcntl(reader.output, F_GETFL) & O_NONBLOCK == 0)
     }
 
-    @Test("fault 25: a reader that stands still neither blocks the agent nor goes unnoticed", arguments: [false, true])
+    @Test(
+        "fault 25: a reader that stands still neither blocks the agent nor goes unnoticed",
+        arguments: [false, true])
     func fault25_slowReader(socket: Bool) throws {
         let reader = try Reader(socket: socket)
-        let sink = StandardErrorLog(level: .verbose, descriptor: reader.output, forJournal: true, buffer: 4096)
+        let sink = StandardErrorLog(
+            level: .verbose, descriptor: reader.output, forJournal: true, buffer: 4096)
         let log = Log(sink)
         let count = 20_000
         for number in 0..<count { log.debug("step", ["number": number]) }
@@ -70,10 +73,13 @@ struct StandardErrorLogTests {
         sink.finish()
         text += reader.read()
         let lines = text.split(separator: "\n")
-        let told = lines.compactMap { $0.hasPrefix("<4>log lines suppressed lines=") ? Int($0.dropFirst(30)) : nil }
+        let told = lines.compactMap {
+            $0.hasPrefix("<4>log lines suppressed lines=") ? Int($0.dropFirst(30)) : nil
+        }
         #expect(told.reduce(0, +) == sink.suppressedLines)
         #expect(lines.count - told.count + sink.suppressedLines == count + 1)
-        #expect(lines.allSatisfy { $0.hasPrefix("<7>step number=") || $0.hasPrefix("<4>log lines suppressed") })
+        #expect(
+            lines.allSatisfy { $0.hasPrefix("<7>step number=") || $0.hasPrefix("<4>log lines suppressed") })
     }
 
     @Test("with a loop, what waits is written when the reader goes on, and counts when their time has come")
@@ -82,7 +88,8 @@ struct StandardErrorLogTests {
         let loop = try EventLoop(name: "log")
         try loop.start()
         defer { loop.stop() }
-        let sink = StandardErrorLog(level: .verbose, descriptor: reader.output, forJournal: true, buffer: 1_000_000)
+        let sink = StandardErrorLog(
+            level: .verbose, descriptor: reader.output, forJournal: true, buffer: 1_000_000)
         sink.attach(to: loop)
         let log = Log(sink)
         for number in 0..<10_000 { log.debug("step", ["number": number]) }

@@ -27,11 +27,16 @@ struct ExpositionTests {
         #expect(ExpositionFormat(accept: nil) == .prometheusText)
         #expect(ExpositionFormat(accept: "") == .prometheusText)
         #expect(ExpositionFormat(accept: "text/html,*/*;q=0.8") == .prometheusText)
-        #expect(ExpositionFormat(accept: "application/openmetrics-text; version=2.0.0, text/plain") == .prometheusText)
-        #expect(ExpositionFormat(accept: "application/openmetrics-text;q=0.1, text/plain;q=0.2") == .prometheusText)
+        #expect(
+            ExpositionFormat(accept: "application/openmetrics-text; version=2.0.0, text/plain")
+                == .prometheusText)
+        #expect(
+            ExpositionFormat(accept: "application/openmetrics-text;q=0.1, text/plain;q=0.2")
+                == .prometheusText)
         #expect(ExpositionFormat(accept: "application/openmetrics-text;q=0") == .prometheusText)
         #expect(
-            ExpositionFormat(accept: "text/plain, application/openmetrics-text ; version=\"1.0.0\"") == .openMetrics)
+            ExpositionFormat(accept: "text/plain, application/openmetrics-text ; version=\"1.0.0\"")
+                == .openMetrics)
         #expect(ExpositionFormat(accept: String(repeating: ",;=q", count: 5000)) == .prometheusText)
     }
 
@@ -40,7 +45,8 @@ struct ExpositionTests {
         let hostile = "a\"b\\c\nspoolship_ready 1"
         for format in ExpositionFormat.allCases {
             let text = text(format) { $0.set(\.inFlight, [hostile], to: 1) }
-            #expect(text.contains(#"spoolship_delivery_in_flight{destination="a\"b\\c\nspoolship_ready 1"} 1"#))
+            #expect(
+                text.contains(#"spoolship_delivery_in_flight{destination="a\"b\\c\nspoolship_ready 1"} 1"#))
             #expect(!text.contains("\nspoolship_ready 1"))
         }
     }
@@ -67,7 +73,9 @@ struct ExpositionTests {
     @Test("histograms are cumulated and end at infinity")
     func histograms() {
         let histograms = HistogramSet(\.attemptSeconds)
-        for milliseconds in [1, 2, 2000, 3_600_000] { histograms.observe(["main"], .milliseconds(milliseconds)) }
+        for milliseconds in [1, 2, 2000, 3_600_000] {
+            histograms.observe(["main"], .milliseconds(milliseconds))
+        }
         let text = ExpositionFormat.prometheusText.write(Exposition(from: [histograms]))
         for line in [
             #"_bucket{destination="main",le="0.001"} 1"#, #"_bucket{destination="main",le="0.005"} 2"#,
@@ -103,7 +111,8 @@ struct ExpositionTests {
         let text = text(.openMetrics) { $0.set(\.sentBytes, ["main"], to: 5) }
         #expect(text.hasSuffix("# EOF\n"))
         #expect(
-            text.contains("# TYPE spoolship_delivery_sent_bytes counter\n# UNIT spoolship_delivery_sent_bytes bytes\n"))
+            text.contains(
+                "# TYPE spoolship_delivery_sent_bytes counter\n# UNIT spoolship_delivery_sent_bytes bytes\n"))
         #expect(text.contains("\nspoolship_delivery_sent_bytes_total{destination=\"main\"} 5\n"))
     }
 

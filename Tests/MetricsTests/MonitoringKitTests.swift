@@ -32,23 +32,32 @@ struct MonitoringKitTests {
         #expect(runbooks == alerts.map { $0.lowercased() })
     }
 
-    @Test("the runbook says of each alert whether it pages, and fleet.md names those that do, as the rules have it")
+    @Test(
+        "the runbook says of each alert whether it pages, and fleet.md names those that do, as the rules have it"
+    )
     func pages() throws {
         let alerts = try words(after: "- alert: ", in: "\(directory)/alerts.yml")
         let severities = try words(after: "severity: ", in: "\(directory)/alerts.yml")
         #expect(severities.count == alerts.count && Set(severities) == ["page", "ticket"])
         let runbook = try readFile("\(GoldenFile.root)/docs/runbook.md")
-        let said = runbook.split(separator: "\n").filter { $0.hasPrefix("**Pages") || $0.hasPrefix("**Ticket") }
+        let said = runbook.split(separator: "\n").filter {
+            $0.hasPrefix("**Pages") || $0.hasPrefix("**Ticket")
+        }
         #expect(said.map { $0.hasPrefix("**Pages") ? "page" : "ticket" } == severities)
         let fleet = try readFile("\(GoldenFile.root)/docs/fleet.md").split(separator: "\n")
-        let row = try #require(fleet.first { $0.hasPrefix("| SpoolshipDown") }).split(separator: "|").map(String.init)
-        func named(_ cell: String) -> Set<String> { Set(cell.split { !($0.isLetter || $0.isNumber) }.map(String.init)) }
+        let row = try #require(fleet.first { $0.hasPrefix("| SpoolshipDown") }).split(separator: "|").map(
+            String.init)
+        func named(_ cell: String) -> Set<String> {
+            Set(cell.split { !($0.isLetter || $0.isNumber) }.map(String.init))
+        }
         let pages = Set(zip(alerts, severities).filter { $0.1 == "page" }.map(\.0))
         #expect(named(row[0]) == pages)
         #expect(named(row[1]).isSubset(of: Set(alerts).subtracting(pages)))
     }
 
-    @Test("inhibition names alerts that there are, and labels that its targets have; a cause never silences itself")
+    @Test(
+        "inhibition names alerts that there are, and labels that its targets have; a cause never silences itself"
+    )
     func inhibition() throws {
         let alerts = Set(try words(after: "- alert: ", in: "\(directory)/alerts.yml"))
         let text = try readFile("\(directory)/alertmanager.yml")
@@ -56,7 +65,9 @@ struct MonitoringKitTests {
         var sources: Set<String> = []
         for line in text.split(separator: "\n") where line.contains("_matchers:") {
             let named = Set(
-                line.split { !($0.isLetter || $0.isNumber) }.map(String.init).filter { $0.hasPrefix("Spoolship") })
+                line.split { !($0.isLetter || $0.isNumber) }.map(String.init).filter {
+                    $0.hasPrefix("Spoolship")
+                })
             #expect(named.subtracting(alerts).subtracting(["Spoolship"]).isEmpty, "\(line)")
             if line.contains("source_matchers") {
                 sources = named
@@ -90,7 +101,9 @@ struct MonitoringKitTests {
                     let known = family.labels.first { $0.name == label }
                     #expect(known != nil, "\(use.name) has no label \(label)")
                     guard let closed = known?.values, values.first?.hasPrefix("$") != true else { continue }
-                    for value in values { #expect(closed.contains(value), "\(use.name): \(label) is never \(value)") }
+                    for value in values {
+                        #expect(closed.contains(value), "\(use.name): \(label) is never \(value)")
+                    }
                 }
             }
         }

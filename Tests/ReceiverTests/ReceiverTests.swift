@@ -13,7 +13,10 @@ struct EventLinesTests {
             ("{\"a\":1}\n{\"b\":2}\n", "{\"a\":1}\n{\"b\":2}\n", 2),
             ("{\"a\":1}", "{\"a\":1}\n", 1),
             ("{\"a\":1}\r\n\r\n\n{\"b\":2}", "{\"a\":1}\r\n{\"b\":2}\n", 2),
-            ("[{\"a\":[1,{\"x\":\"],[\"}]},{\"b\":\"\\\"]\"}]", "{\"a\":[1,{\"x\":\"],[\"}]}\n{\"b\":\"\\\"]\"}\n", 2),
+            (
+                "[{\"a\":[1,{\"x\":\"],[\"}]},{\"b\":\"\\\"]\"}]",
+                "{\"a\":[1,{\"x\":\"],[\"}]}\n{\"b\":\"\\\"]\"}\n", 2
+            ),
             (" [ {\"a\":\n1} ,\n {} ] ", "{\"a\": 1}\n{}\n", 2),
             ("[]", "", 0), ("", "", 0), (" \n", "", 0),
         ] as [(String, String, Int)])
@@ -22,7 +25,9 @@ struct EventLinesTests {
         #expect(String(decoding: found.lines, as: UTF8.self) == lines && found.count == count)
     }
 
-    @Test("what is none of them is told", arguments: ["hello", "{\"a\":1}\nx\n", "[{\"a\":1}", "\"text\"", "12"])
+    @Test(
+        "what is none of them is told",
+        arguments: ["hello", "{\"a\":1}\nx\n", "[{\"a\":1}", "\"text\"", "12"])
     func others(body: String) {
         #expect(EventLines.normalise(Array(body.utf8)) == nil)
     }

@@ -1,18 +1,22 @@
+import Events
 import Foundation
 @testable import SpoolshipClient
 import TestKit
 import Testing
 
-@Suite("The client library")
+@Suite("The client library", .serialized)
 struct ClientTests {
     private func names(_ directory: TemporaryDirectory) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0 != ".spoolship" }.sorted()
+        try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0 != ".spoolship" }
+            .sorted()
     }
 
     /// The events that an agent would find: whole lines of append files, elements of drop files.
     private func events(_ directory: TemporaryDirectory) throws -> [[String: Any]] {
         // Only what the agent reads is opened: any other name may be renamed between the list and the look.
-        let visible = try names(directory).filter { $0.hasSuffix(".json") || $0.hasSuffix(".jsonl") }
+        let visible = try names(directory).filter {
+            $0.hasSuffix(".json") || $0.hasSuffix(".jsonl") || $0.hasSuffix(".jsonl.1")
+        }
         return try visible.flatMap { name -> [[String: Any]] in
             let data = try Data(contentsOf: URL(fileURLWithPath: "\(directory.path)/\(name)"))
             if name.hasSuffix(".json") {
@@ -46,8 +50,10 @@ struct ClientTests {
         let i = 7
         let (text, share, isNew, large, small) = ("é", 0.25, true, UInt64.max, Float(0.1))
         let properties: EventProperties = [
-            "i": i, "text": text, "part": text.prefix(1), "share": share, "new": isNew, "large": large, "small": small,
-            "literal": 12, "typed": PropertyValue.integer(3), "date": .date(milliseconds: 5), "short": .string("x"),
+            "i": i, "text": text, "part": text.prefix(1), "share": share, "new": isNew, "large": large,
+            "small": small,
+            "literal": 12, "typed": PropertyValue.integer(3), "date": .date(milliseconds: 5),
+            "short": .string("x"),
         ]
         let expected: [(String, PropertyValue)] = [
             ("i", .integer(7)), ("text", .string("é")), ("part", .string("é")), ("share", .double(0.25)),
@@ -84,11 +90,13 @@ struct ClientTests {
         #expect((event["pid"] as? NSNumber)?.int32Value == getpid() && event["session_id"] == nil)
         let properties = try #require(event["properties"] as? [String: Any])
         #expect(
-            properties["text"] as? String == "é😀\u{1}" && properties["time"] as? String == "2026-11-20T10:00:00.123Z")
+            properties["text"] as? String == "é😀\u{1}"
+                && properties["time"] as? String == "2026-11-20T10:00:00.123Z")
         #expect((properties["whole"] as? NSNumber)?.int64Value == 9_007_199_254_740_993)
         #expect((properties["number"] as? NSNumber)?.doubleValue == 0.1 && properties["yes"] as? Bool == true)
         let name = try #require(try names(directory).first)
-        let mode = try FileManager.default.attributesOfItem(atPath: "\(directory.path)/\(name)")[.posixPermissions]
+        let mode = try FileManager.default.attributesOfItem(atPath: "\(directory.path)/\(name)")[
+            .posixPermissions]
         #expect((mode as? NSNumber)?.intValue == 0o640)
         try client.close()
         #expect(code { () throws(AnalyticsError) in try client.trackEvent("x") } == .closed)
@@ -113,7 +121,8 @@ struct ClientTests {
         settings.longestWait = .seconds(30)
         settings.fileSize = 100_000
         let client = try AnalyticsClient(settings)
-        let each = ProcessInfo.processInfo.environment["SPOOLSHIP_EVENTS"].flatMap { Int($0) }.map { $0 / 8 } ?? 1000
+        let each =
+            ProcessInfo.processInfo.environment["SPOOLSHIP_EVENTS"].flatMap { Int($0) }.map { $0 / 8 } ?? 1000
         try await withThrowingTaskGroup(of: Void.self) { group in
             for thread in 0..<8 {
                 group.addTask {
@@ -157,7 +166,9 @@ struct ClientTests {
         var settings = ClientSettings(directory: directory.path)
         settings.longestWait = .seconds(30)
         let client = try AnalyticsClient(settings)
-        func track() -> AnalyticsError.Code? { code { () throws(AnalyticsError) in try client.trackEvent("x") } }
+        func track() -> AnalyticsError.Code? {
+            code { () throws(AnalyticsError) in try client.trackEvent("x") }
+        }
         #expect(track() == nil)
         try state("none\ndisabled", directory)
         let deadline = ContinuousClock.now + .seconds(30)
@@ -169,7 +180,9 @@ struct ClientTests {
         try client.close(timeout: .seconds(30))
     }
 
-    @Test("ac16: while paused events are kept, durable and unseen; resume releases them; so does the next process")
+    @Test(
+        "ac16: while paused events are kept, durable and unseen; resume releases them; so does the next process"
+    )
     func ac16_pause() throws {
         let directory = try TemporaryDirectory()
         let client = try AnalyticsClient(ClientSettings(directory: directory.path))
@@ -184,7 +197,8 @@ struct ClientTests {
         client.resume()
         try client.trackEvent("after")
         try client.flush()
-        #expect(Set(try events(directory).compactMap { $0["name"] as? String }) == ["before", "kept", "after"])
+        #expect(
+            Set(try events(directory).compactMap { $0["name"] as? String }) == ["before", "kept", "after"])
         // A process that did not live to release what it kept; no process has the highest number.
         try Data("{\"name\":\"old\"}\n".utf8).write(
             to: URL(fileURLWithPath: "\(directory.path)/app-2147483647-x-1.jsonl.part"))
@@ -212,7 +226,8 @@ struct ClientTests {
         #expect(try events(directory).compactMap { $0["name"] as? String } == ["yes"])
     }
 
-    @Test("ac17: the switch outlives the process, for the client of that name and user; others' files are none")
+    @Test(
+        "ac17: the switch outlives the process, for the client of that name and user; others' files are none")
     func ac17_switchPersists() throws {
         let directory = try TemporaryDirectory()
         var settings = ClientSettings(directory: directory.path)
@@ -237,7 +252,9 @@ struct ClientTests {
         }
     }
 
-    @Test("what gathers for the interval is in the spool, unseen; the time, a flush or the next process releases it")
+    @Test(
+        "what gathers for the interval is in the spool, unseen; the time, a flush or the next process releases it"
+    )
     func intervalStoresFirst() throws {
         let directory = try TemporaryDirectory()
         let deadline = ContinuousClock.now + .seconds(30)
@@ -290,13 +307,18 @@ struct ClientTests {
         let found = try events(directory)
         #expect(found.map { $0["type"] as? String } == [nil, "start_session", nil, "start_session", nil])
         let sessions = found.map { $0["session_id"] as? String }
+        // Null: the agent adds no session either.
+        #expect(found[0]["session_id"] is NSNull)
         #expect(
-            sessions[0] == nil && sessions[1] == sessions[2] && sessions[3] == sessions[4] && sessions[2] != sessions[4]
+            sessions[0] == nil && sessions[1] == sessions[2] && sessions[3] == sessions[4]
+                && sessions[2] != sessions[4]
         )
         #expect(sessions[1].flatMap { UUID(uuidString: $0) } != nil)
     }
 
-    @Test("events gather for the interval, critical ones do not wait; a full buffer says so within the time given")
+    @Test(
+        "events gather for the interval, critical ones do not wait; a full buffer says so within the time given"
+    )
     func intervalAndBuffer() throws {
         let directory = try TemporaryDirectory()
         var settings = ClientSettings(directory: directory.path)
@@ -312,24 +334,30 @@ struct ClientTests {
         while try events(directory).count < 2, ContinuousClock.now < deadline { usleep(2000) }
         #expect(try events(directory).count == 2)
         #expect(
-            code { () throws(AnalyticsError) in try client.setTransmissionInterval(.seconds(-1)) } == .invalidSetting)
+            code { () throws(AnalyticsError) in try client.setTransmissionInterval(.seconds(-1)) }
+                == .invalidSetting)
         #expect(
             code { () throws(AnalyticsError) in try client.setTransmissionInterval(.seconds(86_401)) }
                 == .invalidSetting)
         #expect(code { () throws(AnalyticsError) in try client.setCountryCode("ITA") } == .invalidSetting)
         #expect(code { () throws(AnalyticsError) in try client.trackEvent("") } == .invalidEvent)
         #expect(
-            code { () throws(AnalyticsError) in try client.trackEvent("x", withProperties: ["x": .double(.nan)]) }
+            code { () throws(AnalyticsError) in
+                try client.trackEvent("x", withProperties: ["x": .double(.nan)])
+            }
                 == .invalidEvent)
         let large: EventProperties = ["x": .string(String(repeating: "x", count: 5000))]
         #expect(
-            code { () throws(AnalyticsError) in try client.trackEvent("x", withProperties: large) } == .invalidEvent)
+            code { () throws(AnalyticsError) in try client.trackEvent("x", withProperties: large) }
+                == .invalidEvent)
     }
 
     @Test("a spool that is not there, or is taken away, is an error that says so; nothing taken is lost")
     func missingSpool() throws {
         #expect(
-            code { () throws(AnalyticsError) in _ = try AnalyticsClient(ClientSettings(directory: "/nonexistent")) }
+            code { () throws(AnalyticsError) in
+                _ = try AnalyticsClient(ClientSettings(directory: "/nonexistent"))
+            }
                 == .spoolMissing)
         let directory = try TemporaryDirectory()
         let spool = "\(directory.path)/spool"
@@ -343,7 +371,9 @@ struct ClientTests {
         let client = try AnalyticsClient(settings)
         rmdir(spool)
         try client.trackEvent("kept")
-        #expect(code { () throws(AnalyticsError) in try client.flush(timeout: .milliseconds(300)) } == .spoolMissing)
+        #expect(
+            code { () throws(AnalyticsError) in try client.flush(timeout: .milliseconds(300)) }
+                == .spoolMissing)
         var refusal: AnalyticsError.Code?
         for _ in 0..<20 where refusal == nil {
             refusal = code { () throws(AnalyticsError) in try client.trackEvent("more") }
@@ -364,11 +394,265 @@ struct ClientTests {
         try Analytics.start(ClientSettings(directory: directory.path))
         #expect(Analytics.isEnabled)
         #expect(
-            code { () throws(AnalyticsError) in try Analytics.start(ClientSettings(directory: directory.path)) }
+            code { () throws(AnalyticsError) in try Analytics.start(ClientSettings(directory: directory.path))
+            }
                 == .alreadyStarted)
         try Analytics.trackEvent("x", withProperties: ["a": 1], flags: .critical)
         try Analytics.stop()
         #expect(try events(directory).count == 1 && !Analytics.isEnabled)
+    }
+
+    @Test(
+        "what is set before start rules from the first event on; after start and stop nothing of it is left")
+    func settingsBeforeStart() throws {
+        let directory = try TemporaryDirectory()
+        Analytics.enableManualSessionTracker()
+        try Analytics.setCountryCode("it")
+        try Analytics.setTransmissionInterval(.seconds(3600))
+        #expect(
+            code { () throws(AnalyticsError) in try Analytics.setTransmissionInterval(.seconds(86_401)) }
+                == .invalidSetting)
+        #expect(code { () throws(AnalyticsError) in try Analytics.setCountryCode("XX") } == .invalidSetting)
+        try Analytics.start(ClientSettings(directory: directory.path))
+        try Analytics.trackEvent("first", withProperties: nil)
+        try Analytics.track("second", properties: ["a": 1], flags: .default)
+        #expect(Analytics.dispatchInterval == .seconds(3600))
+        #expect(try Analytics.startSession())
+        #expect(try events(directory).isEmpty)
+        try Analytics.stop()
+        let found = try events(directory)
+        #expect(found.map { $0["name"] as? String } == ["first", "second", "start_session"])
+        #expect(found.allSatisfy { $0["country"] as? String == "IT" })
+        #expect(found[0]["session_id"] is NSNull && found[2]["session_id"] is String)
+        let second = try TemporaryDirectory()
+        Analytics.dispatchInterval = .zero
+        try Analytics.start(ClientSettings(directory: second.path))
+        #expect(Analytics.dispatchInterval == .zero)
+        try Analytics.trackEvent("third", flags: .critical)
+        try Analytics.stop()
+        let third = try #require(try events(second).first)
+        #expect(third["session_id"] == nil && third["country"] == nil)
+        try Analytics.start(ClientSettings(directory: second.path))
+        #expect(Analytics.dispatchInterval == nil)
+        try Analytics.stop()
+    }
+
+    @Test("ac23: exactly the countries that the agent knows are accepted; the one before stays")
+    func ac23_countries() throws {
+        let directory = try TemporaryDirectory()
+        let client = try AnalyticsClient(ClientSettings(directory: directory.path))
+        let letters = (UInt8(ascii: "A")...UInt8(ascii: "Z")).map { String(UnicodeScalar($0)) }
+        for code in letters.flatMap({ first in letters.map { first + $0 } }) {
+            let refusal = self.code { () throws(AnalyticsError) in try client.setCountryCode(code) }
+            #expect((refusal == nil) == (CountryCode(code) != nil), "\(code)")
+        }
+        try client.setCountryCode("de")
+        for wrong in ["XX", "ITA", "", "1T", "ß"] {
+            #expect(code { () throws(AnalyticsError) in try client.setCountryCode(wrong) } == .invalidSetting)
+        }
+        try client.trackEvent("a")
+        try client.setCountryCode(nil)
+        try client.trackEvent("b")
+        try client.flush()
+        #expect(try events(directory).map { $0["country"] as? String } == ["DE", nil])
+    }
+
+    @Test(
+        "a finished append file is renamed, so that the agent removes it: a full one, the last, and a dead process's"
+    )
+    func finishedFiles() throws {
+        let directory = try TemporaryDirectory()
+        // One of a process that has ended, one of a process that lives, and two of other programs.
+        let foreign = ["app-\(getpid())-x-1.jsonl", "app-20261129-x.jsonl", "app-2147483647-x-1.log"]
+        for name in ["app-2147483647-x-1.jsonl"] + foreign {
+            try Data("{\"name\":\"old\"}\n".utf8).write(to: URL(fileURLWithPath: "\(directory.path)/\(name)"))
+        }
+        var settings = ClientSettings(directory: directory.path)
+        settings.fileSize = 1024
+        let client = try AnalyticsClient(settings)
+        #expect(try Set(names(directory)) == Set(["app-2147483647-x-1.jsonl.1"] + foreign))
+        for number in 1...40 {
+            try client.trackEvent("\(number)")
+            try client.flush()
+        }
+        func own() throws -> [String] {
+            try names(directory).filter { $0.hasPrefix("app-\(getpid())-") && !foreign.contains($0) }
+        }
+        #expect(try own().count > 2 && own().count { $0.hasSuffix(".jsonl") } == 1)
+        try client.close()
+        #expect(try own().allSatisfy { $0.hasSuffix(".jsonl.1") })
+        #expect(try events(directory).count { $0["name"] as? String != "old" } == 40)
+    }
+
+    @Test("tm11: a push is a line of the data layer, in order with the events; what is none is refused")
+    func pushes() throws {
+        let directory = try TemporaryDirectory()
+        let client = try AnalyticsClient(ClientSettings(directory: directory.path))
+        try client.push([
+            "event": "openScreen", "screenName": "Home", "cart": ["items": [1, 2.5, "x", nil, true]],
+        ])
+        try client.trackEvent("between")
+        try client.push(12, forKey: "count")
+        try client.flush()
+        let found = try events(directory)
+        #expect(found.map { $0["type"] as? String } == ["data_layer", nil, "data_layer"])
+        let first = found[0] as NSDictionary
+        let expected: NSDictionary = [
+            "type": "data_layer", "event": "openScreen", "screenName": "Home",
+            "cart": ["items": [1, 2.5, "x", NSNull(), true] as [Any]],
+        ]
+        #expect(first == expected && found[2] as NSDictionary == ["type": "data_layer", "count": 12])
+        var deep: DataLayerValue = 1
+        for _ in 0..<64 { deep = ["x": deep] }
+        for wrong in ["text", [:], [1], ["type": "event"], ["x": .double(.infinity)], deep]
+            as [DataLayerValue]
+        {
+            #expect(code { () throws(AnalyticsError) in try client.push(wrong) } == .invalidEvent)
+        }
+    }
+
+    /// Plays the agent that removes what it has read, until the body is over.
+    private func withReader(
+        _ directory: TemporaryDirectory, _ body: () async throws -> Void
+    ) async throws {
+        let path = directory.path
+        let reader = Task.detached {
+            while !Task.isCancelled {
+                for name in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+                where name.hasSuffix(".json") || name.hasSuffix(".jsonl.1") { unlink("\(path)/\(name)") }
+                try? await Task.sleep(for: .milliseconds(2))
+            }
+        }
+        defer { reader.cancel() }
+        try await body()
+    }
+
+    @Test(
+        "ga05: dispatch without the socket: good once the events are queued, no data without any, error without agent"
+    )
+    func ga05_dispatch() async throws {
+        let directory = try TemporaryDirectory()
+        var settings = ClientSettings(directory: directory.path)
+        settings.controlSocket = "\(directory.path)/nowhere.sock"
+        for style in [ClientSettings.Style.append, .dropFiles] {
+            settings.style = style
+            let client = try AnalyticsClient(settings)
+            try client.trackEvent("x")
+            // Nothing reads yet.
+            let late = await client.dispatchAndWait(timeout: .seconds(2))
+            #expect(
+                late.result == .error && late.confirmedBy == .spool && late.reason.contains("does it run"))
+            try await withReader(directory) {
+                let good = await client.dispatchAndWait()
+                #expect(good.result != .error && good.confirmedBy == .queue)
+                #expect(
+                    await client.dispatchAndWait()
+                        == DispatchReport(result: .noData, confirmedBy: .queue, reason: "empty"))
+                client.pause()
+                try client.trackEvent("kept")
+                #expect(
+                    await client.dispatchAndWait()
+                        == DispatchReport(result: .noData, confirmedBy: .spool, reason: "paused"))
+                client.resume()
+            }
+            try client.close()
+            for name in try names(directory) { unlink("\(directory.path)/\(name)") }
+        }
+    }
+
+    @Test(
+        "ga05: dispatches run one at a time: one that is asked for meanwhile begins when the present one has ended"
+    )
+    func ga05_oneAtATime() async throws {
+        let directory = try TemporaryDirectory()
+        var settings = ClientSettings(directory: directory.path)
+        settings.controlSocket = "\(directory.path)/nowhere.sock"
+        settings.style = .dropFiles
+        let client = try AnalyticsClient(settings)
+        try client.trackEvent("x")
+        let (ends, end) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
+        // Nothing reads: each dispatch takes all of its time.
+        client.dispatch(timeout: .milliseconds(700)) { _ in end.yield(ContinuousClock.now) }
+        #expect(await eventually { (try? names(directory).contains { $0.hasSuffix(".json") }) ?? false })
+        client.dispatch(timeout: .milliseconds(700)) { _ in end.yield(ContinuousClock.now) }
+        var iterator = ends.makeAsyncIterator()
+        let first = try #require(await iterator.next())
+        let second = try #require(await iterator.next())
+        #expect(second - first >= .milliseconds(600))
+        try client.close()
+    }
+
+    @Test(
+        "ga05: a dispatch that is asked for while a critical event is being written hands over what follows it"
+    )
+    func ga05_behindCritical() async throws {
+        let directory = try TemporaryDirectory()
+        var settings = ClientSettings(directory: directory.path)
+        settings.controlSocket = nil
+        let client = try AnalyticsClient(settings)
+        client.dispatchInterval = .seconds(600)
+        try await withReader(directory) {
+            for _ in 0..<100 {
+                try client.trackEvent("critical", flags: .critical)
+                try client.trackEvent("normal")
+                let report = await client.dispatchAndWait(timeout: .seconds(20))
+                #expect(report.result != .error, "\(report)")
+                if report.result == .error { break }
+            }
+        }
+        try client.close()
+    }
+
+    @Test(
+        "ga02: with the dispatch interval off nothing goes by itself, the critical lane included; dispatch sends it"
+    )
+    func ga02_manualDispatch() async throws {
+        let directory = try TemporaryDirectory()
+        var settings = ClientSettings(directory: directory.path)
+        settings.controlSocket = nil
+        let client = try AnalyticsClient(settings)
+        client.dispatchInterval = .milliseconds(999)
+        #expect(client.dispatchInterval == .zero)
+        try client.trackEvent("critical", flags: .critical)
+        try client.trackEvent("normal")
+        let deadline = ContinuousClock.now + .seconds(30)
+        func kept() throws -> Int {
+            try names(directory).filter { $0.hasSuffix(".part") }.reduce(0) { sum, name in
+                sum
+                    + (try Data(contentsOf: URL(fileURLWithPath: "\(directory.path)/\(name)")).count {
+                        $0 == 0x0A
+                    })
+            }
+        }
+        while try kept() < 2, ContinuousClock.now < deadline { usleep(2000) }
+        #expect(try kept() == 2 && events(directory).isEmpty)
+        try await withReader(directory) { #expect(await client.dispatchAndWait().result != .error) }
+        #expect(try names(directory).isEmpty)
+        client.dispatchInterval = .seconds(100_000)
+        #expect(client.dispatchInterval == .seconds(86_400))
+        client.dispatchInterval = nil
+        #expect(client.transmissionInterval == .zero)
+    }
+
+    @Test("ga05: the report on several destinations: an error wins, then what was sent; reasons are named")
+    func ga05_reports() {
+        func report(_ status: Int, _ body: String) -> DispatchReport {
+            DispatchReport(answer: AgentSocket.Answer(status: status, body: body))
+        }
+        func line(_ name: String, _ outcome: String, _ reason: String?) -> String {
+            "{\"destination\":\"\(name)\",\"outcome\":\"\(outcome)\",\"reason\":\(reason.map { "\"\($0)\"" } ?? "null")}\n"
+        }
+        let end = "{\"exit_code\":0,\"obstacles\":{},\"waiting\":0}\n"
+        #expect(
+            report(200, line("a", "no_data", "paused") + end)
+                == DispatchReport(result: .noData, confirmedBy: .destinations, reason: "a: paused"))
+        #expect(
+            report(200, line("a", "no_data", "held") + line("b", "good", nil) + end)
+                == DispatchReport(result: .good, confirmedBy: .destinations, reason: "a: held"))
+        #expect(
+            report(200, line("b", "good", nil) + line("a", "error", "500") + end)
+                == DispatchReport(result: .error, confirmedBy: .destinations, reason: "a: 500"))
+        #expect(report(503, "").result == .error && report(503, "").confirmedBy == .queue)
     }
 
     @Test("properties keep their order; the last value of a name counts")
@@ -376,7 +660,8 @@ struct ClientTests {
         var properties: EventProperties = ["b": 1, "a": "x", "b": 2.5]
         #expect(properties.members.map(\.name) == ["b", "a"] && properties["b"] == 2.5)
         properties["b"] = nil
-        properties["c"] = true
+        properties.setEventProperty(true, forKey: "c")
         #expect(properties == ["a": "x", "c": true] && properties != ["c": true, "a": "x"])
+        #expect(EventProperties(["b": "1", "a": "2"]).members.map(\.name) == ["a", "b"])
     }
 }

@@ -23,7 +23,8 @@ struct ContainerValuesTests {
         )
         let values = ContainerValues(path: path)
         #expect(values.string("text") == "a\"é😀\n")
-        #expect(values.integer("count") == 12 && values.double("count") == 12 && values.string("count") == "12")
+        #expect(
+            values.integer("count") == 12 && values.double("count") == 12 && values.string("count") == "12")
         #expect(values.double("share") == 0.25 && values.integer("share") == 0)
         #expect(values.integer("whole") == 3 && values.integer("digits") == 42)
         #expect(values.boolean("on") && !values.boolean("count") && values.string("on") == "true")

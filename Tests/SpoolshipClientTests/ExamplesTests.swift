@@ -36,7 +36,8 @@ struct ExamplesTests {
         #expect(try run(command + [spool, "Video clicked"]) == 0)
         #expect(try run(command + [spool, "Ünïcode 😀"]) == 0)
         let names = try FileManager.default.contentsOfDirectory(atPath: spool)
-        #expect(names.count == 2 && names.allSatisfy { $0.hasSuffix(".json") && !$0.hasPrefix(".") }, "\(names)")
+        #expect(
+            names.count == 2 && names.allSatisfy { $0.hasSuffix(".json") && !$0.hasPrefix(".") }, "\(names)")
         let events = try names.map { name -> [String: Any] in
             let path = "\(spool)/\(name)"
             let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
@@ -60,7 +61,8 @@ struct ExamplesTests {
         for (word, status) in [("none", 75), ("critical", 75), ("all", 0)] as [(String, Int32)] {
             try FileManager.default.createDirectory(
                 atPath: "\(root.path)/.spoolship", withIntermediateDirectories: true)
-            try "\(word)\nreason\n".write(toFile: "\(root.path)/.spoolship/state", atomically: true, encoding: .utf8)
+            try "\(word)\nreason\n".write(
+                toFile: "\(root.path)/.spoolship/state", atomically: true, encoding: .utf8)
             #expect(try run(command + [spool, "x"]) == status)
             // A directory inside the app's, the spool itself, and a link to the app's directory.
             try FileManager.default.createDirectory(
@@ -73,7 +75,8 @@ struct ExamplesTests {
         unlink("\(root.path)-link")
         // 31: in a drop box nobody says for others what is accepted.
         let box = "\(root.path)/incoming"
-        try FileManager.default.createDirectory(atPath: "\(box)/.spoolship", withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            atPath: "\(box)/.spoolship", withIntermediateDirectories: true)
         #expect(chmod(box, 0o3733) == 0 && mkfifo("\(box)/.spoolship/state", 0o644) == 0)
         #expect(try run(command + [box, "x"]) == 0)
         // The agent takes the file before its name is synced.
@@ -104,7 +107,9 @@ struct ExamplesTests {
         try check([program], language: "Go")
     }
 
-    @Test("shell") func shell() throws { try check(["sh", "\(Self.examples)/shell/track.sh"], language: "shell") }
+    @Test("shell") func shell() throws {
+        try check(["sh", "\(Self.examples)/shell/track.sh"], language: "shell")
+    }
 
     @Test("Swift: the example and what docs/swift-client.md shows are built as a package of their own")
     func swift() throws {
@@ -112,7 +117,9 @@ struct ExamplesTests {
         let package = "\(directory.path)/package"
         try FileManager.default.copyItem(atPath: "\(Self.examples)/swift", toPath: package)
         let page = try String(contentsOfFile: "\(Self.examples)/../docs/swift-client.md", encoding: .utf8)
-        let blocks = page.components(separatedBy: "```").filter { $0.hasPrefix("swift\n") }.map { $0.dropFirst(6) }
+        let blocks = page.components(separatedBy: "```").filter { $0.hasPrefix("swift\n") }.map {
+            $0.dropFirst(6)
+        }
         try #require(blocks.count == 2)
         let manifest = try String(contentsOfFile: "\(package)/Package.swift", encoding: .utf8)
         #expect(
@@ -125,9 +132,42 @@ struct ExamplesTests {
         try "import SpoolshipClient\nfunc shown() throws {\n\(shown)}\n"
             .write(toFile: "\(package)/Sources/track/Shown.swift", atomically: true, encoding: .utf8)
         let log = "\(directory.path)/log"
-        let build = "swift build --package-path '\(package)' --scratch-path '\(directory.path)/build' >'\(log)' 2>&1"
+        let build =
+            "swift build --package-path '\(package)' --scratch-path '\(directory.path)/build' >'\(log)' 2>&1"
         #expect(
-            try run(["sh", "-c", build]) == 0, "\((try? String(contentsOfFile: log, encoding: .utf8)) ?? "no log")")
+            try run(["sh", "-c", build]) == 0,
+            "\((try? String(contentsOfFile: log, encoding: .utf8)) ?? "no log")")
+        try check(["\(directory.path)/build/debug/track"], language: "Swift")
+    }
+
+    @Test(
+        "Swift: an app depends on a tag of the repository, as docs/swift-client.md says",
+        .enabled(if: has("git")))
+    func tagOfTheRepository() throws {
+        let directory = try TemporaryDirectory()
+        let root = URL(fileURLWithPath: Self.examples).deletingLastPathComponent().path
+        let (repository, package) = ("\(directory.path)/spoolship", "\(directory.path)/package")
+        // What is in the work tree now, not the last commit.
+        mkdir(repository, 0o755)
+        for name in ["Package.swift", "Sources", "Tests", "examples"] {
+            try FileManager.default.copyItem(atPath: "\(root)/\(name)", toPath: "\(repository)/\(name)")
+        }
+        try FileManager.default.copyItem(atPath: "\(Self.examples)/swift", toPath: package)
+        let manifest = try String(contentsOfFile: "\(package)/Package.swift", encoding: .utf8)
+        let tagged = manifest.replacingOccurrences(
+            of: ".package(name: \"spoolship\", path: \"../..\")",
+            with: ".package(url: \"file://\(repository)\", from: \"0.1.0\")")
+        #expect(tagged != manifest)
+        try tagged.write(toFile: "\(package)/Package.swift", atomically: true, encoding: .utf8)
+        let log = "\(directory.path)/log"
+        let git = "git -C '\(repository)' -c user.name=test -c user.email=test"
+        let script = """
+            { git init -q '\(repository)' && \(git) add . && \(git) commit -qm test && \(git) tag 0.1.0 &&
+            swift build --package-path '\(package)' --scratch-path '\(directory.path)/build'; } >'\(log)' 2>&1
+            """
+        #expect(
+            try run(["sh", "-c", script]) == 0,
+            "\((try? String(contentsOfFile: log, encoding: .utf8)) ?? "no log")")
         try check(["\(directory.path)/build/debug/track"], language: "Swift")
     }
 
@@ -136,7 +176,8 @@ struct ExamplesTests {
         let directory = try TemporaryDirectory()
         #expect(
             try run([
-                "cc", "-Wall", "-Wextra", "-Werror", "-o", "\(directory.path)/track", "\(Self.examples)/c/track.c",
+                "cc", "-Wall", "-Wextra", "-Werror", "-o", "\(directory.path)/track",
+                "\(Self.examples)/c/track.c",
             ]) == 0)
         try check(["\(directory.path)/track"], language: "C")
     }

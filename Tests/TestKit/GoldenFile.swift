@@ -28,7 +28,8 @@ public struct GoldenFile {
         let old = expected.split(separator: "\n", omittingEmptySubsequences: false)
         let new = text.split(separator: "\n", omittingEmptySubsequences: false)
         let line =
-            zip(old, new).enumerated().first { $0.element.0 != $0.element.1 }?.offset ?? min(old.count, new.count)
+            zip(old, new).enumerated().first { $0.element.0 != $0.element.1 }?.offset
+            ?? min(old.count, new.count)
         func at(_ lines: [Substring]) -> Substring { line < lines.count ? lines[line] : "(nothing)" }
         return """
             \(path):\(line + 1) says
@@ -55,7 +56,8 @@ public func readFile(_ path: String) throws -> String {
 
 /// Makes or replaces a file.
 public func writeFile(_ path: String, _ text: String) throws {
-    let descriptor = try Descriptor(checking: open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644), "open")
+    let descriptor = try Descriptor(
+        checking: open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644), "open")
     var bytes = Array(text.utf8)[...]
     while !bytes.isEmpty {
         let count = bytes.withUnsafeBytes { write(descriptor.raw, $0.baseAddress, $0.count) }

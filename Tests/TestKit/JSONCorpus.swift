@@ -23,7 +23,8 @@ public enum JSONCorpus {
 
     /// Strings that writers have to get through: the meanings of all valid strings, and each control character.
     public static let strings: [String] =
-        valid.compactMap(\.string) + (0..<0x20).map { "a" + String(Character(Unicode.Scalar(UInt8($0)))) + "b" }
+        valid.compactMap(\.string)
+        + (0..<0x20).map { "a" + String(Character(Unicode.Scalar(UInt8($0)))) + "b" }
 
     private static let valid: [Case] = {
         var cases = [
@@ -39,12 +40,15 @@ public enum JSONCorpus {
             let plain = String(repeating: "x", count: length)
             cases.append(Case(bytes: Array("\"\(plain)\"".utf8), isValid: true, string: plain))
             cases.append(Case(bytes: Array("\"\(plain)\\\"y\"".utf8), isValid: true, string: plain + "\"y"))
-            cases.append(Case(bytes: Array("\"\(plain)\\ud83d\\ude00\"".utf8), isValid: true, string: plain + "😀"))
+            cases.append(
+                Case(bytes: Array("\"\(plain)\\ud83d\\ude00\"".utf8), isValid: true, string: plain + "😀"))
             cases.append(Case(bytes: Array("\"\(plain)é\"".utf8), isValid: true, string: plain + "é"))
         }
         let others = [
-            "0", "-0", "7", "-12", "1e5", "1E+5", "0.5", "-1.25e-3", "12345678901234567890", "true", "false", "null",
-            "[]", "[ ]", "{}", "{ }", "[1,[2,{\"b\":\"}]\"}],3]", "{\"a\":{\"a\":{}}}", " 1 ", "\t[ 1 , 2 ]\t",
+            "0", "-0", "7", "-12", "1e5", "1E+5", "0.5", "-1.25e-3", "12345678901234567890", "true", "false",
+            "null",
+            "[]", "[ ]", "{}", "{ }", "[1,[2,{\"b\":\"}]\"}],3]", "{\"a\":{\"a\":{}}}", " 1 ",
+            "\t[ 1 , 2 ]\t",
             "{\"\":0}", "{\"a\":1,\"a\":2}", #"{"\u0061":[{}]}"#,
         ]
         return cases + others.map { Case(bytes: Array($0.utf8), isValid: true, string: nil) }
@@ -54,7 +58,8 @@ public enum JSONCorpus {
         let texts = [
             "", "\"", "\"a", #""\""#, #""\x""#, #""\u12""#, #""\u12g4""#, #""\ud800""#, #""\udc00""#,
             #""\ud800\u0041""#,
-            #""\ud83d\ud83d""#, "\"\u{1}\"", "\"\t\"", "01", "-", "1.", ".5", "+1", "1e", "1e+", "0x1", "tru", "True",
+            #""\ud83d\ud83d""#, "\"\u{1}\"", "\"\t\"", "01", "-", "1.", ".5", "+1", "1e", "1e+", "0x1", "tru",
+            "True",
             "nul", "truee", "NaN", "Infinity", "'a'", "[1,]", "[,1]", "[1", "]", "[1}", "{\"a\"}", "{\"a\":}",
             "{\"a\":1,}",
             "{a:1}", "{\"a\":1", "{1:1}", "1 2", "\"a\"\"b\"", "/* */1",

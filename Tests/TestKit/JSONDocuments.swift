@@ -126,7 +126,9 @@ public struct JSONDocuments: Sendable {
             escape(&out, 0xDC00 + scalar & 0x3FF)
         case 3, 4:
             let limit = [0x80, 0x800, 0x10000, 0x110000][below(4)]
-            if let scalar = Unicode.Scalar(UInt32(below(limit))), scalar.value >= 0x20, scalar != "\"", scalar != "\\" {
+            if let scalar = Unicode.Scalar(UInt32(below(limit))), scalar.value >= 0x20, scalar != "\"",
+                scalar != "\\"
+            {
                 out += Array(String(Character(scalar)).utf8)
             }
         default: out.append(UInt8(ascii: "a") + UInt8(below(26)))
@@ -161,11 +163,14 @@ public struct JSONDocuments: Sendable {
                 let marks = Array("{}[],:\"\\0123456789.eE+-tfn \t\r/u".utf8)
                 document.insert(marks[below(marks.count)], at: place)
             case 5: document.swapAt(place, below(document.count))
-            case 6: document.insert(contentsOf: document[place..<min(place + below(6), document.count)], at: place)
+            case 6:
+                document.insert(
+                    contentsOf: document[place..<min(place + below(6), document.count)], at: place)
             default:
                 let bad: [[UInt8]] = [
                     [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xEF, 0xBB, 0xBF], [0x00],
-                    Array("\\ud800".utf8), Array("\\udc00".utf8), Array("01".utf8), Array("NaN".utf8), [0xE2, 0x82],
+                    Array("\\ud800".utf8), Array("\\udc00".utf8), Array("01".utf8), Array("NaN".utf8),
+                    [0xE2, 0x82],
                 ]
                 document.insert(contentsOf: bad[below(bad.count)], at: place)
             }

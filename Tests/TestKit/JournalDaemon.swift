@@ -36,7 +36,8 @@ public final class JournalDaemon {
             directory = "/run/log/journal/\(id).\(name)"
             let configuration = "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\n\(settings)\n"
             let file = try Descriptor(checking: open(conf, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644), "open")
-            guard Glibc.write(file.raw, configuration, configuration.utf8.count) == configuration.utf8.count else {
+            guard Glibc.write(file.raw, configuration, configuration.utf8.count) == configuration.utf8.count
+            else {
                 throw SystemError("write")
             }
         }
@@ -46,7 +47,8 @@ public final class JournalDaemon {
     /// Moves the journal from memory to the disk, as `systemd-journal-flush` does while a machine starts.
     public func moveToDisk() throws {
         let id = try JournalDaemon.machineID()
-        try JournalDaemon.finish(JournalDaemon.spawn(["mkdir", "-p", "\(machine ?? "")/log/journal/\(id)"]), "mkdir")
+        try JournalDaemon.finish(
+            JournalDaemon.spawn(["mkdir", "-p", "\(machine ?? "")/log/journal/\(id)"]), "mkdir")
         try ask("--flush")
     }
 
@@ -83,13 +85,16 @@ public final class JournalDaemon {
             let script =
                 #"printf '%s\n' "$0" >"$1" && mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@""#
             let digits = Array(boot)
-            let text = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }.joined(separator: "-")
+            let text = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }.joined(
+                separator: "-")
             words = ["unshare", "--mount", "sh", "-c", script, text, "\(directory).boot"] + words
         }
         process = try JournalDaemon.spawn(words)
         let time = SystemTime()
         let end = time.bootTime + .seconds(30)
-        while access("\(sockets)/io.systemd.journal", F_OK) != 0 || machine == nil && !exists("system.journal") {
+        while access("\(sockets)/io.systemd.journal", F_OK) != 0
+            || machine == nil && !exists("system.journal")
+        {
             guard time.bootTime < end else { throw SystemError("journald", number: ETIMEDOUT) }
             usleep(2000)
         }
@@ -139,7 +144,9 @@ public final class JournalDaemon {
                 withUnsafeBytes(of: UInt64(value.count).littleEndian) { datagram.append(contentsOf: $0) }
                 datagram += value + [0x0A]
             }
-            guard send(socket.raw, datagram, datagram.count, 0) == datagram.count else { throw SystemError("send") }
+            guard send(socket.raw, datagram, datagram.count, 0) == datagram.count else {
+                throw SystemError("send")
+            }
         }
         try ask("--sync")
     }
@@ -172,14 +179,19 @@ public final class JournalDaemon {
         let source = "\(file).export"
         let export = try Descriptor(
             checking: open(source, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600), "open")
-        guard Glibc.write(export.raw, text, text.utf8.count) == text.utf8.count else { throw SystemError("write") }
+        guard Glibc.write(export.raw, text, text.utf8.count) == text.utf8.count else {
+            throw SystemError("write")
+        }
         try finish(
-            spawn(["/lib/systemd/systemd-journal-remote", "--output=\(file)", source]), "systemd-journal-remote")
+            spawn(["/lib/systemd/systemd-journal-remote", "--output=\(file)", source]),
+            "systemd-journal-remote")
     }
 
     private static func finish(_ process: pid_t, _ name: StaticString) throws {
         var status: Int32 = 0
-        guard waitpid(process, &status, 0) == process, status == 0 else { throw SystemError(name, number: EIO) }
+        guard waitpid(process, &status, 0) == process, status == 0 else {
+            throw SystemError(name, number: EIO)
+        }
     }
 
     private static func spawn(_ words: [String]) throws -> pid_t {

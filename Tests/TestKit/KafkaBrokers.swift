@@ -21,7 +21,8 @@ public final class KafkaBrokers {
         // Both ways, so that opening waits for nobody.
         commands = try Descriptor(checking: open(pipe, O_RDWR | O_CLOEXEC), "open")
         let words = [
-            "python3", "/\(root)/Tests/OutputsTests/Fixtures/kafka_broker.py", pipe, "\(directory.path)/answers",
+            "python3", "/\(root)/Tests/OutputsTests/Fixtures/kafka_broker.py", pipe,
+            "\(directory.path)/answers",
             "\(brokers)",
         ]
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]

@@ -32,6 +32,7 @@ public enum Seeds {
         let target = file.prefix { $0 != "/" }
         let name = test.prefix { $0 != "(" }
         let more = settings.isEmpty ? "" : settings + " "
-        return "seed \(seed), to repeat it: SPOOLSHIP_SEED=\(seed) \(more)swift test --filter '\(target).*/\(name)'"
+        return
+            "seed \(seed), to repeat it: SPOOLSHIP_SEED=\(seed) \(more)swift test --filter '\(target).*/\(name)'"
     }
 }

@@ -11,7 +11,8 @@ public enum SmallCountryDatabase {
             ("node_count", number(1, type: 6)), ("record_size", number(24, type: 5)),
             ("ip_version", number(4, type: 5)),
             ("database_type", text("Test")), ("languages", [0x00, 0x04]),
-            ("binary_format_major_version", number(2, type: 5)), ("binary_format_minor_version", number(0, type: 5)),
+            ("binary_format_major_version", number(2, type: 5)),
+            ("binary_format_minor_version", number(0, type: 5)),
             ("build_epoch", [0x01, 0x02, 1]), ("description", map([])),
         ])
         var bytes = tree + [UInt8](repeating: 0, count: 16) + data

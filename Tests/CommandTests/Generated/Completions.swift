@@ -18,7 +18,9 @@ struct Completions {
 
     /// The words that can stand second behind a first one.
     private func secondWords(_ first: String) -> [String] {
-        commands.map(\.name).filter { $0.hasPrefix(first + " ") }.map { String($0.dropFirst(first.count + 1)) }
+        commands.map(\.name).filter { $0.hasPrefix(first + " ") }.map {
+            String($0.dropFirst(first.count + 1))
+        }
     }
 
     private var families: [String] { firstWords.filter { !secondWords($0).isEmpty } }
@@ -29,7 +31,8 @@ struct Completions {
     }
 
     private func optionWords(_ command: Command) -> String {
-        command.allOptions.flatMap { ["--\($0.name)"] + ($0.letter.map { ["-\($0)"] } ?? []) }.joined(separator: " ")
+        command.allOptions.flatMap { ["--\($0.name)"] + ($0.letter.map { ["-\($0)"] } ?? []) }.joined(
+            separator: " ")
     }
 
     /// What can be in the place of a value or an argument.
@@ -141,7 +144,8 @@ struct Completions {
             let value = option.value.map { ":\(escaped($0)):\(zshAction(Words(option.choices, $0)))" } ?? ""
             let mark = option.repeats ? "*" : ""
             let help = "[\(escaped(option.help))]\(value)"
-            return ["'\(mark)--\(option.name)\(help)'"] + (option.letter.map { ["'\(mark)-\($0)\(help)'"] } ?? [])
+            return ["'\(mark)--\(option.name)\(help)'"]
+                + (option.letter.map { ["'\(mark)-\($0)\(help)'"] } ?? [])
         }
         let lines = firstWords.map { "        '\(escaped($0)):\(escaped(description($0)))'" }
         var text = """
@@ -191,7 +195,8 @@ struct Completions {
         }
         var text = "# fish completion for spoolship; made by scripts/generate.\n"
         for first in firstWords {
-            text += "complete -c spoolship -f -n __fish_use_subcommand -a \(first) -d \(quoted(description(first)))\n"
+            text +=
+                "complete -c spoolship -f -n __fish_use_subcommand -a \(first) -d \(quoted(description(first)))\n"
         }
         for family in families {
             let seconds = secondWords(family)
@@ -210,7 +215,8 @@ struct Completions {
             switch self.words(command) {
             case .choices(let choices):
                 text += "complete -c spoolship -f -n '\(condition)' -a '\(choices.joined(separator: " "))'\n"
-            case .anything where command.name != "help": text += "complete -c spoolship -f -n '\(condition)'\n"
+            case .anything where command.name != "help":
+                text += "complete -c spoolship -f -n '\(condition)'\n"
             case .files, .anything: break
             }
             for option in command.allOptions {

@@ -10,6 +10,7 @@ enum GeneratedFiles {
         let manual = ManualPages(commands: CommandTable.all)
         return [
             ("etc/spoolship.toml", Settings.shippedFile),
+            ("docs/reference.md", ReferencePage.text),
             ("packaging/completions/spoolship.bash", completions.bash),
             ("packaging/completions/spoolship.zsh", completions.zsh),
             ("packaging/completions/spoolship.fish", completions.fish),

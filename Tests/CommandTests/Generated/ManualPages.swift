@@ -33,16 +33,21 @@ struct ManualPages {
         // What holds for several commands is said once.
         var said: Set<String> = []
         for command in commands {
-            page += ".SS \(roff(command.name)) \(roff(command.arguments))\n\(roff(sentence(command.summary)))\n"
+            page +=
+                ".SS \(roff(command.name)) \(roff(command.arguments))\n\(roff(sentence(command.summary)))\n"
             for paragraph in paragraphs(command.details) where said.insert(paragraph).inserted {
                 page += ".PP\n\(roff(paragraph))\n"
             }
             for option in command.options { page += term(HelpText.shown(option), option.help) }
         }
         page += ".SH OPTIONS OF EVERY COMMAND\n"
-        for option in [Command.Option.config, .socket, .help] { page += term(HelpText.shown(option), option.help) }
+        for option in [Command.Option.config, .socket, .help] {
+            page += term(HelpText.shown(option), option.help)
+        }
         page += ".SH EXIT STATUS\n"
-        for code in ExitCode.allCases { page += ".TP\n.B \(code.rawValue)\n\(roff(sentence(code.meaning)))\n" }
+        for code in ExitCode.allCases {
+            page += ".TP\n.B \(code.rawValue)\n\(roff(sentence(code.meaning)))\n"
+        }
         return page + """
             .SH EXAMPLES
             What is wrong with the configuration, and whether the destinations answer:
@@ -153,7 +158,8 @@ struct ManualPages {
             if setting.needsRestart { page += "A change needs a restart.\n" }
         }
         for case .section(let inner) in section.entries {
-            page += self.section(inner, prefix: name + (section.kind == .named ? ".NAME." : "."), heading: ".SS")
+            page += self.section(
+                inner, prefix: name + (section.kind == .named ? ".NAME." : "."), heading: ".SS")
         }
         return page
     }
@@ -174,7 +180,8 @@ struct ManualPages {
             if line.isEmpty {
                 paragraphs.append("")
             } else {
-                paragraphs[paragraphs.count - 1] += (paragraphs[paragraphs.count - 1].isEmpty ? "" : " ") + line
+                paragraphs[paragraphs.count - 1] +=
+                    (paragraphs[paragraphs.count - 1].isEmpty ? "" : " ") + line
             }
         }
         return paragraphs.filter { !$0.isEmpty }

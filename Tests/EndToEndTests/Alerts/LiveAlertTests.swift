@@ -23,12 +23,14 @@ extension EndToEnd {
         @Test("every alert is brought about here, fires, and resolves")
         func everyAlertIsHere() throws {
             let tests = "\(GoldenFile.root)/Tests/EndToEndTests/Alerts"
-            let source = try ["LiveAlertTests", "LiveContainerAlertTests", "LiveFleetTests", "LiveMachineAlertTests"]
-                .map {
-                    try contents(of: "\(tests)/\($0).swift")
-                }
-                .joined().split(whereSeparator: \.isWhitespace).joined(separator: " ")
-                .replacing("expect( ", with: "expect(")
+            let source = try [
+                "LiveAlertTests", "LiveContainerAlertTests", "LiveFleetTests", "LiveMachineAlertTests",
+            ]
+            .map {
+                try contents(of: "\(tests)/\($0).swift")
+            }
+            .joined().split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            .replacing("expect( ", with: "expect(")
             let rules = try contents(of: "\(GoldenFile.root)/monitoring/alerts.yml")
             let names = rules.split(separator: "\n").compactMap { line -> Substring? in
                 let text = line.drop { $0 == " " }
@@ -36,13 +38,45 @@ extension EndToEnd {
             }
             #expect(names.count > 30)
             for word in ["fires", "resolves"] {
-                let calls = source.split(separator: "expect(\(word): ").dropFirst().map { $0.prefix { $0 != ")" } }
-                for name in names { #expect(calls.contains { $0.contains("\"\(name)\"") }, "\(name) never \(word)") }
+                let calls = source.split(separator: "expect(\(word): ").dropFirst().map {
+                    $0.prefix { $0 != ")" }
+                }
+                for name in names {
+                    #expect(calls.contains { $0.contains("\"\(name)\"") }, "\(name) never \(word)")
+                }
             }
             let fast = FastRules.transform(rules)
             #expect(!fast.contains("[1h]") && !fast.contains("for: 5m") && fast.contains("[60s]"))
             // Only times were changed.
             #expect(fast.split(separator: "\n").count == rules.split(separator: "\n").count)
+        }
+
+        @Test("lines that are not of an app's format, and lines that begin as JSON and are not JSON")
+        func textLines() throws {
+            let bench = try Workbench()
+            bench.settings["apps.web.read"] = #"["\#(bench.path)/web*.log"]"#
+            bench.settings["apps.web.parse"] = "\"klog\""
+            bench.settings["apps.cut.read"] = #"["\#(bench.path)/cut*.log"]"#
+            bench.settings["apps.cut.text"] = "\"lines\""
+            try bench.startReceiver()
+            try bench.startAgent()
+            let prometheus = try LivePrometheus(bench)
+            func write(_ number: Int, klog: String, json: String) throws {
+                let before = try prometheus.samples(of: "spoolship_app_events_total")
+                for (name, line) in [("web", klog), ("cut", json)] {
+                    let text = String(repeating: line + "\n", count: 10)
+                    try WholeFile.replace(
+                        "\(bench.path)/\(name)\(number).log", with: Array(text.utf8), mode: 0o644)
+                }
+                try wait(.seconds(30), "the lines to be scraped") {
+                    let now = try prometheus.samples(of: "spoolship_app_events_total")
+                    return !now.isEmpty && now != before
+                }
+            }
+            try write(1, klog: "I1129 10:00:00.000000       1 main.go:7] well", json: #"{"msg":"well"}"#)
+            for number in 2...3 { try write(number, klog: "nothing of klog", json: #"{"msg":"cut"#) }
+            try prometheus.expect(fires: "SpoolshipLinesNotParsed", "SpoolshipBrokenJSON")
+            try prometheus.expect(resolves: "SpoolshipLinesNotParsed", "SpoolshipBrokenJSON")
         }
 
         @Test("down, and restarting again and again")
@@ -86,7 +120,8 @@ extension EndToEnd {
             bench.settings.merge(destination) { $1 }
             try reload(bench)
             try bench.waitUntilDelivered(60)
-            try prometheus.expect(resolves: "SpoolshipNoDestination", "SpoolshipNotReady", "SpoolshipSpoolLag")
+            try prometheus.expect(
+                resolves: "SpoolshipNoDestination", "SpoolshipNotReady", "SpoolshipSpoolLag")
 
             // None for one app: its events are discarded, and that is no green light either.
             bench.settings["apps.shop.destinations"] = "[]"
@@ -95,13 +130,16 @@ extension EndToEnd {
             try bench.append(keyed(60..<70), to: "shop/app.jsonl")
             try prometheus.expect(fires: "SpoolshipNoDestination", "SpoolshipNotReady")
             let why = try fetch("http://127.0.0.1:\(bench.statsPort)/readyz")
-            #expect(why.body.contains("10 events discarded since the last reload: no destination wants them"), "\(why)")
+            #expect(
+                why.body.contains("10 events discarded since the last reload: no destination wants them"),
+                "\(why)")
             bench.settings["apps.shop.destinations"] = "[\"main\"]"
             try reload(bench)
             try prometheus.expect(resolves: "SpoolshipNoDestination", "SpoolshipNotReady")
         }
 
-        @Test("a destination that refuses: held, not ready, nothing acknowledged; accepted again, all resolve")
+        @Test(
+            "a destination that refuses: held, not ready, nothing acknowledged; accepted again, all resolve")
         func held() throws {
             let bench = try Workbench()
             bench.settings["retry.probe_interval"] = "\"10s\""
@@ -249,7 +287,8 @@ extension EndToEnd {
             try bench.append("{\"name\":\"one too many\"}\n{\"name\":\"two too many\"}\n", to: "app.jsonl")
             try #require(symlink("/etc/passwd", "\(bench.spool)/link.jsonl") == 0)
             try prometheus.expect(
-                fires: "SpoolshipDeadLetters", "SpoolshipQuarantine", "SpoolshipEventsRefused", "SpoolshipFilesRefused")
+                fires: "SpoolshipDeadLetters", "SpoolshipQuarantine", "SpoolshipEventsRefused",
+                "SpoolshipFilesRefused")
             try #require(unlink("\(bench.spool)/link.jsonl") == 0)
             try prometheus.expect(
                 resolves: "SpoolshipDeadLetters", "SpoolshipQuarantine", "SpoolshipEventsRefused",
@@ -272,7 +311,8 @@ extension EndToEnd {
             let certificates = try Certificates(in: bench.path)
             try certificates.issue("\(bench.path)/server")
             let receiver = try FaultyReceiver(
-                in: bench.path, certificate: "\(bench.path)/server", store: bench.events, faults: ["partial-success"])
+                in: bench.path, certificate: "\(bench.path)/server", store: bench.events,
+                faults: ["partial-success"])
             bench.settings["destination.url"] = "\"https://127.0.0.1:\(receiver.port)/v1/logs\""
             bench.settings["destination.format"] = "\"otlp\""
             bench.settings["destination.tls.ca_file"] = "\"\(certificates.caFile)\""
@@ -282,7 +322,8 @@ extension EndToEnd {
             try prometheus.expect(fires: "SpoolshipUnnamedRejections")
             let status = try bench.command("status").text
             #expect(
-                status.contains("  3 events rejected without being named, and lost since the start; it says: too old"),
+                status.contains(
+                    "  3 events rejected without being named, and lost since the start; it says: too old"),
                 "\(status)")
             #expect(!bench.agentLog.contains("too old"))
             try prometheus.expect(resolves: "SpoolshipUnnamedRejections")
@@ -357,7 +398,9 @@ extension EndToEnd {
             try bench.expectBalance()
         }
 
-        @Test("renamed in the middle of an outage: what was tried and waits for its retry is removed with the rest")
+        @Test(
+            "renamed in the middle of an outage: what was tried and waits for its retry is removed with the rest"
+        )
         func renamedWhileFailing() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -418,7 +461,8 @@ extension EndToEnd {
 
             let notice = "\(bench.spool)/.spoolship"
             // The lock against a second agent is in there too.
-            try #require(unlink("\(notice)/state") == 0 && unlink("\(notice)/lock") == 0 && rmdir(notice) == 0)
+            try #require(
+                unlink("\(notice)/state") == 0 && unlink("\(notice)/lock") == 0 && rmdir(notice) == 0)
             try write("in the way\n", to: notice)
             #expect(try bench.command("disable", "--yes").code == 0)
             try prometheus.expect(fires: "SpoolshipPersistenceFailing")

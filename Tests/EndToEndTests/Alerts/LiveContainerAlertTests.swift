@@ -6,7 +6,8 @@ extension EndToEnd {
     @Suite("Alerts of containers, live")
     struct LiveContainerAlertTests {
         @Test(
-            "a container without a document, one that sets nonsense, rules that fail, a refused one, a forgotten draft")
+            "a container without a document, one that sets nonsense, rules that fail, a refused one, a forgotten draft"
+        )
         func containers() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -22,7 +23,9 @@ extension EndToEnd {
             bench.settings["container.may_set"] = #"["dispatch.interval"]"#
             bench.settings["container.required"] = #"["document"]"#
             bench.settings["queue.max_size"] = "\"128KiB\""
-            func publish(_ version: Int, interval: String = "2s", signs: Bool = true, _ more: String = "") throws {
+            func publish(_ version: Int, interval: String = "2s", signs: Bool = true, _ more: String = "")
+                throws
+            {
                 let file = "\(bench.path)/document.json"
                 try write(
                     """
@@ -30,7 +33,8 @@ extension EndToEnd {
                     """, to: file)
                 guard signs else { return try nginx.publish(try bytes(of: file)) }
                 let output = "\(bench.path)/document.signed"
-                let result = try run(spoolship, ["container", "sign", file, "--key", key, "--output", output])
+                let result = try run(
+                    spoolship, ["container", "sign", file, "--key", key, "--output", output])
                 try #require(result.code == 0, "\(result)")
                 try nginx.publish(try bytes(of: output))
             }

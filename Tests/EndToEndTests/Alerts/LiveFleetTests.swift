@@ -10,7 +10,8 @@ extension EndToEnd {
         private func documented() throws -> [String] {
             let page = try contents(of: "\(GoldenFile.root)/docs/fleet.md")
             return page.split(separator: "```promql\n").dropFirst().map {
-                String($0.split(separator: "```", maxSplits: 1)[0].split(separator: "\n").joined(separator: " "))
+                String(
+                    $0.split(separator: "```", maxSplits: 1)[0].split(separator: "\n").joined(separator: " "))
             }
         }
 
@@ -26,18 +27,24 @@ extension EndToEnd {
             return bench
         }
 
-        @Test("the documented queries tell versions, sources and servers that are behind; mixed versions alert")
+        @Test(
+            "the documented queries tell versions, sources and servers that are behind; mixed versions alert")
         func mixed() throws {
             let old = try bench(7)
             let new = try bench(8)
             let prometheus = try LivePrometheus(old, and: new)
             let queries = try documented()
             try #require(queries.count == 5)
-            try wait(.seconds(60), "both agents") { try prometheus.query("spoolship_container_version").count == 2 }
-            let versions = try prometheus.query(queries[0]).map { ($0.labels["version"]?.string ?? "", $0.value) }
+            try wait(.seconds(60), "both agents") {
+                try prometheus.query("spoolship_container_version").count == 2
+            }
+            let versions = try prometheus.query(queries[0]).map {
+                ($0.labels["version"]?.string ?? "", $0.value)
+            }
             #expect(versions.sorted { $0.0 < $1.0 }.map { "\($0.0): \($0.1)" } == ["7: 1", "8: 1"])
             let sources = try prometheus.query(queries[1])
-            #expect(sources.map { $0.labels["source"]?.string } == ["default"] && sources.map(\.value) == ["2"])
+            #expect(
+                sources.map { $0.labels["source"]?.string } == ["default"] && sources.map(\.value) == ["2"])
             let behind = try prometheus.query(queries[2])
             #expect(behind.map { $0.labels["instance"]?.string } == ["127.0.0.1:\(old.statsPort)"])
             #expect(try prometheus.query(queries[3]).isEmpty)

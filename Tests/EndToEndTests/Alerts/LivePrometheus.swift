@@ -14,7 +14,8 @@ final class LivePrometheus {
         let home = "\(bench.path)/prometheus"
         try #require(mkdir(home, 0o755) == 0)
         try write(
-            FastRules.transform(try contents(of: "\(GoldenFile.root)/monitoring/alerts.yml")), to: "\(home)/alerts.yml")
+            FastRules.transform(try contents(of: "\(GoldenFile.root)/monitoring/alerts.yml")),
+            to: "\(home)/alerts.yml")
         let targets = ([bench] + others).map { "\"127.0.0.1:\($0.statsPort)\"" }.joined(separator: ", ")
         let configuration = """
             global: {scrape_interval: 1s, evaluation_interval: 1s}
@@ -28,7 +29,8 @@ final class LivePrometheus {
         program = try RunningProgram(
             "prometheus",
             [
-                "--config.file=\(home)/prometheus.yml", "--storage.tsdb.path=\(home)/data", "--log.level=warn",
+                "--config.file=\(home)/prometheus.yml", "--storage.tsdb.path=\(home)/data",
+                "--log.level=warn",
                 "--web.listen-address=127.0.0.1:\(port)",
             ], output: "\(home)/log")
         let page = "http://127.0.0.1:\(port)/-/ready"
@@ -41,7 +43,9 @@ final class LivePrometheus {
         let answer = try fetch("http://127.0.0.1:\(port)/api/v1/alerts")
         let list = try JSONValue(parsing: answer.body)["data"]?["alerts"]?.array ?? []
         func names(_ state: String) -> Set<String> {
-            Set(list.filter { $0["state"]?.string == state }.compactMap { $0["labels"]?["alertname"]?.string })
+            Set(
+                list.filter { $0["state"]?.string == state }.compactMap { $0["labels"]?["alertname"]?.string }
+            )
         }
         return (names("firing"), names("pending"), answer.body)
     }
@@ -71,7 +75,10 @@ final class LivePrometheus {
     /// Waits until all of these fire.
     func expect(fires names: String..., sourceLocation: SourceLocation = #_sourceLocation) throws {
         var last = ""
-        try wait(.seconds(90), "\(names) to fire: \(last)", sourceLocation: sourceLocation, every: .milliseconds(300)) {
+        try wait(
+            .seconds(90), "\(names) to fire: \(last)", sourceLocation: sourceLocation,
+            every: .milliseconds(300)
+        ) {
             let found = try alerts()
             last = found.text
             return found.firing.isSuperset(of: names)
@@ -82,7 +89,8 @@ final class LivePrometheus {
     func expect(resolves names: String..., sourceLocation: SourceLocation = #_sourceLocation) throws {
         var last = ""
         try wait(
-            .seconds(120), "\(names) to resolve: \(last)", sourceLocation: sourceLocation, every: .milliseconds(300)
+            .seconds(120), "\(names) to resolve: \(last)", sourceLocation: sourceLocation,
+            every: .milliseconds(300)
         ) {
             let found = try alerts()
             last = found.text

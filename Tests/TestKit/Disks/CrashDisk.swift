@@ -5,7 +5,8 @@ internal import Synchronization
 ///
 /// One for the process and one connection at a time: its tests run inside `exclusively`.
 public enum CrashDisk {
-    private static let users = Mutex<(isTaken: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
+    private static let users = Mutex<(isTaken: Bool, waiting: [CheckedContinuation<Void, Never>])>(
+        (false, []))
 
     /// Runs a test's part that uses the disk while no other does.
     public static func exclusively<Value>(_ body: () async throws -> Value) async rethrows -> Value {

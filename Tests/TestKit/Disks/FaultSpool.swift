@@ -5,7 +5,9 @@ public enum FaultSpool {
     /// Counts the calling thread's calls on files from now on; the one with the number `at` (from 1) fails with `error`.
     ///
     /// - Parameter call: only calls of this name are counted: `unlinkat`; nil: all.
-    public static func arm(_ call: String? = nil, at: Int, error: Int32) { faultspool_arm(call, UInt64(at), error) }
+    public static func arm(_ call: String? = nil, at: Int, error: Int32) {
+        faultspool_arm(call, UInt64(at), error)
+    }
 
     /// Ends it on the calling thread; gives how many calls there were, and which one failed.
     public static func disarm() -> (calls: Int, failed: String?) {

@@ -1,0 +1,108 @@
+"""What the tests have the Python module do: steps.py MODULE STEP ARGUMENTS..."""
+import datetime, importlib.util, os, sys, threading
+
+spec = importlib.util.spec_from_file_location("spoolship", sys.argv[1])
+spoolship = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(spoolship)
+step, directory, *words = sys.argv[2:]
+
+
+def client(**options):
+    return spoolship.Client(directory, control_socket=f"{directory}/nowhere.sock", **options)
+
+
+def hidden():
+    return sum(name.endswith(".part") for name in os.listdir(directory))
+
+
+def attempt(body):
+    try:
+        body()
+        print("ok")
+    except spoolship.Refused as error:
+        print("refused", error)
+    except (ValueError, TypeError) as error:
+        print("refused", error)
+
+
+if step == "write":
+    with client(durable=False, file_size=int(words[1])) as writer:
+        count = int(words[0])
+        threads = [threading.Thread(target=lambda first=first: [writer.track(str(n)) for n in range(first, count, 4)])
+                   for first in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+elif step == "features":
+    with client(manual_sessions=True) as writer:
+        writer.set_country_code("it")
+        moment = datetime.datetime(2026, 11, 20, 10, 0, 0, 123000, datetime.timezone.utc)
+        writer.track("Video \"clicked\"\n", {"text": "é😀\x01", "whole": 9007199254740993, "number": 0.1, "yes": True,
+                                             "time": moment}, critical=True)
+        assert writer.start_session()
+        writer.set_country_code(None)
+        writer.track_event("b")
+        writer.push(event="openScreen", cart={"items": [1, 2.5, None]})
+        writer.track("c")
+elif step == "mistakes":
+    writer = client()
+    for wrong in ("XX", "ITA", "", "ß"):
+        attempt(lambda: writer.set_country_code(wrong))
+    for wrong in (float("nan"), float("inf"), None, [1]):
+        attempt(lambda: writer.track("x", {"x": wrong}))
+    attempt(lambda: writer.track(""))
+    attempt(lambda: writer.push())
+    attempt(lambda: writer.push(type="x"))
+    attempt(lambda: client(name="a b"))
+    assert not writer.start_session()
+    writer.close()
+    attempt(lambda: writer.track("late"))
+elif step == "pause":
+    writer = client()
+    writer.track("before")
+    writer.pause()
+    writer.pause()
+    writer.track("kept")
+    # Two of other programs.
+    print(hidden(), "hidden")
+    print(str(writer.is_paused).lower())
+    writer.resume()
+    writer.track("after")
+    print(hidden() - 2, "hidden")
+    print(str(writer.is_paused).lower())
+    writer.pause()
+    writer.track("closed")
+    writer.close()
+elif step == "disable":
+    writer = client()
+    print(str(writer.is_enabled).lower())
+    writer.track("no" if writer.is_enabled is False else "yes")
+    writer.is_enabled = not writer.is_enabled
+    print(str(writer.is_enabled).lower())
+    writer.close()
+elif step == "state":
+    writer = client()
+    attempt(lambda: writer.track("x"))
+    attempt(lambda: writer.track("x", critical=True))
+elif step == "dispatch":
+    def show(report):
+        print(report.result, report.confirmed_by)
+    writer = client()
+    writer.track("x")
+    show(writer.dispatch(timeout=float(words[0])))
+    show(writer.dispatch(timeout=float(words[0])))
+    writer.pause()
+    show(writer.dispatch(timeout=float(words[0])))
+    writer.close()
+elif step == "send":
+    writer = spoolship.Client(directory, control_socket=words[0])
+    writer.track("x", {"key": words[1]})
+    print(writer.dispatch().result, writer.dispatch().result)
+    writer.close()
+elif step == "values":
+    values = spoolship.Values(directory)
+    for key in ("text", "number", "whole", "part", "flag"):
+        double = values.double(key)
+        text = int(double) if double.is_integer() else double
+        print(values.string(key), values.integer(key), text, str(values.boolean(key)).lower(), sep=":")
