@@ -3,13 +3,13 @@
 # The toolchain's own linker packs relative relocations (Debian 12 and later load them) and exports nothing. Each function has a
 # section of its own, so that what nobody calls is left out. CBuild has what is wrapped.
 # sections.ld keeps constants where nothing can write.
-# docs/decisions/what-is-left-out-of-the-binary.md says what each of these saves, and costs.
+# docs/contributing/what-is-left-out-of-the-binary.md says what each of these saves, and costs.
 RELEASE = SPOOLSHIP_RE2=$(RE2) SPOOLSHIP_COMMIT=$(shell git rev-parse --short=12 HEAD 2>/dev/null) swift build -c release --static-swift-stdlib --product spoolship \
 	-Xlinker -z -Xlinker now -Xlinker --build-id=sha1 --disable-local-rpath -Xswiftc -use-ld=lld \
 	-Xlinker -z -Xlinker pack-relative-relocs -Xlinker --version-script=packaging/exports.map -Xlinker -T -Xlinker packaging/sections.ld \
 	-Xswiftc -Xfrontend -Xswiftc -function-sections -Xlinker --wrap=_swift_stdlib_getScalarName $(FLAGS)
 # RE2 has another soname in each Debian and Ubuntu. Where its archive needs no other library (Debian 12) it goes into the binary, and
-# one package serves the newer systems too: docs/decisions/one-package-for-newer-systems.md.
+# one package serves the newer systems too: docs/contributing/one-package-for-newer-systems.md.
 RE2 = $(shell pkg-config --static --libs re2 | grep -q absl && echo re2 || echo :libre2.a)
 SOURCES = Package.swift Sources Tests Benchmarks/Sources
 
@@ -60,7 +60,7 @@ image: ## make an OCI image of the package, without Docker, and run the agent in
 	@scripts/image-test --image build/*.oci.tar
 	@$(if $(filter arm64,$(ARCH)),scripts/image-test --image build/*.oci.tar --architecture arm64)
 
-faults: ## cause some seventy faults on the packaged agent and check that each is reported: docs/faults.md; needs root
+faults: ## cause some seventy faults on the packaged agent and check that each is reported: docs/contributing/faults.md; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory deb
 	@scripts/fault-table --systemd --write
@@ -87,12 +87,15 @@ hostile: ## run hostile users against the agent beside honest apps for SECONDS=6
 storm: ## expose the agent to everything at once for SECONDS=180, or SEED=…: kills, reloads, full disks, bad servers; needs root
 	@scripts/bootstrap test
 	@$(MAKE) --no-print-directory build
-	@python3 Benchmarks/storm build/spoolship --seconds $(or $(SECONDS),180) $(if $(SEED),--seed $(SEED))
+	@python3 Benchmarks/storm build/spoolship --seconds $(or $(SECONDS),180) $(if $(SEED),--seed $(SEED)) $(if $(REFUSING),--refusing)
 
 lint: ## check format and documentation of the Swift sources
 	@scripts/bootstrap build
 	@swift format lint --strict --recursive $(SOURCES)
 	@scripts/lint-numbers
+	@scripts/lint-shape
+	@scripts/lint-docs
+	@scripts/lint-words
 
 format: ## format the Swift sources
 	@swift format --in-place --recursive $(SOURCES)

@@ -42,7 +42,14 @@ PROFILES = {
     "all additions, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "additions"),
     "a drop file an event, 3000 a batch, zstd": ("1GiB", 3000, "2MiB", "zstd", "drop"),
     "lines of pino where they lie": ("", 0, "", "gzip", "pino"),
+    "nginx's access log, parsed": ("", 0, "", "gzip", "nginx"),
+    "nginx's access log, a pattern of ten groups": ("", 0, "", "gzip", "pattern"),
+    "logfmt, parsed": ("", 0, "", "gzip", "logfmt"),
+    "lines of text": ("", 0, "", "gzip", "text"),
 }
+# The lines of a profile, where they are not called like it.
+LINES = {"pattern": "nginx", "text": "nginx"}
+
 SHORT = ["cap 1GiB, 3000 a batch, zstd", "the defaults"]
 
 CONFIGURATION = """
@@ -74,10 +81,17 @@ overrides = { model = "rack 12", locale = "it-IT" }
 event = "Order placed"
 priority = "critical"
 """,
-    "pino": """[apps.web]
-read = ["{work}/logs/*.jsonl"]
-""",
 }
+# Profiles of logs that are read in place, and how.
+IN_PLACE = {
+    "pino": "",
+    "nginx": 'parse = "nginx"',
+    "pattern": r"""pattern = '^(?P<client>\S+) \S+ (?P<user>\S+) \[(?P<time>[^\]]+)\] "(?P<method>\S+) (?P<path>\S+) (?P<protocol>[^"]*)" (?P<status>\d+) (?P<size>\d+) "(?P<referer>[^"]*)" "(?P<agent>[^"]*)"$'
+numbers = ["status", "size"]""",
+    "logfmt": 'parse = "logfmt"',
+    "text": 'text = "lines"',
+}
+MORE |= {kind: '[apps.web]\nread = ["{work}/logs/*.jsonl"]\n' + more + "\n" for kind, more in IN_PLACE.items()}
 
 
 class Receiver:
@@ -177,7 +191,7 @@ def measure(binary: str, receiver: Receiver, sources: str, events: int, profile:
     cap, batch, size, compression, kind = profile
     with tempfile.TemporaryDirectory(prefix="spoolship-bench-", dir=os.path.dirname(sources)) as work:
         os.makedirs(f"{work}/state")
-        files = f"{work}/{'logs' if kind == 'pino' else 'spool'}"
+        files = f"{work}/{'logs' if kind in IN_PLACE else 'spool'}"
         os.makedirs(f"{work}/spool")
         shutil.copytree(sources, files, dirs_exist_ok=True)
         # These events say no session: each file begins one, whose start is an event more.
@@ -330,7 +344,7 @@ def run(options: argparse.Namespace) -> None:
                 events = options.events // {"large": 20, "drop": 10}.get(profile[4], 1)
                 if not os.path.exists(sources):
                     subprocess.run([sys.executable, os.path.join(HERE, "generate.py"), sources, "--events", str(events),
-                                    "--files", str(options.files), "--profile", profile[4]], check=True)
+                                    "--files", str(options.files), "--profile", LINES.get(profile[4], profile[4])], check=True)
                 taken = [measure(binary, receiver, sources, events, profile) for _ in range(runs)]
                 result = {key: statistics.median(one[key] for one in taken) for key in taken[0]}
                 rates = [one["events_per_cpu_second"] for one in taken]

@@ -3,7 +3,8 @@
 
 The events' times begin at the last full hour, because older ones than `queue.max_age` would expire.
 
-usage: generate.py DIRECTORY [--events 200000] [--files 10] [--profile standard|tiny|large|critical|additions|drop|pino] [--seed 42]
+usage: generate.py DIRECTORY [--events 200000] [--files 10] [--seed 42]
+                   [--profile standard|tiny|large|critical|additions|drop|pino|nginx|logfmt]
                    [--start 2026-11-20T10:00:00]
 """
 import argparse
@@ -14,6 +15,8 @@ import random
 
 CATEGORIES = ["Music", "Film", "News", "Sport", "Education", "Comedy", "Travel", "Science"]
 NAMES = ["Video clicked", "Page viewed", "Order placed", "Search done", "Item shared", "Player stopped", "Login", "Error seen"]
+AGENTS = ["Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0", "curl/8.5.0",
+          "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36"]
 CITIES = ["Milano", "Torino", "Bari", "Palermo", "Genova", "Verona", "Trieste", "Cagliari"]
 
 
@@ -25,6 +28,17 @@ def event(number: int, start: datetime.datetime, chance: random.Random, profile:
         return (f'{{"level":{chance.choice([20, 30, 30, 30, 40, 50])},"time":"{stamp}","pid":{chance.randint(300, 32000)},'
                 f'"hostname":"web-17","req":{{"method":"GET","url":"/watch/{chance.randint(1, 9999)}"}},'
                 f'"res":{{"statusCode":200}},"responseTime":{chance.randint(1, 900)},"msg":"request completed"}}')
+    if profile == "nginx":
+        # nginx's combined format, which is Apache's too.
+        address = ".".join(str(chance.randint(1, 254)) for _ in range(4))
+        return (f'{address} - {chance.choice(["-", "-", "-", "alice"])} [{time:%d/%b/%Y:%H:%M:%S} +0000] '
+                f'"{chance.choice(["GET", "GET", "POST"])} /watch/{chance.randint(1, 9999)}?page={chance.randint(1, 40)} HTTP/1.1" '
+                f'{chance.choice([200, 200, 304, 404, 500])} {chance.randint(100, 90000)} '
+                f'"{chance.choice(["-", "https://shop.example/cart"])}" "{chance.choice(AGENTS)}"')
+    if profile == "logfmt":
+        return (f'time={stamp} level={chance.choice(["info", "info", "warn", "error"])} msg="request completed" method=GET '
+                f'path=/watch/{chance.randint(1, 9999)} status={chance.choice([200, 404])} duration={chance.randint(1, 900)}ms '
+                f'user=u{chance.randint(1, 50000)} trace={chance.getrandbits(128):032x}')
     value = {"name": chance.choice(NAMES), "timestamp": stamp}
     if profile == "tiny":
         value["n"] = number
@@ -52,7 +66,8 @@ def main() -> None:
     parser.add_argument("directory")
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--files", type=int, default=10)
-    parser.add_argument("--profile", default="standard", choices=["standard", "tiny", "large", "critical", "additions", "drop", "pino"])
+    parser.add_argument("--profile", default="standard", choices=["standard", "tiny", "large", "critical", "additions", "drop", "pino",
+                                                                         "nginx", "logfmt"])
     parser.add_argument("--seed", type=int, default=42)
     hour = datetime.datetime.now(datetime.timezone.utc).replace(minute=0, second=0, microsecond=0, tzinfo=None)
     parser.add_argument("--start", type=datetime.datetime.fromisoformat, default=hour - datetime.timedelta(hours=1))

@@ -199,7 +199,7 @@ def fluent_bit(binary: str, compression: str, is_large: bool, receiver: bench.Re
         configuration("fluent-bit-parsers.conf", f"{work}/fluent-bit-parsers.conf")
         path = configuration("fluent-bit.conf", f"{work}/fluent-bit.conf", work=work, spool=f"{work}/spool",
                              port=receiver.port, ca=receiver.ca, compression=compression,
-                             parser=parser,
+                             parser=f"parser {parser}" if parser else "",
                              buffer="2M" if is_large else "32k", most="16M" if is_large else "32k")
         before = receiver.events()
         return timed([binary, "-c", path], dict(os.environ), lambda: receiver.events() - before, events, deadline,
@@ -211,13 +211,14 @@ def cases(options: argparse.Namespace, receiver: bench.Receiver, scratch: str) -
     binary, deadline = os.path.abspath(options.binary), options.deadline
     own, version = own_fluent_bit()
     root = unpack(os.path.join(options.scratch, "spoolship-peers"))
-    sources, records = (os.path.join(scratch, name) for name in ("events", "records"))
-    for directory, profile in [(sources, "standard"), (records, "pino")]:
+    directories = {profile: os.path.join(scratch, profile) for profile in ("standard", "pino", "nginx", "logfmt")}
+    for profile, directory in directories.items():
         subprocess.run([sys.executable, f"{HERE}/generate.py", directory, "--events", str(options.events), "--profile", profile],
                        check=True)
+    sources = directories["standard"]
 
     def ours(compression: str, profile: str = "standard"):
-        return lambda: bench.measure(binary, receiver, records if profile == "pino" else sources, options.events,
+        return lambda: bench.measure(binary, receiver, directories[bench.LINES.get(profile, profile)], options.events,
                                      ("", 0, "", compression, profile))
 
     def floor(compression: str):
@@ -237,11 +238,18 @@ def cases(options: argparse.Namespace, receiver: bench.Receiver, scratch: str) -
             all_cases.append((group, "peer", version, theirs(compression)))
     if own:
         all_cases.append((group, "peer", f"{version}, buffers of 2 MB", theirs("zstd", is_large=True)))
-    group = "lines of pino, their time and level found, gzip"
-    all_cases.append((group, "ours", "Spoolship", ours("gzip", "pino")))
-    if own:
-        all_cases.append((group, "peer", version, lambda: fluent_bit(
-            own, "gzip", False, receiver, records, options.events, deadline, scratch, parser="pino")))
+    for group, profile, parser in [
+        ("lines of pino, their time and level found, gzip", "pino", "pino"),
+        ("nginx's access log, parsed, gzip", "nginx", "nginx"),
+        ("nginx's access log, a pattern of ten groups, gzip", "pattern", "nginx"),
+        ("logfmt, parsed, gzip", "logfmt", "logfmt"),
+        ("lines of text as messages, gzip", "text", ""),
+    ]:
+        all_cases.append((group, "ours", "Spoolship", ours("gzip", profile)))
+        if own:
+            all_cases.append((group, "peer", version, lambda profile=profile, parser=parser: fluent_bit(
+                own, "gzip", False, receiver, directories[bench.LINES.get(profile, profile)], options.events, deadline, scratch,
+                parser=parser)))
     group = "a backlog, not compressed"
     all_cases += [
         (group, "ours", "Spoolship", ours("none")),

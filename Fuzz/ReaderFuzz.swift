@@ -3,6 +3,7 @@ import EventLoops
 import Glibc
 @testable import Model
 @testable import Spool
+@testable import TextFormats
 @testable import TimeZones
 
 /// The entry point of libFuzzer: any bytes through the reader of lines and the framers of the spool, under the address
@@ -12,7 +13,8 @@ public func fuzzOne(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     guard let data, size > 1 else { return 0 }
     let choice = data[0]
     let text = UnsafeBufferPointer(start: data + 1, count: size - 1)
-    readLines(text, choice)
+    readLines(text, options(choice), isSynchronised: choice & 1 == 0)
+    readLines(text, textOptions(choice), isSynchronised: choice & 1 == 0)
     compareFramings(text)
     cutLines(text, longest: Int(choice) + 1)
     return 0
@@ -43,6 +45,44 @@ private func options(_ choice: UInt8) -> EventOptions {
     return options
 }
 
+/// Every built-in format, and templates, patterns and columns; the last two are of records of several lines.
+private let formats: [TextFormat] = {
+    var all = FormatTable.names.filter { !["csv", "tsv", "json_in"].contains($0) }.map { name in
+        var settings = TextFormatSettings()
+        settings.parse = name
+        return settings
+    }
+    let changes: [(inout TextFormatSettings) -> Void] = [
+        { ($0.parse, $0.columns, $0.numbers) = ("csv", ["a", "timestamp", "c"], ["a"]) },
+        { ($0.parse, $0.columns) = ("tsv", ["a", "level"]) },
+        { $0.parse = "json_in:log" },
+        { ($0.parse, $0.keepLine) = (#"$client [$time_local] "$request" $status:number ${rest:rest}"#, "raw") },
+        { $0.parse = #"%h %t \"%r\" %>s"# },
+        { $0.parse = "%m [%p] %q%u@%d " },
+        { ($0.pattern, $0.numbers) = (#"^(?P<time>\S+) (?P<n>\S+)(?P<text>.*)$"#, ["n"]) },
+        { ($0.parse, $0.firstLine) = ("logfmt", #"^\S"#) },
+        { $0.firstLine = #"^\d"# },
+    ]
+    for change in changes {
+        var settings = TextFormatSettings()
+        change(&settings)
+        all.append(settings)
+    }
+    return all.compactMap { try? TextFormat($0) }
+}()
+
+/// Lines of text in one of the formats, within a container's lines or without them.
+private func textOptions(_ choice: UInt8) -> EventOptions {
+    var options = EventOptions()
+    options.session.mode = .off
+    options.defaults.kind = .log
+    options.defaults.text = .lines
+    let place = Int(choice) % (formats.count + 2)
+    if place < formats.count { options.defaults.textFormat = formats[place] }
+    if place >= formats.count || choice >= 192 { options.defaults.format = place % 2 == 0 ? .cri : .docker }
+    return options
+}
+
 /// Text in memory of just its size, a line feed at its end: what reads beyond it is found.
 private func withBlock(_ text: UnsafeBufferPointer<UInt8>, _ body: (UnsafeMutablePointer<UInt8>, Int) -> Void) {
     let block = UnsafeMutablePointer<UInt8>.allocate(capacity: text.count + 1)
@@ -53,12 +93,12 @@ private func withBlock(_ text: UnsafeBufferPointer<UInt8>, _ body: (UnsafeMutabl
 }
 
 /// Each line has one verdict; what is accepted is written as one line, which is accepted again and does not change.
-private func readLines(_ text: UnsafeBufferPointer<UInt8>, _ choice: UInt8) {
+private func readLines(_ text: UnsafeBufferPointer<UInt8>, _ options: EventOptions, isSynchronised: Bool) {
     var random = Counting()
-    var pass = EventPass(options: options(choice))
+    var pass = EventPass(options: options)
     let source = pass.source(app: "app", using: &random)
     let now = Timestamp(milliseconds: 1_795_168_800_000)
-    pass.begin(source, producer: [1], at: now, isSynchronised: choice & 1 == 0, using: &random)
+    pass.begin(source, producer: [1], at: now, isSynchronised: isSynchronised, using: &random)
     withBlock(text) { block, count in
         var buffer = LineBuffer()
         var offset = 0
@@ -88,7 +128,7 @@ private func readLines(_ text: UnsafeBufferPointer<UInt8>, _ choice: UInt8) {
         }
     }
     let memory = pass.takeMemory()
-    var restored = EventPass(options: options(choice))
+    var restored = EventPass(options: options)
     restored.restore(memory.compactMapValues { $0 }, using: &random)
 }
 

@@ -34,24 +34,34 @@ from house import APPS, HOSTILE, MOST_WAIT, House, become, honest
 
 def hostile(ground: Ground, until: float, attacks: list, done: str) -> None:
     become(HOSTILE)
-    # An attack that waits for somebody, as one that opens a FIFO of an earlier one does, ends after a time.
     signal.signal(signal.SIGALRM, interrupted)
     while time.monotonic() < until:
         attack = ground.random.choice(attacks)
         state = ground.random.getstate()
-        try:
-            signal.alarm(MOST_WAIT)
-            attack(ground)
-            outcome = ""
-        except OSError as error:
-            outcome = f" ({error.strerror or error})"
-        signal.alarm(0)
+        outcome = limited(attack, ground)
         ground.random.setstate(state)
         ground.random.getrandbits(64)
         with open(done, "a") as file:
             file.write(f"{time.time():.1f} {attack.__name__}{outcome}\n")
         time.sleep(ground.random.random())
         clean(ground.app)
+
+
+def limited(attack, ground: Ground) -> str:
+    """Tries an attack; ends one that waits for somebody, as one that opens a FIFO of an earlier one does. What was wrong.
+
+    The alarm may come at any moment until it is off, so switching it off is inside of what catches it: an alarm on a busy machine
+    that came just after the attack's end ended the hostile user. It comes again, for attacks that catch the first one themselves.
+    """
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, MOST_WAIT, MOST_WAIT)
+            attack(ground)
+            return ""
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except OSError as error:
+        return f" ({error.strerror or error})"
 
 
 def interrupted(*_) -> None:

@@ -16,6 +16,10 @@ from dataclasses import dataclass
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 FAR_TIMES = [9_300_000_000, 10_413_792_000, -11_676_096_000, 2**33, -1, 0, 15_032_385_535]
+# What the agent's names for claimed files begin with; 16 hexadecimal digits and the file's own name follow.
+CLAIM = ".spoolship."
+# How long, in seconds, a user sits on such names: longer than an honest event may take, and than the agent may be not ready.
+MOST_HOLD = 15
 EVENT = b'{"name":"hostile","properties":{"n":1}}\n'
 
 
@@ -305,6 +309,47 @@ def claims(ground: Ground) -> None:
             os.unlink(path)
 
 
+def claim_names(ground: Ground) -> None:
+    """Directories under the names that the agent would give next if it counted, for a file of an honest app and one of the user's own.
+
+    The number that was given last is read from the link of a dropped file that is still open."""
+    path = ground.path(".json", ground.app)
+    with open(f"{path}.tmp", "wb") as file:
+        os.fchmod(file.fileno(), 0o664)
+        file.write(EVENT)
+        file.flush()
+        os.rename(f"{path}.tmp", path)
+        end, name = time.monotonic() + 5, ""
+        while not name.startswith(CLAIM) and time.monotonic() < end:
+            name = os.path.basename(os.readlink(f"/proc/self/fd/{file.fileno()}"))
+    if not name.startswith(CLAIM):
+        return
+    number, made = int(name[len(CLAIM):len(CLAIM) + 16], 16), []
+    victims = [(ground.box, f"report-{app}.json") for app in range(3)] + [(ground.app, "mine.json")]
+    for next_number in range(number + 1, number + 3_001):
+        for place, victim in victims:
+            made.append(f"{place}/{CLAIM}{next_number % 2**64:016x}.{victim}")
+            os.mkdir(made[-1])
+    write(f"{ground.app}/.mine", EVENT)
+    os.rename(f"{ground.app}/.mine", f"{ground.app}/mine.json")
+    time.sleep(MOST_HOLD)
+    for directory in made:
+        os.rmdir(directory)
+
+
+def claim_like_files(ground: Ground) -> None:
+    """Files under names like the agent's claims, good and bad ones: a listing finds them."""
+    for _ in range(1_000):
+        place = ground.place()
+        write(f"{place}/{CLAIM}{ground.random.getrandbits(64):016x}.{ground.name('.json')}", ground.random.choice([EVENT, b"no event"]))
+    # Another user's or the agent's own restart lists it; so does a directory that comes back.
+    away = ground.path("", ground.app)
+    os.mkdir(away, 0o2770)
+    for _ in range(500):
+        write(f"{away}/{CLAIM}{ground.random.getrandbits(64):016x}.x.jsonl", EVENT)
+    os.rename(away, f"{away}-")
+
+
 def closed_directories(ground: Ground) -> None:
     """A directory with closed ones in it that is renamed to and fro, in the drop box as well."""
     for place in (ground.app, ground.box):
@@ -372,4 +417,4 @@ def random_calls(ground: Ground) -> None:
 
 ATTACKS = [far_times, one_byte_lines, pretty_printed, long_paths, holes, links, specials, names, modes, locks_and_leases, shrinking,
            bombs, strange_events, many_names, many_directories, flood, distinct_names, connections, tricklers, bad_requests, claims,
-           closed_directories, zeros, random_calls]
+           claim_names, claim_like_files, closed_directories, zeros, random_calls]

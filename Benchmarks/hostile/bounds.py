@@ -7,7 +7,7 @@ exceeds that is killed by the kernel. The group also counts the page cache, whic
 import os
 import time
 
-from attacks import EVENT, write
+from attacks import CLAIM, EVENT, write
 from house import APPS, HOSTILE, House, become, honest
 
 LIMIT = 128 << 20
@@ -17,10 +17,16 @@ SUBORDINATE = 100_000
 GROWTHS = {}
 
 
-def growth(bound: int, needs_root: bool = False):
+# Growths that are there when the agent starts: a listing finds them, and no change of the kernel's tells of them.
+BEFORE_START = set()
+
+
+def growth(bound: int, needs_root: bool = False, before_start: bool = False):
     """A generator that makes one more, or some more, each time; `bound` is how many the agent knows, as docs/security.md says."""
     def add(function):
         GROWTHS[function.__name__] = (function, bound, needs_root)
+        if before_start:
+            BEFORE_START.add(function.__name__)
         return function
     return add
 
@@ -80,6 +86,14 @@ def bad_files(app: str, box: str):
     """Drop files that hold no event, and stay once the quarantine is full."""
     for index in range(1 << 40):
         write(f"{(app, box)[index % 2]}/{index}.json", b"no event\n")
+        yield 1
+
+
+@growth(8_192, before_start=True)
+def claim_like_files(app: str, box: str):
+    """Drop files under names like the agent's claims, which hold no event, and stay once the quarantine is full."""
+    for index in range(1 << 40):
+        write(f"{(app, box)[index % 2]}/{CLAIM}{index:016x}.x.json", b"no event\n")
         yield 1
 
 
@@ -233,11 +247,16 @@ def run(options) -> list:
     for name, (function, bound, _) in GROWTHS.items():
         if not options.tries(name):
             continue
-        with House(options, limit=LIMIT) as house:
+        def before(house, name=name) -> None:
+            grow(house, name, time.monotonic() + options.seconds)
+
+        is_before = name in BEFORE_START
+        with House(options, limit=LIMIT, before=before if is_before else None) as house:
             until = time.monotonic() + options.seconds
             for app in range(APPS):
                 house.fork(honest, house.work, app, options.events // APPS, options.seconds)
-            house.fork(grow, house, name, until)
+            if not is_before:
+                house.fork(grow, house, name, until)
 
             def progress() -> str:
                 done = house.path("done", name)

@@ -2,6 +2,7 @@
 
 * all events of the honest arrive, each once and within 10 seconds, under their own app's name;
 * nothing arrives under the name of an honest app that it did not write, and nothing from outside the spool;
+* no user keeps it from being ready: `/readyz` answers 503 for at most 10 seconds on end;
 * the agent stays one process, its own memory below 48 MB, or what the files take that it may know (the pages of its program and of mapped
   files come on top, some 26 MB, and the kernel takes them back when it needs them), and its stats port answers within 5 seconds, always;
 * the ledger balances, and what it says was acknowledged is what arrived.
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -26,6 +28,10 @@ AGENT, HONEST, HOSTILE = 61_000, 61_100, 61_900
 APPS, USERS = 20, 3
 # The agent's own memory, and what is allowed on top for each file that it may know: less than docs/security.md says of one.
 MOST_SECONDS, MOST_MEGABYTES, KILOBYTES_A_FILE = 10, 48, 0.7
+# How many read drop files may stay because of their bad lines: 8,192, and what the commits under way hold.
+MOST_STAYING = 8_192 + 4 * 512
+# How long, in seconds, the agent may say that it is not ready.
+MOST_UNREADY = 10
 # How long an operation that waits for somebody may take, as one that opens a FIFO does; less than the end of a run waits for.
 MOST_WAIT = 20
 MARKER = "SECRET-OF-SOMEBODY-ELSE"
@@ -88,12 +94,14 @@ def report(directory: str, app: int, counts: dict) -> None:
 class House:
     """Everything that a run needs, in a scratch directory that goes with it."""
 
-    def __init__(self, options, configuration: str = "", limit: int = 0, files: int = 0):
+    def __init__(self, options, configuration: str = "", limit: int = 0, files: int = 0, before=None):
         """`configuration` is added to the agent's, `limit` is the memory in bytes that its control group may use, `files` is how many
         files it may know beyond some thousand."""
         self.options, self.more, self.limit = options, configuration, limit
         self.most = MOST_MEGABYTES + files * KILOBYTES_A_FILE / 1024
         self.children, self.agent, self.receiver, self.group = [], None, None, None
+        # Called in a process of its own before the agent starts: what is there then.
+        self.before = before
 
     def __enter__(self):
         self.work = tempfile.mkdtemp(prefix="spoolship-hostile-", dir=self.options.scratch)
@@ -120,6 +128,12 @@ class House:
         with open(f"{self.work}/spoolship.toml", "w") as file:
             file.write(CONFIGURATION.format(work=self.work, spool=self.spool, port=self.port, url=self.receiver.url, ca=self.receiver.ca)
                        + self.more.format(work=self.work))
+        if self.before:
+            child = os.fork()
+            if child == 0:
+                self.before(self)
+                os._exit(0)
+            os.waitpid(child, 0)
         if self.limit:
             self.group = ControlGroup(self.limit)
         log = open(f"{self.work}/agent.log", "wb")
@@ -227,6 +241,8 @@ class House:
             (f"the agent ended with {self.agent.poll()}; its last words:\n{tail}", self.agent.poll() is not None),
             (f"the agent's memory: {self.watch.words()}",
              self.watch.rss >= self.limit >> 20 if self.limit else self.watch.own >= self.most),
+            (f"{self.watch.staying:.0f} read files stayed, at most {MOST_STAYING} may", self.watch.staying > MOST_STAYING),
+            (f"the agent was not ready for {self.watch.unready:.0f} s: {self.watch.unready_reason}", self.watch.unready > MOST_UNREADY),
             (f"the stats port did not answer {len(self.watch.unanswered)} times, first {self.watch.unanswered[:1]}",
              bool(self.watch.unanswered)),
         ] if wrong]
@@ -334,7 +350,9 @@ class Watch(threading.Thread):
         self.agent, self.port, self.unanswered, self.slowest, self.over = agent, port, [], 0.0, False
         # The most that was resident, and of that in pages of its own.
         self.rss = self.own = 0.0
-        self.metrics = ""
+        self.metrics, self.staying = "", 0.0
+        # Since when it is not ready, how long it was so at most, and what it said then.
+        self.unready_since, self.unready, self.unready_reason = None, 0.0, ""
 
     def run(self) -> None:
         while not self.over and self.agent.poll() is None:
@@ -345,6 +363,8 @@ class Watch(threading.Thread):
                 self.slowest = max(self.slowest, time.monotonic() - began)
             except OSError as error:
                 self.unanswered.append((time.time(), str(error)))
+            self.staying = max(self.staying, self.figure("spoolship_spool_files_staying"))
+            self.look_ready()
             try:
                 now = memory(self.agent.pid)
                 self.rss, self.own = max(self.rss, now["VmHWM"]), max(self.own, now["RssAnon"])
@@ -352,8 +372,21 @@ class Watch(threading.Thread):
                 break
             time.sleep(1)
 
+    def look_ready(self) -> None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5):
+                self.unready_since = None
+        except urllib.error.HTTPError as error:
+            now = time.monotonic()
+            self.unready_since = self.unready_since or now
+            if now - self.unready_since > self.unready:
+                self.unready, self.unready_reason = now - self.unready_since, error.read(300).decode(errors="replace").strip()
+        except OSError:
+            # The scrape before it has counted a port that does not answer.
+            pass
+
     def words(self) -> str:
-        return f"peak {self.rss:.1f} MB, {self.own:.1f} of its own"
+        return f"peak {self.rss:.1f} MB, {self.own:.1f} of its own, not ready for {self.unready:.0f} s"
 
     def figure(self, name: str) -> float:
         return sum(float(line.split()[-1]) for line in self.metrics.splitlines() if line.startswith(name))
@@ -433,14 +466,18 @@ def honest(work: str, app: int, events: int, seconds: float) -> None:
         due = min(events, int(events * (time.monotonic() - began) / seconds) + 1)
         lines, kind = [], "lines"
         if source.random() < 0.05:
-            kind = source.choice(["drop", "box"])
+            kind = source.choice(["drop", "box", "report"])
+        report_path = os.path.join(box, f"report-{app}.json")
+        # One name for all, as many programs do: the one before must have been taken.
+        if kind == "report" and os.path.exists(report_path):
+            kind = "box"
         while written < due:
             written += 1
             lines.append(event(kind, f"app{app}-{written}", source.random() < 0.1) + "\n")
         # Without an event its file would have the name of the one before, which may not have been read.
         if kind != "lines" and lines:
             place = directory if kind == "drop" else box
-            name = f"{app}-{written}.json"
+            name = os.path.basename(report_path) if kind == "report" else f"{app}-{written}.json"
             with open(os.path.join(place, f".{name}"), "w") as file:
                 os.fchmod(file.fileno(), 0o664)
                 file.write("[" + ",".join(lines) + "]")

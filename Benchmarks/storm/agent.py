@@ -40,6 +40,8 @@ ca_file = "{ca}"
 required = true
 refresh_interval = "{refresh}"
 may_set = {may_set}
+[apps.place]
+read = ["{work}/place/*.log"]
 [[destination]]
 name = "file"
 type = "file"

@@ -8,7 +8,8 @@ import happenings
 from agent import Agent
 from containers import Publisher
 from model import Model
-from server import Server
+from place import Place
+from server import REFUSING, Server
 from world import Network, World
 from writer import MODES, Writer
 
@@ -24,12 +25,15 @@ class Storm:
         self.world, self.network = World(work), Network()
         self.publisher = Publisher(options.binary, f"{work}/container", self.world.environment)
         self.publisher.publish("well")
-        self.server = Server(f"{work}/tls", ["plain", "picky"], options.seed, self.network, self.world, self.publisher)
+        # On request: at this rate of lines, all good ones do not arrive within the minute that is demanded.
+        self.refusing = list(REFUSING) if options.refusing else []
+        self.server = Server(f"{work}/tls", ["plain", "picky", *self.refusing], options.seed, self.network, self.world, self.publisher)
         self.agent = Agent(options.binary, work, self.server, self.world, self.network)
-        self.began, self.done = time.monotonic(), {}
+        self.began, self.done, self.quiets = time.monotonic(), {}, 0
         manager = multiprocessing.Manager()
         self.counts, self.held = manager.dict(), manager.dict()
         self.model = Model(work, self.server, self.agent, self.counts)
+        self.place = Place(self)
         self.hold, self.stop = multiprocessing.Event(), multiprocessing.Event()
         self.writers = [
             multiprocessing.Process(
@@ -65,6 +69,8 @@ class Storm:
         """Lets everything come to rest, and counts."""
         # Decided first: what the answers are must not change what comes next.
         is_disabled, waits_for_refresh = self.random.random() < 0.3, self.random.random() < 0.1
+        is_full = self.quiets == 0 or self.random.random() < 0.3
+        self.quiets += 1
         for destination in self.server.destinations.values():
             destination.mood = "well"
         self.publisher.publish("unchanged")
@@ -82,6 +88,15 @@ class Storm:
             if code != 0:
                 self.model.faults.append(f"{' '.join(command)} ended with {code}")
         self.until("the container", lambda: self.agent.say("container", "refresh") == 0, 60)
+        # However many events are refused before it, a good one arrives within a minute.
+        self.until("what is not refused to arrive", lambda: self.model.has_arrived(refusing=True) and self.model.has_settled(), 60)
+        for name, count in self.model.unsettled().items():
+            self.model.faults.append(f"{name}: {count} good events were not acknowledged within a minute")
+        for name in self.refusing:
+            for mode in MODES:
+                missing = self.server.destinations[name].missing(mode, self.counts[mode])
+                if missing:
+                    self.model.faults.append(f"{name}: {len(missing)} lines of {mode} did not arrive within a minute")
         self.until("all to arrive", self.model.has_arrived, 180)
         self.until("the queue to be empty", lambda: self.model.waiting() == 0, 60)
         self.until("the spool to be tidy", lambda: not self.model.leftovers(), 60)
@@ -90,6 +105,11 @@ class Storm:
         self.model.judge_container(self.publisher.published())
         self.say(f"quiet: {sum(self.counts.values())} lines, {memory:.1f} MB, {descriptors} descriptors; "
                  f"{len(self.model.faults) - before} faults")
+        if is_full and len(self.model.faults) == before:
+            self.say(f"full queue: {self.place.live()}")
+            self.until("all of it to arrive", self.model.has_arrived, 60)
+            self.until("the queue to be empty", lambda: self.model.waiting() == 0, 60)
+            self.model.judge()
         if waits_for_refresh and self.options.seconds >= 600:
             self.wait_for_refresh()
         if is_disabled:

@@ -2,7 +2,12 @@
 import json
 import os
 
+from place import MODE
+from server import REFUSING
 from writer import MODES
+
+# Whose lines are counted: those of the writers in the spool, and of the app that is read in place.
+COUNTED = [*MODES, MODE]
 
 GONE = ("acknowledged", "dead_lettered", "evicted", "expired", "discarded", "lost", "queued")
 
@@ -13,15 +18,17 @@ class Model:
     def __init__(self, work, server, agent, counts):
         self.work, self.server, self.agent, self.counts = work, server, agent, counts
         self.faults, self.sizes = [], []
-        self.offset, self.seen = 0, {mode: set() for mode in MODES}
+        self.offset, self.seen = 0, {mode: set() for mode in COUNTED}
 
-    def has_arrived(self):
+    def has_arrived(self, refusing=False):
         return not any(destination.missing(mode, self.counts[mode])
-                       for destination in self.server.destinations.values() for mode in MODES)
+                       for destination in self.server.destinations.values() for mode in COUNTED
+                       if destination.refuses == refusing)
 
     def waiting(self):
         status = self.agent.status()
-        return status and sum(lane["queued"] for one in status["destinations"] for lane in one["lanes"])
+        return status and sum(lane["queued"] for one in status["destinations"] for lane in one["lanes"]
+                              if one["name"] not in REFUSING)
 
     def leftovers(self):
         """Files in the spool that are neither a writer's current one nor an archive of rotation's, which stays."""
@@ -31,7 +38,7 @@ class Model:
     def judge(self):
         """Counts; what the agent's size is now."""
         for name, destination in self.server.destinations.items():
-            for mode in MODES:
+            for mode in COUNTED:
                 missing = destination.missing(mode, self.counts[mode])
                 if missing:
                     self.faults.append(f"{name}: {len(missing)} lines of {mode} did not arrive, the first {missing[:3]}")
@@ -70,7 +77,7 @@ class Model:
             events.append(event)
             self.seen[mode].add(int(number))
         self.faults += [f"file: {wrong}" for wrong in self.server.look_at(data, events)][:3]
-        for mode in MODES:
+        for mode in COUNTED:
             missing = self.counts[mode] - len(self.seen[mode])
             if missing:
                 self.faults.append(f"file: {missing} lines of {mode} are missing")
@@ -83,13 +90,39 @@ class Model:
                 place = f"{one['name']}, {lane['priority']}"
                 if lane["accepted"] + lane["retried"] != sum(lane[column] for column in GONE):
                     self.faults.append(f"{place}: the ledger's row does not balance: {lane}")
-                for column in ("evicted", "expired", "discarded", "lost", "queued"):
+                columns = ("evicted", "expired", "discarded", "lost") + (() if one["name"] in REFUSING else ("queued",))
+                for column in columns:
                     if lane[column]:
                         self.faults.append(f"{place}: {lane[column]} {column}")
+            if one["name"] in REFUSING:
+                self.judge_refusing(one)
+                continue
             dead = sum(lane["dead_lettered"] for lane in one["lanes"])
             expected = self.server.destinations[one["name"]].rejected if one["name"] in self.server.destinations else ()
             if dead != len(expected):
                 self.faults.append(f"{one['name']}: {dead} dead letters, {len(expected)} events were rejected")
+
+    def judge_refusing(self, one):
+        """What is refused is a dead letter, or waits set aside; nothing else waits."""
+        kept, refused = self.kept(one), self.refused()
+        if kept != refused:
+            self.faults.append(f"{one['name']}: {kept} events are kept or dead letters, {refused} are refused")
+
+    def kept(self, one):
+        return sum(lane["dead_lettered"] + lane["queued"] for lane in one["lanes"])
+
+    def refused(self):
+        return sum(count // 5 for count in self.counts.values())
+
+    def unsettled(self):
+        """How many good events wait for an acknowledgement, by server that refuses some: one that stores the others of a refused
+        request has them before."""
+        counts = {one["name"]: self.kept(one) - self.refused() for one in (self.agent.status() or {}).get("destinations", [])
+                  if one["name"] in REFUSING}
+        return {name: count for name, count in counts.items() if count > 0}
+
+    def has_settled(self):
+        return self.agent.status() is not None and not self.unsettled()
 
     def judge_container(self, version):
         """The published version is in force: lines from now on show it."""

@@ -28,6 +28,9 @@ MOODS = {
 }
 # A batch of more events than this is too large for a server that is "small".
 SMALL = 7
+# Servers that refuse every fifth line of a writer with 400, whenever it comes: one refuses the whole request, the other stores the
+# other events of it, as Loki does.
+REFUSING = {"fifth": False, "partly": True}
 
 
 class Destination:
@@ -41,6 +44,23 @@ class Destination:
         self.rejected, self.repeats = set(), []
         self.answers = collections.Counter()
         self.faults = []
+        # How often each event was in a request that was refused for another event, by that number.
+        self.refuses, self.stores_others = name in REFUSING, REFUSING.get(name, False)
+        self.in_refused = collections.Counter()
+
+    def is_refused(self, number):
+        return self.refuses and number % 5 == 0
+
+    def refuse(self, numbers):
+        """400 to a request: its good events come again in other batches, whether this server stored them or not."""
+        with self.lock:
+            for mode, number in numbers:
+                if self.is_refused(number):
+                    self.note(mode, number)
+                    continue
+                self.in_refused[mode, number] += 1
+                if self.stores_others:
+                    self.note(mode, number)
 
     def take(self, key, digest, numbers):
         """Acknowledges a batch. One that was acknowledged before must be the same, and counts once."""
@@ -51,7 +71,7 @@ class Destination:
                 return
             self.batches[key] = digest
             for mode, number in numbers:
-                if self.has(mode, number):
+                if self.has(mode, number) and not self.stores_others:
                     self.repeats.append((mode, number))
                 self.note(mode, number)
 
@@ -176,6 +196,10 @@ class Handler(BaseHTTPRequestHandler):
         elif answer in ("500", "503", "429"):
             return self.reply(int(answer), {"Retry-After": "1"} if answer == "429" else {})
         if not destination.knows(key):
+            if any(destination.is_refused(number) for _, number in numbers):
+                destination.refuse(numbers)
+                destination.answers["400"] += 1
+                return self.reply(400)
             if answer == "413" and len(events) > SMALL:
                 return self.reply(413)
             if poisoned and destination.name == "picky":

@@ -7,7 +7,7 @@ _spoolship() {
         return
     fi
     if ((COMP_CWORD == 1)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container privacy receive diagnose version help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine erase container privacy receive diagnose version help" -- "$word")
         return
     fi
     case $command in
@@ -77,11 +77,11 @@ _spoolship() {
     esac
     case $command in
     "run") options="--once --app --timeout --config --help -h" ;;
-    "check") options="--connect --sample --print --user --text-only --json --config --help -h" ;;
+    "check") options="--connect --send --sample --print --user --text-only --json --config --help -h" ;;
     "track") options="--property -p --text -t --critical --spool --app --config --help -h" ;;
     "app add") options="--user --config --help -h" ;;
     "app list") options="--json --config --help -h" ;;
-    "status") options="--json --apps --quiet -q --socket --config --help -h" ;;
+    "status") options="--json --destination --apps --quiet -q --socket --config --help -h" ;;
     "top") options="--interval --count --socket --config --help -h" ;;
     "dispatch") options="--wait --destination --json --socket --config --help -h" ;;
     "interval") options="--persist --socket --config --help -h" ;;
@@ -99,21 +99,22 @@ _spoolship() {
     "country clear") options="--socket --config --help -h" ;;
     "reload") options="--socket --config --help -h" ;;
     "tap") options="--app --priority --name --count -n --socket --config --help -h" ;;
-    "queue list") options="--destination --priority --limit --json --socket --config --help -h" ;;
+    "queue list") options="--destination --priority --limit --count --json --socket --config --help -h" ;;
     "queue show") options="--socket --config --help -h" ;;
     "queue export") options="--destination --priority --socket --config --help -h" ;;
     "queue purge") options="--destination --priority --yes -y --socket --config --help -h" ;;
     "queue move") options="--destination --to --priority --socket --config --help -h" ;;
-    "dead-letters list") options="--destination --app --reason --limit --json --socket --config --help -h" ;;
+    "dead-letters list") options="--destination --app --reason --limit --count --json --socket --config --help -h" ;;
     "dead-letters show") options="--socket --config --help -h" ;;
     "dead-letters export") options="--destination --app --reason --socket --config --help -h" ;;
     "dead-letters retry") options="--destination --app --reason --socket --config --help -h" ;;
     "dead-letters purge") options="--destination --app --reason --yes -y --socket --config --help -h" ;;
-    "quarantine list") options="--app --reason --limit --json --socket --config --help -h" ;;
+    "quarantine list") options="--app --reason --limit --count --json --socket --config --help -h" ;;
     "quarantine show") options="--socket --config --help -h" ;;
     "quarantine export") options="--app --reason --socket --config --help -h" ;;
     "quarantine retry") options="--app --reason --files --socket --config --help -h" ;;
     "quarantine purge") options="--app --reason --yes -y --socket --config --help -h" ;;
+    "erase") options="--where --dry-run --yes -y --socket --config --help -h" ;;
     "container list") options="--json --socket --config --help -h" ;;
     "container show") options="--socket --config --help -h" ;;
     "container get") options="--type --container --json --socket --config --help -h" ;;
@@ -142,6 +143,7 @@ _spoolship() {
     "track --spool") mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     "track --app") COMPREPLY=(); return ;;
     "app add --user") COMPREPLY=(); return ;;
+    "status --destination") COMPREPLY=(); return ;;
     "top --interval") COMPREPLY=(); return ;;
     "top --count") COMPREPLY=(); return ;;
     "dispatch --destination") COMPREPLY=(); return ;;
@@ -189,6 +191,7 @@ _spoolship() {
     "quarantine retry --reason") COMPREPLY=(); return ;;
     "quarantine purge --app") COMPREPLY=(); return ;;
     "quarantine purge --reason") COMPREPLY=(); return ;;
+    "erase --where") COMPREPLY=(); return ;;
     "container get --type") mapfile -t COMPREPLY < <(compgen -W "string integer double boolean" -- "$word"); return ;;
     "container get --container") COMPREPLY=(); return ;;
     "container watch --count" | "container watch -n") COMPREPLY=(); return ;;
@@ -225,7 +228,7 @@ _spoolship() {
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
     elif [[ $command == help ]] && ((COMP_CWORD == first)); then
-        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container privacy receive diagnose version help configuration" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine erase container privacy receive diagnose version help configuration" -- "$word")
     else
         case $command in
         "run") mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
@@ -266,6 +269,7 @@ _spoolship() {
         "quarantine export") COMPREPLY=() ;;
         "quarantine retry") COMPREPLY=() ;;
         "quarantine purge") COMPREPLY=() ;;
+        "erase") COMPREPLY=() ;;
         "container list") COMPREPLY=() ;;
         "container show") COMPREPLY=() ;;
         "container get") COMPREPLY=() ;;

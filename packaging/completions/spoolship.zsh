@@ -13,7 +13,7 @@ _spoolship() {
         'interval:changes the dispatch interval of the running agent'
         'drain:sends until nothing is left, an error occurs or time runs out'
         'pause:stops sending until `resume`; collection continues'
-        'resume:ends pauses; without --token all of them, and holds and open breakers'
+        'resume:ends pauses; without --token all of them, and every wait after failures'
         'network:on, off'
         'network-changed:tells the agent that the network has changed; retries begin at once'
         'log-level:changes the log'\''s level until a restart or a change of it'
@@ -26,6 +26,7 @@ _spoolship() {
         'queue:list, show, export, purge, move'
         'dead-letters:list, show, export, retry, purge'
         'quarantine:list, show, export, retry, purge'
+        'erase:erases events for which a condition holds, wherever the agent stores them'
         'container:list, show, get, refresh, watch, export, preview, keygen, sign, check, test'
         'privacy:prove'
         'receive:receives batches over HTTPS and prints or stores them, for development'
@@ -117,6 +118,7 @@ _spoolship() {
     'check')
         _arguments \
             '--connect[also open a connection to each destination]' \
+            '--send[with --connect\: also send each destination a test event, and show the answer]' \
             '--sample[show how each line of a file would be read]:FILE:_files' \
             '--print[print the effective configuration, with the origin of each value]' \
             '--user[the agent'\''s user, for root; default spoolship]:USER: ' \
@@ -160,6 +162,7 @@ _spoolship() {
     'status')
         _arguments \
             '--json[print JSON]' \
+            '--destination[one destination in detail]:NAME: ' \
             '--apps[what was read of each app since the start, busiest first]' \
             '--quiet[print nothing\: only the exit code counts]' \
             '-q[print nothing\: only the exit code counts]' \
@@ -333,6 +336,7 @@ _spoolship() {
             '--destination[only of this destination]:NAME: ' \
             '--priority[only normal or only critical ones]:PRIORITY:(normal critical)' \
             '--limit[at most N; default 100]:N: ' \
+            '--count[print only how many events they are]' \
             '--json[print JSON]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
@@ -387,6 +391,7 @@ _spoolship() {
             '--app[only of this app]:APP: ' \
             '--reason[only for this reason]:REASON: ' \
             '--limit[at most N; default 100]:N: ' \
+            '--count[print only how many events they are]' \
             '--json[print JSON]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
@@ -442,6 +447,7 @@ _spoolship() {
             '--app[only of this app]:APP: ' \
             '--reason[only for this reason]:REASON: ' \
             '--limit[at most N; default 100]:N: ' \
+            '--count[print only how many events they are]' \
             '--json[print JSON]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
@@ -482,6 +488,18 @@ _spoolship() {
         _arguments \
             '--app[only of this app]:APP: ' \
             '--reason[only for this reason]:REASON: ' \
+            '--yes[do not ask]' \
+            '-y[do not ask]' \
+            '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
+            '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
+            '--help[show this help]' \
+            '-h[show this help]' \
+            '*:argument: '
+        ;;
+    'erase')
+        _arguments \
+            '--where[the condition, as in a rule\: "properties.user == '\''4711'\''"]:CONDITION: ' \
+            '--dry-run[counts only; changes nothing]' \
             '--yes[do not ask]' \
             '-y[do not ask]' \
             '--socket[the agent'\''s control socket; default control.socket of the configuration]:FILE:_files' \
@@ -658,7 +676,7 @@ _spoolship() {
             '--config[the configuration; default /etc/spoolship/spoolship.toml]:FILE:_files' \
             '--help[show this help]' \
             '-h[show this help]' \
-            '*:command:(run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine container privacy receive diagnose version help configuration)'
+            '*:command:(run check track app status top dispatch interval drain pause resume network network-changed log-level enable disable session country reload tap queue dead-letters quarantine erase container privacy receive diagnose version help configuration)'
         ;;
     esac
 }

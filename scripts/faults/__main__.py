@@ -137,8 +137,8 @@ def main():
         how = "as the unit of the package, under systemd and in its sandbox" if options.systemd else (
             "as its unit starts it (user, capability, no sight of the kernel's clock), without the unit's sandbox")
         page = open("scripts/faults/head.md").read().replace("COUNT", str(len(rows))).replace("HOW", how) + "\n" + table(rows)
-        open("docs/faults.md", "w").write(page)
-        print("wrote docs/faults.md")
+        open("docs/contributing/faults.md", "w").write(page)
+        print("wrote docs/contributing/faults.md")
     print(f"{len(chosen) - len(bad)} of {len(chosen)} faults have a signal that leads to the cause")
     sys.exit(1 if bad else 0)
 

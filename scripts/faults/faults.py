@@ -123,7 +123,14 @@ def _(m):
     m.processes["agent"].wait()
 
 
-@fault("the agent crashes again and again", r"(?!)", "SpoolshipRestartsOften")
+@fault("the agent was killed, and started again", r"did not stop by itself", quiet="it works again, and nothing was lost")
+def _(m):
+    m.processes["agent"].kill()
+    m.processes["agent"].wait()
+    m.start()
+
+
+@fault("the agent crashes again and again", r"did not stop by itself", "SpoolshipRestartsOften")
 def _(m):
     for _ in range(5):
         m.processes["agent"].kill()
@@ -135,6 +142,13 @@ def _(m):
 @fault("the agent stands still", r"(?!)", "SpoolshipDown")
 def _(m):
     os.kill(m.processes["agent"].pid, 19)
+
+
+@fault("the state directory is in memory", r"/var/lib/spoolship is on tmpfs", quiet="all works until the machine stops; `check` and `status` say so")
+def _(m):
+    # As it is on all machines of these trials.
+    m.stop()
+    m.start()
 
 
 @fault("another program has the stats port", r"9464", "SpoolshipDown")
@@ -170,7 +184,36 @@ def _(m):
     m.sell()
 
 
-@fault("the destination takes the connection and never answers", r"no answer|timed? ?out|did not answer", "SpoolshipDestinationFailing")
+def listener(machine, then):
+    """A program that listens at the receiver's port, and what it does then, in Python; `s` is its socket."""
+    machine.end("receiver")
+    machine.spawn("receiver", ["python3", "-c", "import socket,time; s=socket.socket(); "
+                               "s.setsockopt(socket.SOL_SOCKET,socket.SO_REUSEADDR,1); s.bind(('127.0.0.1',8443)); " + then])
+    time.sleep(1)
+
+
+@fault("the destination drops requests for connections", r"nothing answers the request for a connection", "SpoolshipDestinationFailing")
+def _(m):
+    # The kernel drops what a full queue of connections has no room for, as a firewall does.
+    listener(m, "s.listen(0); c=[socket.socket() for _ in range(3)]; [x.setblocking(False) or x.connect_ex(('127.0.0.1',8443)) for x in c]; "
+                "time.sleep(600)")
+    m.sell()
+
+
+@fault("the destination's port does not speak TLS", r"the handshake was acknowledged and not answered", "SpoolshipDestinationFailing")
+def _(m):
+    listener(m, "s.listen(9); c=[]\nwhile True: c.append(s.accept())")
+    m.sell()
+
+
+@fault("one of three destinations does not listen", r"1 of 3 destinations fails: main", "SpoolshipDestinationFailing")
+def _(m):
+    with_more(m, "".join(f'[[destination]]\nname = "{name}"\ntype = "stdout"\n' for name in ("copy", "other")))
+    m.end("receiver")
+    m.sell()
+
+
+@fault("the destination takes the connection and never answers", r"its program did not answer", "SpoolshipDestinationFailing")
 def _(m):
     m.receive("--delay", "60s")
     m.sell()

@@ -45,7 +45,8 @@ enum ContainersBenchmark {
             let each = seconds.sorted()[rounds / 2] / Double(events) * 1e9
             if base == nil { base = each }
             print(
-                name + String(repeating: " ", count: 46 - name.count) + "\(Int(each))       \(Int(each - (base ?? 0)))")
+                name + String(repeating: " ", count: 46 - name.count)
+                    + "\(Int(each))       \(Int(each - (base ?? 0)))")
         }
         for kind in Edits.allCases where wanted.isEmpty || kind.rawValue.contains(wanted) {
             print(
@@ -176,7 +177,9 @@ enum ContainersBenchmark {
                 if let rules, rules.mayConcern(name: pass.name) {
                     scratch.removeAll()
                     pass.write(into: &scratch)
-                    if rules.apply(to: scratch.bytes, app: "shop", priority: verdict.priority, at: now) == .kept {
+                    if rules.apply(to: scratch.bytes, app: "shop", priority: verdict.priority, at: now)
+                        == .kept
+                    {
                         chunk.append(rules.line)
                     }
                 } else {

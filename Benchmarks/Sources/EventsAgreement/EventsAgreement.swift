@@ -44,7 +44,8 @@ enum EventsAgreement {
             while plain.starts(with: byteOrderMark) { plain.removeFirst(byteOrderMark.count) }
             if ours, simdjson_is_object(plain, plain.count) == 1 {
                 let what =
-                    isMarked ? "a byte-order mark, which we skip" : "a number beyond 64 bits, which RFC 8259 allows"
+                    isMarked
+                    ? "a byte-order mark, which we skip" : "a number beyond 64 bits, which RFC 8259 allows"
                 explained[what, default: 0] += 1
             } else {
                 print("document \(index): ours \(ours), \(pass.problem?.detail ?? "")")

@@ -14,7 +14,9 @@ enum EventsBenchmark {
         let arguments = CommandLine.arguments.dropFirst().compactMap { Int($0) }
         let events = arguments.first ?? 200_000
         let rounds = arguments.dropFirst().first ?? 5
-        print("data                    bytes  what                     events/CPU-s    GB/s   (median of \(rounds))")
+        print(
+            "data                    bytes  what                     events/CPU-s    GB/s   (median of \(rounds))"
+        )
         let chosen = CommandLine.arguments.dropFirst().filter { Int($0) == nil }
         for data in Data.allCases where chosen.isEmpty || chosen.contains("\(data)") {
             let block = makeBlock(data, events: events)
@@ -34,7 +36,8 @@ enum EventsBenchmark {
                 }
                 let median = seconds.sorted()[rounds / 2]
                 let line =
-                    pad(data.rawValue, 22) + "  " + padLeft(String(Int(average)), 5) + "  " + pad(what, 22) + "  "
+                    pad(data.rawValue, 22) + "  " + padLeft(String(Int(average)), 5) + "  " + pad(what, 22)
+                    + "  "
                     + padLeft(String(Int(Double(events) / median)), 14) + "  "
                     + padLeft(String((Double(size) / median / 1e7).rounded() / 100), 6)
                 print(line)
@@ -65,7 +68,8 @@ enum EventsBenchmark {
     /// As much as a machine usually tells of itself.
     static let device = DeviceText(
         members: [
-            .init("sdk_name", "spoolship"), .init("sdk_version", "0.1.0"), .init("os_name", "Debian GNU/Linux"),
+            .init("sdk_name", "spoolship"), .init("sdk_version", "0.1.0"),
+            .init("os_name", "Debian GNU/Linux"),
             .init("os_version", "12"), .init("kernel", "6.1.0-25-amd64"), .init("model", "PowerEdge R650"),
             .init("install_id", "0b7ad3f0-6f5e-4a6e-9a0e-2f9d5b8f3f10"),
         ], zone: .utc)
@@ -89,7 +93,8 @@ enum EventsBenchmark {
             var end = min(offset + piece, size)
             while base[end - 1] != 0x0A { end -= 1 }
             pass.begin(
-                source, producer: [1], wasClosed: false, at: SystemTime().wallTime, isSynchronised: true, using: &random
+                source, producer: [1], wasClosed: false, at: SystemTime().wallTime, isSynchronised: true,
+                using: &random
             )
             buffer.removeAll()
             while offset < end {
@@ -174,7 +179,8 @@ enum EventsBenchmark {
     /// The event of `ascii`, its members and properties in an order by chance.
     static func shuffled(_ name: String, _ time: String, _ index: Int, _ random: inout SplitMix64) -> String {
         let properties = [
-            #""Category":"Music""#, #""FileName":"favourite-\#(index).avi""#, #""duration":\#(index % 977).25"#,
+            #""Category":"Music""#, #""FileName":"favourite-\#(index).avi""#,
+            #""duration":\#(index % 977).25"#,
             #""user":"user-\#(index &* 7919 % 100_000)""#, #""premium":\#(index % 3 == 0)"#,
             #""referrer":"https://www.example.com/catalogue/section/\#(index % 97)""#,
             #""note":"nothing to add here, really, it is fine""#,

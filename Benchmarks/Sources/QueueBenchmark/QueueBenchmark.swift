@@ -59,7 +59,9 @@ struct Plan: Sendable {
                     frame: frames[(from + index) % frames.count], isFull: true))
         }
         result.read = commit * chunk
-        result.progress.checkpoints = [Checkpoint(key: [1], path: "app/a.jsonl", offset: Int64(from), state: [0])]
+        result.progress.checkpoints = [
+            Checkpoint(key: [1], path: "app/a.jsonl", offset: Int64(from), state: [0])
+        ]
         return result
     }
 }
@@ -84,7 +86,8 @@ func field(_ file: String, _ name: String) -> Int {
 
 func feed(_ store: QueueStore, _ plan: Plan, _ frames: [[UInt8]], _ events: Int) async throws {
     for chunks in stride(from: 0, to: events / plan.chunk, by: plan.commit) {
-        guard case .stored = try await store.store(plan.makeCommit(frames, chunks, SystemTime().wallTime)) else {
+        guard case .stored = try await store.store(plan.makeCommit(frames, chunks, SystemTime().wallTime))
+        else {
             return print("the queue is full")
         }
     }
@@ -94,7 +97,8 @@ func feed(_ store: QueueStore, _ plan: Plan, _ frames: [[UInt8]], _ events: Int)
 func take(_ store: QueueStore, _ plan: Plan, _ events: Int) async throws {
     var flight: [BatchHeader] = []
     var taken = 0
-    let request = LeaseRequest(destination: "main", priority: .normal, maxEvents: plan.chunk, maxBytes: 1 << 24)
+    let request = LeaseRequest(
+        destination: "main", priority: .normal, maxEvents: plan.chunk, maxBytes: 1 << 24)
     while taken < events, let batch = try await store.leaseNext(request) {
         taken += batch.header.events
         flight.append(batch.header)
@@ -169,7 +173,8 @@ enum Main {
         let arguments = CommandLine.arguments.dropFirst()
         guard let directory = arguments.first else { return print("give a directory on a real disk") }
         let plan = Plan(arguments.dropFirst())
-        let failure = try EventLoop.runProgram(name: "delivery", failure: { $0 as any Error }) { _ -> String? in
+        let failure = try EventLoop.runProgram(name: "delivery", failure: { $0 as any Error }) {
+            _ -> String? in
             do {
                 try await run(directory, plan)
                 return nil

@@ -87,7 +87,9 @@ func memory() -> String {
     var line = [CChar](repeating: 0, count: 256)
     while fgets(&line, 256, file) != nil {
         let word = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        if word.hasPrefix("VmHWM") || word.hasPrefix("RssAnon") { text += word.split(separator: "\n")[0] + "  " }
+        if word.hasPrefix("VmHWM") || word.hasPrefix("RssAnon") {
+            text += word.split(separator: "\n")[0] + "  "
+        }
     }
     return text
 }
@@ -108,7 +110,8 @@ enum SpoolBenchmark {
             "foreign": 1_000_000,
         ]
         let count = arguments.count > 3 ? Int(arguments[3]) ?? 0 : defaults[mode] ?? 0
-        let event = "{\"name\": \"Video clicked\", \"properties\": {\"Category\": \"Music\", \"number\": 12345}}\n"
+        let event =
+            "{\"name\": \"Video clicked\", \"properties\": {\"Category\": \"Music\", \"number\": 12345}}\n"
         var expected = count
         switch mode {
         case "waiting": for number in 0..<count { put(directory, "\(number).json", event) }
@@ -156,7 +159,9 @@ enum SpoolBenchmark {
             var options = SpoolOptions(directory: directory)
             if mode == "waiting" { options.settleTime = .milliseconds(1) }
             if mode == "known" { options.afterRead = .keep }
-            guard let reader = try? SpoolReader(options, sink: CountingSink(on: loop), on: loop, log: Log(Quiet()))
+            guard
+                let reader = try? SpoolReader(
+                    options, sink: CountingSink(on: loop), on: loop, log: Log(Quiet()))
             else { return }
             let (began, cpu) = (time.bootTime, cpuSeconds())
             await reader.start()
