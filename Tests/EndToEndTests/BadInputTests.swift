@@ -95,8 +95,11 @@ extension EndToEnd {
                 bench.agentLog.contains(advice)
             }
             #expect(bench.agentLog.contains("certificate"))
-            let status = try bench.command("status").text
-            #expect(status.contains("certificate") && status.contains(advice), "\(status)")
+            var status = ""
+            try wait(.seconds(30), "a status that says what to do: \(status)") {
+                status = (try? bench.command("status").text) ?? ""
+                return status.contains("certificate") && status.contains(advice)
+            }
             #expect(try bench.figures().total("spoolship_deliveries_acknowledged_total") == 0)
             #expect(bench.receiverFigure("requests") == 0)
             try bench.expectBalance()
