@@ -65,7 +65,7 @@ struct ContainerKeeperTests {
     }
 
     @Test(
-        "15.10: a default file that has expired rules, and `status` and the log say so",
+        "a default file that has expired rules, and `status` and the log say so",
         arguments: [true, false])
     func expiredDefault(isSynchronised: Bool) async throws {
         let document = #"{"id": "GTM-1", "version": 3, "expires": "2021-01-01T00:00:00Z", "values": {}}"#
@@ -76,7 +76,7 @@ struct ContainerKeeperTests {
         #expect(log.contains { $0.text == "default file has expired, it stays in force" } == isSynchronised)
     }
 
-    @Test("33.11: a reload says that a default file has another content, and that the order is another")
+    @Test("a reload says that a default file has another content, and that the order is another")
     func reloadSaysWhatChanged() async throws {
         let document = #"{"id": "GTM-1", "version": 3, "values": {}}"#
         _ = try await open(document) { keeper in
@@ -107,7 +107,7 @@ struct ContainerKeeperTests {
         #"{"id": "GTM-1", "version": 3, "rules": {"all": {"conditions": []}}, "tags": [{"name": "r", "type": "redact", "rules": ["all"], "paths": ["properties.email"]}]}"#
 
     @Test(
-        "33.2: what is required is redaction: values alone do not satisfy it, nor a draft, whatever it redacts",
+        "what is required is redaction: values alone do not satisfy it, nor a draft, whatever it redacts",
         arguments: [
             (ContainerKeeperTests.redacting, true),
             (#"{"id": "GTM-1", "version": 3, "values": {"a": 1}}"#, false),
@@ -130,7 +130,7 @@ struct ContainerKeeperTests {
         #expect(!other.isAwaited)
     }
 
-    @Test("15.10: one that has not expired is nobody's problem")
+    @Test("one that has not expired is nobody's problem")
     func currentDefault() async throws {
         let document = #"{"id": "GTM-1", "version": 3, "expires": "2121-01-01T00:00:00Z", "values": {}}"#
         let (state, log) = try await open(document, isSynchronised: true)

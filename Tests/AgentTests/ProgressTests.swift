@@ -14,7 +14,7 @@ struct ProgressTests {
         return report
     }
 
-    @Test("fault 25: what fails or stands still is no readiness, whatever it calls itself")
+    @Test("what fails or stands still is no readiness, whatever it calls itself")
     func fault25_standstill() {
         for state: DestinationStateName in [.active, .retryAfter, .offline, .breakerOpen, .waitingForRetry] {
             #expect(
@@ -26,7 +26,7 @@ struct ProgressTests {
     }
 
     @Test(
-        "fault52: where a full queue waits for one of several destinations, that one is named, with what helps the others"
+        "where a full queue waits for one of several destinations, that one is named, with what helps the others"
     )
     func fault52_blocker() {
         var full = report(.breakerOpen)

@@ -45,14 +45,14 @@ struct ProgressWatchTests {
         return state
     }
 
-    @Test("fault10: an agent that waits for work makes progress, however long")
+    @Test("an agent that waits for work makes progress, however long")
     func idleIsNoStall() {
         var watch = ProgressWatch()
         for _ in 0..<20 { #expect(ask(&watch, sending()) == []) }
     }
 
     @Test(
-        "fault10: reading that waits for a commit which does not come is a stall; one for want of room is none"
+        "reading that waits for a commit which does not come is a stall; one for want of room is none"
     )
     func fault10_commitsThatDoNotCome() {
         var watch = ProgressWatch()
@@ -85,7 +85,7 @@ struct ProgressWatchTests {
     }
 
     @Test(
-        "fault10: requests that outlive their time without any answer are a stall; answers and patience are none"
+        "requests that outlive their time without any answer are a stall; answers and patience are none"
     )
     func fault10_requestsThatDoNotEnd() {
         var watch = ProgressWatch()
@@ -100,7 +100,7 @@ struct ProgressWatchTests {
         for _ in 0..<9 { #expect(ask(&watch, sending(0, counters)) == []) }
     }
 
-    @Test("fault10: an attempt that was planned and not made is a stall, also when the time of day is set")
+    @Test("an attempt that was planned and not made is a stall, also when the time of day is set")
     func fault10_attemptsThatAreNotMade() {
         var watch = ProgressWatch()
         let state = sending(nextAttempt: time.wallTime + .seconds(1_200))

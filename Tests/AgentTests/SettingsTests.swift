@@ -93,7 +93,7 @@ struct SettingsTests {
     }
 
     @Test(
-        "fault11: another label, encoding or inline secret makes what was acknowledged before count no more")
+        "another label, encoding or inline secret makes what was acknowledged before count no more")
     func fault11_fingerprintOfSettings() throws {
         func fingerprint(_ change: (inout DestinationSettings) -> Void) throws -> String {
             var settings = Settings()

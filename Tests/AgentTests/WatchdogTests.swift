@@ -111,7 +111,7 @@ struct WatchdogTests {
     }
 
     @Test(
-        "fault10: systemd is fed while the loops answer and nothing stands still, and not otherwise; it is told why once"
+        "systemd is fed while the loops answer and nothing stands still, and not otherwise; it is told why once"
     )
     func fault10_progressFeeds() async throws {
         let directory = try TemporaryDirectory()

@@ -19,7 +19,7 @@ struct CheckCommandTests {
         return path
     }
 
-    @Test("fault22: every mistake with its place, line and caret on standard error, and exit code 78")
+    @Test("every mistake with its place, line and caret on standard error, and exit code 78")
     func fault22_mistakesAreShown() throws {
         let path = try write("[queue]\nmax_sise = \"1MiB\"\n[retry]\njitter = 2\n")
         let (code, kept) = KeptConsole.run("check", "--config", path)

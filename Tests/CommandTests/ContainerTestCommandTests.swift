@@ -110,7 +110,7 @@ struct ContainerTestCommandTests {
         #expect(tags.map { $0["not_reached"] } == [false, false, true, false])
     }
 
-    @Test("33.9, 33.10: check says all with line and column; test knows hosts and the configuration")
+    @Test("check says all with line and column; test knows hosts and the configuration")
     func checkAndHosts() throws {
         let document = try write(
             "GTM-1",

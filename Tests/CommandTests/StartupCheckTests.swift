@@ -54,7 +54,7 @@ struct StartupCheckTests {
         #expect(fitting?.severity == (warning ? .warning : .error))
     }
 
-    @Test("fault22: a machine that is ready has no problems")
+    @Test("a machine that is ready has no problems")
     func fault22_readyMachine() throws {
         #expect(try problems("").map(\.text) == [])
     }
@@ -98,7 +98,7 @@ struct StartupCheckTests {
             told.allSatisfy { $0.message.contains("a start saves what can be read") }, "\(told.map(\.text))")
     }
 
-    @Test("fault22: directories that are not there, are none, or may not be entered, with what to do")
+    @Test("directories that are not there, are none, or may not be entered, with what to do")
     func fault22_directories() throws {
         let missing = try Settings.read([
             ConfigurationText(
@@ -119,7 +119,7 @@ struct StartupCheckTests {
         #expect(access("\(root)/none", F_OK) != 0, "check must not make directories")
     }
 
-    @Test("fault22: a state directory that others may write")
+    @Test("a state directory that others may write")
     func fault22_permissions() throws {
         chmod("\(root)/state", 0o777)
         try expect("", says: "can be written by others (mode 0777); run chmod go-w")
@@ -127,7 +127,7 @@ struct StartupCheckTests {
     }
 
     @Test(
-        "fault22: a queue that a restore by root left to root",
+        "a queue that a restore by root left to root",
         .enabled(if: geteuid() == 0, "NOT TESTED: needs root"))
     func fault22_restoredByRoot() async throws {
         chmod(root, 0o755)
@@ -154,7 +154,7 @@ struct StartupCheckTests {
     }
 
     @Test(
-        "fault22: a destination's file that the agent reads, or needs for itself, is refused, through links too"
+        "a destination's file that the agent reads, or needs for itself, is refused, through links too"
     )
     func fault22_ownFiles() throws {
         mkdir("\(root)/logs", 0o755)
@@ -183,7 +183,7 @@ struct StartupCheckTests {
     }
 
     @Test(
-        "fault22: a pattern that fits no file is warned of; patterns are those of shells, and mistakes are refused"
+        "a pattern that fits no file is warned of; patterns are those of shells, and mistakes are refused"
     )
     func fault22_patterns() throws {
         mkdir("\(root)/logs", 0o755)
@@ -221,7 +221,7 @@ struct StartupCheckTests {
             ])
     }
 
-    @Test("fault22: two destinations with one file are refused")
+    @Test("two destinations with one file are refused")
     func fault22_sharedFile() throws {
         symlink("\(root)/one", "\(root)/alias")
         try expect(
@@ -231,7 +231,7 @@ struct StartupCheckTests {
     }
 
     @Test(
-        "fault22: what is no file, and a link to nowhere, cannot be written; a link to a file that can be made can"
+        "what is no file, and a link to nowhere, cannot be written; a link to a file that can be made can"
     )
     func fault22_unwritableFiles() throws {
         mkdir("\(root)/directory", 0o755)
@@ -245,7 +245,7 @@ struct StartupCheckTests {
         #expect(try problems(file("\(root)/good")).map(\.text) == [])
     }
 
-    @Test("fault22: settings that a start refuses, each with its place")
+    @Test("settings that a start refuses, each with its place")
     func fault22_refusedProperty() throws {
         try expect(
             "[[destination]]\nname = \"main\"\ntype = \"kafka\"\n[destination.kafka]\nbrokers = [\"h:9093\"]\n"
@@ -253,7 +253,7 @@ struct StartupCheckTests {
             says: "librdkafka refuses linger.ms: Invalid value")
     }
 
-    @Test("fault22: an nkey and credentials that are none are refused as the start would, and are not shown")
+    @Test("an nkey and credentials that are none are refused as the start would, and are not shown")
     func fault22_natsIdentity() throws {
         func check(_ setting: String, _ content: String, says: String) throws {
             let file = try write("identity", content)
@@ -268,7 +268,7 @@ struct StartupCheckTests {
         try check("credentials_file", seed, says: "the credentials file must hold")
     }
 
-    @Test("fault22: a state directory that another agent has, which does not answer")
+    @Test("a state directory that another agent has, which does not answer")
     func fault22_otherAgent() throws {
         let descriptor = try Descriptor(
             checking: open("\(root)/state", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
@@ -282,12 +282,12 @@ struct StartupCheckTests {
         withExtendedLifetime(lock) {}
     }
 
-    @Test("fault22: a cap that the disk cannot hold")
+    @Test("a cap that the disk cannot hold")
     func fault22_space() throws {
         try expect("queue.max_size = \"100TiB\"", says: "make room or lower it", warning: true)
     }
 
-    @Test("fault22: a port that another program has, and an address of another machine")
+    @Test("a port that another program has, and an address of another machine")
     func fault22_ports() throws {
         let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         let listener = Descriptor(raw)
@@ -316,7 +316,7 @@ struct StartupCheckTests {
         #expect(try problem("127.0.0.1:0") == nil)
     }
 
-    @Test("fault22: certificates and keys that are missing, ended, about to end, or do not belong together")
+    @Test("certificates and keys that are missing, ended, about to end, or do not belong together")
     func fault22_certificates() throws {
         let now = SystemTime().wallTime
         let authority = try CertificateAuthority(now: now)
@@ -360,7 +360,7 @@ struct StartupCheckTests {
         )
     }
 
-    @Test("fault22: files of secrets that are missing, empty, or open to everybody")
+    @Test("files of secrets that are missing, empty, or open to everybody")
     func fault22_secrets() throws {
         func destination(_ file: String) -> String {
             "[[destination]]\nname = \"main\"\nurl = \"https://example.com\"\ntoken_file = \"\(file)\""
@@ -422,7 +422,7 @@ struct StartupCheckTests {
     }
 
     @Test(
-        "33.2, 33.3: a default file that redacts nothing though that is required, or reads what it hides, is a mistake"
+        "a default file that redacts nothing though that is required, or reads what it hides, is a mistake"
     )
     func redactingDefaults() throws {
         func container(_ file: String) -> String {
@@ -439,7 +439,7 @@ struct StartupCheckTests {
     }
 
     @Test(
-        "33: text beside a default file that hides members by path is warned of: what looks like JSON is not sent"
+        "text beside a default file that hides members by path is warned of: what looks like JSON is not sent"
     )
     func textBesideRedaction() throws {
         func hides(_ text: String, _ tag: String) throws -> [String] {
@@ -459,7 +459,7 @@ struct StartupCheckTests {
         #expect(try hides("text = \"lines\"", #""pattern":"email""#) == [])
     }
 
-    @Test("33.7: a key that cannot be used, or that a default file needs and nobody names, is a mistake")
+    @Test("a key that cannot be used, or that a default file needs and nobody names, is a mistake")
     func hashKeys() throws {
         func hashing(_ more: String) -> String {
             #"{"id":"GTM-1","version":1,"rules":{"r":{"conditions":[]}},"tags":[{"name":"t","type":"hash","rules":["r"],"paths":["a"]\#(more)}]}"#
@@ -510,7 +510,7 @@ struct StartupCheckTests {
         #expect(try problems(function).isEmpty)
     }
 
-    @Test("fault22: programs, databases and time zones that are not there")
+    @Test("programs, databases and time zones that are not there")
     func fault22_namedFiles() throws {
         try expect("[functions.f]\ncommand = [\"\(root)/none\"]", says: "no such file")
         try expect("[functions.f]\ncommand = [\"\(root)/spool\"]", says: "is not a program")
@@ -525,7 +525,7 @@ struct StartupCheckTests {
         #expect(try problems("[[deadline]]\nname = \"a\"\ntime_zone = \"Europe/Rome\"").isEmpty)
     }
 
-    @Test("fault22: a socket's place that something else has, and a group that is missing")
+    @Test("a socket's place that something else has, and a group that is missing")
     func fault22_controlSocket() throws {
         _ = try write("control.sock", "")
         try expect("", says: "is not a socket; remove it")
@@ -540,7 +540,7 @@ struct StartupCheckTests {
     }
 
     @Test(
-        "fault22: what the unit forbids is refused outside of it, with the drop-in to write; a drop-in ends that"
+        "what the unit forbids is refused outside of it, with the drop-in to write; a drop-in ends that"
     )
     func fault22_sandbox() throws {
         let units = "\(root)/units"

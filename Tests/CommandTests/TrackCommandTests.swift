@@ -151,7 +151,7 @@ struct TrackCommandTests {
         }
     }
 
-    @Test("31: in a drop box no user says for others what is accepted")
+    @Test("in a drop box no user says for others what is accepted")
     func dropBoxState() throws {
         mkdir("\(spool)/incoming", 0o755)
         mkdir("\(spool)/incoming/.spoolship", 0o755)

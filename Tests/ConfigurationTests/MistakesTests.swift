@@ -13,7 +13,7 @@ struct MistakesTests {
     }
 
     @Test(
-        "fault22: five mistakes in one file are five errors, each with its place, its line and what to write")
+        "five mistakes in one file are five errors, each with its place, its line and what to write")
     func fault22_fiveMistakesFiveErrors() {
         let text = """
             [queue]

@@ -86,7 +86,7 @@ struct AnyTextTests {
     }
 
     @Test(
-        "fault22: any text gives settings or mistakes that say where they are; never a crash",
+        "any text gives settings or mistakes that say where they are; never a crash",
         arguments: Seeds.list(20_261_121...20_261_124))
     func fault22_anyTextIsAnswered(seed: UInt64) {
         var random = SplitMix64(seed: seed)

@@ -57,7 +57,7 @@ struct DefaultFileTests {
         #expect(value(list, "list") == [1, "zwei"])
     }
 
-    @Test("33.11: a published file that was changed after it was signed says so")
+    @Test("a published file that was changed after it was signed says so")
     func changedAfterSigning() throws {
         let (key, other) = (try SigningKey.generate(), try SigningKey.generate())
         let signed = String(

@@ -19,7 +19,7 @@ struct DottedNameTests {
     }
 
     @Test(
-        "33: a path with dots hides the nested member and those whose names contain the dots",
+        "a path with dots hides the nested member and those whose names contain the dots",
         arguments: [
             (#""process.command_line""#, #"{"name":"n","process.command_line":"SECRET","process.pid":"1"}"#),
             (
@@ -115,7 +115,7 @@ struct DottedNameTests {
         #expect(try failures(#"["a.b"]"#, #"{"name":"n","a":{"b":1}}"#) == 0)
     }
 
-    @Test("33: the agent makes no name, time or severity of members that tags hide")
+    @Test("the agent makes no name, time or severity of members that tags hide")
     func uncopied() throws {
         func hides(_ tag: String, _ names: String...) throws -> Bool {
             try trial(tag).engine.hiding(of: "shop").paths?.hides(names.map { Array($0.utf8) }) ?? false

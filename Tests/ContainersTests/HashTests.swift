@@ -4,7 +4,7 @@ import Model
 import TestKit
 import Testing
 
-/// Digests that nobody can make or undo without the machine's key (33.7).
+/// Digests that nobody can make or undo without the machine's key.
 @Suite("Hashes")
 struct HashTests {
     private func trial(_ key: HashKey?, _ more: String = "", facts: AgentFacts = AgentFacts()) throws -> Trial
@@ -40,7 +40,7 @@ struct HashTests {
         ),
     ]
 
-    @Test("33.7: known answers, the same for every spelling of a value", arguments: known)
+    @Test("known answers, the same for every spelling of a value", arguments: known)
     func knownAnswers(value: String, answer: String) throws {
         #expect(try digest(value) == answer)
     }
@@ -120,7 +120,7 @@ struct HashTests {
     }
 
     @Test(
-        "33.7: equal values have one digest however they are spelled, and different ones different digests",
+        "equal values have one digest however they are spelled, and different ones different digests",
         arguments: Seeds.list(1...100))
     func typed(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
@@ -142,7 +142,7 @@ struct HashTests {
     }
 
     @Test(
-        "33.7: without a key nothing is hashed, nothing is in clear, and both are told; a salt is read and warned of"
+        "without a key nothing is hashed, nothing is in clear, and both are told; a salt is read and warned of"
     )
     func withoutKey() throws {
         let keyless = try trial(nil)
@@ -163,7 +163,7 @@ struct HashTests {
     }
 
     @Test(
-        "33.7: a key that is missing, short, long, no file, or open to others is refused; its bytes are shown nowhere"
+        "a key that is missing, short, long, no file, or open to others is refused; its bytes are shown nowhere"
     )
     func files() throws {
         let directory = try TemporaryDirectory()

@@ -3,7 +3,7 @@ import Model
 import TestKit
 import Testing
 
-/// What patterns take out of texts, and what `*` and `**` in paths lead to (33.12).
+/// What patterns take out of texts, and what `*` and `**` in paths lead to.
 @Suite("Patterns in texts")
 struct PatternTests {
     private func trial(_ tags: String..., facts: AgentFacts = AgentFacts()) throws -> Trial {
@@ -75,7 +75,7 @@ struct PatternTests {
         ("^secret$", "secret", "[redacted]"),
     ]
 
-    @Test("33.12: ready patterns and expressions, in plain texts and in texts with escapes", arguments: ready)
+    @Test("ready patterns and expressions, in plain texts and in texts with escapes", arguments: ready)
     func readyPatterns(pattern: String, text: String, clean: String) throws {
         let tag = #""type":"redact","pattern":"\#(pattern)""#
         for (text, clean) in [(text, clean), ("\(text) \"\\é", "\(clean) \"\\é")] {
@@ -88,7 +88,7 @@ struct PatternTests {
     }
 
     @Test(
-        "33.12: whatever is before and behind it, what a ready pattern finds is taken out",
+        "whatever is before and behind it, what a ready pattern finds is taken out",
         arguments: Seeds.list(1...200))
     func anywhere(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
@@ -112,7 +112,7 @@ struct PatternTests {
         }
     }
 
-    @Test("33.12: a long text in which a pattern finds something everywhere is searched once, or goes")
+    @Test("a long text in which a pattern finds something everywhere is searched once, or goes")
     func worst() throws {
         for (pattern, piece, count) in [
             ("ipv6", "a:", 400_000), ("ipv6", "a::", 250_000), ("k[a-z]*=|kk", "k", 800_000),
@@ -128,7 +128,7 @@ struct PatternTests {
         }
     }
 
-    @Test("33.12: numbers and names of members are looked at, too; the rest of the line stays byte for byte")
+    @Test("numbers and names of members are looked at, too; the rest of the line stays byte for byte")
     func everywhere() throws {
         let card = #""type":"redact","pattern":"credit_card""#
         #expect(
@@ -164,7 +164,7 @@ struct PatternTests {
     ]
 
     @Test(
-        "33.12: an id in which a pattern finds something becomes a digest, the same for the same id",
+        "an id in which a pattern finds something becomes a digest, the same for the same id",
         arguments: ids)
     func identifiers(id: String, plain: String?, keyed: String?) throws {
         let tag = #""type":"redact","pattern":["email","credit_card"]"#
@@ -178,7 +178,7 @@ struct PatternTests {
         #expect(kept.contains(plain ?? id), "\(kept)")
     }
 
-    @Test("33.12: an id is searched where a pattern's paths reach it; a record's own id may be an object")
+    @Test("an id is searched where a pattern's paths reach it; a record's own id may be an object")
     func identifiersInPaths() throws {
         let email = #""type":"redact","pattern":"email","#
         let event = #"{"name":"n","id":"ann@example.com"}"#
@@ -205,7 +205,7 @@ struct PatternTests {
         ("**", #"{"name":"n"}"#),
     ]
 
-    @Test("33.12: * is one level, ** any number of them; an event keeps its name and id", arguments: paths)
+    @Test("* is one level, ** any number of them; an event keeps its name and id", arguments: paths)
     func wildcards(path: String, left: String) throws {
         let event = #"{"name":"n","mail":1,"properties":{"mail":2,"a":{"mail":3},"l":[{"x":{"mail":4}}]}}"#
         #expect(try line(#""type":"redact","paths":["\#(path)"]"#, event) == left)
@@ -214,7 +214,7 @@ struct PatternTests {
         #expect(hashed["id"] == "i" && hashed["a", "id"] != "j")
     }
 
-    @Test("33.12: what patterns and ** hide is in no data layer, no quarantine, and under no cut name")
+    @Test("what patterns and ** hide is in no data layer, no quarantine, and under no cut name")
     func otherPlaces() throws {
         for tag in [#""type":"redact","pattern":"email""#, #""type":"redact","paths":["**.mail"]"#] {
             let macro = #""macros":{"l":{"type":"data_layer","path":"u"}},"rules":{"all":{"conditions":[]}},"#
@@ -241,7 +241,7 @@ struct PatternTests {
                 == #"{"name":"n","properties":{},"x":{}}"#)
     }
 
-    @Test("33.12: a renamed member is found by ** in what never becomes an event, too")
+    @Test("a renamed member is found by ** in what never becomes an event, too")
     func renamed() throws {
         let trial = try trial(
             #""type":"rename","path":"properties.m","to":"mail""#, #""type":"redact","paths":["**.mail"]"#)
@@ -249,7 +249,7 @@ struct PatternTests {
         #expect(!String(decoding: kept, as: UTF8.self).contains("SECRET"))
     }
 
-    @Test("33.12: patterns that cannot be, or that find nothing everywhere, are refused with their place")
+    @Test("patterns that cannot be, or that find nothing everywhere, are refused with their place")
     func refused() {
         for (tag, says) in [
             (#""type":"redact","pattern":"(""#, "regular expression cannot be used"),
@@ -265,7 +265,7 @@ struct PatternTests {
     }
 
     @Test(
-        "33.12: for any event, no address is left that a pattern knows, wherever it was put",
+        "for any event, no address is left that a pattern knows, wherever it was put",
         arguments: Seeds.list(1...200))
     func nowhere(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)

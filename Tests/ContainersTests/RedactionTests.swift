@@ -196,7 +196,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "33.4: a property is hidden under its full name and as the limits cut it: in events, data layers and the quarantine"
+        "a property is hidden under its full name and as the limits cut it: in events, data layers and the quarantine"
     )
     func cutNames() throws {
         var facts = AgentFacts()
@@ -228,7 +228,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "33.3: a tag whose rule reads from the data layer what it hides acts all the same, and is said to be a mistake"
+        "a tag whose rule reads from the data layer what it hides acts all the same, and is said to be a mistake"
     )
     func blindRules() throws {
         func trial(_ extra: String = "") throws -> Trial {

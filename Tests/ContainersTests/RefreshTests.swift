@@ -35,7 +35,7 @@ struct RefreshTests {
         }
     }
 
-    @Test("33.11: with the shortest refresh_interval a fleet that began at once does not fetch in step")
+    @Test("with the shortest refresh_interval a fleet that began at once does not fetch in step")
     func spread() {
         var seconds: [Int64: Int] = [:]
         for host in 0..<200 {

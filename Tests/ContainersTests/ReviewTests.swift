@@ -3,7 +3,7 @@ import EventLoops
 import Model
 import Testing
 
-/// All that is wrong with a document, at once, with its lines (33.10).
+/// All that is wrong with a document, at once, with its lines.
 @Suite("Review of documents")
 struct ReviewTests {
     private func found(
@@ -15,7 +15,7 @@ struct ReviewTests {
         }
     }
 
-    @Test("33.10: several mistakes at once, each with line and column")
+    @Test("several mistakes at once, each with line and column")
     func several() {
         let found = found(
             """
@@ -111,13 +111,13 @@ struct ReviewTests {
         ),
     ]
 
-    @Test("33.10: what does nothing, leaves a copy, or does not exist", arguments: weaknesses)
+    @Test("what does nothing, leaves a copy, or does not exist", arguments: weaknesses)
     func weak(members: String, says: String) {
         let found = found("{\"id\":\"A\",\"version\":1,\(members)}", destinations: ["main"], mayCall: ["f"])
         #expect(found.count == 1 && found[0].contains(says), "\(found)")
     }
 
-    @Test("33.10: a document that is no JSON, and one without mistakes")
+    @Test("a document that is no JSON, and one without mistakes")
     func ends() {
         #expect(found("{").count == 1)
         #expect(

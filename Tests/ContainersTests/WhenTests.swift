@@ -3,7 +3,7 @@ import Model
 import TestKit
 import Testing
 
-/// Conditions that are one expression (33.13).
+/// Conditions that are one expression.
 @Suite("A condition as one expression")
 struct WhenTests {
     /// What a term says, and the same as a condition of a rule; the texts are from few values, so that both come up.
@@ -64,7 +64,7 @@ struct WhenTests {
         }
     }
 
-    @Test("33.13: an expression holds as its terms do, each by itself a rule with a condition")
+    @Test("an expression holds as its terms do, each by itself a rule with a condition")
     func agreesWithConditions() throws {
         let seed = Seeds.one(13)
         var random = SplitMix64(seed: seed)
@@ -113,7 +113,7 @@ struct WhenTests {
     private static let paid =
         #""when":"name == 'Order paid' && (properties.amount > 100 || country in ['DE', 'AT'])""#
 
-    @Test("33.13: one line in the place of eight; other names cost a look-up; trials explain each term")
+    @Test("one line in the place of eight; other names cost a look-up; trials explain each term")
     func example() throws {
         let trial = try Trial("\"tags\":[{\"name\":\"large\",\"type\":\"discard\",\(Self.paid)}]")
         for (event, isDiscarded) in [
@@ -147,7 +147,7 @@ struct WhenTests {
         #expect(rule.conditions[1].value == 5)
     }
 
-    @Test("33.13: rules, collections, blocking rules and rollouts take expressions")
+    @Test("rules, collections, blocking rules and rollouts take expressions")
     func everywhere() throws {
         let trial = try Trial(
             """
@@ -165,7 +165,7 @@ struct WhenTests {
         #expect(trial.apply(#"{"name":"b"}"#, app: "other").tags == ["others"])
     }
 
-    @Test("33.13: mistakes are told with their column; a name that nothing has is one")
+    @Test("mistakes are told with their column; a name that nothing has is one")
     func mistakes() {
         for (text, says) in [
             ("", "column 1: expected the name"), ("name", "column 5: expected ==, !="),

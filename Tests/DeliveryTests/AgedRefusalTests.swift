@@ -32,7 +32,7 @@ struct AgedRefusalTests {
     }
 
     @Test(
-        "fault50: behind 900 refused events of 3,000 each good one arrives within a minute, and each new one",
+        "behind 900 refused events of 3,000 each good one arrives within a minute, and each new one",
         arguments: [DestinationOptions.Order.free, .kept, .promised], Place.allCases)
     func behindOldEvents(order: DestinationOptions.Order, place: Place) {
         for (manner, apps) in [(ScriptedReceiver.Manner.wholly, 1), (.byEvent, 1), (.wholly, 3)] {

@@ -11,7 +11,7 @@ struct AppRejectionTests {
     private static func isBad(_ event: Int) -> Bool { event % 5 == 0 || event % 500 == 1 }
 
     @Test(
-        "28.1: of one app all are rejected: the others' pass, theirs that are rejected are given up at once, its own are kept and go after `resume`",
+        "of one app all are rejected: the others' pass, theirs that are rejected are given up at once, its own are kept and go after `resume`",
         arguments: Seeds.list(1...2), ScriptedReceiver.Manner.allCases)
     func oneBadApp(seed: UInt64, manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 50 }, seed: seed)
@@ -53,7 +53,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "28.1: after a restart what was set aside does not come before the others' events",
+        "after a restart what was set aside does not come before the others' events",
         arguments: ScriptedReceiver.Manner.allCases)
     func restart(manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 5 })
@@ -85,7 +85,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "28.1: while nothing else comes, what is set aside makes no hold",
+        "while nothing else comes, what is set aside makes no hold",
         arguments: ScriptedReceiver.Manner.allCases)
     func quiet(manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 5 })
@@ -132,7 +132,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "28.1: of 200 events a second one app's are all rejected: it costs a few requests a batch, and the others' pass at once",
+        "of 200 events a second one app's are all rejected: it costs a few requests a batch, and the others' pass at once",
         arguments: ScriptedReceiver.Manner.allCases.filter { $0 != .tooLarge })
     func busy(manner: ScriptedReceiver.Manner) {
         var world = World(
@@ -156,7 +156,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "28.1: of an app that is taken again in part, the good events go that were set aside with the others")
+        "of an app that is taken again in part, the good events go that were set aside with the others")
     func partlyRepaired() {
         var world = World(options())
         world.store.apps = 5
@@ -182,7 +182,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "28.1: a fifth of all events is bad, and for a minute all of one app: what was rejected in it goes when it is over, at a quiet time too",
+        "a fifth of all events is bad, and for a minute all of one app: what was rejected in it goes when it is over, at a quiet time too",
         arguments: ScriptedReceiver.Manner.allCases, [false, true])
     func schemaForAMinute(manner: ScriptedReceiver.Manner, isQuiet: Bool) {
         var world = World(options { $0.batchMostEvents = isQuiet ? 1 : 50 })
@@ -212,7 +212,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "28.1: of a sole app fifty were rejected; a destination that then rejects everything is held, and says so",
+        "of a sole app fifty were rejected; a destination that then rejects everything is held, and says so",
         arguments: ScriptedReceiver.Manner.allCases)
     func soleApp(manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 50 })

@@ -22,7 +22,7 @@ struct DoubtTests {
     }
 
     @Test(
-        "fault11: two and more refused events as a batch of their own, behind good ones",
+        "two and more refused events as a batch of their own, behind good ones",
         arguments: ScriptedReceiver.Manner.allCases,
         [Priority.normal, .critical])
     func batchOfItsOwn(manner: ScriptedReceiver.Manner, priority: Priority) {
@@ -137,7 +137,7 @@ struct DoubtTests {
     }
 
     @Test(
-        "28.1: where one app's events are all bad, others' tell that the destination accepts again",
+        "where one app's events are all bad, others' tell that the destination accepts again",
         arguments: ScriptedReceiver.Manner.allCases)
     func oneBadApp(manner: ScriptedReceiver.Manner) {
         var world = world(manner, bad: [])

@@ -230,7 +230,7 @@ struct FailureTests {
         #expect(world.store.queued == 0)
     }
 
-    @Test("fault09: what fails during a stop is not final")
+    @Test("what fails during a stop is not final")
     func fault09_nothingIsFinalDuringAStop() {
         for outcome in [
             Outcome.rejected(.badRequest), .tooLarge(wireBytes: 10, .tooLarge), .held(.unauthorised),

@@ -8,7 +8,7 @@ import Testing
 @Suite("What a destination that rejects everything is offered")
 struct HeldInDoubtTests {
     @Test(
-        "28.1: more events were rejected than memory keeps: what comes behind them is offered all the same, and memory stays bounded",
+        "more events were rejected than memory keeps: what comes behind them is offered all the same, and memory stays bounded",
         arguments: ScriptedReceiver.Manner.allCases)
     func behindTheHeap(manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 50 })
@@ -45,7 +45,7 @@ struct HeldInDoubtTests {
     }
 
     @Test(
-        "28.1: a destination that rejects all that it is offered is offered another app's events, however many of the first are before them",
+        "a destination that rejects all that it is offered is offered another app's events, however many of the first are before them",
         arguments: ScriptedReceiver.Manner.allCases)
     func anotherApp(manner: ScriptedReceiver.Manner) {
         var world = held(manner, .normal, lastOfOneApp: 3_000)
@@ -57,7 +57,7 @@ struct HeldInDoubtTests {
     }
 
     @Test(
-        "28.1: a destination that rejects all of an app is offered another app's events, however many critical ones of the first wait",
+        "a destination that rejects all of an app is offered another app's events, however many critical ones of the first wait",
         arguments: ScriptedReceiver.Manner.allCases)
     func anotherLane(manner: ScriptedReceiver.Manner) {
         var world = held(manner, .critical, lastOfOneApp: 9_000)
@@ -76,7 +76,7 @@ struct HeldInDoubtTests {
     }
 
     @Test(
-        "fault11: what is set aside says nothing of a destination with other settings: one that rejects all is held, and its events are kept",
+        "what is set aside says nothing of a destination with other settings: one that rejects all is held, and its events are kept",
         arguments: ScriptedReceiver.Manner.allCases)
     func otherSettings(manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 5 })

@@ -49,7 +49,7 @@ struct NetlinkTests {
         #expect(try read([other]).0 == 0)
     }
 
-    @Test("14.12: a last message whose length is not aligned ends the datagram, and reads nothing beyond it")
+    @Test("a last message whose length is not aligned ends the datagram, and reads nothing beyond it")
     func unaligned() throws {
         for length in UInt32(16)...20 {
             // Rounded up, it is longer than what was received.
@@ -61,7 +61,7 @@ struct NetlinkTests {
     }
 
     @Test(
-        "14.12: whatever lengths messages and attributes say, reading ends",
+        "whatever lengths messages and attributes say, reading ends",
         arguments: 0..<20 as Range<UInt64>)
     func anyLengths(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)

@@ -50,7 +50,7 @@ struct PrecedenceTests {
         #expect(world.sent.prefix(10).allSatisfy { $0.priority == .critical })
     }
 
-    @Test("fault23: at reload the queue outlives destinations; holds are lifted, changed settings begin anew")
+    @Test("at reload the queue outlives destinations; holds are lifted, changed settings begin anew")
     func fault23_reload() {
         var both = options { $0.fingerprint = "1" }
         both.destinations.append(DestinationOptions(name: "other"))
@@ -78,7 +78,7 @@ struct PrecedenceTests {
         #expect(world.store.queued == 0 && world.faults.isEmpty)
     }
 
-    @Test("fault09: a queue that cannot be told of acknowledgements does not keep the agent from stopping")
+    @Test("a queue that cannot be told of acknowledgements does not keep the agent from stopping")
     func fault09_queueFailsDuringStop() {
         var world = World(options())
         world.accept(100)

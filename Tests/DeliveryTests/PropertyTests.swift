@@ -175,7 +175,7 @@ struct PropertyTests {
         }
     }
 
-    @Test("fault10: a full day at a destination that hangs half of the time loses and stalls nothing")
+    @Test("a full day at a destination that hangs half of the time loses and stalls nothing")
     func fault10_noStall() {
         var chaotic = ChaoticWorld(seed: 77, destinations: 1)
         chaotic.chaos.value.moods["d0"] = .hanging

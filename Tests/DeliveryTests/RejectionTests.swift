@@ -12,7 +12,7 @@ struct RejectionTests {
         { _, sent in (.milliseconds(10), bad.isDisjoint(with: sent.events) ? .acknowledged : outcome) }
     }
 
-    @Test("fault11: a rejected batch is bisected to the rejected events, the rest ships")
+    @Test("a rejected batch is bisected to the rejected events, the rest ships")
     func fault11_bisects() {
         var world = World(options())
         world.accept(50)
@@ -27,7 +27,7 @@ struct RejectionTests {
         #expect(world.boot - world.sent[0].at < .seconds(10))
     }
 
-    @Test("fault11: a new destination whose first batch has a bad event takes the others at once")
+    @Test("a new destination whose first batch has a bad event takes the others at once")
     func fault11_beforeTheFirstAcknowledgement() {
         var world = World(options())
         world.answer = rejecting([7], .rejected(.badRequest))
@@ -45,7 +45,7 @@ struct RejectionTests {
         #expect(both.store.acknowledged.count == 99)
     }
 
-    @Test("fault11: one wrong setting never turns the queue into dead letters")
+    @Test("one wrong setting never turns the queue into dead letters")
     func fault11_wrongSetting() {
         var world = World(options())
         world.accept(1000)
@@ -75,7 +75,7 @@ struct RejectionTests {
     }
 
     @Test(
-        "fault11: a restart knows that the destination took something with these settings; other settings do not"
+        "a restart knows that the destination took something with these settings; other settings do not"
     )
     func fault11_acknowledgedWithSettingsSurvives() {
         var world = World(options { $0.fingerprint = "a" })
@@ -87,7 +87,7 @@ struct RejectionTests {
         #expect(!world.main.hasAcknowledgedWithSettings)
     }
 
-    @Test("fault11: a batch that alone exhausts its retries is set aside and bisected later; the others flow")
+    @Test("a batch that alone exhausts its retries is set aside and bisected later; the others flow")
     func fault11_poisonousBatch() {
         var world = World(options())
         world.answer = rejecting([25], .retry(.unavailable))
@@ -102,7 +102,7 @@ struct RejectionTests {
     }
 
     @Test(
-        "fault11: a batch that alone has lost answers is sent again as it is: its halves would be stored under other ids"
+        "a batch that alone has lost answers is sent again as it is: its halves would be stored under other ids"
     )
     func fault11_lostAnswers() {
         var world = World(options())
@@ -119,7 +119,7 @@ struct RejectionTests {
         }
     }
 
-    @Test("fault11: a destination that is down opens the breaker instead of setting batches aside")
+    @Test("a destination that is down opens the breaker instead of setting batches aside")
     func fault11_downIsNotPoison() {
         var world = World(options())
         world.accept(500)
@@ -132,7 +132,7 @@ struct RejectionTests {
     }
 
     @Test(
-        "fault11: too many batches that fail alone hold the destination: memory is bounded, somebody is told")
+        "too many batches that fail alone hold the destination: memory is bounded, somebody is told")
     func fault11_tooManyAlone() {
         var world = World(options())
         var ids = UUIDv7Generator()
@@ -153,7 +153,7 @@ struct RejectionTests {
     }
 
     @Test(
-        "fault12: 413 halves until it fits, learns a ceiling, forgets it at reload; one event alone is a dead letter"
+        "413 halves until it fits, learns a ceiling, forgets it at reload; one event alone is a dead letter"
     )
     func fault12_tooLarge() throws {
         var world = World(options())
@@ -179,7 +179,7 @@ struct RejectionTests {
         #expect(world.main.ceiling == nil)
     }
 
-    @Test("fault52: the ceiling that 413 teaches survives a restart with the same settings, and no others")
+    @Test("the ceiling that 413 teaches survives a restart with the same settings, and no others")
     func fault52_ceilingSurvives() {
         var world = World(options { $0.fingerprint = "a" })
         let limit = 10 * ModelStore.bytesPerEvent
@@ -211,7 +211,7 @@ struct RejectionTests {
         #expect(world.sizes.dropFirst(reloaded).first == 50)
     }
 
-    @Test("fault12: after a hundred acknowledged batches a larger one is tried again")
+    @Test("after a hundred acknowledged batches a larger one is tried again")
     func fault12_ceilingGrows() {
         var ceiling = SizeCeiling(refusedWireBytes: 1000, bytes: 4000)
         #expect(ceiling.wireBytes == 900 && ceiling.bytes == 3600)
@@ -223,7 +223,7 @@ struct RejectionTests {
         #expect(ceiling.wireBytes == 1800 && ceiling.bytes == 7200)
     }
 
-    @Test("fault12: a limit of a few bytes holds instead of turning the queue into dead letters")
+    @Test("a limit of a few bytes holds instead of turning the queue into dead letters")
     func fault12_absurdLimit() {
         var world = World(options())
         world.answer = { _, _ in (.milliseconds(1), .tooLarge(wireBytes: 5000, .tooLarge)) }

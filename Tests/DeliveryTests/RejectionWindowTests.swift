@@ -5,7 +5,7 @@ import Testing
 @Suite("What a destination took and rejected last")
 struct RejectionWindowTests {
     @Test(
-        "fault11: no more is given up than was taken, nor after a tenth of the last thousand was rejected",
+        "no more is given up than was taken, nor after a tenth of the last thousand was rejected",
         arguments: 0..<40)
     func fault11_tolerates(seed: Int) {
         var random = SplitMix64(seed: UInt64(seed))
@@ -28,7 +28,7 @@ struct RejectionWindowTests {
         }
     }
 
-    @Test("28.1: what one app has rejected leaves the others their tenth; many apps with a few each share it")
+    @Test("what one app has rejected leaves the others their tenth; many apps with a few each share it")
     func appsOwnMatter() {
         var window = RejectionWindow(trusted: 1000)
         for _ in 0..<100 {

@@ -39,7 +39,7 @@ struct SlowBatchTests {
     }
 
     @Test(
-        "fault52: such a batch gets more time, under its id; later ones are smaller; after four minutes all have arrived",
+        "such a batch gets more time, under its id; later ones are smaller; after four minutes all have arrived",
         arguments: [nil, 3])
     func moreTime(apps: Int?) {
         var world = world()
@@ -64,7 +64,7 @@ struct SlowBatchTests {
     }
 
     @Test(
-        "fault52: a receiver that recognises no repeats gets such a batch three times at most; then its halves"
+        "a receiver that recognises no repeats gets such a batch three times at most; then its halves"
     )
     func noRepeats() {
         var world = world { $0.recognisesRepeats = false }

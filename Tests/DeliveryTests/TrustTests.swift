@@ -34,7 +34,7 @@ struct ScriptedReceiver {
 
 @Suite("Poison before trust")
 struct TrustTests {
-    @Test("fault11: after one acknowledgement, a no to everything holds and makes no heap of dead letters")
+    @Test("after one acknowledgement, a no to everything holds and makes no heap of dead letters")
     func fault11_oneAcknowledgementIsNotTrust() {
         for manner in ScriptedReceiver.Manner.allCases {
             for first in [1, 50] {
@@ -52,7 +52,7 @@ struct TrustTests {
         }
     }
 
-    @Test("fault12: a new destination that finds everything too large is held, and has no dead letters")
+    @Test("a new destination that finds everything too large is held, and has no dead letters")
     func fault12_newDestination() {
         var world = World(options())
         world.answer = { _, sent in (.milliseconds(5), .tooLarge(wireBytes: 1000, .tooLarge)) }
@@ -143,7 +143,7 @@ struct TrustTests {
     }
 
     @Test(
-        "fault11: a lone poison event among good ones is found without a hold, at any rate",
+        "a lone poison event among good ones is found without a hold, at any rate",
         arguments: [1, 2, 7, 50])
     func fault11_lonePoison(batch: Int) {
         for manner in ScriptedReceiver.Manner.allCases {
@@ -168,7 +168,7 @@ struct TrustTests {
         }
     }
 
-    @Test("fault11: poison is found and good events arrive; once everything is refused, good events are kept")
+    @Test("poison is found and good events arrive; once everything is refused, good events are kept")
     func fault11_scriptedReceiver() {
         for seed in UInt64(1)...40 {
             var random = SplitMix64(seed: seed)

@@ -55,7 +55,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "31: root follows no user's link to what the user may not read", .enabled(if: geteuid() == 0),
+            "root follows no user's link to what the user may not read", .enabled(if: geteuid() == 0),
             arguments: [true, false])
         func usersLinks(isDirectoryLinked: Bool) throws {
             let bench = try Workbench()

@@ -36,7 +36,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("fault27: at no level does the log hold what events say, good, bad or rejected")
+        @Test("at no level does the log hold what events say, good, bad or rejected")
         func fault27_eventContentStaysOutOfTheLog() throws {
             let bench = try Workbench()
             bench.settings["agent.log_level"] = "\"verbose\""
@@ -57,7 +57,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault22: run and check end with 78 and name the place of all five mistakes",
+            "run and check end with 78 and name the place of all five mistakes",
             arguments: ["run", "check"])
         func fault22_fiveMistakes(command: String) throws {
             let bench = try Workbench()

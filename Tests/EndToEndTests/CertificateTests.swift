@@ -33,7 +33,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault23: nginx's certificate renewed, its authority replaced, ca_file broken and mended: each event once"
+            "nginx's certificate renewed, its authority replaced, ca_file broken and mended: each event once"
         )
         func fault23_serverCertificate() throws {
             let bench = try bench()
@@ -85,7 +85,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault23: the client's certificate and key are followed; halves that do not fit leave the last good pair"
+            "the client's certificate and key are followed; halves that do not fit leave the last good pair"
         )
         func fault23_clientCertificate() throws {
             let bench = try bench()

@@ -23,7 +23,7 @@ extension EndToEnd {
             )
         }
 
-        @Test("fault22: what a start refuses, check refuses, with the line; what it takes, check calls good")
+        @Test("what a start refuses, check refuses, with the line; what it takes, check calls good")
         func fault22_checkDoesNotLie() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -116,7 +116,7 @@ extension EndToEnd {
             #expect(try bench.figures().total("spoolship_queue_max_bytes") == 24 << 10)
         }
 
-        @Test("fault22: --connect opens a connection to each destination and sends nothing")
+        @Test("--connect opens a connection to each destination and sends nothing")
         func fault22_connect() throws {
             let bench = try Workbench()
             try bench.configure()
@@ -180,7 +180,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault22: check by root has the agent's eyes: what only root may read is a mistake, as at the start",
+            "check by root has the agent's eyes: what only root may read is a mistake, as at the start",
             .enabled(if: getuid() == 0))
         func fault22_agentsEyes() throws {
             let bench = try Workbench()

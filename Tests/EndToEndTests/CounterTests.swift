@@ -16,7 +16,7 @@ extension EndToEnd {
         private static let steps = getenv("SPOOLSHIP_STEPS").flatMap { Int(String(cString: $0)) } ?? 60
 
         @Test(
-            "32: random commands, kills and restarts: no exported counter is ever less than it was in that life"
+            "random commands, kills and restarts: no exported counter is ever less than it was in that life"
         )
         func neverFall() throws {
             let seed = Seeds.one(32)

@@ -5,7 +5,7 @@ import Testing
 extension EndToEnd {
     @Suite("What surrounds an agent as it starts")
     struct EarlySignalTests {
-        @Test("14.12: SIGHUP while the agent starts does not end it")
+        @Test("SIGHUP while the agent starts does not end it")
         func hangUp() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -19,7 +19,7 @@ extension EndToEnd {
             #expect(try bench.stopAgent() == 0)
         }
 
-        @Test("14.12: SSLKEYLOGFILE is ignored: no connection's keys are written")
+        @Test("SSLKEYLOGFILE is ignored: no connection's keys are written")
         func keysStayHere() throws {
             let bench = try Workbench()
             let keys = "\(bench.path)/keys"

@@ -6,7 +6,7 @@ import Testing
 extension EndToEnd {
     @Suite("Faults of others")
     struct FaultTests {
-        @Test("fault11: events that the receiver rejects become dead letters, all their neighbours arrive")
+        @Test("events that the receiver rejects become dead letters, all their neighbours arrive")
         func fault11_poisonedBatch() throws {
             let bench = try Workbench()
             try bench.startReceiver("--marker", "POISON")
@@ -27,7 +27,7 @@ extension EndToEnd {
             #expect(try bench.command("status").text.contains("2 dead letters"))
         }
 
-        @Test("fault12: a receiver that takes small bodies only gets everything in small bodies")
+        @Test("a receiver that takes small bodies only gets everything in small bodies")
         func fault12_smallBodies() throws {
             let bench = try Workbench()
             try bench.startReceiver("--largest-body", "1KiB")
@@ -45,7 +45,7 @@ extension EndToEnd {
                 bench.receiverFigure("requests") > bench.receiverFigure("batches"), "nothing was too large")
         }
 
-        @Test("fault15: a full queue makes the spool wait, through a kill -9, and evicts nothing")
+        @Test("a full queue makes the spool wait, through a kill -9, and evicts nothing")
         func fault15_fullQueueWaits() throws {
             let bench = try Workbench()
             bench.settings["queue.max_size"] = "\"64KiB\""
@@ -72,7 +72,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault15: told to evict, it gives up the oldest normal events, counts them, and keeps critical ones"
+            "told to evict, it gives up the oldest normal events, counts them, and keeps critical ones"
         )
         func fault15_evictsInOrder() throws {
             let bench = try Workbench()
@@ -108,7 +108,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault15: a dead destination with when_behind = skip gives up its oldest events, and the other gets all, over a kill"
+            "a dead destination with when_behind = skip gives up its oldest events, and the other gets all, over a kill"
         )
         func fault15_oneDeadSkips() throws {
             let bench = try Workbench()
@@ -142,7 +142,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault08: a full disk stops reading and readiness, loses nothing, and it goes on by itself",
+            "a full disk stops reading and readiness, loses nothing, and it goes on by itself",
             .enabled(if: getuid() == 0))
         func fault08_fullDisk() throws {
             let bench = try Workbench()
@@ -182,7 +182,7 @@ extension EndToEnd {
             #expect(try fetch(ready).status == 200)
         }
 
-        @Test("fault26: links, pipes and sockets in the spool are not read, and hold nobody up")
+        @Test("links, pipes and sockets in the spool are not read, and hold nobody up")
         func fault26_hostileSpool() throws {
             let bench = try Workbench()
             try bench.startReceiver()
@@ -218,7 +218,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault10: a token file that does not answer, at a start or later, stops its own destination only",
+            "a token file that does not answer, at a start or later, stops its own destination only",
             .enabled(if: SilentFileSystem.isPossible), arguments: [true, false])
         func fault10_silentFiles(fromTheStart: Bool) throws {
             let bench = try Workbench()

@@ -46,7 +46,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault13: after each the ledger balances and every event is there once by its Idempotency-Key",
+            "after each the ledger balances and every event is there once by its Idempotency-Key",
             arguments: [
                 Misbehaviour("429 Retry-After: 1", outcome: "retry_after"),
                 Misbehaviour("retry-after-date", outcome: "retry_after"),
@@ -74,7 +74,7 @@ extension EndToEnd {
                 figures.value(outcome) >= `case`.faults.count && figures.value(kind) >= `case`.faults.count)
         }
 
-        @Test("fault12: 413 above a size: halves until they fit, each event once")
+        @Test("413 above a size: halves until they fit, each event once")
         func fault12_tooLarge() throws {
             let (bench, certificates) = try bench()
             let receiver = try receiver(bench, certificates, ["too-large:1100"])
@@ -93,7 +93,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault11: 400 when a marked event is inside: it becomes a dead letter, its neighbours arrive once"
+            "400 when a marked event is inside: it becomes a dead letter, its neighbours arrive once"
         )
         func fault11_marked() throws {
             let (bench, certificates) = try bench()

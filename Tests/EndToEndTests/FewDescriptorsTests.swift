@@ -7,7 +7,7 @@ extension EndToEnd {
     @Suite("Few descriptors", .timeLimit(.minutes(5)))
     struct FewDescriptorsTests {
         @Test(
-            "14.12: where the process may open forty descriptors, sixty directories are read, and the log says so"
+            "where the process may open forty descriptors, sixty directories are read, and the log says so"
         )
         func fewDescriptors() throws {
             let bench = try Workbench()

@@ -26,7 +26,7 @@ extension EndToEnd {
             #expect(verdict.code == 0 && verdict.text.isEmpty, "\(verdict.text)")
         }
 
-        @Test("14.12: it leaves no core behind, and bounds its tasks and its memory")
+        @Test("it leaves no core behind, and bounds its tasks and its memory")
         func bounds() throws {
             let lines = try contents(of: PackagingTests.unit).split(separator: "\n")
             #expect(lines.contains("LimitCORE=0"))
@@ -34,7 +34,7 @@ extension EndToEnd {
                 lines.contains { $0.hasPrefix("TasksMax=") } && lines.contains { $0.hasPrefix("MemoryMax=") })
         }
 
-        @Test("32.17: installed in a chroot without /proc, the package makes the same user and directories")
+        @Test("installed in a chroot without /proc, the package makes the same user and directories")
         func withoutProc() throws {
             func made(mount: String) throws -> [String] {
                 let directory = try TemporaryDirectory()

@@ -251,7 +251,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "08: a user who turns a directory into a link to what is another's: nothing of it is sent, check, status and log say so",
+            "a user who turns a directory into a link to what is another's: nothing of it is sent, check, status and log say so",
             .enabled(if: getuid() == 0, "giving a link away takes root"))
         func turnedLink() throws {
             let bench = try Workbench()
@@ -293,7 +293,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "09: file systems that do not answer, on the way to a directory and in the spool, keep neither check nor a start waiting",
+            "file systems that do not answer, on the way to a directory and in the spool, keep neither check nor a start waiting",
             .enabled(if: SilentFileSystem.isPossible))
         func silentMounts() throws {
             let bench = try Workbench()

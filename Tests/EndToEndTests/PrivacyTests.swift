@@ -29,7 +29,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "33: a value that a tag takes is nowhere, in no format, shape or place, and its events are everywhere",
+            "a value that a tag takes is nowhere, in no format, shape or place, and its events are everywhere",
             arguments: [
                 #""type":"redact","paths":["properties.email"]"#,
                 #""type":"redact","with":"-","paths":["properties.email"]"#,
@@ -46,7 +46,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "33: nor is a value that a pattern finds, be it an event's id",
+            "nor is a value that a pattern finds, be it an event's id",
             arguments: ["properties.email", "id"])
         func found(path: String) throws {
             let (code, lines) = try prove(#""type":"redact","pattern":"email""#, path: path)
@@ -54,7 +54,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "33: paths with dots are proved in both spellings, lists in their own",
+            "paths with dots are proved in both spellings, lists in their own",
             arguments: [
                 (#"["user.email"]"#, "user.email", 0),
                 (#"["process.command_line"]"#, "process.command_line", 0),
@@ -67,7 +67,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "33: rules see the settings of the app and the country, as in the agent",
+            "rules see the settings of the app and the country, as in the agent",
             arguments: [
                 ("[country]\ncode = \"DE\"", "country != \"DE\""),
                 ("[apps.shop]\ndefault_event_name = \"line\"", "name != \"line\""),
@@ -94,7 +94,7 @@ extension EndToEnd {
             #expect(result.code == 1 && result.text.contains("FOUND"), "\(result.text)")
         }
 
-        @Test("33: a tag for another member leaves the value in every place, and the proof says so")
+        @Test("a tag for another member leaves the value in every place, and the proof says so")
         func everywhere() throws {
             let (code, lines) = try prove(#""type":"redact","paths":["properties.mail"]"#)
             #expect(code == 1)
@@ -104,7 +104,7 @@ extension EndToEnd {
             }
         }
 
-        @Test("33: where no event arrives nothing is proved")
+        @Test("where no event arrives nothing is proved")
         func nothing() throws {
             let (code, lines) = try prove(
                 #""type":"redact","paths":["properties.email"]},{"name":"d","rules":["all"],"type":"discard""#

@@ -58,7 +58,7 @@ final class TinyProxy {
 extension EndToEnd {
     @Suite("Proxies and names")
     struct ProxyTests {
-        @Test("fault24: through a real proxy, with its credentials, everything arrives once")
+        @Test("through a real proxy, with its credentials, everything arrives once")
         func fault24_configuredProxy() throws {
             let bench = try Workbench()
             let proxy = try TinyProxy(in: bench.path, credentials: "agent secret-of-the-proxy")
@@ -82,7 +82,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault24: https_proxy and NO_PROXY of the environment are obeyed",
+            "https_proxy and NO_PROXY of the environment are obeyed",
             .enabled(if: getuid() == 0, "NOT TESTED: needs root for a mount namespace"))
         func fault24_environment() throws {
             let bench = try Workbench()
@@ -116,7 +116,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault24: when a name means another machine, the agent follows within the age of a connection",
+            "when a name means another machine, the agent follows within the age of a connection",
             .enabled(if: getuid() == 0, "NOT TESTED: needs root for a mount namespace"))
         func fault24_nameChanges() throws {
             let bench = try Workbench()

@@ -20,7 +20,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault05: a disk that the kernel makes read-only: reading stops, nothing is lost, and it goes on when mounted anew"
+            "a disk that the kernel makes read-only: reading stops, nothing is lost, and it goes on when mounted anew"
         )
         func fault05_kernelMakesItReadOnly() throws {
             let bench = try Workbench()
@@ -56,7 +56,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault05: read-only and writable again under the running agent: it stops reading, then goes on by itself"
+            "read-only and writable again under the running agent: it stops reading, then goes on by itself"
         )
         func fault05_goesOnByItself() throws {
             let bench = try Workbench()

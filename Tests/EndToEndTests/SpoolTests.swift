@@ -144,7 +144,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault17: without inotify watches left the spool is polled; status, metrics and the log say so and what to do",
+            "without inotify watches left the spool is polled; status, metrics and the log say so and what to do",
             .enabled(if: getuid() == 0))
         func fault17_exhaustedWatches() throws {
             let bench = try Workbench()

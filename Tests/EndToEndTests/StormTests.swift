@@ -18,11 +18,11 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault02: files are rotated many times a second in eleven ways, and the agent is killed: each line once"
+            "files are rotated many times a second in eleven ways, and the agent is killed: each line once"
         )
         func killedInTheStorm() throws { try storm("--kills", "5") }
 
-        @Test("fault02: the same where directories are polled")
+        @Test("the same where directories are polled")
         func killedInThePolledStorm() throws { try storm("--kills", "3", "--polled") }
 
         @Test(

@@ -50,7 +50,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "fault08: type file on a full disk: nothing torn or lost, and it goes on by itself",
+            "type file on a full disk: nothing torn or lost, and it goes on by itself",
             .enabled(if: getuid() == 0, "NOT TESTED: needs root to mount a small disk"))
         func fault08_fullDisk() throws {
             let bench = try bench("file")

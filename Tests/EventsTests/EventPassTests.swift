@@ -183,7 +183,7 @@ struct EventPassTests {
         #expect(verdict.kind == .quarantined && reading.pass.problem?.reason == .cutShort)
     }
 
-    @Test("fault 20: one bad line never takes its neighbours along")
+    @Test("one bad line never takes its neighbours along")
     func fault20_badLinesAmongGoodOnes() {
         var reading = Reading()
         var block: [UInt8] = []

@@ -260,7 +260,7 @@ struct LimitTests {
     }
 
     @Test(
-        "33: limits cut no text that patterns search; the note of a cut names no property that may be content"
+        "limits cut no text that patterns search; the note of a cut names no property that may be content"
     )
     func hidden() {
         var reading = Reading(options { $0 = .appCenter })

@@ -47,7 +47,7 @@ struct RecordTests {
         if known.time != nil { #expect(second.eventTime == time ?? Reading.now, "\(line)") }
     }
 
-    @Test("33: no name, time or severity is made of members that tags hide; others take their place")
+    @Test("no name, time or severity is made of members that tags hide; others take their place")
     func hiddenSources() throws {
         var reading = Reading(
             try options {

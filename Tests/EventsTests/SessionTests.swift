@@ -403,7 +403,7 @@ struct SessionTests {
         #expect(reading.pass.takeMemory().values.contains { $0 == nil })
     }
 
-    @Test("33: while tags hide what tells sessions apart, nothing of them is stored, and what was is removed")
+    @Test("while tags hide what tells sessions apart, nothing of them is stored, and what was is removed")
     func hiddenMemory() {
         var reading = SessionReading(.manual)
         _ = reading.read(#""type":"start_session","session_id":"SECRET","process":"SECRET""#)

@@ -113,7 +113,7 @@ struct EventTimeTests {
     }
 
     @Test(
-        "fault 21: while the clock is not synchronised nothing expires or lies ahead; a backfill never expires"
+        "while the clock is not synchronised nothing expires or lies ahead; a backfill never expires"
     )
     func fault21_clockNotSynchronised() {
         var reading = Reading()

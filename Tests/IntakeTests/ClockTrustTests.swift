@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Trust in the clock")
 struct ClockTrustTests {
-    @Test("fault21: the kernel's word counts where it may be asked")
+    @Test("the kernel's word counts where it may be asked")
     func fault21_kernel() {
         let time = ManualTime()
         #expect(ClockTrust { true }.isTrusted(at: time))
@@ -15,7 +15,7 @@ struct ClockTrustTests {
         #expect(!ClockTrust { false }.isTrusted(at: time))
     }
 
-    @Test("fault21: where it may not, a time service gets ten minutes after the machine's start")
+    @Test("where it may not, a time service gets ten minutes after the machine's start")
     func fault21_sandbox() {
         let time = ManualTime()
         let trust = ClockTrust { nil }
@@ -33,7 +33,7 @@ struct ClockTrustTests {
         #expect(trust.isTrusted(at: time))
     }
 
-    @Test("fault21: a clock that is behind the queue's last change, or behind this release, is not trusted")
+    @Test("a clock that is behind the queue's last change, or behind this release, is not trusted")
     func fault21_past() {
         let time = ManualTime()
         time.advance(by: .seconds(3_600))

@@ -472,7 +472,7 @@ struct IntakeRuleTests {
     }
 
     @Test(
-        "33.11: after a clean stop only calls that were not made are left, and none of events that are read again"
+        "after a clean stop only calls that were not made are left, and none of events that are read again"
     )
     func callsAtAStop() async throws {
         var memory: [String: [UInt8]] = [:]

@@ -173,7 +173,7 @@ extension IntakeRuleTests {
     }
 
     @Test(
-        "33: whatever is wrong with a line of text, no value of a hidden member leaves, nor stays in the quarantine",
+        "whatever is wrong with a line of text, no value of a hidden member leaves, nor stays in the quarantine",
         arguments: Seeds.list(1...24))
     func hiddenInText(seed: UInt64) async throws {
         var drawn = Drawn(random: SplitMix64(seed: seed))
@@ -200,7 +200,7 @@ extension IntakeRuleTests {
     }
 
     @Test(
-        "33: text goes on while containers hide members, and in doubt is in the quarantine under a reason of its own"
+        "text goes on while containers hide members, and in doubt is in the quarantine under a reason of its own"
     )
     func plainText() async throws {
         let plain = [
@@ -240,7 +240,7 @@ extension IntakeRuleTests {
     }
 
     @Test(
-        "33: an address that the end of a piece cuts in two does not leave, whether paths or patterns hide it"
+        "an address that the end of a piece cuts in two does not leave, whether paths or patterns hide it"
     )
     func seams() async throws {
         let wrapped = ["stdout P mail to ann@exa", "stderr P other", "stdout F mple.com", "stdout F text"].map
@@ -258,7 +258,7 @@ extension IntakeRuleTests {
         }
     }
 
-    @Test("33: a byte order mark in what a runtime wrapped is skipped, and so is white space")
+    @Test("a byte order mark in what a runtime wrapped is skipped, and so is white space")
     func wrappedMarks() async throws {
         try await withHost(events: Self.textOptions) { host in
             try await host.publish(Self.hiding)
@@ -272,7 +272,7 @@ extension IntakeRuleTests {
     }
 
     @Test(
-        "33: a journal's message that is no object is text, and one that journald or the agent cut is a piece"
+        "a journal's message that is no object is text, and one that journald or the agent cut is a piece"
     )
     func journal() async throws {
         try await withHost(events: Self.textOptions) { host in
@@ -294,7 +294,7 @@ extension IntakeRuleTests {
         }
     }
 
-    @Test("33: what is wrong with a wrapped line is not in clear in the quarantine either")
+    @Test("what is wrong with a wrapped line is not in clear in the quarantine either")
     func wrappedQuarantine() async throws {
         var events = Self.textOptions
         events.apps["docker"]?.text = .quarantine

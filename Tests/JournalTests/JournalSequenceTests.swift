@@ -81,7 +81,7 @@ struct JournalSequenceTests {
         await next.stop()
     }
 
-    @Test("36: a place that the matches hide is found in the open files, whatever has got their names")
+    @Test("a place that the matches hide is found in the open files, whatever has got their names")
     func hiddenPlaceAndRotation() async throws {
         let daemon = try JournalDaemon()
         func write(_ message: String, hidden: Bool = false) throws {

@@ -57,7 +57,7 @@ struct StandardErrorLogTests {
     }
 
     @Test(
-        "fault 25: a reader that stands still neither blocks the agent nor goes unnoticed",
+        "a reader that stands still neither blocks the agent nor goes unnoticed",
         arguments: [false, true])
     func fault25_slowReader(socket: Bool) throws {
         let reader = try Reader(socket: socket)

@@ -38,7 +38,7 @@ struct AnswerTests {
         }
     }
 
-    @Test("ac18, fault13: every status from 200 to 999 means what the table says")
+    @Test("ac18: every status from 200 to 999 means what the table says")
     func fault13_tableIsKept() {
         for status in 200...999 {
             let expected: AnswerMeaning =
@@ -85,7 +85,7 @@ struct AnswerTests {
     }
 
     @Test(
-        "fault13: Retry-After is read in both forms and kept within a second and an hour",
+        "Retry-After is read in both forms and kept within a second and an hour",
         arguments: [
             ("120", .seconds(120)), (" 7 ", .seconds(7)), ("0", .seconds(1)), ("3601", .seconds(3600)),
             ("99999999999999999999999", .seconds(3600)), ("Fri, 20 Nov 2026 10:02:00 GMT", .seconds(120)),

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("A receiver that is told to fail")
 struct FaultyReceiverTests {
-    @Test("fault13: 429 with Retry-After holds the destination for that long")
+    @Test("429 with Retry-After holds the destination for that long")
     func fault13_tooManyRequests() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver {
@@ -38,7 +38,7 @@ struct FaultyReceiverTests {
         #expect(receiver.stats.events == 5 && receiver.stats.answers == [200: 1, 503: 2])
     }
 
-    @Test("fault12: 413 tells the size of the body that was refused")
+    @Test("413 tells the size of the body that was refused")
     func fault12_tooLarge() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver { $0.faults.largestBody = 500 }
@@ -52,7 +52,7 @@ struct FaultyReceiverTests {
         #expect(bytes == batch.header.bytes && failure.status == 413)
     }
 
-    @Test("fault11: 400 when a marked event is inside, and only then")
+    @Test("400 when a marked event is inside, and only then")
     func fault11_markedEvent() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver { $0.faults.marker = #""n":7}"# }

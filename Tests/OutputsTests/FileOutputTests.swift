@@ -152,7 +152,7 @@ struct StandardOutputTests {
     }
 
     @Test(
-        "fault10: a reader that sleeps costs the timeout; a cut batch goes on where it was, no line is torn")
+        "a reader that sleeps costs the timeout; a cut batch goes on where it was, no line is torn")
     func fault10_sleepingReader() async throws {
         let pipe = try Pipe()
         let output = try pipe.output()

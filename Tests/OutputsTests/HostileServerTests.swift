@@ -103,7 +103,7 @@ struct HostileServerTests {
         #expect(retried(outcome)?.kind == .connection, "\(outcome)")
     }
 
-    @Test("fault10: a server that never answers costs the request timeout and no more")
+    @Test("a server that never answers costs the request timeout and no more")
     func fault10_hang() async throws {
         let bench = try Bench()
         let peer = try ScriptedPeer(bench.identity()) { $0.hang() }
@@ -327,7 +327,7 @@ struct HostileServerTests {
         #expect(peer.connections == 2)
     }
 
-    @Test("fault24: a connection that has reached its age is not used again")
+    @Test("a connection that has reached its age is not used again")
     func fault24_connectionsAge() async throws {
         let bench = try Bench()
         let answer = good

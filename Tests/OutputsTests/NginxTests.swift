@@ -96,7 +96,7 @@ struct ProxyTests {
         }
     }
 
-    @Test("fault24: a proxy gets its own credentials and none of the destination's")
+    @Test("a proxy gets its own credentials and none of the destination's")
     func fault24_proxiesSeeNoSecrets() async throws {
         let bench = try Bench()
         let seen = Seen()
@@ -116,7 +116,7 @@ struct ProxyTests {
         #expect(!seen.last.contains("hunter") && !seen.last.contains("Idempotency"))
     }
 
-    @Test("fault24: the environment names the proxy, but for this machine")
+    @Test("the environment names the proxy, but for this machine")
     func fault24_environment() async throws {
         let bench = try Bench()
         let seen = Seen()

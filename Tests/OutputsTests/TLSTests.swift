@@ -211,7 +211,7 @@ struct TLSTests {
     }
 
     @Test(
-        "fault23: a renewed ca_file is followed without a restart; a bad one leaves the last good one in force"
+        "a renewed ca_file is followed without a restart; a bad one leaves the last good one in force"
     )
     func fault23_authoritiesAreReadAgain() async throws {
         let bench = try Bench()
@@ -254,7 +254,7 @@ struct TLSTests {
         #expect(retried(await toOld.send(try Sample.batch(5)))?.kind == .tls)
     }
 
-    @Test("fault23: a renewed client certificate is used when its key is there too, not before")
+    @Test("a renewed client certificate is used when its key is there too, not before")
     func fault23_clientCertificatesAreReadAgain() async throws {
         let bench = try Bench()
         let time = ManualTime()

@@ -382,7 +382,7 @@ struct QueueCapTests {
         await store.close()
     }
 
-    @Test("33: what disabling and purging delete is overwritten in the file", arguments: [true, false])
+    @Test("what disabling and purging delete is overwritten in the file", arguments: [true, false])
     func deletedIsOverwritten(isAll: Bool) async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

@@ -61,7 +61,7 @@ struct QueueCrashTests {
     }
 
     @Test(
-        "fault05, fault08: while the disk cannot be written nothing is stored or lost, and it goes on by itself",
+        "while the disk cannot be written nothing is stored or lost, and it goes on by itself",
         arguments: [EROFS, EIO, ENOSPC])
     func fault08_unwritable(error: Int32) async throws {
         try await CrashDisk.exclusively { try await unwritable(error) }
@@ -95,7 +95,7 @@ struct QueueCrashTests {
     }
 
     @Test(
-        "fault04: cut at every single write and sync of a commit, the position is never there without its events",
+        "cut at every single write and sync of a commit, the position is never there without its events",
         arguments: [CrashDisk.Cut.power, .process])
     func fault04_positionWithEvents(cut: CrashDisk.Cut) async throws {
         try await CrashDisk.exclusively { try await positionWithEvents(cut) }

@@ -45,7 +45,7 @@ struct QueueFaultTests {
         return names
     }
 
-    @Test("fault07: a damaged frame is lost and counted, for all who wait for it, and the rest goes on")
+    @Test("a damaged frame is lost and counted, for all who wait for it, and the rest goes on")
     func fault07_badFrame() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -66,7 +66,7 @@ struct QueueFaultTests {
     }
 
     @Test(
-        "fault07: damage to a chunk of a batch that was attempted loses the chunk; the rest goes in another batch"
+        "damage to a chunk of a batch that was attempted loses the chunk; the rest goes in another batch"
     )
     func fault07_damagedBatch() async throws {
         let fixture = try QueueFixture()
@@ -86,7 +86,7 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test("fault07: what waits again of a damaged batch is found behind what was formed meanwhile")
+    @Test("what waits again of a damaged batch is found behind what was formed meanwhile")
     func fault07_damagedBatchBehindOthers() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -109,7 +109,7 @@ struct QueueFaultTests {
     }
 
     @Test(
-        "fault07: damage to whose the events are is found when that is asked, and saved around: then they are nobody's"
+        "damage to whose the events are is found when that is asked, and saved around: then they are nobody's"
     )
     func fault07_damagedHolders() async throws {
         let fixture = try QueueFixture()
@@ -137,7 +137,7 @@ struct QueueFaultTests {
     }
 
     @Test(
-        "fault07: a file with a damaged head is moved aside; the events on its other pages go on in a fresh one"
+        "a file with a damaged head is moved aside; the events on its other pages go on in a fresh one"
     )
     func fault07_noDatabase() async throws {
         let fixture = try QueueFixture()
@@ -156,7 +156,7 @@ struct QueueFaultTests {
     }
 
     @Test(
-        "fault07: damage in the middle: readable rows are salvaged, the others counted as lost",
+        "damage in the middle: readable rows are salvaged, the others counted as lost",
         arguments: 0..<12)
     func fault07_damagedPages(place: Int) async throws {
         let fixture = try QueueFixture()
@@ -185,7 +185,7 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test("fault07: damage while it runs: the agent goes on with what can be read")
+    @Test("damage while it runs: the agent goes on with what can be read")
     func fault07_atRunTime() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -223,7 +223,7 @@ struct QueueFaultTests {
         await store.close()
     }
 
-    @Test("fault07: a damaged row of a destination takes nothing from the batches in flight of the others")
+    @Test("a damaged row of a destination takes nothing from the batches in flight of the others")
     func fault07_damagedDestination() async throws {
         let fixture = try QueueFixture()
         let names: [DestinationName] = ["first", "second", "third"]
@@ -374,7 +374,7 @@ struct QueueFaultTests {
     }
 
     @Test(
-        "fault15: the file and its WAL stay below 1.5 times the bounds and 4 MiB, also with a reader that pins the WAL"
+        "the file and its WAL stay below 1.5 times the bounds and 4 MiB, also with a reader that pins the WAL"
     )
     func fileStaysBounded() async throws {
         let fixture = try QueueFixture()
@@ -484,7 +484,7 @@ extension QueueMovedTests {
 @Suite("Queue on a full disk", .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
 struct QueueFullDiskTests {
     @Test(
-        "fault05, fault08: a full disk: nothing is lost, deleting works, and storing goes on by itself, on a small disk too",
+        "a full disk: nothing is lost, deleting works, and storing goes on by itself, on a small disk too",
         arguments: [10, 256])
     func fault08_fullDisk(queueMebibytes: Int) async throws {
         let fixture = try QueueFixture()

@@ -109,7 +109,7 @@ struct QueueMigrationTests {
     }
 
     @Test(
-        "fault07: a database of an older schema that turns out to be damaged keeps what can be read, ledger included"
+        "a database of an older schema that turns out to be damaged keeps what can be read, ledger included"
     )
     func damagedOlderSchema() async throws {
         let fixture = try QueueFixture()

@@ -102,7 +102,7 @@ struct QueueMoveTests {
         await store.close()
     }
 
-    @Test("fault07: what was moved is salvaged for the destination that it was moved to, and for no other")
+    @Test("what was moved is salvaged for the destination that it was moved to, and for no other")
     func salvagedWhereItWent() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

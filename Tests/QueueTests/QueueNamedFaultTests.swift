@@ -11,7 +11,7 @@ import Testing
 @Suite("Queue: faults of others", .serialized)
 struct QueueNamedFaultTests {
     @Test(
-        "fault06: there is no position file to tear; a database cut off anywhere starts, with position and events alike"
+        "there is no position file to tear; a database cut off anywhere starts, with position and events alike"
     )
     func fault06_tornFiles() async throws {
         let fixture = try QueueFixture(in: "/dev/shm")
@@ -67,7 +67,7 @@ struct QueueNamedFaultTests {
     }
 
     @Test(
-        "fault16: a backlog is not loaded: opening and working through it takes memory for what is in flight only"
+        "a backlog is not loaded: opening and working through it takes memory for what is in flight only"
     )
     func fault16_memory() async throws {
         let fixture = try QueueFixture()

@@ -66,7 +66,7 @@ struct QueueRecordsTests {
         await store.close()
     }
 
-    @Test("33.6: what was purged, or is remembered no more, is in no file at once", arguments: [40, 9_000])
+    @Test("what was purged, or is remembered no more, is in no file at once", arguments: [40, 9_000])
     func purgedIsGone(size: Int) async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -190,7 +190,7 @@ struct QueueRecordsTests {
     }
 
     @Test(
-        "32.16: a reason of a newer version counts as a quarantined line's, and a retry changes no figure for it"
+        "a reason of a newer version counts as a quarantined line's, and a retry changes no figure for it"
     )
     func reasonOfANewerVersion() async throws {
         let fixture = try QueueFixture()

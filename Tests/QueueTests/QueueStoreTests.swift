@@ -184,7 +184,7 @@ struct QueueStoreTests {
         #expect(store.snapshot.lane("main", .normal)?.ledger.balances == true)
     }
 
-    @Test("35: with a commit every 100 ms acknowledgements cost no transactions of their own")
+    @Test("with a commit every 100 ms acknowledgements cost no transactions of their own")
     func acknowledgementsGoWithCommits() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()
@@ -209,7 +209,7 @@ struct QueueStoreTests {
         await store.close()
     }
 
-    @Test("fault 11: a settlement divides a batch: acknowledged, dead letters, and batches that go again")
+    @Test("a settlement divides a batch: acknowledged, dead letters, and batches that go again")
     func fault11_settlementDivides() async throws {
         let fixture = try QueueFixture()
         var maker = ChunkMaker()

@@ -35,7 +35,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("fault01: the unread tail of a renamed or deleted file is read to its end")
+    @Test("the unread tail of a renamed or deleted file is read to its end")
     func fault01_tailsOfRenamedAndDeletedFilesAreRead() async throws {
         let spool = try SpoolHarness()
         spool.write("1\n", to: "x.jsonl")
@@ -62,7 +62,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("fault02: a truncated file is read from its start, not again and not from the old size")
+    @Test("a truncated file is read from its start, not again and not from the old size")
     func fault02_truncationStartsAnew() async throws {
         let spool = try SpoolHarness()
         spool.write("first line\nsecond line\n", to: "x.jsonl")
@@ -75,7 +75,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("fault02: a tail that a power cut took repeats at most what lies between two marks")
+    @Test("a tail that a power cut took repeats at most what lies between two marks")
     func fault02_lostTailGoesOnAtAMark() async throws {
         let spool = try SpoolHarness()
         var reader = try await spool.start()
@@ -94,7 +94,7 @@ struct AppendFileTests {
     }
 
     @Test(
-        "fault02: a log begun anew with the same banner, whose lines all end alike, is read from where it differs"
+        "a log begun anew with the same banner, whose lines all end alike, is read from where it differs"
     )
     func fault02_equalBeginningsAndEndsProveNothing() async throws {
         let spool = try SpoolHarness()
@@ -115,7 +115,7 @@ struct AppendFileTests {
     }
 
     @Test(
-        "fault02: what is proven of a long file is read in several turns, and only what follows its last mark comes again"
+        "what is proven of a long file is read in several turns, and only what follows its last mark comes again"
     )
     func fault02_longProofs() async throws {
         let spool = try SpoolHarness()
@@ -133,7 +133,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("fault03: files that begin alike are different files; a new file under an old name is a new one")
+    @Test("files that begin alike are different files; a new file under an old name is a new one")
     func fault03_identityIsNotTheBeginning() async throws {
         let spool = try SpoolHarness()
         let header = String(repeating: "h", count: 2000)
@@ -147,7 +147,7 @@ struct AppendFileTests {
         await reader.stop()
     }
 
-    @Test("fault18: a partial last line waits for its line feed, also across a restart")
+    @Test("a partial last line waits for its line feed, also across a restart")
     func fault18_partialLastLineWaits() async throws {
         let spool = try SpoolHarness()
         let held = open("\(spool.path)/x.jsonl", O_WRONLY | O_CREAT | O_APPEND, 0o660)
@@ -167,7 +167,7 @@ struct AppendFileTests {
     }
 
     @Test(
-        "fault19: a line that is too long is skipped, quarantined with its beginning, and its neighbours are whole"
+        "a line that is too long is skipped, quarantined with its beginning, and its neighbours are whole"
     )
     func fault19_longLinesAreSkipped() async throws {
         let spool = try SpoolHarness()

@@ -32,7 +32,7 @@ struct BoundaryTests {
     }
 
     @Test(
-        "fault26: another file system in the tree is not entered, there from the start or mounted later; it is told"
+        "another file system in the tree is not entered, there from the start or mounted later; it is told"
     )
     func fault26_otherFileSystemsAreNotEntered() async throws {
         let spool = try SpoolHarness()
@@ -76,7 +76,7 @@ struct BoundaryTests {
     }
 
     @Test(
-        "09: what is mounted in the tree and does not answer delays nobody, at the start either: over a directory, over a file",
+        "what is mounted in the tree and does not answer delays nobody, at the start either: over a directory, over a file",
         .enabled(if: SilentFileSystem.isPossible), arguments: [true, false])
     func silentMounts(isPlace: Bool) async throws {
         let spool = try SpoolHarness()

@@ -44,7 +44,7 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("32.11: lost+found is no app's directory")
+    @Test("lost+found is no app's directory")
     func lostAndFound() async throws {
         let spool = try SpoolHarness()
         chmod(spool.path, 0o777)
@@ -270,7 +270,7 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("31: a directory service that does not answer delays its own users' files only, and is named")
+    @Test("a directory service that does not answer delays its own users' files only, and is named")
     func silentDirectoryService() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("incoming")
@@ -303,7 +303,7 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("31: a user whose login name is an app's does not write as that app, but for the app's own user")
+    @Test("a user whose login name is an app's does not write as that app, but for the app's own user")
     func loginNamesOfApps() async throws {
         let spool = try SpoolHarness()
         for name in ["incoming", "daemon", "bin"] { spool.makeDirectory(name) }

@@ -10,7 +10,7 @@ struct ClaimTests {
     private static let claim = ".spoolship.0123456789abcdef."
 
     @Test(
-        "14.12: claims that turn out to be links or FIFOs get their names back, or go where those are taken")
+        "claims that turn out to be links or FIFOs get their names back, or go where those are taken")
     func noClaimStaysHidden() async throws {
         let spool = try SpoolHarness()
         symlink("/etc/passwd", "\(spool.path)/\(Self.claim)link.json")
@@ -30,7 +30,7 @@ struct ClaimTests {
         await reader.stop()
     }
 
-    @Test("20.10: files of other names are counted and named as long as they are there")
+    @Test("files of other names are counted and named as long as they are there")
     func passedOver() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("app")

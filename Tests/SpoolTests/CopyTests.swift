@@ -41,7 +41,7 @@ struct CopyTests {
     }
 
     @Test(
-        "fault02: a copy that is shifted to .2 before it was looked at is known by its content",
+        "a copy that is shifted to .2 before it was looked at is known by its content",
         arguments: [1, 3])
     func shiftedBeforeItWasLookedAt(shifts: Int) async throws {
         let spool = try SpoolHarness()
@@ -59,7 +59,7 @@ struct CopyTests {
         await reader.stop()
     }
 
-    @Test("fault02: a copy that is shifted once another has its name is known by its content")
+    @Test("a copy that is shifted once another has its name is known by its content")
     func shiftedOnceAnotherHasItsName() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.afterRead = .keep }
@@ -81,7 +81,7 @@ struct CopyTests {
     }
 
     @Test(
-        "fault02: a file that was rewritten while no agent ran is read before the copy of what it holds now",
+        "a file that was rewritten while no agent ran is read before the copy of what it holds now",
         arguments: [nil, "gz"], [1, 256])
     func rewrittenBeforeTheStart(suffix: String?, mostOpen: Int) async throws {
         let spool = try SpoolHarness()
@@ -116,7 +116,7 @@ struct CopyTests {
     }
 
     @Test(
-        "fault02: of a file that is emptied more often than copies are looked at every copy is known",
+        "of a file that is emptied more often than copies are looked at every copy is known",
         arguments: [true, false])
     func manyCopiesAtOnce(isRestarted: Bool) async throws {
         let spool = try SpoolHarness()
@@ -142,7 +142,7 @@ struct CopyTests {
         await reader.stop()
     }
 
-    @Test("fault02: a copy that is packed before it was known for one gives its unread end once")
+    @Test("a copy that is packed before it was known for one gives its unread end once")
     func packedBeforeItWasKnown() async throws {
         let spool = try SpoolHarness()
         var reader = try await spool.start { $0.afterRead = .keep }
@@ -171,7 +171,7 @@ struct CopyTests {
     }
 
     @Test(
-        "fault02: an equal first kilobyte is no proof: a shorter file that goes on otherwise is read",
+        "an equal first kilobyte is no proof: a shorter file that goes on otherwise is read",
         arguments: [nil, "gz"])
     func equalBeginningsAreNoProof(suffix: String?) async throws {
         let spool = try SpoolHarness()
@@ -194,7 +194,7 @@ struct CopyTests {
     }
 
     @Test(
-        "fault02: a rotated file that begins as one that is gone did, and is shorter, is read on where they were last the same",
+        "a rotated file that begins as one that is gone did, and is shorter, is read on where they were last the same",
         arguments: [nil, "gz"])
     func equalMarksAreNoProof(suffix: String?) async throws {
         let spool = try SpoolHarness()
@@ -219,7 +219,7 @@ struct CopyTests {
     }
 
     @Test(
-        "fault02: a file that begins with all of another, and goes on, is no copy of it: all its lines are read"
+        "a file that begins with all of another, and goes on, is no copy of it: all its lines are read"
     )
     func longerThanItsOriginal() async throws {
         let spool = try SpoolHarness()
@@ -234,7 +234,7 @@ struct CopyTests {
         await reader.stop()
     }
 
-    @Test("fault02: a copy made before the last lines came holds nothing new, where commits lie in between")
+    @Test("a copy made before the last lines came holds nothing new, where commits lie in between")
     func earlyCopiesHoldNothingNew() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start {
@@ -253,7 +253,7 @@ struct CopyTests {
         await reader.stop()
     }
 
-    @Test("fault02: a copy that pauses for longer than files take to settle is not taken for another file")
+    @Test("a copy that pauses for longer than files take to settle is not taken for another file")
     func pausesWhileItIsMade() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start {

@@ -52,7 +52,7 @@ struct CutOffTests {
     private static let phrase = "file was truncated before it was read"
 
     @Test(
-        "20: bytes that were cut off before they were read, and that no copy has, are counted and logged",
+        "bytes that were cut off before they were read, and that no copy has, are counted and logged",
         arguments: [0, 40])
     func counted(readBefore: Int) async throws {
         let spool = try SpoolHarness()
@@ -75,7 +75,7 @@ struct CutOffTests {
         await reader.stop()
     }
 
-    @Test("20: what a copy has is not given up", arguments: [0, 40], [false, true])
+    @Test("what a copy has is not given up", arguments: [0, 40], [false, true])
     func copied(readBefore: Int, isPacked: Bool) async throws {
         let spool = try SpoolHarness()
         let first = lines("first", readBefore)
@@ -154,7 +154,7 @@ struct CutOffTests {
         await reader.stop()
     }
 
-    @Test("20: lines between copy and truncation are counted, if they were seen")
+    @Test("lines between copy and truncation are counted, if they were seen")
     func betweenCopyAndTruncation() async throws {
         let spool = try SpoolHarness()
         let first = lines("first", 40)
@@ -173,7 +173,7 @@ struct CutOffTests {
         await reader.stop()
     }
 
-    @Test("20: an end that is cut off is counted, and what remains is read")
+    @Test("an end that is cut off is counted, and what remains is read")
     func endCutOff() async throws {
         let spool = try SpoolHarness()
         let first = lines("first", 40)
@@ -204,7 +204,7 @@ struct CutOffTests {
     }
 
     @Test(
-        "20: a file that is away before it is read, and comes back under another name, is read and not given up"
+        "a file that is away before it is read, and comes back under another name, is read and not given up"
     )
     func awayUnread() async throws {
         let spool = try SpoolHarness()
@@ -224,7 +224,7 @@ struct CutOffTests {
     }
 
     @Test(
-        "20: a file that was deleted before it was read is counted and logged, where no descriptor of it is left"
+        "a file that was deleted before it was read is counted and logged, where no descriptor of it is left"
     )
     func deletedUnread() async throws {
         let spool = try SpoolHarness()
@@ -242,7 +242,7 @@ struct CutOffTests {
         await reader.stop()
     }
 
-    @Test("30: polled, the length of a file that took another's name is not counted as the other's")
+    @Test("polled, the length of a file that took another's name is not counted as the other's")
     func polledReplacement() async throws {
         let spool = try SpoolHarness()
         spool.write(lines("first", 5), to: "x.jsonl")

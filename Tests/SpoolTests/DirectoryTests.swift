@@ -11,7 +11,7 @@ struct DirectoryTests {
     }
 
     @Test(
-        "fault02: a directory that is moved over an app's empty one is read",
+        "a directory that is moved over an app's empty one is read",
         arguments: [true, false], ["new", ".new", "deep/new"])
     func movedOver(isWatching: Bool, name: String) async throws {
         let spool = try SpoolHarness()
@@ -35,7 +35,7 @@ struct DirectoryTests {
     }
 
     @Test(
-        "fault02: two directories that are exchanged are read, each as the app's whose name it has",
+        "two directories that are exchanged are read, each as the app's whose name it has",
         arguments: [true, false])
     func exchanged(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
@@ -70,7 +70,7 @@ struct DirectoryTests {
         await reader.stop()
     }
 
-    @Test("fault02: a directory that is another one within an instant is read", arguments: [true, false])
+    @Test("a directory that is another one within an instant is read", arguments: [true, false])
     func removedAndMadeAgain(isWatching: Bool) async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("shop")

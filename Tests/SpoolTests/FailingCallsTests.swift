@@ -94,7 +94,7 @@ struct FailingCallsTests {
     }
 
     @Test(
-        "14.6: whichever call fails, and with whatever error: nothing is lost, repeated, left unread or left behind"
+        "whichever call fails, and with whatever error: nothing is lost, repeated, left unread or left behind"
     )
     func everyErrorHasASecondTry() async throws {
         let seed = Seeds.one(1)
@@ -117,7 +117,7 @@ struct FailingCallsTests {
     ]
 
     @Test(
-        "14.6: each kind of call that the reader makes fails once with each error: its first, and one that a seed chooses"
+        "each kind of call that the reader makes fails once with each error: its first, and one that a seed chooses"
     )
     func everyKindOfCallHasASecondTry() async throws {
         var random = SplitMix64(seed: Seeds.one(2))

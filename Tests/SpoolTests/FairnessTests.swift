@@ -83,7 +83,7 @@ struct FairnessTests {
     }
 
     @Test(
-        "14.3: whatever one app does, the events of twenty others are read first", arguments: Greed.allCases)
+        "whatever one app does, the events of twenty others are read first", arguments: Greed.allCases)
     func oneIsGreedy(_ greed: Greed) async throws {
         let seed = Seeds.one(1)
         var random = SplitMix64(seed: seed)
@@ -112,7 +112,7 @@ struct FairnessTests {
     }
 
     @Test(
-        "14.3: in the drop box a file waits for its owner's files, not for another user's thousands",
+        "in the drop box a file waits for its owner's files, not for another user's thousands",
         .enabled(if: geteuid() == 0, "files of several users take root"))
     func ownersTakeTurns() async throws {
         let spool = try SpoolHarness()
@@ -136,7 +136,7 @@ struct FairnessTests {
         await reader.stop()
     }
 
-    @Test("14.3: more files of one user in the drop box than may wait are all read")
+    @Test("more files of one user in the drop box than may wait are all read")
     func crowdedBox() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("incoming")
@@ -147,7 +147,7 @@ struct FairnessTests {
         await reader.stop()
     }
 
-    @Test("14.3: whoever uses little waits for one piece of another's work, however long pieces take")
+    @Test("whoever uses little waits for one piece of another's work, however long pieces take")
     func littleGoesFirst() {
         for seed in Seeds.list(1...50) {
             var random = SplitMix64(seed: seed)
@@ -172,7 +172,7 @@ struct FairnessTests {
         }
     }
 
-    @Test("14.3: what an app did not use is not saved up: who comes back starts level with the others")
+    @Test("what an app did not use is not saved up: who comes back starts level with the others")
     func nothingIsSavedUp() {
         var shares = Shares()
         for _ in 0..<100 {
@@ -185,7 +185,7 @@ struct FairnessTests {
         #expect(shares.spent(by: "busy") == .max)
     }
 
-    @Test("14.3: lines take turns, whatever waits in each")
+    @Test("lines take turns, whatever waits in each")
     func linesTakeTurns() {
         var queue = FairQueue<Int>()
         for number in 0..<100 { queue.append(number, to: "greedy") }

@@ -63,7 +63,7 @@ struct FileTraceTests {
         #expect(FileTrace([UInt8](repeating: 1, count: 5000)) == nil)
     }
 
-    @Test("fault02: 64 marks are kept, the newest close together, the oldest far apart")
+    @Test("64 marks are kept, the newest close together, the oldest far apart")
     func fault02_marksAreSpreadOut() throws {
         var trace = FileTrace()
         for commit in 1...10_000 { trace.add(Mark(offset: Int64(commit) * 100, hash: UInt64(commit))) }

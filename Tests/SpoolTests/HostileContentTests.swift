@@ -15,7 +15,7 @@ struct HostileContentTests {
         #expect(ftruncate(file, size) == 0, "the file system takes no file of \(size) bytes")
     }
 
-    @Test("fault19: a line without end that nobody could read in a day does not keep others' events waiting")
+    @Test("a line without end that nobody could read in a day does not keep others' events waiting")
     func fault19_holesHoldNobodyUp() async throws {
         let spool = try SpoolHarness()
         makeHole("\(spool.path)/x.jsonl", "1\n", size: 8 << 40)

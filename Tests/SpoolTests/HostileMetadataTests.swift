@@ -45,7 +45,7 @@ struct HostileMetadataTests {
     }
 
     @Test(
-        "14.1: a file of any time, at the start and later, ends nothing and holds up nothing",
+        "a file of any time, at the start and later, ends nothing and holds up nothing",
         arguments: places,
         [SpoolOptions.AfterRead.delete, .keep, .archive(directory: ".archive", retention: .seconds(60))])
     func farTimes(place: String, afterRead: SpoolOptions.AfterRead) async throws {
@@ -68,7 +68,7 @@ struct HostileMetadataTests {
     }
 
     @Test(
-        "14.4: a spool that nobody reads is counted, whatever its files say of size and time",
+        "a spool that nobody reads is counted, whatever its files say of size and time",
         arguments: places)
     func backlogOfAnySize(place: String) throws {
         let spool = try SpoolHarness(in: place)
@@ -88,7 +88,7 @@ struct HostileMetadataTests {
         #expect(backlog.oldest.map { $0 > before } == true)
     }
 
-    @Test("14.1: how long the oldest has waited is not what its owner says", arguments: places)
+    @Test("how long the oldest has waited is not what its owner says", arguments: places)
     func agesAreTheKernels(place: String) async throws {
         let spool = try SpoolHarness(in: place)
         let reader = try await spool.start { $0.linger = .zero }
@@ -110,7 +110,7 @@ struct HostileMetadataTests {
         await reader.stop()
     }
 
-    @Test("14.4: files as long as files can be, which hold nothing, are counted and done with")
+    @Test("files as long as files can be, which hold nothing, are counted and done with")
     func hugeSizes() async throws {
         let spool = try SpoolHarness(in: Self.places.last ?? "/tmp")
         let reader = try await spool.start { $0.linger = .zero }

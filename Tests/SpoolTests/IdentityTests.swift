@@ -14,7 +14,7 @@ struct IdentityTests {
         return stat(path, &status) == 0 ? UInt64(status.st_ino) : 0
     }
 
-    @Test("fault03: a file that got the inode number of one that is gone is new, although it begins alike")
+    @Test("a file that got the inode number of one that is gone is new, although it begins alike")
     func fault03_reusedInodesAreNewFiles() async throws {
         let spool = try SpoolHarness()
         var expected: [String] = []

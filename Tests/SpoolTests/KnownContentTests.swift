@@ -38,7 +38,7 @@ struct KnownContentTests {
     }
 
     @Test(
-        "fault02: of contents that begin alike, the one of which most is proven counts, not the one that goes farthest"
+        "of contents that begin alike, the one of which most is proven counts, not the one that goes farthest"
     )
     func fault02_mostProvenCounts() {
         let head = Array("the same beginning\n".utf8)
@@ -71,7 +71,7 @@ struct KnownContentTests {
         }
     }
 
-    @Test("fault03: the beginning of a torn line is no copy's mark: files that begin with it are read whole")
+    @Test("the beginning of a torn line is no copy's mark: files that begin with it are read whole")
     func fault03_tornLinesAreNoFingerprint() async throws {
         let spool = try SpoolHarness()
         // What a power cut left of a line, closed and quiet: it counts as a line.
@@ -84,7 +84,7 @@ struct KnownContentTests {
     }
 
     @Test(
-        "fault03: a file of another name that begins like one that was read is another file, rotated or packed"
+        "a file of another name that begins like one that was read is another file, rotated or packed"
     )
     func fault03_otherNamesAreOtherFiles() async throws {
         let spool = try SpoolHarness()
@@ -96,7 +96,7 @@ struct KnownContentTests {
         await reader.stop()
     }
 
-    @Test("fault02: of all that is known of a copy the farthest place counts, though it began alike before")
+    @Test("of all that is known of a copy the farthest place counts, though it began alike before")
     func fault02_theFarthestPlaceCounts() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.afterRead = .keep }
@@ -143,7 +143,7 @@ struct KnownContentTests {
         return spent
     }
 
-    @Test("30: rotated files cost what their streams have, not what their app has")
+    @Test("rotated files cost what their streams have, not what their app has")
     func costOfStreams() async throws {
         let (alone, beside) = (
             try await costOfRotated(300, beside: 0), try await costOfRotated(300, beside: 20_000)
@@ -183,7 +183,7 @@ struct KnownContentTests {
     }
 
     @Test(
-        "31: what a file begins with costs the same, however many contents its stream has: users give theirs thousands"
+        "what a file begins with costs the same, however many contents its stream has: users give theirs thousands"
     )
     func costOfContents() {
         let (few, many) = (costOfAsking(contents: 100), costOfAsking(contents: 16_000))

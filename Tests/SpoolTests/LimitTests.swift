@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Limits of the system", .timeLimit(.minutes(5)))
 struct LimitTests {
-    @Test("fault17: the least recently used descriptors are closed, directories are watched instead of files")
+    @Test("the least recently used descriptors are closed, directories are watched instead of files")
     func fault17_descriptorsAreBounded() async throws {
         let spool = try SpoolHarness()
         let names = (0..<300).map { "file\($0).jsonl" }
@@ -23,7 +23,7 @@ struct LimitTests {
         await reader.stop()
     }
 
-    @Test("fault17: where nothing can be watched, directories are polled, and the figures say so")
+    @Test("where nothing can be watched, directories are polled, and the figures say so")
     func fault17_pollingWorks() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("app")
@@ -49,7 +49,7 @@ struct LimitTests {
     }
 
     @Test(
-        "fault17: where directories are polled, a rotated file goes and a last line counts once its writer is gone"
+        "where directories are polled, a rotated file goes and a last line counts once its writer is gone"
     )
     func fault17_writersArePolledToo() async throws {
         let spool = try SpoolHarness()
@@ -69,7 +69,7 @@ struct LimitTests {
         await reader.stop()
     }
 
-    @Test("fault20: bytes that are not text pass as they are; the neighbours are whole")
+    @Test("bytes that are not text pass as they are; the neighbours are whole")
     func fault20_badBytesPassUntouched() async throws {
         let spool = try SpoolHarness()
         spool.write([0xFF, 0xFE, 0x00, 0x0A] + Array("good\n".utf8) + [0xC3, 0x0A], to: "x.jsonl")

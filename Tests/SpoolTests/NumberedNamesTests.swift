@@ -86,7 +86,7 @@ struct NumberedNamesTests {
     }
 
     @Test(
-        "30: logback renames to a temporary name, compresses and deletes: each line once",
+        "logback renames to a temporary name, compresses and deletes: each line once",
         arguments: Seeds.list(1...6))
     func logback(seed: UInt64) async throws {
         let world = try await World(seed: seed)
@@ -108,7 +108,7 @@ struct NumberedNamesTests {
     }
 
     @Test(
-        "30: log4j2's default numbers: each line once, though archives move down",
+        "log4j2's default numbers: each line once, though archives move down",
         arguments: Seeds.list(1...6))
     func log4j2(seed: UInt64) async throws {
         let world = try await World(seed: seed)
@@ -146,7 +146,7 @@ struct NumberedNamesTests {
     }
 
     @Test(
-        "30: logrotate with its extension before the compression's: each line once",
+        "logrotate with its extension before the compression's: each line once",
         .enabled(if: access("/usr/sbin/logrotate", X_OK) == 0, "logrotate is not installed"),
         arguments: [
             "compress", "compress delaycompress", "compress dateext", "compress copytruncate", "copytruncate",
@@ -176,7 +176,7 @@ struct NumberedNamesTests {
     }
 
     @Test(
-        "30: a number before the extension may be the file's own: equal beginnings, equal first lines, both are read"
+        "a number before the extension may be the file's own: equal beginnings, equal first lines, both are read"
     )
     func numbersOfTheirOwn() async throws {
         let spool = try SpoolHarness()

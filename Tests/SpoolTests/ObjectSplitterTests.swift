@@ -163,7 +163,7 @@ struct ObjectSplitterTests {
     }
 
     @Test(
-        "fault18: a text that ends too early is not complete",
+        "a text that ends too early is not complete",
         arguments: ["", "  \n", "{", "[", "[{}", "{\"a", "[{},"])
     func fault18_cutTextsAreNotComplete(text: String) {
         for step in [1, 1 << 20] {

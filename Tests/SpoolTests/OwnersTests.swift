@@ -128,7 +128,7 @@ struct OwnersTests {
     }
 
     @Test(
-        "31: what becomes of one user's files in incoming/ is the same with and without other users' files",
+        "what becomes of one user's files in incoming/ is the same with and without other users' files",
         arguments: Seeds.list(1...4))
     func othersChangeNothing(seed: UInt64) async throws {
         let owners: [UInt32] = [65_001, 65_002, 65_003]
@@ -145,7 +145,7 @@ struct OwnersTests {
         }
     }
 
-    @Test("31: what is remembered of one user's files is not pushed out by another's, nor over starts")
+    @Test("what is remembered of one user's files is not pushed out by another's, nor over starts")
     func rememberedByOwner() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("incoming")
@@ -165,7 +165,7 @@ struct OwnersTests {
     }
 
     @Test(
-        "31: in a directory of `read` that anybody may write to, one user's file is no copy of another's, and holds up none"
+        "in a directory of `read` that anybody may write to, one user's file is no copy of another's, and holds up none"
     )
     func sharedPlaces() async throws {
         let spool = try SpoolHarness()

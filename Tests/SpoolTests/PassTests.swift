@@ -9,7 +9,7 @@ struct PassTests {
     private let id = FileID(bytes: [1, 2, 3])
     private let place = Checkpoint(key: [1, 2, 3], path: "x.jsonl", offset: 7, state: [])
 
-    @Test("fault02: of one file the last word counts, in whatever order it went, came back and was read")
+    @Test("of one file the last word counts, in whatever order it went, came back and was read")
     func lastWord() {
         var pass = Pass()
         pass.forget(id)
@@ -26,7 +26,7 @@ struct PassTests {
     }
 
     @Test(
-        "35: lines that drip are committed no more often than the reader lingers, and it does not listen meanwhile"
+        "lines that drip are committed no more often than the reader lingers, and it does not listen meanwhile"
     )
     func dripLingers() async throws {
         let spool = try SpoolHarness()
@@ -52,7 +52,7 @@ struct PassTests {
     }
 
     @Test(
-        "35: while a drip's commit waits for room the reader listens: a file that comes and goes meanwhile is read"
+        "while a drip's commit waits for room the reader listens: a file that comes and goes meanwhile is read"
     )
     func dripIsHeldBack() async throws {
         let spool = try SpoolHarness()
@@ -78,7 +78,7 @@ struct PassTests {
 
     /// What is in one commit is a matter of milliseconds: one of the rounds meets it.
     @Test(
-        "fault02: a file that goes, comes back and is read in one pass keeps its place",
+        "a file that goes, comes back and is read in one pass keeps its place",
         arguments: ["", "before\n"])
     func awayAndBack(before: String) async throws {
         let spool = try SpoolHarness()

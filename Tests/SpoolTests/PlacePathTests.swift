@@ -77,7 +77,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "08: a directory that its user turns into a link to what is another's is not read, reported, and read when it is back"
+        "a directory that its user turns into a link to what is another's is not read, reported, and read when it is back"
     )
     func turned() async throws {
         let spool = try SpoolHarness()
@@ -112,7 +112,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "08: a link that is turned to the agent's own directories, or to another place, is not followed whoever made it"
+        "a link that is turned to the agent's own directories, or to another place, is not followed whoever made it"
     )
     func turnedToWhatIsRead() async throws {
         let spool = try SpoolHarness()
@@ -207,7 +207,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "09: a file system that does not answer, over the directory above the star or further up, delays nothing else and is reported",
+        "a file system that does not answer, over the directory above the star or further up, delays nothing else and is reported",
         .enabled(if: SilentFileSystem.isPossible), arguments: [true, false], ["home/one", "home"])
     func silentRoot(fromTheStart: Bool, over name: String) async throws {
         let spool = try SpoolHarness()
@@ -246,7 +246,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "09: directories in a file system that does not answer hold one thread, however many they are",
+        "directories in a file system that does not answer hold one thread, however many they are",
         .enabled(if: SilentFileSystem.isPossible))
     func threads() async throws {
         func count() -> Int {
@@ -279,7 +279,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "09: a way through two mounts waits for the second one, and holds up no other way through the first",
+        "a way through two mounts waits for the second one, and holds up no other way through the first",
         .enabled(if: SilentFileSystem.isPossible))
     func twoMounts() async throws {
         let spool = try SpoolHarness()
@@ -305,7 +305,7 @@ struct PlacePathTests {
     }
 
     @Test(
-        "09: what a user has mounted on the way is asked for nothing, refused and reported, and read once it is gone",
+        "what a user has mounted on the way is asked for nothing, refused and reported, and read once it is gone",
         .enabled(if: SilentFileSystem.isPossible), arguments: ["home/log", "home"])
     func usersMount(over name: String) async throws {
         let spool = try SpoolHarness()

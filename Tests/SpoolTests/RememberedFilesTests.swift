@@ -27,7 +27,7 @@ struct RememberedFilesTests {
     }
 
     @Test(
-        "fault02: what went last is forgotten last, also if it went before all that was known was looked for",
+        "what went last is forgotten last, also if it went before all that was known was looked for",
         arguments: [100, 2040, 2044, 2047, 2048, 3000])
     func whatWentDuringTheFirstListingStays(older count: Int) {
         let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
@@ -50,7 +50,7 @@ struct RememberedFilesTests {
         #expect(files.kept[FileID(bytes: older[count - 1].key)] != nil)
     }
 
-    @Test("fault02: what went last is forgotten last, also if the clock was set back since the others went")
+    @Test("what went last is forgotten last, also if the clock was set back since the others went")
     func theOrderOutlivesTheClock() {
         let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
         let older = (0..<RememberedFiles.mostMissing).map { gone($0, at: 9_000_000 + Int64($0)).0 }
@@ -85,7 +85,7 @@ struct RememberedFilesTests {
         for (checkpoint, _) in last { #expect(next.kept[FileID(bytes: checkpoint.key)] != nil) }
     }
 
-    @Test("fault02: an app whose files come and go in masses does not have another's forgotten")
+    @Test("an app whose files come and go in masses does not have another's forgotten")
     func everyAppHasItsShare() {
         let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
         var files = RememberedFiles([])
@@ -153,7 +153,7 @@ struct RememberedFilesTests {
         #expect(files.kept[id] == nil && pass.forgotten.contains(id))
     }
 
-    @Test("fault02: nothing is forgotten for its number while a copy of it may wait, but that has an end")
+    @Test("nothing is forgotten for its number while a copy of it may wait, but that has an end")
     func waitingCopiesKeepWhatIsKnown() {
         let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
         var files = RememberedFiles([])
@@ -179,7 +179,7 @@ struct RememberedFilesTests {
         #expect(pass.forgotten.count == RememberedFiles.mostWhileWaiting + 2 - RememberedFiles.mostMissing)
     }
 
-    @Test("fault02: a copy is known whose content thousands of others have followed before it was looked at")
+    @Test("a copy is known whose content thousands of others have followed before it was looked at")
     func aCopyThatWaitsIsKnown() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("app")
@@ -222,7 +222,7 @@ struct RememberedFilesTests {
     }
 
     @Test(
-        "fault02: a clock that is set ahead by days forgets no file that has just gone: its copy may come yet",
+        "a clock that is set ahead by days forgets no file that has just gone: its copy may come yet",
         arguments: [false, true])
     func clockSetAhead(isAway: Bool) {
         let time = ManualTime()
@@ -239,7 +239,7 @@ struct RememberedFilesTests {
     }
 
     @Test(
-        "fault02: a clock that was wrong keeps what went then no longer than a day", arguments: [false, true])
+        "a clock that was wrong keeps what went then no longer than a day", arguments: [false, true])
     func clockSetBack(isAway: Bool) {
         let time = ManualTime()
         var files = RememberedFiles([])
@@ -254,7 +254,7 @@ struct RememberedFilesTests {
     }
 
     @Test(
-        "fault02: what an earlier process missed days ago is remembered for the next one's first hour, and no longer"
+        "what an earlier process missed days ago is remembered for the next one's first hour, and no longer"
     )
     func afterStart() {
         let time = ManualTime()
@@ -271,7 +271,7 @@ struct RememberedFilesTests {
     }
 
     @Test(
-        "fault02: a file that stays, was not found at the start and is there after all does not count as gone"
+        "a file that stays, was not found at the start and is there after all does not count as gone"
     )
     func foundAfterTheFirstListing() async throws {
         let spool = try SpoolHarness()
@@ -301,7 +301,7 @@ struct RememberedFilesTests {
     }
 
     @Test(
-        "fault02: what stays and is first read while a start looks for all that is known does not count as gone"
+        "what stays and is first read while a start looks for all that is known does not count as gone"
     )
     func readDuringTheFirstListing() async throws {
         let spool = try SpoolHarness()

@@ -52,7 +52,7 @@ struct RemovalTests {
         await reader.stop()
     }
 
-    @Test("fault02: a name that another file was given since is not claimed for the one that has been read")
+    @Test("a name that another file was given since is not claimed for the one that has been read")
     func namesThatWerePassedOnStay() async throws {
         let spool = try SpoolHarness()
         spool.write("1\n", to: "x.jsonl.1")
@@ -71,7 +71,7 @@ struct RemovalTests {
         await reader.stop()
     }
 
-    @Test("fault02: a file whose name is taken while it is given back is read under the hidden one")
+    @Test("a file whose name is taken while it is given back is read under the hidden one")
     func namesThatAreTakenTwice() async throws {
         let spool = try SpoolHarness()
         for number in 1...40 { spool.write("\(number)\n", to: "x.jsonl.\(number)") }

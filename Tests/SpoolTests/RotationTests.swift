@@ -39,7 +39,7 @@ struct RotationTests {
     }
 
     @Test(
-        "fault03: a file that was renamed before it was looked at is read, whatever has its name by then",
+        "a file that was renamed before it was looked at is read, whatever has its name by then",
         arguments: ["x.jsonl.1", "x.jsonl-20261121.old", "old.json"], [true, false])
     func renamedBeforeItWasLookedAt(name: String, isFollowed: Bool) async throws {
         let spool = try SpoolHarness()

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("What is not opened", .timeLimit(.minutes(5)))
 struct SecurityTests {
-    @Test("fault26: links, FIFOs and sockets are refused and counted, whatever is behind them")
+    @Test("links, FIFOs and sockets are refused and counted, whatever is behind them")
     func fault26_linksAndSpecialFilesAreRefused() async throws {
         let spool = try SpoolHarness()
         let secret = try TemporaryDirectory()
@@ -63,7 +63,7 @@ struct SecurityTests {
         return raw
     }
 
-    @Test("fault26: a directory replaced by a link is not followed")
+    @Test("a directory replaced by a link is not followed")
     func fault26_replacedDirectoriesAreNotFollowed() async throws {
         let spool = try SpoolHarness()
         let secret = try TemporaryDirectory()
@@ -196,7 +196,7 @@ struct SecurityTests {
     }
 
     @Test(
-        "31: a directory that cannot be read delays nothing but itself: rotated files and archives beside it are read",
+        "a directory that cannot be read delays nothing but itself: rotated files and archives beside it are read",
         arguments: ["incoming", "shop"])
     func unreadableDirectoriesDelayNothing(top: String) async throws {
         let spool = try SpoolHarness()

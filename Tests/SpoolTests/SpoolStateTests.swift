@@ -40,7 +40,7 @@ struct SpoolStateTests {
         #expect(stat("\(spool.path)/.spoolship/state", &status) == 0 && status.st_mode & 0o777 == 0o644)
     }
 
-    @Test("fault 26: a link in the place of the state, or of its directory, is not followed")
+    @Test("a link in the place of the state, or of its directory, is not followed")
     func fault26_linksAreNotFollowed() throws {
         let spool = try TemporaryDirectory()
         let other = try TemporaryDirectory()

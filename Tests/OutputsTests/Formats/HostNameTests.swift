@@ -14,7 +14,7 @@ struct HostNameTests {
         GA4Encoder(measurementID: "G-1"), AppCenterEncoder(installID: "i"),
     ]
 
-    @Test("33.5: an event whose host_name was redacted, replaced or hashed names the machine in no format")
+    @Test("an event whose host_name was redacted, replaced or hashed names the machine in no format")
     func nowhere() throws {
         let lines = [
             #"{"name":"n","device":{"os_name":"Linux"}}"#, #"{"name":"n","device":{"host_name":"-"}}"#,
@@ -28,7 +28,7 @@ struct HostNameTests {
         }
     }
 
-    @Test("33.5: events that say the name are found by it: as Loki's label and as Splunk's host")
+    @Test("events that say the name are found by it: as Loki's label and as Splunk's host")
     func said() throws {
         for (member, isHere) in [
             (#""device":{"host_name":"web-17-secret"}"#, true), (#""host_name":"web-17-secret""#, true),
