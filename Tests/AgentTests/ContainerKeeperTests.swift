@@ -130,7 +130,7 @@ struct ContainerKeeperTests {
         #expect(!other.isAwaited)
     }
 
-    @Test("one that has not expired is nobody's problem")
+    @Test("a default file that has not expired is no problem")
     func currentDefault() async throws {
         let document = #"{"id": "GTM-1", "version": 3, "expires": "2121-01-01T00:00:00Z", "values": {}}"#
         let (state, log) = try await open(document, isSynchronised: true)

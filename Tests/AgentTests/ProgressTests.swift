@@ -14,7 +14,7 @@ struct ProgressTests {
         return report
     }
 
-    @Test("what fails or stands still is no readiness, whatever it calls itself")
+    @Test("a part that fails or stands still makes the agent not ready, whatever state it reports")
     func fault25_standstill() {
         for state: DestinationStateName in [.active, .retryAfter, .offline, .breakerOpen, .waitingForRetry] {
             #expect(

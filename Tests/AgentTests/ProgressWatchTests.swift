@@ -52,7 +52,7 @@ struct ProgressWatchTests {
     }
 
     @Test(
-        "reading that waits for a commit which does not come is a stall; one for want of room is none"
+        "waiting for a commit that does not come is a stall; waiting for room is not"
     )
     func fault10_commitsThatDoNotCome() {
         var watch = ProgressWatch()
@@ -85,7 +85,7 @@ struct ProgressWatchTests {
     }
 
     @Test(
-        "requests that outlive their time without any answer are a stall; answers and patience are none"
+        "requests that exceed their time without an answer are a stall; slow answers are not"
     )
     func fault10_requestsThatDoNotEnd() {
         var watch = ProgressWatch()
@@ -100,7 +100,7 @@ struct ProgressWatchTests {
         for _ in 0..<9 { #expect(ask(&watch, sending(0, counters)) == []) }
     }
 
-    @Test("an attempt that was planned and not made is a stall, also when the time of day is set")
+    @Test("an attempt that is overdue is a stall, also after the time of day was set")
     func fault10_attemptsThatAreNotMade() {
         var watch = ProgressWatch()
         let state = sending(nextAttempt: time.wallTime + .seconds(1_200))

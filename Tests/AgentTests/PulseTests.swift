@@ -200,7 +200,7 @@ struct RestartWatchTests {
         #expect(log.messages.count { $0.text.contains("would succeed again") } == 1)
     }
 
-    @Test("settings that were edited and not reloaded are told, until they are in force or taken back")
+    @Test("settings that were edited and not reloaded are reported until they are in force or undone")
     func edits() async throws {
         let directory = try TemporaryDirectory()
         let main = try EventLoop(name: "main")

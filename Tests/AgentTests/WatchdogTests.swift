@@ -111,7 +111,7 @@ struct WatchdogTests {
     }
 
     @Test(
-        "systemd is fed while the loops answer and nothing stands still, and not otherwise; it is told why once"
+        "systemd's watchdog is fed only while all loops answer and make progress; the reason is logged once"
     )
     func fault10_progressFeeds() async throws {
         let directory = try TemporaryDirectory()

@@ -98,7 +98,7 @@ struct StartupCheckTests {
             told.allSatisfy { $0.message.contains("a start saves what can be read") }, "\(told.map(\.text))")
     }
 
-    @Test("directories that are not there, are none, or may not be entered, with what to do")
+    @Test("check reports directories that are missing, are not directories, or may not be entered, with a remedy")
     func fault22_directories() throws {
         let missing = try Settings.read([
             ConfigurationText(
@@ -119,7 +119,7 @@ struct StartupCheckTests {
         #expect(access("\(root)/none", F_OK) != 0, "check must not make directories")
     }
 
-    @Test("a state directory that others may write")
+    @Test("check reports a state directory that others may write to")
     func fault22_permissions() throws {
         chmod("\(root)/state", 0o777)
         try expect("", says: "can be written by others (mode 0777); run chmod go-w")
@@ -127,7 +127,7 @@ struct StartupCheckTests {
     }
 
     @Test(
-        "a queue that a restore by root left to root",
+        "check reports a queue that belongs to root after a restore",
         .enabled(if: geteuid() == 0, "NOT TESTED: needs root"))
     func fault22_restoredByRoot() async throws {
         chmod(root, 0o755)
@@ -245,7 +245,7 @@ struct StartupCheckTests {
         #expect(try problems(file("\(root)/good")).map(\.text) == [])
     }
 
-    @Test("settings that a start refuses, each with its place")
+    @Test("check reports each setting that a start refuses, with its place")
     func fault22_refusedProperty() throws {
         try expect(
             "[[destination]]\nname = \"main\"\ntype = \"kafka\"\n[destination.kafka]\nbrokers = [\"h:9093\"]\n"
@@ -268,7 +268,7 @@ struct StartupCheckTests {
         try check("credentials_file", seed, says: "the credentials file must hold")
     }
 
-    @Test("a state directory that another agent has, which does not answer")
+    @Test("check reports a state directory that another agent uses and that does not answer")
     func fault22_otherAgent() throws {
         let descriptor = try Descriptor(
             checking: open("\(root)/state", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open")
@@ -282,12 +282,12 @@ struct StartupCheckTests {
         withExtendedLifetime(lock) {}
     }
 
-    @Test("a cap that the disk cannot hold")
+    @Test("check reports a queue limit that the disk cannot hold")
     func fault22_space() throws {
         try expect("queue.max_size = \"100TiB\"", says: "make room or lower it", warning: true)
     }
 
-    @Test("a port that another program has, and an address of another machine")
+    @Test("check reports a port that another program has, and an address of another machine")
     func fault22_ports() throws {
         let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         let listener = Descriptor(raw)
@@ -316,7 +316,7 @@ struct StartupCheckTests {
         #expect(try problem("127.0.0.1:0") == nil)
     }
 
-    @Test("certificates and keys that are missing, ended, about to end, or do not belong together")
+    @Test("check reports certificates and keys that are missing, expired, about to expire, or not a pair")
     func fault22_certificates() throws {
         let now = SystemTime().wallTime
         let authority = try CertificateAuthority(now: now)
@@ -360,7 +360,7 @@ struct StartupCheckTests {
         )
     }
 
-    @Test("files of secrets that are missing, empty, or open to everybody")
+    @Test("check reports files of secrets that are missing, empty, or readable by everybody")
     func fault22_secrets() throws {
         func destination(_ file: String) -> String {
             "[[destination]]\nname = \"main\"\nurl = \"https://example.com\"\ntoken_file = \"\(file)\""
@@ -510,7 +510,7 @@ struct StartupCheckTests {
         #expect(try problems(function).isEmpty)
     }
 
-    @Test("programs, databases and time zones that are not there")
+    @Test("check reports programs, databases and time zones that are missing")
     func fault22_namedFiles() throws {
         try expect("[functions.f]\ncommand = [\"\(root)/none\"]", says: "no such file")
         try expect("[functions.f]\ncommand = [\"\(root)/spool\"]", says: "is not a program")
@@ -525,7 +525,7 @@ struct StartupCheckTests {
         #expect(try problems("[[deadline]]\nname = \"a\"\ntime_zone = \"Europe/Rome\"").isEmpty)
     }
 
-    @Test("a socket's place that something else has, and a group that is missing")
+    @Test("check reports a socket path that is taken, and a group that is missing")
     func fault22_controlSocket() throws {
         _ = try write("control.sock", "")
         try expect("", says: "is not a socket; remove it")

@@ -40,7 +40,7 @@ struct HashTests {
         ),
     ]
 
-    @Test("known answers, the same for every spelling of a value", arguments: known)
+    @Test("known digests: the same for every spelling of a value", arguments: known)
     func knownAnswers(value: String, answer: String) throws {
         #expect(try digest(value) == answer)
     }
@@ -142,7 +142,7 @@ struct HashTests {
     }
 
     @Test(
-        "without a key nothing is hashed, nothing is in clear, and both are told; a salt is read and warned of"
+        "without a key nothing is hashed or sent in clear, and status says so; a salt is read, with a warning"
     )
     func withoutKey() throws {
         let keyless = try trial(nil)

@@ -75,7 +75,7 @@ struct PatternTests {
         ("^secret$", "secret", "[redacted]"),
     ]
 
-    @Test("ready patterns and expressions, in plain texts and in texts with escapes", arguments: ready)
+    @Test("built-in patterns and expressions find their texts, plain and with escapes", arguments: ready)
     func readyPatterns(pattern: String, text: String, clean: String) throws {
         let tag = #""type":"redact","pattern":"\#(pattern)""#
         for (text, clean) in [(text, clean), ("\(text) \"\\é", "\(clean) \"\\é")] {
@@ -88,7 +88,7 @@ struct PatternTests {
     }
 
     @Test(
-        "whatever is before and behind it, what a ready pattern finds is taken out",
+        "a built-in pattern finds its text whatever precedes and follows it",
         arguments: Seeds.list(1...200))
     func anywhere(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
@@ -112,7 +112,7 @@ struct PatternTests {
         }
     }
 
-    @Test("a long text in which a pattern finds something everywhere is searched once, or goes")
+    @Test("a long text with a match at every position is searched once, or withheld")
     func worst() throws {
         for (pattern, piece, count) in [
             ("ipv6", "a:", 400_000), ("ipv6", "a::", 250_000), ("k[a-z]*=|kk", "k", 800_000),
@@ -128,7 +128,7 @@ struct PatternTests {
         }
     }
 
-    @Test("numbers and names of members are looked at, too; the rest of the line stays byte for byte")
+    @Test("patterns search numbers and names of members too; the rest of the line stays byte for byte")
     func everywhere() throws {
         let card = #""type":"redact","pattern":"credit_card""#
         #expect(

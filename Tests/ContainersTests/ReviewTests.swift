@@ -111,13 +111,13 @@ struct ReviewTests {
         ),
     ]
 
-    @Test("what does nothing, leaves a copy, or does not exist", arguments: weaknesses)
+    @Test("tags that do nothing, leave a copy, or name something unknown are reported", arguments: weaknesses)
     func weak(members: String, says: String) {
         let found = found("{\"id\":\"A\",\"version\":1,\(members)}", destinations: ["main"], mayCall: ["f"])
         #expect(found.count == 1 && found[0].contains(says), "\(found)")
     }
 
-    @Test("a document that is no JSON, and one without mistakes")
+    @Test("a document that is not JSON is reported, and one without mistakes has no report")
     func ends() {
         #expect(found("{").count == 1)
         #expect(

@@ -113,7 +113,7 @@ struct WhenTests {
     private static let paid =
         #""when":"name == 'Order paid' && (properties.amount > 100 || country in ['DE', 'AT'])""#
 
-    @Test("one line in the place of eight; other names cost a look-up; trials explain each term")
+    @Test("an expression of one line replaces eight; other names cost a look-up; trials explain each term")
     func example() throws {
         let trial = try Trial("\"tags\":[{\"name\":\"large\",\"type\":\"discard\",\(Self.paid)}]")
         for (event, isDiscarded) in [
@@ -165,7 +165,7 @@ struct WhenTests {
         #expect(trial.apply(#"{"name":"b"}"#, app: "other").tags == ["others"])
     }
 
-    @Test("mistakes are told with their column; a name that nothing has is one")
+    @Test("mistakes are reported with their column; an unknown name is a mistake")
     func mistakes() {
         for (text, says) in [
             ("", "column 1: expected the name"), ("name", "column 5: expected ==, !="),

@@ -11,7 +11,7 @@ struct AppRejectionTests {
     private static func isBad(_ event: Int) -> Bool { event % 5 == 0 || event % 500 == 1 }
 
     @Test(
-        "of one app all are rejected: the others' pass, theirs that are rejected are given up at once, its own are kept and go after `resume`",
+        "if all events of one app are rejected, other apps' events pass or become dead letters, and its own wait for `resume`",
         arguments: Seeds.list(1...2), ScriptedReceiver.Manner.allCases)
     func oneBadApp(seed: UInt64, manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 50 }, seed: seed)
@@ -132,7 +132,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "of 200 events a second one app's are all rejected: it costs a few requests a batch, and the others' pass at once",
+        "where one app's events are all rejected, each batch costs a few requests more, and other apps' events pass at once",
         arguments: ScriptedReceiver.Manner.allCases.filter { $0 != .tooLarge })
     func busy(manner: ScriptedReceiver.Manner) {
         var world = World(
@@ -156,7 +156,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "of an app that is taken again in part, the good events go that were set aside with the others")
+        "when a destination accepts an app's events again in part, its good events that were set aside are sent")
     func partlyRepaired() {
         var world = World(options())
         world.store.apps = 5
@@ -212,7 +212,7 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "of a sole app fifty were rejected; a destination that then rejects everything is held, and says so",
+        "a destination that rejects everything after fifty rejected events of its only app is held, and says so",
         arguments: ScriptedReceiver.Manner.allCases)
     func soleApp(manner: ScriptedReceiver.Manner) {
         var world = World(options { $0.batchMostEvents = 50 })

@@ -11,7 +11,7 @@ struct BurstTests {
     private static let tooMany = Failure(kind: .status, status: 429, message: "too many requests")
 
     @Test(
-        "where the order is kept, they are cut until they pass, each event arrives once, and later batches are smaller",
+        "a destination that keeps the order gets smaller pieces until they pass; each event arrives once; later batches are smaller",
         arguments: [DestinationOptions.Order.kept, .promised], [false, true])
     func cut(order: DestinationOptions.Order, saysWhen: Bool) {
         var world = World(options { $0.order = order })

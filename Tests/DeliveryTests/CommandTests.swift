@@ -455,7 +455,7 @@ struct CommandTests {
         #expect(world.switches.isEmpty || world.switches["delivery.network"] == nil)
     }
 
-    @Test("the first sendings of a fleet are spread")
+    @Test("the first requests of a fleet are spread over time")
     func fault14_firstConnection() {
         var times: [Duration] = []
         for seed in 0..<200 {

@@ -30,7 +30,7 @@ struct PatienceTests {
     }
 
     @Test(
-        "one such answer holds nothing: ten seconds later it is asked again, and all goes",
+        "one answer of this kind holds nothing: the request is repeated after ten seconds, and everything is sent",
         arguments: refusals)
     func oneAnswer(refusal: Outcome) {
         var world = trusting()
@@ -46,7 +46,7 @@ struct PatienceTests {
         #expect(world.notes.contains { if case .recovered = $0 { true } else { false } })
     }
 
-    @Test("it is asked again after 10, 30, 60 and 60 s, and held only after five minutes of nothing")
+    @Test("a destination is asked again after 10, 30, 60 and 60 s, and held after five minutes without an acknowledgement")
     func steps() {
         var world = trusting()
         world.answer = { _, _ in (.zero, .held(.unauthorised)) }
@@ -68,7 +68,7 @@ struct PatienceTests {
         #expect(world.sent.count <= held + 1, "a held destination is asked once a probe interval")
     }
 
-    @Test("anything that is acknowledged begins the five minutes again")
+    @Test("any acknowledgement restarts the five minutes")
     func oneBadBackend() {
         var world = trusting()
         var requests = 0

@@ -78,7 +78,7 @@ struct PrecedenceTests {
         #expect(world.store.queued == 0 && world.faults.isEmpty)
     }
 
-    @Test("a queue that cannot be told of acknowledgements does not keep the agent from stopping")
+    @Test("a queue that cannot store acknowledgements does not keep the agent from stopping")
     func fault09_queueFailsDuringStop() {
         var world = World(options())
         world.accept(100)

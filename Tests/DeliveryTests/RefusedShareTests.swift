@@ -18,7 +18,7 @@ struct RefusedShareTests {
     }
 
     @Test(
-        "of a backlog of 6,000 events each good one arrives within a minute, with few requests for each refused one",
+        "each good event of a backlog of 6,000 arrives within a minute, with few requests for each refused one",
         arguments: [5, 3], [(50, 3, 12, false), (50, 1, 12, false), (500, 3, 12, false), (50, 3, 1, true)])
     func backlog(share: Int, how: (batch: Int, parallel: Int, apps: Int, isOrdered: Bool)) {
         var world = World(

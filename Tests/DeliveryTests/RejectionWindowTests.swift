@@ -5,7 +5,7 @@ import Testing
 @Suite("What a destination took and rejected last")
 struct RejectionWindowTests {
     @Test(
-        "no more is given up than was taken, nor after a tenth of the last thousand was rejected",
+        "dead letters are at most as many as acknowledged events, and end at a tenth of the last thousand",
         arguments: 0..<40)
     func fault11_tolerates(seed: Int) {
         var random = SplitMix64(seed: UInt64(seed))

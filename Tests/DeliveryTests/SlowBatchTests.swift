@@ -39,7 +39,7 @@ struct SlowBatchTests {
     }
 
     @Test(
-        "such a batch gets more time, under its id; later ones are smaller; after four minutes all have arrived",
+        "a batch that timed out gets more time under its id; later ones are smaller; all arrive within four minutes",
         arguments: [nil, 3])
     func moreTime(apps: Int?) {
         var world = world()

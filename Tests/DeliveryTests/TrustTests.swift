@@ -34,7 +34,7 @@ struct ScriptedReceiver {
 
 @Suite("Poison before trust")
 struct TrustTests {
-    @Test("after one acknowledgement, a no to everything holds and makes no heap of dead letters")
+    @Test("a destination that refuses everything after one acknowledgement is held, and few events become dead letters")
     func fault11_oneAcknowledgementIsNotTrust() {
         for manner in ScriptedReceiver.Manner.allCases {
             for first in [1, 50] {

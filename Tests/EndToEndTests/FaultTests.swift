@@ -72,7 +72,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "told to evict, it gives up the oldest normal events, counts them, and keeps critical ones"
+            "with when_full = evict the oldest normal events go, counted, and critical ones stay"
         )
         func fault15_evictsInOrder() throws {
             let bench = try Workbench()

@@ -46,7 +46,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "after each the ledger balances and every event is there once by its Idempotency-Key",
+            "after each fault the ledger balances, and every event arrived once by its Idempotency-Key",
             arguments: [
                 Misbehaviour("429 Retry-After: 1", outcome: "retry_after"),
                 Misbehaviour("retry-after-date", outcome: "retry_after"),

@@ -31,7 +31,7 @@ extension EndToEnd {
             try bench.waitUntilDelivered(200)
         }
 
-        @Test("SIGHUP applies a mended file without a restart, and a broken one not at all")
+        @Test("SIGHUP applies a repaired file without a restart, and a broken one not at all")
         func fault23_reload() throws {
             let bench = try Workbench()
             try bench.startReceiver()

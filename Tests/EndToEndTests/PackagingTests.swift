@@ -26,7 +26,7 @@ extension EndToEnd {
             #expect(verdict.code == 0 && verdict.text.isEmpty, "\(verdict.text)")
         }
 
-        @Test("it leaves no core behind, and bounds its tasks and its memory")
+        @Test("the unit leaves no core dump, and limits tasks and memory")
         func bounds() throws {
             let lines = try contents(of: PackagingTests.unit).split(separator: "\n")
             #expect(lines.contains("LimitCORE=0"))

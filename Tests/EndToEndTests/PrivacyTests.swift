@@ -46,7 +46,7 @@ extension EndToEnd {
         }
 
         @Test(
-            "nor is a value that a pattern finds, be it an event's id",
+            "a value that a pattern finds is nowhere either, even if it is the event's id",
             arguments: ["properties.email", "id"])
         func found(path: String) throws {
             let (code, lines) = try prove(#""type":"redact","pattern":"email""#, path: path)

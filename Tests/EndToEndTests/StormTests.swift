@@ -22,7 +22,7 @@ extension EndToEnd {
         )
         func killedInTheStorm() throws { try storm("--kills", "5") }
 
-        @Test("the same where directories are polled")
+        @Test("rotated many times a second without inotify, and the agent killed: each line once")
         func killedInThePolledStorm() throws { try storm("--kills", "3", "--polled") }
 
         @Test(

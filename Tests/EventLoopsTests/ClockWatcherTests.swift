@@ -18,7 +18,7 @@ import Testing
 @Suite("Steps of the clock")
 struct ClockWatcherTests {
     @Test(
-        "a step of the time of day is told, each one, and nothing else is",
+        "each step of the time of day is reported, and nothing else is",
         .enabled(if: stepClock(), "NOT TESTED: needs CAP_SYS_TIME to set the clock"))
     func fault21_stepsAreTold() throws {
         let loop = try EventLoop(name: "clock")

@@ -251,7 +251,7 @@ struct IntakeTests {
     }
 
     @Test(
-        "zeros that a power cut left go to the quarantine, the line that was appended to them is an event"
+        "zeros that a power cut left are quarantined, and the line appended to them is an event"
     )
     func fault20_zerosEatNoNeighbour() async throws {
         try await withHost { host in

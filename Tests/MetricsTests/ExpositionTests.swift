@@ -51,7 +51,7 @@ struct ExpositionTests {
         }
     }
 
-    @Test("a family has a thousand series at most, and says how many are missing")
+    @Test("a metric family has at most a thousand series, and says how many are missing")
     func fault25_labelExplosion() throws {
         let text = text { exposition in
             for number in 0..<5000 { exposition.set(\.inFlight, ["d\(number)"], to: number) }

@@ -52,7 +52,7 @@ struct FaultyReceiverTests {
         #expect(bytes == batch.header.bytes && failure.status == 413)
     }
 
-    @Test("400 when a marked event is inside, and only then")
+    @Test("a receiver that answers 400 to batches with one marked event gets all others once")
     func fault11_markedEvent() async throws {
         let bench = try Bench()
         let receiver = try bench.receiver { $0.faults.marker = #""n":7}"# }

@@ -152,7 +152,7 @@ struct StandardOutputTests {
     }
 
     @Test(
-        "a reader that sleeps costs the timeout; a cut batch goes on where it was, no line is torn")
+        "a FIFO's reader that sleeps costs the timeout; an interrupted batch continues where it was, and no line is torn")
     func fault10_sleepingReader() async throws {
         let pipe = try Pipe()
         let output = try pipe.output()

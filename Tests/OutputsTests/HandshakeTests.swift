@@ -47,7 +47,7 @@ struct HandshakeTests {
         return options
     }
 
-    @Test("a destination in reach is reached, and gets no request")
+    @Test("--connect reaches a destination that listens, and sends it no request")
     func fault22_reached() throws {
         let bench = try Bench()
         let receiver = try bench.receiver()
@@ -94,7 +94,7 @@ struct HandshakeTests {
     }
 
     @Test(
-        "what keeps a connection from coming about is told: port, name, certificate, authority, pin")
+        "--connect says what prevents a connection: port, name, certificate, authority, pin")
     func fault22_notReached() throws {
         let bench = try Bench()
         let otherName = try bench.identity(names: ["DNS:elsewhere.test"])

@@ -109,7 +109,7 @@ struct QueueFaultTests {
     }
 
     @Test(
-        "damage to whose the events are is found when that is asked, and saved around: then they are nobody's"
+        "damage to the owners of events is found when they are read; the events are saved and belong to no app"
     )
     func fault07_damagedHolders() async throws {
         let fixture = try QueueFixture()

@@ -216,7 +216,7 @@ struct BackfillFileTests {
         #expect(throws: SpoolError.self) { try BackfillFile(path: directory.path, maxEventSize: 9) }
     }
 
-    @Test("a line that is too long is told with its length, and its neighbours are read")
+    @Test("a line that is too long is reported with its length, and its neighbours are read")
     func fault19_tooLong() throws {
         for length in [1001, 5000, 700_000] {
             let long = String(repeating: "x", count: length)

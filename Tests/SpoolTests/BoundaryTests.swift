@@ -32,7 +32,7 @@ struct BoundaryTests {
     }
 
     @Test(
-        "another file system in the tree is not entered, there from the start or mounted later; it is told"
+        "another file system in the tree is not entered, whether mounted before the start or later, and is reported"
     )
     func fault26_otherFileSystemsAreNotEntered() async throws {
         let spool = try SpoolHarness()

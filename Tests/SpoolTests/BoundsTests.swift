@@ -44,7 +44,7 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("lost+found is no app's directory")
+    @Test("lost+found is not the directory of an app")
     func lostAndFound() async throws {
         let spool = try SpoolHarness()
         chmod(spool.path, 0o777)
@@ -303,7 +303,7 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("a user whose login name is an app's does not write as that app, but for the app's own user")
+    @Test("a user whose login name is an app's name does not write as that app, unless it is the app's own user")
     func loginNamesOfApps() async throws {
         let spool = try SpoolHarness()
         for name in ["incoming", "daemon", "bin"] { spool.makeDirectory(name) }

@@ -30,7 +30,7 @@ struct ClaimTests {
         await reader.stop()
     }
 
-    @Test("files of other names are counted and named as long as they are there")
+    @Test("files with names that nobody reads are counted and listed as long as they exist")
     func passedOver() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("app")

@@ -41,7 +41,7 @@ struct CopyTests {
     }
 
     @Test(
-        "a copy that is shifted to .2 before it was looked at is known by its content",
+        "a copy that moves to .2 before the reader looked at it is recognised by its content",
         arguments: [1, 3])
     func shiftedBeforeItWasLookedAt(shifts: Int) async throws {
         let spool = try SpoolHarness()
@@ -59,7 +59,7 @@ struct CopyTests {
         await reader.stop()
     }
 
-    @Test("a copy that is shifted once another has its name is known by its content")
+    @Test("a copy that moves on after another took its name is recognised by its content")
     func shiftedOnceAnotherHasItsName() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.afterRead = .keep }
@@ -116,7 +116,7 @@ struct CopyTests {
     }
 
     @Test(
-        "of a file that is emptied more often than copies are looked at every copy is known",
+        "every copy is recognised of a file that is emptied more often than the reader looks at copies",
         arguments: [true, false])
     func manyCopiesAtOnce(isRestarted: Bool) async throws {
         let spool = try SpoolHarness()
@@ -142,7 +142,7 @@ struct CopyTests {
         await reader.stop()
     }
 
-    @Test("a copy that is packed before it was known for one gives its unread end once")
+    @Test("a copy that is compressed before it was recognised as a copy gives its unread end once")
     func packedBeforeItWasKnown() async throws {
         let spool = try SpoolHarness()
         var reader = try await spool.start { $0.afterRead = .keep }
@@ -253,7 +253,7 @@ struct CopyTests {
         await reader.stop()
     }
 
-    @Test("a copy that pauses for longer than files take to settle is not taken for another file")
+    @Test("a copy that is written with a pause longer than the settle time is not taken for another file")
     func pausesWhileItIsMade() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start {

@@ -94,7 +94,7 @@ struct FailingCallsTests {
     }
 
     @Test(
-        "whichever call fails, and with whatever error: nothing is lost, repeated, left unread or left behind"
+        "whichever system call fails, with any error, nothing is lost, repeated, left unread or left behind"
     )
     func everyErrorHasASecondTry() async throws {
         let seed = Seeds.one(1)

@@ -147,7 +147,7 @@ struct FairnessTests {
         await reader.stop()
     }
 
-    @Test("whoever uses little waits for one piece of another's work, however long pieces take")
+    @Test("an app that uses little waits for at most one piece of another app's work, however long pieces take")
     func littleGoesFirst() {
         for seed in Seeds.list(1...50) {
             var random = SplitMix64(seed: seed)
@@ -172,7 +172,7 @@ struct FairnessTests {
         }
     }
 
-    @Test("what an app did not use is not saved up: who comes back starts level with the others")
+    @Test("unused share is not saved up: an app that returns starts level with the others")
     func nothingIsSavedUp() {
         var shares = Shares()
         for _ in 0..<100 {

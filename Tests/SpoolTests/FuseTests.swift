@@ -12,7 +12,7 @@ struct FuseTests {
         .delete, .archive(directory: ".archive", retention: nil),
     ]
 
-    @Test("drop files are read once, and what is read goes", arguments: archives)
+    @Test("on FUSE drop files are read once and then removed", arguments: archives)
     func drops(afterRead: SpoolOptions.AfterRead) async throws {
         let (source, mount) = (try TemporaryDirectory(), try TemporaryDirectory())
         let (code, output) = try runShell("bindfs '\(source.path)' '\(mount.path)'")

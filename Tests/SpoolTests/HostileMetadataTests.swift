@@ -45,7 +45,7 @@ struct HostileMetadataTests {
     }
 
     @Test(
-        "a file of any time, at the start and later, ends nothing and holds up nothing",
+        "a file with any time, at the start and later, neither ends nor delays anything",
         arguments: places,
         [SpoolOptions.AfterRead.delete, .keep, .archive(directory: ".archive", retention: .seconds(60))])
     func farTimes(place: String, afterRead: SpoolOptions.AfterRead) async throws {
@@ -88,7 +88,7 @@ struct HostileMetadataTests {
         #expect(backlog.oldest.map { $0 > before } == true)
     }
 
-    @Test("how long the oldest has waited is not what its owner says", arguments: places)
+    @Test("a file's owner cannot forge how long its oldest event has waited", arguments: places)
     func agesAreTheKernels(place: String) async throws {
         let spool = try SpoolHarness(in: place)
         let reader = try await spool.start { $0.linger = .zero }
@@ -110,7 +110,7 @@ struct HostileMetadataTests {
         await reader.stop()
     }
 
-    @Test("files as long as files can be, which hold nothing, are counted and done with")
+    @Test("empty files of the greatest possible length are counted, and then ignored")
     func hugeSizes() async throws {
         let spool = try SpoolHarness(in: Self.places.last ?? "/tmp")
         let reader = try await spool.start { $0.linger = .zero }

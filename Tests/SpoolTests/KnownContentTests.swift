@@ -38,7 +38,7 @@ struct KnownContentTests {
     }
 
     @Test(
-        "of contents that begin alike, the one of which most is proven counts, not the one that goes farthest"
+        "among contents that begin alike, the one with the longest proven match counts, not the longest one"
     )
     func fault02_mostProvenCounts() {
         let head = Array("the same beginning\n".utf8)
@@ -96,7 +96,7 @@ struct KnownContentTests {
         await reader.stop()
     }
 
-    @Test("of all that is known of a copy the farthest place counts, though it began alike before")
+    @Test("if several known contents match a copy, the farthest position counts")
     func fault02_theFarthestPlaceCounts() async throws {
         let spool = try SpoolHarness()
         let reader = try await spool.start { $0.afterRead = .keep }

@@ -145,7 +145,7 @@ struct OwnersTests {
         }
     }
 
-    @Test("what is remembered of one user's files is not pushed out by another's, nor over starts")
+    @Test("memory of one user's files is not displaced by another's, nor lost at a start")
     func rememberedByOwner() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("incoming")

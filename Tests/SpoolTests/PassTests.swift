@@ -9,7 +9,7 @@ struct PassTests {
     private let id = FileID(bytes: [1, 2, 3])
     private let place = Checkpoint(key: [1, 2, 3], path: "x.jsonl", offset: 7, state: [])
 
-    @Test("of one file the last word counts, in whatever order it went, came back and was read")
+    @Test("the last of a file's changes in a pass counts: removed, back, or read")
     func lastWord() {
         var pass = Pass()
         pass.forget(id)
@@ -26,7 +26,7 @@ struct PassTests {
     }
 
     @Test(
-        "lines that drip are committed no more often than the reader lingers, and it does not listen meanwhile"
+        "lines that drip are committed at most once per linger time, and the reader does not wake in between"
     )
     func dripLingers() async throws {
         let spool = try SpoolHarness()

@@ -27,7 +27,7 @@ struct RememberedFilesTests {
     }
 
     @Test(
-        "what went last is forgotten last, also if it went before all that was known was looked for",
+        "the file that went last is forgotten last, also if it went before the start had looked for known files",
         arguments: [100, 2040, 2044, 2047, 2048, 3000])
     func whatWentDuringTheFirstListingStays(older count: Int) {
         let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
@@ -50,7 +50,7 @@ struct RememberedFilesTests {
         #expect(files.kept[FileID(bytes: older[count - 1].key)] != nil)
     }
 
-    @Test("what went last is forgotten last, also if the clock was set back since the others went")
+    @Test("the file that went last is forgotten last, also if the clock was set back meanwhile")
     func theOrderOutlivesTheClock() {
         let now = ManualTime(wall: Timestamp(nanoseconds: 1_000_000_000_000))
         let older = (0..<RememberedFiles.mostMissing).map { gone($0, at: 9_000_000 + Int64($0)).0 }
@@ -179,7 +179,7 @@ struct RememberedFilesTests {
         #expect(pass.forgotten.count == RememberedFiles.mostWhileWaiting + 2 - RememberedFiles.mostMissing)
     }
 
-    @Test("a copy is known whose content thousands of others have followed before it was looked at")
+    @Test("a copy is recognised although thousands of other contents came before the reader looked at it")
     func aCopyThatWaitsIsKnown() async throws {
         let spool = try SpoolHarness()
         spool.makeDirectory("app")
@@ -271,7 +271,7 @@ struct RememberedFilesTests {
     }
 
     @Test(
-        "a file that stays, was not found at the start and is there after all does not count as gone"
+        "a file that was not found at the start and is found later does not count as gone"
     )
     func foundAfterTheFirstListing() async throws {
         let spool = try SpoolHarness()
@@ -301,7 +301,7 @@ struct RememberedFilesTests {
     }
 
     @Test(
-        "what stays and is first read while a start looks for all that is known does not count as gone"
+        "a file that is first read while a start looks for known files does not count as gone"
     )
     func readDuringTheFirstListing() async throws {
         let spool = try SpoolHarness()

@@ -31,7 +31,7 @@ struct LokiAgeTests {
     private let times = ["2026-11-01T00:00:00Z", "2026-11-20T07:00:00Z", "2026-11-13T09:59:59.999Z"]
 
     @Test(
-        "those that are too old are rejected for good, with Loki's words; the others go again without them"
+        "entries that are too old are rejected for good with Loki's reason; the others are sent again without them"
     )
     func tooOld() throws {
         guard case .partial(let rejected, let retry) = try outcome(times, "2 errors like: \(words()).") else {
