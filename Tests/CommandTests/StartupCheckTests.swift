@@ -98,7 +98,9 @@ struct StartupCheckTests {
             told.allSatisfy { $0.message.contains("a start saves what can be read") }, "\(told.map(\.text))")
     }
 
-    @Test("check reports directories that are missing, are not directories, or may not be entered, with a remedy")
+    @Test(
+        "check reports directories that are missing, are not directories, or may not be entered, with a remedy"
+    )
     func fault22_directories() throws {
         let missing = try Settings.read([
             ConfigurationText(

@@ -156,7 +156,8 @@ struct AppRejectionTests {
     }
 
     @Test(
-        "when a destination accepts an app's events again in part, its good events that were set aside are sent")
+        "when a destination accepts an app's events again in part, its good events that were set aside are sent"
+    )
     func partlyRepaired() {
         var world = World(options())
         world.store.apps = 5

@@ -46,7 +46,9 @@ struct PatienceTests {
         #expect(world.notes.contains { if case .recovered = $0 { true } else { false } })
     }
 
-    @Test("a destination is asked again after 10, 30, 60 and 60 s, and held after five minutes without an acknowledgement")
+    @Test(
+        "a destination is asked again after 10, 30, 60 and 60 s, and held after five minutes without an acknowledgement"
+    )
     func steps() {
         var world = trusting()
         world.answer = { _, _ in (.zero, .held(.unauthorised)) }

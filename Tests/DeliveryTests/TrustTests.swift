@@ -34,7 +34,9 @@ struct ScriptedReceiver {
 
 @Suite("Poison before trust")
 struct TrustTests {
-    @Test("a destination that refuses everything after one acknowledgement is held, and few events become dead letters")
+    @Test(
+        "a destination that refuses everything after one acknowledgement is held, and few events become dead letters"
+    )
     func fault11_oneAcknowledgementIsNotTrust() {
         for manner in ScriptedReceiver.Manner.allCases {
             for first in [1, 50] {

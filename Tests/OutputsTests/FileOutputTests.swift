@@ -152,7 +152,8 @@ struct StandardOutputTests {
     }
 
     @Test(
-        "a FIFO's reader that sleeps costs the timeout; an interrupted batch continues where it was, and no line is torn")
+        "a FIFO's reader that sleeps costs the timeout; an interrupted batch continues where it was, and no line is torn"
+    )
     func fault10_sleepingReader() async throws {
         let pipe = try Pipe()
         let output = try pipe.output()

@@ -303,7 +303,9 @@ struct BoundsTests {
         await reader.stop()
     }
 
-    @Test("a user whose login name is an app's name does not write as that app, unless it is the app's own user")
+    @Test(
+        "a user whose login name is an app's name does not write as that app, unless it is the app's own user"
+    )
     func loginNamesOfApps() async throws {
         let spool = try SpoolHarness()
         for name in ["incoming", "daemon", "bin"] { spool.makeDirectory(name) }

@@ -147,7 +147,8 @@ struct FairnessTests {
         await reader.stop()
     }
 
-    @Test("an app that uses little waits for at most one piece of another app's work, however long pieces take")
+    @Test(
+        "an app that uses little waits for at most one piece of another app's work, however long pieces take")
     func littleGoesFirst() {
         for seed in Seeds.list(1...50) {
             var random = SplitMix64(seed: seed)
