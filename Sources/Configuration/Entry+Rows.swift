@@ -26,8 +26,7 @@ extension Entry {
                     defaultValue: type.print(Owner()[keyPath: place()]), example: example, why: why,
                     needsRestart: restart))
         } read: { node, path, owner, context in
-            // A value that is refused counts as set: otherwise it would be reported a second time, as
-            // missing.
+            // A refused value counts as set. Otherwise it would be reported a second time, as missing.
             context.note(path, at: node.position)
             do throws(Problem) { owner[keyPath: place()] = try type.parse(node) } catch {
                 // The value of a variable may be a secret in the wrong place, so it is not quoted.
@@ -95,11 +94,11 @@ extension Entry {
             for node in nodes {
                 var section = Section()
                 var elementPath = "\(path).\(owner[keyPath: place()].count + 1)"
-                // A name that is refused names nothing: the element goes by its number.
+                // An element whose name is refused is identified by its number.
                 if let named = node[key], let text = try? type.parse(named) {
                     elementPath = "\(path).\(SettingValue.key(text))"
-                    // Metrics and commands name elements, so that two of one name would be one; the second is
-                    // left out.
+                    // Metrics and commands name elements. Two elements of one name could not be
+                    // distinguished, so the second one is left out.
                     if let first = context.origins[elementPath] {
                         context.add(
                             .conflict, "\(path) \(SettingValue.quote(text)) exists already (\(first))",
@@ -140,7 +139,7 @@ extension Entry {
             }
             for member in members {
                 let elementPath = "\(path).\(SettingValue.key(member.key))"
-                // A section may be in several files, and its first place counts.
+                // A section may be in several files: its first position is its origin.
                 if context.origins[elementPath] == nil {
                     context.note(elementPath, at: member.keyPosition ?? member.node.position)
                 }

@@ -57,7 +57,8 @@ package indirect enum SettingValue: Sendable, Hashable {
         }
     }
 
-    /// The values in it that contain no others; itself, if it is one.
+    /// All values inside that contain no further values; the value itself if it is neither a list nor a
+    /// table.
     private var leaves: [SettingValue] {
         switch self {
         case .array(let elements): elements.flatMap(\.leaves)
@@ -71,7 +72,7 @@ package indirect enum SettingValue: Sendable, Hashable {
         leaves.compactMap { if case .secret(let secret) = $0 { secret } else { nil } }
     }
 
-    /// Whether something in it must not be shown, not even in part.
+    /// Whether a part of the value must not be shown, not even as a URL without its credentials.
     var holdsSecret: Bool { leaves.contains { if case .url = $0 { true } else { !$0.secrets.isEmpty } } }
 
     /// A key as TOML writes it: bare if possible.

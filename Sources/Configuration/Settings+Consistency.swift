@@ -40,7 +40,7 @@ extension ReadContext {
         }
     }
 
-    /// Whether a setting or section was set.
+    /// Whether a file has set a setting or section. A value that equals the default counts.
     func isSet(_ path: String) -> Bool { origins[path] != nil }
 
     /// Adds a problem with a setting or section.
@@ -88,11 +88,11 @@ extension ReadContext {
         }
     }
 
-    /// Most different members in which records may have name, time and level: each one found is kept in
+    /// Most different members that hold names, times and levels, over all apps. Each one found stays in
     /// memory.
     private static let mostMembers = 10_000
 
-    /// Checks settings of apps that count over all apps.
+    /// Checks settings of apps whose sum over all apps is bounded.
     private mutating func checkApps(of settings: Settings) {
         let own = Set(
             settings.apps.values.flatMap { ($0.time ?? []) + ($0.level ?? []) + [$0.name].compactMap { $0 } })
@@ -126,20 +126,20 @@ extension ReadContext {
             for mistake in destination.syslogMistakes {
                 complain(of: "\(path).\(mistake.setting)", mistake.what, severity: mistake.severity)
             }
-            // One secret, three ways to give it. With two of them it would be a guess which one holds after
-            // one was changed.
+            // A secret can be given in three ways. With two of them it would be unclear which one applies
+            // after one was changed.
             for secret in destination.secrets.map(\.setting) {
                 let set = [secret, "\(secret)_file", "\(secret)_credential"].filter { isSet("\(path).\($0)") }
                 if set.count > 1 {
                     complain(of: path, "has \(set.joined(separator: " and ")); keep one", at: set[1])
                 }
             }
-            // Both would be the header Authorization.
+            // Both go into the header Authorization, and a request has only one.
             if destination.user != nil && destination.token.source != nil && destination.kind.isServer {
                 complain(of: path, "has user and token; keep one", at: "user")
             }
-            // Copied together with the scheme. The receiver would get `Bearer Bearer …` and refuse each
-            // request.
+            // The token was copied together with its scheme. The receiver would get `Bearer Bearer …` and
+            // refuse each request.
             if destination.token.inline?.revealed.lowercased().hasPrefix("bearer ") == true {
                 complain(
                     of: "\(path).token", "begins with Bearer, which the agent adds itself", severity: .warning
@@ -184,14 +184,14 @@ extension ReadContext {
         }
     }
 
-    /// Checks that a proof that is fetched or computed (OAuth2, AWS) is complete, and is the only one.
+    /// Checks that a login by OAuth2 or AWS is complete, and is the only one.
     private mutating func checkProof(of destination: DestinationSettings, path: String) {
         let sections = [
             ("oauth2", destination.oauth2 != OAuth2Settings(), destination.oauth2.missing),
             ("aws", destination.aws != AWSSettings(), destination.aws.missing),
         ].filter(\.1)
         for (name, _, missing) in sections where !missing.isEmpty {
-            // An incomplete proof would fail with each request only.
+            // Found here, because an incomplete login fails only with the first request.
             let keys = missing.map { "\(name).\($0)" }.joined(separator: " and no ")
             complain(of: path, "has no \(keys)", .missing, at: name)
         }
@@ -232,8 +232,8 @@ extension ReadContext {
                 complain(of: "\(path).\(setting)", "has a placeholder in braces; only type http fills it in")
                 continue
             }
-            // Events are not trusted: with a host from an event the destination's secrets would go to that
-            // host.
+            // Events are not trusted. With a host from an event, the destination's secrets would go to
+            // whatever host an app writes.
             if setting == "url", destination.url?.place.contains("{") == true {
                 complain(of: "\(path).url", "has a placeholder in the host; only path and query may have one")
             }
@@ -333,7 +333,8 @@ extension ReadContext {
                     .missing)
             }
         }
-        // The rules are handled as a container of this id.
+        // All `[[rule]]` sections together are compiled as one container with the id `rule`. Status and
+        // metrics could not distinguish another one of that id.
         if !settings.rules.isEmpty, settings.containers.contains(where: { $0.id == "rule" }) {
             complain(
                 of: "container.rule", "has the id that [[rule]] sections use; give one of them up", at: "id")
@@ -364,8 +365,8 @@ extension ReadContext {
             let path = path(of: "container", container.id, index)
             require("id", of: path)
             if let url = container.url {
-                // Without a key the server, or a machine that takes its place, could change what is hidden
-                // and sent.
+                // Without a key, the server or a machine in its place could decide what is hidden and what is
+                // sent.
                 require("public_key", of: path)
                 if url.scheme == "http" && !url.isLoopback {
                     complain(of: "\(path).url", "is plain http to another machine; use https")
@@ -382,7 +383,7 @@ extension ReadContext {
                 container.mayCall, among: settings.functions.keys.sorted(), "function", at: "\(path).may_call"
             )
             checkNames(container.maySet, among: settable.keys.sorted(), "setting", at: "\(path).may_set")
-            // A container takes effect while the agent runs.
+            // Containers change while the agent runs, so they cannot set what needs a restart.
             for setting in container.maySet where settable[setting] == true {
                 complain(of: "\(path).may_set", "has \(setting), which needs a restart")
             }

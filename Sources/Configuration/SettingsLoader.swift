@@ -130,7 +130,8 @@ extension Settings {
             Variables.fill(&root, from: environment, context: &context)
             settings.read(root, path: "", context: &context)
         }
-        // If a line could not be read, settings would seem to be missing, and be reported a second time.
+        // Only if all lines could be read. Otherwise settings in the unreadable ones would be reported as
+        // missing.
         let readable = !context.problems.contains { $0.code == .syntax || $0.code == .unreadable }
         if readable {
             context.checkConsistency(of: settings)
@@ -150,7 +151,7 @@ extension Settings {
             return place(left.element, left.offset) < place(right.element, right.offset)
         }.map(\.element)
         guard sorted.allSatisfy({ $0.severity == .warning }) else {
-            // If the files are TOML, the control socket of the agent that runs with them is known.
+            // If the files are TOML, they say where the control socket of the running agent is.
             throw ConfigurationError(
                 problems: sorted, controlSocket: readable ? settings.control.socket : nil)
         }
@@ -174,9 +175,10 @@ extension Settings {
         return "owner \(status.ownerName):\(status.groupName), mode \(status.shownMode); "
     }
 
-    /// Reads a regular file, and returns what is wrong with its write permissions.
+    /// Reads a regular file, and returns who else can write it, as a problem.
     private static func readBytes(path: String) throws(Problem) -> (bytes: [UInt8], distrust: Problem?) {
-        // Non-blocking, because a FIFO of that name would block; it is refused below.
+        // Non-blocking (open(2), O_NONBLOCK): a FIFO of that name would otherwise block the start. It is
+        // refused below.
         let raw = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard raw >= 0 else {
             let error = SystemError("open")

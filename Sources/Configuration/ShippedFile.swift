@@ -87,6 +87,7 @@ extension SettingDescription {
     /// What is allowed, for a person: `size, 24KiB to 128TiB`; `one of wait, evict`.
     package var allowed: String { SettingDescription.allowed(type, range) }
 
+    /// The same, for a type that has no row yet.
     static func allowed(_ type: String, _ range: String) -> String {
         if type == "choice" { return "one of \(range)" }
         return range.isEmpty ? type : "\(type), \(range)"

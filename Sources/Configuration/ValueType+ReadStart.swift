@@ -1,7 +1,7 @@
 internal import Model
 
 extension ValueType where Value == ReadStart {
-    /// Allowed ages: from a second to ten years.
+    /// Allowed ages. Ten years exceed any log that is kept, and their nanoseconds fit in 64 bits.
     private static var ages: ClosedRange<Duration> { .seconds(1) ... .seconds(3650 * 86_400) }
 
     /// `beginning`, `now`, or an age.

@@ -1,4 +1,7 @@
 /// What the value of a setting may be: how it is read from TOML, printed and described.
+///
+/// `parse` and `print` are inverse: `check --print` must show a text that sets the same value again. Tests
+/// read back what each type prints.
 struct ValueType<Value: Sendable & Equatable>: Sendable {
     /// Kind of value, for people: `duration`.
     let name: String
@@ -52,7 +55,8 @@ extension ValueType where Value == Bool {
 }
 
 extension ValueType where Value: Comparable & AdditiveArithmetic {
-    /// A value in a range; or also 0, if `zero` says what that means.
+    /// A value in a range, or 0 if `zero` says what 0 means. Ranges, messages and the manual come from the
+    /// same bounds, so that they cannot disagree.
     fileprivate static func bounded(
         _ name: String, _ range: ClosedRange<Value>, zero: String? = nil,
         text: @escaping @Sendable (Value) -> String,

@@ -4,7 +4,7 @@ package import Model
 public struct SpoolSettings: SettingsSection {
     /// What happens to a file that has been read.
     package enum AfterRead: String, Sendable, CaseIterable {
-        // `keep` leaves it where it is: something else removes it.
+        /// `delete` removes it. `keep` leaves it where it is, for another program to remove.
         case delete, keep
         /// The file is moved into dated directories.
         case archive

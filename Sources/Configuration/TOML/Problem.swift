@@ -57,7 +57,8 @@ public struct Problem: Error, Sendable, Equatable {
         guard let position else { return label + message }
         var text = "\(position.file):\(position.line):\(position.column): \(label)\(message)"
         guard let sourceLine else { return text }
-        // A line may contain a secret or be very long: what comes after the column is not needed.
+        // A line can be very long, and the end of a long line can hold a secret: 160 characters show the
+        // mistake.
         let shown = sourceLine.unicodeScalars.prefix(160)
         let indent = shown.prefix(max(0, position.column - 1)).map { $0 == "\t" ? "\t" : " " }.joined()
         text += "\n    \(String(String.UnicodeScalarView(shown)))\n    \(indent)^"

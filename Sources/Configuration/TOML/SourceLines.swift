@@ -48,8 +48,8 @@ struct SourceLines: Sendable, Equatable {
         return isShown ? line : String(line[...equals]) + " ****"
     }
 
-    /// Position of a character in a text that begins at `start`, by its column in the text; nil if the text
-    /// is not written as it is, on one line.
+    /// Position in the file of a character of a string value, by its column in the value; `start` is where
+    /// the value begins. Nil if the value is not written literally on one line (escapes, variables).
     func place(ofColumn column: Int, in start: Position) -> Position? {
         guard let line = self[start].map({ Array($0.unicodeScalars) }), start.column <= line.count else {
             return nil
@@ -66,7 +66,8 @@ struct SourceLines: Sendable, Equatable {
         return Position(file: start.file, line: start.line, column: start.column + quotes + column - 1)
     }
 
-    /// Keys that name a file with a secret: people may have written the secret itself.
+    /// Keys whose value names a file with a secret. They are masked, because people write the secret itself
+    /// there by mistake.
     private static let keyFiles: Set<String> = ["hash_key"]
     /// Sections that have no secrets.
     private static let harmlessSections = Set(Settings.description.map(\.name)).subtracting(["destination"])

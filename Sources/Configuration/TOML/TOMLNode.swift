@@ -6,6 +6,7 @@ struct TOMLNode: Sendable {
     indirect enum Value: Sendable {
         /// Members in the order of the file.
         case table([Member])
+        /// Elements in their order; TOML allows different kinds in one list.
         case array([TOMLNode])
         case string(String)
         case integer(Int64)

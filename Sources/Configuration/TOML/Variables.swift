@@ -25,7 +25,8 @@ public enum Variables {
                 node.isFromEnvironment = filled.isFromEnvironment
             } catch {
                 context.add(error.code, error.message, at: node.position)
-                // The text as it is written would be a second problem, which is not the author's mistake.
+                // The unexpanded text would cause a second problem (a bad URL, for example), which is not a
+                // mistake of its own.
                 node.isFromEnvironment = true
             }
         case .array(var elements):
@@ -47,7 +48,8 @@ public enum Variables {
     ) throws(Problem) -> (text: String, isFromEnvironment: Bool) {
         var result = ""
         var isFromEnvironment = false
-        // Scalars instead of characters: a combining mark after `$` would make it another character.
+        // Unicode scalars instead of characters: a combining mark after `$` would be part of the character,
+        // which then is not `$`.
         var rest = text.unicodeScalars[...]
         while let dollar = rest.firstIndex(of: "$") {
             result += String(rest[..<dollar])

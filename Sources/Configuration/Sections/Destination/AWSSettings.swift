@@ -1,6 +1,11 @@
 internal import Model
 
-/// `[destination.aws]`: signs requests for an AWS service.
+/// `[destination.aws]`: signs requests for an AWS service with Signature Version 4. The struct is in `Model`,
+/// because `Outputs` uses it.
+///
+/// The signature covers region and service, so a wrong one is answered with 403. Neither has a default: a
+/// guess would only fail later.
+/// Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
 extension AWSSettings: SettingsSection {
     // Credentials are also settings of buckets: see `S3Settings`.
     static let entries: [Entry<AWSSettings>] =

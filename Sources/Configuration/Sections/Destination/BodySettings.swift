@@ -1,6 +1,8 @@
 internal import Model
 
 /// `[destination.body]`: the text of requests of format `template`.
+///
+/// The pieces are written as they are: whether the whole is what the receiver reads cannot be checked here.
 extension BodySettings: SettingsSection {
     static let entries: [Entry<BodySettings>] = [
         .setting(
@@ -9,6 +11,7 @@ extension BodySettings: SettingsSection {
                 + " quotes), {{app}}, {{name}}, {{level}}, {{host}}, {{id}}, {{time}}, {{seconds}}, {{milliseconds}}, {{nanoseconds}}.",
             example: "'{\"data\":\"{{base64}}\"}'"),
         .setting(
+            // Fragments may be empty or contain line feeds; `.text` would refuse both.
             "begin", \.begin, .fragment, "What is before the first event.", example: "'{\"messages\":['"),
         .setting("separator", \.separator, .fragment, "What is between two events.", example: "','"),
         .setting("end", \.end, .fragment, "What is behind the last event.", example: "']}'"),
@@ -16,7 +19,8 @@ extension BodySettings: SettingsSection {
     ]
 }
 
-/// `[destination.accept]`: what an answer must be to acknowledge.
+/// `[destination.accept]`: what an answer must be to acknowledge a batch. Without it every status from 200 to
+/// 299 does, and the events of a receiver that reports errors with 200 would be lost.
 extension AcceptSettings: SettingsSection {
     static let entries: [Entry<AcceptSettings>] = [
         .setting(

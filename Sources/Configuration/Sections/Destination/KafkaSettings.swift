@@ -1,6 +1,7 @@
 internal import Model
 
-/// `[destination.kafka]`: the topic, the brokers and the records.
+/// `[destination.kafka]`: the topic, the brokers and the records. The struct is in `Model`, because `Outputs`
+/// uses it.
 extension KafkaSettings: SettingsSection {
     static let entries: [Entry<KafkaSettings>] = [
         .setting(
@@ -32,7 +33,8 @@ extension KafkaSettings: SettingsSection {
     ]
 }
 
-/// Whether a text may be the name of a property of librdkafka.
+/// Whether a text may be the name of a property of librdkafka. Which properties exist, and which the agent
+/// sets itself, is judged by `Outputs` (`KafkaOptions`).
 private func isKafkaProperty(_ name: String) -> Bool {
     !name.isEmpty && name.utf8.count <= 100
         && name.allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber || $0 == "." || $0 == "_") }
@@ -51,6 +53,8 @@ extension ValueType where Value == [String: String] {
         let properties = map(of: .text(), names: "properties of librdkafka", accepts: isKafkaProperty)
         return ValueType(properties.name, range: properties.range, parse: properties.parse) { values in
             .table(
+                // Sorted, because a reload compares printed values: in another order they would count as
+                // changed.
                 values.sorted { $0.key < $1.key }.map { name, value in
                     SettingValue.Member(
                         name: name, value: isKafkaSecret(name) ? .secret(Secret(value)) : .string(value))

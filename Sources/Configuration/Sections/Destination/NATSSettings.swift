@@ -1,6 +1,7 @@
 internal import Model
 
-/// `[destination.nats]`: the subject, the servers and the credentials.
+/// `[destination.nats]`: the subject, the servers and the credentials. The struct is in `Model`, because
+/// `Outputs` uses it.
 extension NATSSettings: SettingsSection {
     static let entries: [Entry<NATSSettings>] = subjectEntries + loginEntries
 
@@ -43,6 +44,7 @@ extension NATSSettings: SettingsSection {
             "nkey", inline: (\.nkey.inline, "The seed of the agent's nkey (SU…). Better: nkey_file."),
             file: \.nkey.file, credential: \.nkey.credential, "the seed", example: ("SU…", "nats.nkey"))
         + Entry.secret(
+            // No inline form: a .creds file has two blocks of several lines.
             "credentials", inline: nil, file: \.credentials.file, credential: \.credentials.credential,
             "a user's JWT and nkey (.creds)", example: ("", "nats.creds"))
         + [
@@ -65,7 +67,7 @@ extension ReadContext {
     /// Checks what contradicts in a destination of type `nats`.
     mutating func checkNATS(_ destination: DestinationSettings, path: String) {
         let nats = destination.nats
-        // All ways that are configured. A password without a user is reported elsewhere.
+        // All ways that are configured. A password without a user, or the reverse, is reported for all types.
         let ways = [
             ("token", destination.token.source),
             ("user", destination.user == nil ? nil : destination.password.source),

@@ -1,14 +1,15 @@
 public import Model
 
 extension OwnSettings {
-    /// The rows, with the bounds of the settings that they replace. Like those they are in no fingerprint.
+    /// The rows, with the bounds of the settings that they replace. Batching does not change how a receiver
+    /// answers, so a reload with another value keeps what the agent learned about the receiver.
     static let entries = rows.map { row in
         var row = row
         row.use.changesAnswers = false
         return row
     }
 
-    /// The rows without that declaration.
+    /// The rows before `changesAnswers` is cleared.
     private static let rows: [Entry<DestinationSettings>] = [
         .setting(
             "interval", \.own.interval, optional: .dispatchInterval,

@@ -1,6 +1,10 @@
 internal import Model
 
-/// `[destination.s3]`: the bucket, the names of objects, and the credentials.
+/// `[destination.s3]`: the bucket, the names of objects, and the credentials. The struct is in `Model`,
+/// because `Outputs` uses it.
+///
+/// Credentials are keys of `[destination.s3]` itself, with the names that they have in `[destination.aws]`:
+/// both sign with Signature Version 4.
 extension S3Settings: SettingsSection {
     static let entries: [Entry<S3Settings>] =
         bucketEntries + AWSSettings.credentialEntries.map { $0.inside(\.aws) }

@@ -20,6 +20,8 @@ extension SyslogSettings: SettingsSection {
             "The name of the element with the event's id and these members. 32473 is the number for examples:"
                 + " if your organisation has an enterprise number, use that."),
         .setting(
+            // A receiver may refuse or cut messages beyond 480 bytes (RFC 5424, section 6.1), so no limit can
+            // be below.
             "max_message", \.maxMessage, .size(480...(1 << 20)),
             "The longest message that the receiver reads (rsyslog: maxMessageSize; syslog-ng: log-msg-size)."
                 + " Events with longer ones become dead letters: a receiver cuts or splits them silently."),
@@ -31,7 +33,7 @@ extension DestinationSettings {
     var syslogMistakes: [(setting: String, what: String, severity: Problem.Severity)] {
         guard kind == .syslog, let url else { return [] }
         var mistakes: [(setting: String, what: String, severity: Problem.Severity)] = []
-        // TCP to this machine is readable by root only.
+        // On this machine's loopback interface only root can read it.
         if url.scheme == "tcp", !url.isLoopback, !allowPlainHTTP {
             let what =
                 "is tcp:// to another machine, which is plain text; use tls://, or set"

@@ -1,6 +1,7 @@
 internal import Model
 
-/// `[destination.tls]`: the certificates to trust and to present.
+/// `[destination.tls]`: the certificates to trust and to present. The struct is in `Model`, because `Outputs`
+/// uses it.
 extension TLSOptions: SettingsSection {
     static let entries: [Entry<TLSOptions>] = [
         .setting(
@@ -15,6 +16,7 @@ extension TLSOptions: SettingsSection {
             "key_file", \.keyFile, optional: .path, "Its key (PEM).", example: "\"/etc/spoolship/client.key\""
         ),
         .setting(
+            // A list, so that a receiver can get a new key without an outage: its hash is added here first.
             "pinned_keys", \.pinnedKeys, .list(of: .pinnedKey, unique: true),
             "The receiver must have one of these public keys; keep a spare in the list.",
             example: "[\"sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"]"),
