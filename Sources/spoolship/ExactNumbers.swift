@@ -1,10 +1,13 @@
 internal import EventLoops
 internal import Model
 
-/// Keeps numbers of events as they were written on their way through a `JSONValue`, whose doubles have 17
-/// digits at most: 18446744073709551615 would be shown as 1.8446744073709552e+19.
+/// Keeps the spelling of numbers while an event is a `JSONValue`. Its doubles have 17 significant digits, so
+/// 18446744073709551615 would be printed as 1.8446744073709552e+19.
+///
+/// Numbers that are not integers of 64 bits travel as strings that begin with a mark; `text` removes the mark
+/// and the quotation marks.
 struct ExactNumbers {
-    /// What stands before a number that travels as a text. Drawn, so that no event can hold it.
+    /// Precedes each number that is stored as a string. Random, so that no event can contain it.
     private let mark: String
 
     init() {
@@ -33,7 +36,7 @@ struct ExactNumbers {
         return (try? JSONValue(parsing: marked + bytes[done...])) ?? .null
     }
 
-    /// The text of a value that was made so, with its numbers as they were written.
+    /// The JSON text of a value that `value(of:)` made, with its numbers as they were written.
     func text(_ value: JSONValue) -> String {
         let mark = Array("\"\(mark)".utf8)
         let bytes = Array(value.pretty.utf8)

@@ -15,7 +15,8 @@ public struct DispatchSettings: SettingsSection {
     package var parallelBatches = 3
     /// How long a critical event waits for others to join its batch.
     package var criticalDelay = Duration.seconds(3)
-    /// Whether `critical_delay` may be zero, which sends a request for each critical event.
+    /// Whether `critical_delay` may be zero, which sends a request for each critical event. A switch of its
+    /// own, because a zero is easily written for "no delay for few events" and costs a request each for many.
     package var allowZeroDelay = false
     /// Whether a full batch is sent at once. If not, only the interval decides.
     package var batchOnSize = true
@@ -53,7 +54,7 @@ public struct DispatchSettings: SettingsSection {
             "false: only the interval decides. Requests come at known times, however much waits."),
     ]
 
-    // Destinations may set these too, with the same bounds.
+    /// Types of settings that a destination may set for itself within the same bounds (`OwnSettings`).
     static let batchEventsType = ValueType<Int>.count(1...100_000)
     static let batchSizeType = ValueType<Int>.size(1 << 10...64 << 20)
     static let parallelBatchesType = ValueType<Int>.count(1...64)
@@ -89,7 +90,7 @@ extension ValueType where Value == DispatchInterval {
         ValueType("duration", range: "1s to 1d, or \"off\"") { node throws(Problem) in
             switch node.value {
             case .string("off"): return .off
-            // A number in quotes counts as a number.
+            // A number in quotes counts as a number: `interval = "0"` is a frequent way to write off.
             case .string(let text) where Int64(text).map { $0 <= 0 } ?? false: return .off
             case .integer(let number) where number <= 0: return .off
             case .double(let number) where number <= 0: return .off

@@ -8,7 +8,9 @@ public struct SchemaSettings: SettingsSection {
         case report
     }
 
+    /// Directory of the schemas; nil checks nothing.
     package var directory: String?
+    /// What happens to an event that its schema does not allow.
     package var mode = Mode.quarantine
 
     static let entries: [Entry<SchemaSettings>] = [

@@ -10,6 +10,7 @@ extension FunctionSettings: SettingsSection {
             "The program (an absolute path) and its arguments; no shell. It gets JSON on standard input.",
             example: "[\"/usr/local/bin/lookup\", \"--json\"]"),
         .setting(
+            // Bounded by a minute: events of the app wait for the answer, in their order.
             "timeout", \.timeout, .duration(.milliseconds(10) ... .seconds(60)),
             "A call that takes longer is killed and gives null; meanwhile the file of the calling event waits."
         ),

@@ -13,7 +13,7 @@ public struct DeadLetterSettings: SettingsSection {
     ]
 }
 
-/// Limits that a service has.
+/// A service whose limits can be set with one word.
 public enum LimitPreset: String, Sendable, CaseIterable {
     /// Limits of App Center: 200 event names, 256 characters a name, 20 properties, 125 characters a key or
     /// text.
@@ -27,13 +27,13 @@ public struct LimitSettings: SettingsSection {
     package var like: LimitPreset?
     /// Distinct names of events of an app in a day (UTC).
     package var eventNames = LimitSetting()
-    /// UTF-16 code units of an event's name.
+    /// Length of an event's name in UTF-16 code units, the unit in which App Center counts characters.
     package var nameLength = LimitSetting()
     /// Properties of an event.
     package var properties = LimitSetting()
-    /// UTF-16 code units of a property's key.
+    /// Length of a property's key in UTF-16 code units.
     package var propertyKeyLength = LimitSetting()
-    /// UTF-16 code units of a property's text.
+    /// Length of a property's text in UTF-16 code units.
     package var propertyValueLength = LimitSetting()
     /// How far in the future an event's time may be; nil is 3 days.
     package var maxTimeAhead: Duration?

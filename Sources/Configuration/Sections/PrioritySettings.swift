@@ -7,7 +7,7 @@ public struct PrioritySettings: SettingsSection {
     /// Rules, of which the first that matches decides.
     package var rules: [PriorityRule] = []
 
-    /// The rows of the section. Rules have no names, so they go by their numbers.
+    /// The rows of the section. These rules have no names, so they are identified by their numbers.
     static let entries: [Entry<PrioritySettings>] = [
         .setting(
             "default", \.standard, .choice(by: \.name),

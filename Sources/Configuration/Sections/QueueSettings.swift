@@ -4,7 +4,7 @@ package import Model
 public struct QueueSettings: SettingsSection {
     /// How chunks are stored.
     package enum ChunkCompression: String, Sendable, CaseIterable {
-        /// As the destinations take them, so that a chunk is sent as it is stored.
+        /// In the compression that the destinations use, so that a chunk is sent as it is stored.
         case auto
         case zstd, gzip, none
     }
@@ -18,8 +18,7 @@ public struct QueueSettings: SettingsSection {
     /// What the queue survives. The default survives a power cut.
     package var durability = Durability.powerLoss
 
-    /// A destination may set it for itself, within the same bounds.
-    // Destinations may set this too, with the same bounds.
+    /// The type of `max_age`, which a destination may set for itself within the same bounds (`OwnSettings`).
     static let maxAgeType = ValueType<Duration>.duration(.seconds(60) ... .seconds(3650 * 86_400))
 
     static let entries: [Entry<QueueSettings>] = [

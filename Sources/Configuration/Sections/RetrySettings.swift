@@ -2,7 +2,7 @@ package import Model
 
 /// `[retry]`: what happens after a failed attempt. The default intervals are those of App Center's SDKs.
 public struct RetrySettings: SettingsSection {
-    /// Longest wait before each retry. Their number is that of the retries.
+    /// Longest wait before each retry. There are as many retries as waits.
     package var intervals: [Duration] = [.seconds(10), .seconds(300), .seconds(1200)]
     /// Share of each wait that is random, from 0 to 1.
     package var jitter = 0.5

@@ -13,7 +13,7 @@ public struct RuleSettings: SettingsSection {
     package var sample: Double?
     /// Most events in a period.
     package var throttle: RuleThrottle?
-    /// Name of the value by which `sample` and `throttle` decide.
+    /// Name of the member whose value groups events for `sample` and `throttle`.
     package var by: String?
     /// Members with their new values.
     package var set: RuleMembers?

@@ -5,6 +5,8 @@ internal import Glibc
 internal import Model
 
 extension Command {
+    /// Rehearses a start. A configuration that `check` calls good must start; one that a start refuses must
+    /// be a mistake here.
     static let check = Command(
         name: "check",
         summary: "reads the configuration and every file it names, and prints each mistake with its place",

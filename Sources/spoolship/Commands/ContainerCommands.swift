@@ -3,8 +3,8 @@ internal import Control
 internal import EventLoops
 internal import Model
 
-/// Commands about remotely managed containers. `container test` and `container check` are in a file of their
-/// own.
+/// Commands about remotely managed containers. `container test` and `container check`, which explain a
+/// document, are in `ContainerTestCommand`.
 extension Command {
     /// The commands that ask the agent.
     static let containers: [Command] = [
@@ -15,6 +15,8 @@ extension Command {
     /// The commands for authors of containers, which need no agent.
     static let containerTools: [Command] = [.containerKeygen, .containerSign]
 
+    /// One line for each container, with what an operator looks for first: which version is in force, and
+    /// from which source.
     private static let containerList = Command(
         name: "container list", summary: "lists the containers: version, source, age, last problem",
         options: [.json]
@@ -24,6 +26,7 @@ extension Command {
         try invocation.show(answer, or: lines.joined())
     }
 
+    /// Prints the agent's answer as it is: a container's values have any form, so there is no text form.
     private static let containerShow = Command(
         name: "container show", summary: "shows one container with its values", arguments: "ID",
         argumentCount: 1...1
@@ -32,6 +35,8 @@ extension Command {
             try invocation.ask("GET", "/v1/containers/\(invocation.arguments[0])").pretty)
     }
 
+    /// Prints a value as apps get it. The conversion is made by the agent with the same getters as in the
+    /// client libraries, so that a script and an app never disagree.
     private static let containerGet = Command(
         name: "container get", summary: "prints a value", arguments: "KEY", argumentCount: 1...1,
         details: """
@@ -78,6 +83,8 @@ extension Command {
         try invocation.end(code)
     }
 
+    /// Follows the events of containers. Lines are printed as they arrive, without parsing: members that a
+    /// newer agent adds are kept.
     private static let containerWatch = Command(
         name: "container watch", summary: "prints events of containers as JSON lines, until Ctrl-C",
         details:
@@ -108,7 +115,8 @@ extension Command {
         let id = invocation.arguments[0]
         let document = try invocation.answer("GET", "/v1/containers/\(id)/document").body
         let directory = invocation.value("directory") ?? "."
-        // The state is asked for only to say whether the document is a draft.
+        // Only to say whether the document is a draft: shipped as a default file, a draft would be in force
+        // on other machines.
         let state = try invocation.ask("GET", "/v1/containers/\(id)")
         if state["source"] == "preview" {
             invocation.console.printError(
@@ -120,6 +128,8 @@ extension Command {
         try invocation.console.print("\(directory)/\(id)")
     }
 
+    /// Begins and ends previews. A draft is read by this command and sent in the request, because the agent's
+    /// user may not be able to read the caller's file.
     private static let containerPreview = Command(
         name: "container preview", summary: "puts a draft of any version in force on this agent temporarily",
         arguments: "FILE | LINK | --end [ID]", argumentCount: 0...1,
@@ -162,6 +172,8 @@ extension Command {
                 + " `spoolship container preview --end` ends it")
     }
 
+    /// Makes a signing key on this machine. The agent has no part in it: private keys belong where documents
+    /// are published, not where they are used.
     private static let containerKeygen = Command(
         name: "container keygen", summary: "makes a key for signing containers, and prints its public key",
         arguments: "FILE", argumentCount: 1...1,
@@ -179,7 +191,8 @@ extension Command {
                 try key.save(path)
             }
         } catch {
-            // Generating a key does not use files, so an input or output error is about the key's new file.
+            // Generating a key uses no file, so an I/O error concerns the new file: exit code 73
+            // (`EX_CANTCREAT` of sysexits.h) instead of 74.
             guard error.code != .io || invocation.has("public") else {
                 throw CommandFailure(.cannotCreate, error.message)
             }
@@ -188,8 +201,8 @@ extension Command {
         try invocation.console.print(key.publicKey.text)
     }
 
-    /// Signs a document, if agents would accept it. Each check is one that agents make, too: here the author
-    /// sees the mistake, there a server would keep the old document.
+    /// Signs a document if agents would accept it. Agents make each of these checks too, and keep the old
+    /// document where one fails; here the author sees the mistake.
     private static let containerSign = Command(
         name: "container sign", summary: "checks a document and signs it for publication", arguments: "FILE",
         argumentCount: 1...1,
@@ -218,7 +231,8 @@ extension Command {
             throw CommandFailure(.usage, "--key KEY is missing; `spoolship container keygen KEY` makes one")
         }
         let content = try Invocation.contents(of: file)
-        // A signature around a signed document would make the inner one part of the document.
+        // Otherwise the old signature line would be signed as the beginning of the document, which agents
+        // cannot read.
         guard SignedDocument.purpose(of: content) == nil else {
             throw bad(" is signed already; sign the document, which `tail -n +2 \(file)` prints")
         }

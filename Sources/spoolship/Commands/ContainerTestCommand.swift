@@ -42,6 +42,7 @@ private struct ContainerTest {
     private let agent: Invocation.TrialAgent
     /// The app of the recorded events; nil for their own.
     private let app: String?
+    /// Keeps numbers of events as they were written.
     private let numbers = ExactNumbers()
 
     init(invocation: Invocation) throws(CommandFailure) {

@@ -2,6 +2,8 @@ internal import EventLoops
 internal import Model
 
 extension Command {
+    /// Collects a bug report. It must work when nothing else does, so a part that fails becomes a line of the
+    /// report and not the end of the command.
     static let diagnose = Command(
         name: "diagnose", summary: "collects the facts for a bug report in one text",
         details: """

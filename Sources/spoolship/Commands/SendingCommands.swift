@@ -7,6 +7,8 @@ extension Command {
     /// The option of commands that can be for one destination only.
     private static let destination = Option("destination NAME", "only this destination; default all")
 
+    /// Sends what waits, without changing the interval. Without `--wait` it returns at once, so hooks and
+    /// cron jobs may call it.
     static let dispatch = Command(
         name: "dispatch", summary: "sends what is queued now",
         details: """
@@ -34,7 +36,7 @@ extension Command {
         options: [Option("timeout DURATION", "how long to keep sending; default 30s"), destination, .json]
     ) { invocation in
         let timeout = try invocation.duration("timeout") ?? .seconds(30)
-        // The agent reports at least when the time is over; ten seconds more for its answer.
+        // The agent reports at the timeout at the latest. Ten seconds more, so that its report arrives.
         try invocation.followSending(
             "/v1/drain",
             invocation.body("destination", and: ["timeout_ms": .integer(timeout.wholeMilliseconds)]),
@@ -63,6 +65,8 @@ extension Command {
                 ])
         })
 
+    /// Ends what holds sending back, and prints what still does: an operator who sees only "resumed" would
+    /// wait in vain for a destination that is held for another reason.
     static let resume = Command(
         name: "resume",
         summary: "ends pauses; without --token all of them, and every wait after failures",
@@ -118,14 +122,17 @@ extension Command {
             interval == "off" ? "dispatch only by command" : "dispatch every \(interval)")
     }
 
+    /// The counterpart of `network off`, which is durable: a restart alone does not connect again.
     static let networkOn = Command(
         name: "network on", summary: "allows the agent to connect",
         run: asking("PUT", "/v1/network") { _ in ["on": true] })
 
+    /// For metered or forbidden networks: collection continues, and waiting is no error.
     static let networkOff = Command(
         name: "network off", summary: "lets the agent collect but not connect, until `network on`",
         run: asking("PUT", "/v1/network") { _ in ["on": false] })
 
+    /// For systems where the agent cannot see the change itself, such as a VPN that keeps the default route.
     static let networkChanged = Command(
         name: "network-changed",
         summary: "tells the agent that the network has changed; retries begin at once",
@@ -195,7 +202,8 @@ extension Invocation {
         var end: ExitCode?
         try lines("POST", path, body: body, silence: silence) { text throws(CommandFailure) in
             let line = try orFail(.software, about: "the agent's answer", try JSONValue(parsing: text))
-            // The answer has begun with status 200 by now, so a refusal is a line.
+            // The answer began with status 200 before the agent had judged the request, so a refusal arrives
+            // as a line.
             if line["error"]?["message"] != nil { throw Invocation.refusal(line) }
             if has("json") {
                 try console.print(line.description)
@@ -235,7 +243,7 @@ extension Invocation {
     }
 }
 
-/// Durations as the control interface takes them.
+/// Durations as the control API takes them.
 extension Duration {
     /// The length in milliseconds, rounded down.
     var wholeMilliseconds: Int {

@@ -1,6 +1,8 @@
 internal import Model
 
 extension Command {
+    /// Follows events as they are accepted. The agent never waits for this command: what it cannot print in
+    /// time is counted and skipped.
     static let tap = Command(
         name: "tap", summary: "prints events as they pass, without disturbing them",
         details: "Ends with Ctrl-C. Events that pass faster than they can be printed are missed and counted.",

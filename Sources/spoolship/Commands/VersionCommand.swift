@@ -1,7 +1,8 @@
 internal import Model
 
 extension Command {
-    /// Prints what this binary was built from and the libraries that it uses.
+    /// Prints what this binary was built from, and the versions of the libraries that it has loaded: on
+    /// another release of Debian those differ from the ones it was built with.
     static let version = Command(
         name: "version", summary: "prints version, commit, toolchain and the libraries it is linked with",
         options: [.json]

@@ -73,7 +73,8 @@ extension StartupCheck {
         }
     }
 
-    /// Why nothing can be appended to a file; nil if it is writable, and if it can be created.
+    /// Why nothing can be appended to a file; nil if the file is writable, or does not exist and can be
+    /// created.
     private func writeRefusal(_ file: String) -> String? {
         guard let status = FileStatus(file) else {
             // A symbolic link to a file that does not exist: the agent creates the file where the link leads.
