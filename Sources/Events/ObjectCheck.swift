@@ -4,8 +4,8 @@ package struct ObjectCheck: ~Copyable {
     /// Scanner slot of each name that was given to `init`.
     private let slots: [Int?]
 
-    /// - Parameter names: members that the scanner finds on its way; `has` answers for them without another
-    ///   walk.
+    /// - Parameter names: members whose positions the scanner notes, so that `has` answers without scanning
+    ///   the object again.
     package init(_ names: [String]) {
         let watched = WatchedNames(names)
         scanner.watch(watched)

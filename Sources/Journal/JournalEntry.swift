@@ -237,8 +237,8 @@ struct JournalEntry: ~Copyable {
             && text.allSatisfy { 0x30...0x39 ~= $0 }
     }
 
-    /// The name of a field's member. If it is journald's, it has only capital letters, digits and
-    /// underscores.
+    /// Name of the member that a field becomes. Names of journald's own fields consist of capital letters,
+    /// digits and underscores, and need no escape.
     private func memberName(_ part: Part) -> ArraySlice<UInt8> {
         part.field.map { fields[$0].member[...] } ?? bytes[part.name]
     }

@@ -11,7 +11,7 @@ struct JournalFilter: Sendable {
     /// The least severe priority that passes.
     private let priority: Int
 
-    /// The filter of some options.
+    /// The filter that the options describe.
     init(_ options: JournalOptions) {
         units = options.units.map { Array(JournalFilter.named($0).utf8) }
         priority = options.priority

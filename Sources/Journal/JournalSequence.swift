@@ -62,8 +62,9 @@ final class JournalSequence {
         guard try !handle.find(position) else { return }
         try handle.match([])
         var read: JournalPosition? = position
-        // If the entry is found without the matches, they only hide it. If what is left begins with a higher
-        // number, it was vacuumed, and reading continues with the next number.
+        // An entry that is found once the matches are removed is only hidden by them. If the first entry that
+        // is left has a higher number, the position's entry was vacuumed, and reading continues with the next
+        // number.
         if try !handle.find(position), try handle.goToFirst(), let first = handle.position,
             first.number <= position.number
         {

@@ -131,7 +131,7 @@ public struct LaneSummary: Sendable, Equatable {
     public var oldestAcceptedAt: Timestamp?
     /// Least event time of the waiting events, which deadlines use; nil if nothing waits.
     public var earliestEventTime: Timestamp?
-    /// The same, by the deadlines that concern events because of their app; empty if no deadline names
+    /// Least event time for each set of deadlines that apply to some apps only; empty if no deadline names
     /// apps.
     public var earliestByDeadlines: [DeadlineNames: Timestamp] = [:]
     /// Batches that can be leased by their id.

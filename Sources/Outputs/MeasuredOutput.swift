@@ -129,7 +129,7 @@ package struct OutputMeasures: Sendable {
     package var sentBytes = 0
     /// Number of event values that the format had to leave out or to change, in acknowledged batches.
     package var leftOutValues = 0
-    /// Number of events for which a template had no value of their own.
+    /// Number of events that lacked values for a template's placeholders, by reason.
     package var templates = EventTemplates.Counts()
     /// Positions of events that the destination took for repeats although their batch was never sent
     /// before.

@@ -23,9 +23,9 @@ struct TicketReport: Sendable {
 class Ticket<Item> {
     /// Number by which timers and cancellation find the ticket: a ticket that has ended is no longer found.
     let id: UInt64
-    /// What is sent, in order.
+    /// The items to send, in order.
     let items: [Item]
-    /// The waiting call.
+    /// Resumes the call that waits for the ticket.
     private let continuation: CheckedContinuation<TicketReport, Never>
     /// Outcome of each item; nil while it is open.
     private var outcomes: [Outcome?]

@@ -10,7 +10,7 @@ public struct AgentContainer: Sendable {
         case preferNonDefault
         /// A document that was confirmed recently, as the container's settings say.
         case preferFresh
-        /// The one in force at the call: does not wait.
+        /// The document in force at the time of the call, without waiting.
         case immediate
     }
 

@@ -36,7 +36,7 @@ enum JSONText {
             while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { place += 1 }
         }
 
-        /// Steps over white space and a byte, if the byte is here; returns whether it is.
+        /// Skips white space and consumes a byte; returns false if another byte is next.
         private mutating func take(_ byte: UInt8) -> Bool {
             skipSpace()
             guard next == byte else { return false }
@@ -44,7 +44,7 @@ enum JSONText {
             return true
         }
 
-        /// Steps over a word if it is here; returns whether it is.
+        /// Consumes a word; returns false, and consumes nothing, if another one is next.
         private mutating func take(word: String) -> Bool {
             guard bytes[place...].starts(with: word.utf8) else { return false }
             place += word.utf8.count

@@ -204,7 +204,7 @@ struct LineReader {
         return false
     }
 
-    /// Steps over a text if it is here; returns whether it is.
+    /// Consumes a text; returns false, and consumes nothing, if another text is next.
     @inline(__always)
     mutating func skip(_ text: StaticString) -> Bool {
         guard rest.hasPrefix(text) else { return false }

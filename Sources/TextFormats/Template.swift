@@ -430,7 +430,7 @@ enum RequestLine {
 }
 
 extension LineReader {
-    /// Steps over a text if it is here; returns whether it is.
+    /// Consumes a text; returns false, and consumes nothing, if another text is next.
     @inline(__always)
     mutating func skip(_ text: [UInt8]) -> Bool {
         let left = rest
@@ -443,7 +443,7 @@ extension LineReader {
         return true
     }
 
-    /// Steps over a text if it is here; returns whether it is.
+    /// Consumes a text; returns false, and consumes nothing, if another text is next.
     @inline(__always)
     mutating func skip(_ text: Bytes) -> Bool {
         guard rest.count >= text.count, begins(with: text) else { return false }

@@ -231,7 +231,7 @@ private struct TimeReader {
 
     // MARK: Pieces
 
-    /// Steps over a byte if it is here; returns whether it is.
+    /// Consumes a byte; returns false, and consumes nothing, if another byte is next.
     @inline(__always)
     private mutating func skip(_ byte: UInt8) -> Bool {
         guard p < end, p.pointee == byte else { return false }

@@ -50,7 +50,8 @@ extension ContainerNote {
         return .object((head + members).map { JSONValue.Member($0.0, $0.1) })
     }
 
-    /// The members of the line that depend on the note. Clients read them: they stay as they are.
+    /// The members of the line that depend on the kind of note. Clients parse them, so a name that was
+    /// published once must not change.
     private var members: [(String, JSONValue)] {
         switch self {
         case .began(let type):

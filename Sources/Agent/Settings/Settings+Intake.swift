@@ -168,7 +168,7 @@ extension Settings {
         return (rule?.code ?? country.code).flatMap { CountryCode($0) }
     }
 
-    /// Adds what an app says about records and lines of text.
+    /// Adds the app's settings for records and lines of text.
     private func addRecordSettings(of app: Configuration.AppSettings, to settings: inout Events.AppSettings) {
         settings.kind = app.kind ?? .event
         settings.defaultEventName = app.defaultEventName ?? settings.defaultEventName

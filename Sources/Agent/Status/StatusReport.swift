@@ -36,7 +36,8 @@ struct StatusReport: Sendable {
         var setAside: [String: Int] = [:]
         /// Why requests with events of these apps fail, if only they do.
         var failingApps: [String: String] = [:]
-        /// Events that the receiver rejected without saying which, since the start, and its words.
+        /// Events that the receiver rejected without naming them, since the start, and the receiver's
+        /// message.
         var unnamedRejections: (events: Int, words: String?)?
         /// The lanes, critical first.
         var lanes: [QueueSnapshot.LaneState] = []

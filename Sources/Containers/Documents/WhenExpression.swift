@@ -342,7 +342,7 @@ struct WhenExpression {
         while let byte = next, byte == 0x20 || (0x09...0x0D).contains(byte) { place += 1 }
     }
 
-    /// Steps over a sign and blanks around it, if it is here; returns whether it is.
+    /// Consumes a sign and the blanks around it; returns false if another text is next.
     private mutating func take(_ sign: String) -> Bool {
         skipBlanks()
         guard text[place...].starts(with: sign.utf8) else { return false }
@@ -353,7 +353,8 @@ struct WhenExpression {
         return true
     }
 
-    /// Steps over a word and blanks around it, if it is here; returns whether it is.
+    /// Consumes the word `wanted` and the blanks around it; returns false, and consumes nothing, if another
+    /// word is next.
     private mutating func take(word wanted: String) -> Bool {
         skipBlanks()
         let start = place

@@ -119,7 +119,7 @@ private struct WrittenRuleDraft {
     /// by it.
     private var origins: [(rule: Int, key: String)] = []
 
-    /// The document of some rules.
+    /// Makes a container document of the rules, so that the engine treats `[[rule]]` and containers alike.
     init(_ written: [WrittenRule]) throws(WrittenRule.Mistake) {
         for (place, rule) in written.enumerated() {
             do throws(ContainerError) { try add(rule, place) } catch { throw mistake(error) }

@@ -13,7 +13,7 @@ final class TextPattern: Sendable {
         /// Broader than the standards: in doubt a text is an address or a number.
         var expression: String {
             let part = #"[^\s@＠"<>()\[\]{},;:=|&?/\\]"#
-            // As they are written plainly, and as URLs, HTML and programs' texts write them.
+            // An at sign and a full stop, plain and in the escapes of URLs, HTML, JSON and C.
             let at = #"(?:@|＠|%(?:25)*40|\\+(?:u0040|x40)|&(?:#0*64|#[xX]0*40|commat);)"#
             let stop = #"(?:\.|%(?:25)*2[Ee]|\\+(?:u002[Ee]|x2[Ee])|&(?:#0*46|#[xX]0*2[Ee]|period);)"#
             let domain = #"(?:\#(part)+\#(stop)\#(part){2,}|localhost\b|\[[^\s\[\]]+\])"#

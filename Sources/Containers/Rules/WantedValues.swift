@@ -47,7 +47,8 @@ struct WantedValues {
         for name in names {
             if nodes[node].value != nil { return false }
             node = member(name, of: node)
-            // Each byte may be escaped; and two quotes, a colon, two braces and a comma.
+            // Each byte of a name takes six bytes if escaped (`\u0000`). Six more are for two quotes, a
+            // colon, two braces and a comma.
             size += name.count * 6 + 6
         }
         nodes[node].value = value

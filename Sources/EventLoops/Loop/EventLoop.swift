@@ -43,7 +43,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
         /// The bits of `epoll_event.events`.
         public let rawValue: UInt32
 
-        /// A set of the kernel's bits.
+        /// Wraps bits of epoll_ctl(2).
         public init(rawValue: UInt32) { self.rawValue = rawValue }
 
         /// Data to read, or the end of the data.

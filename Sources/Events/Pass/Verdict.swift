@@ -118,7 +118,7 @@ public struct EventCounts: Sendable, Equatable {
     public var records = 0
     /// Lines of text that a format has parsed, of all apps.
     public var parsed = 0
-    /// Lines that were not what their app's settings say, by app.
+    /// Lines that did not match their app's settings, by app.
     public var texts: [String: TextCounts] = [:]
 
     package init() {}

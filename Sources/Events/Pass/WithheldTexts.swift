@@ -6,9 +6,11 @@
 public enum WithheldTexts: Sendable {
     /// Nothing is hidden: all texts leave.
     case none
-    /// Pieces of a line whose rest is elsewhere: a pattern would not find what is cut in two.
+    /// Rules search texts by patterns: pieces of a line are withheld, because a pattern would miss a match
+    /// that is cut in two.
     case pieces
-    /// Pieces, and texts that may hold members: some members are hidden by their paths.
+    /// Rules hide members by their paths: pieces are withheld, and texts that look like parts of JSON,
+    /// because such a text may contain the hidden member.
     case members
 
     /// Whether a text, or a piece of a line, must not leave.

@@ -251,8 +251,8 @@ extension JSONScanner {
         return false
     }
 
-    /// Text of a property's name: the kept one, or the one in this line if it is too long to be kept or too
-    /// near the end of the block.
+    /// The bytes of a property's name: the stored copy; or the bytes of this line, if the name is too long
+    /// for a copy or too near the end of the block.
     private mutating func text(of place: UnsafeMutablePointer<NamePlaces.Property>) -> UnsafeRawPointer {
         place.pointee.name.mask == CSCAN_NOTHING
             ? UnsafeRawPointer(base + place.pointee.start) : UnsafeRawPointer(place)

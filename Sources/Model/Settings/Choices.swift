@@ -39,8 +39,8 @@ public enum SessionMode: String, Sendable, CaseIterable {
 
 /// What happens to an event beyond a limit.
 public enum LimitConsequence: String, Sendable, CaseIterable {
-    /// What is too long is cut, what is too many is left out; both are counted. An event whose name
-    /// exceeds the number of names is refused, because a name cannot be cut.
+    /// Longer texts are cut, further members left out, both counted. An event whose name exceeds the number
+    /// of names is refused, because a shorter name would be another name.
     case cut
     /// The event is refused and counted; its line goes to the quarantine.
     case refuse

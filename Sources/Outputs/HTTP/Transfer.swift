@@ -34,9 +34,9 @@ final class Transfer {
     private var answerWasCut = false
     /// Number of bytes of the body to keep.
     private var answerLimit = 0
-    /// Number of bytes of the body that came.
+    /// Number of body bytes received, including those that were not kept.
     private var answered = 0
-    /// Number of bytes of the answer's head that came, interim answers (1xx) included.
+    /// Number of head bytes received, interim answers (1xx) included.
     private var headBytes = 0
     /// Whether the complete head of a final answer has come.
     private var hasHead = false

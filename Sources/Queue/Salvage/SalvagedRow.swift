@@ -23,8 +23,8 @@ struct SalvagedRow {
 
     /// Range of counts; up to 2^53, so that sums of them cannot overflow.
     private static let counts: ClosedRange<Int64> = 0...1 << 53
-    /// Up to the end of the range, which is the last time of events that never expire. A bound below it would
-    /// take the rows of backfilled files for damage, and count their events as lost.
+    /// Range of times. The upper end is the time of events that never expire: with a lower one, rows of
+    /// backfilled files would count as damage and their events as lost.
     private static let times: ClosedRange<Int64> = -(1 << 62)...Int64.max
 
     /// Ranges of the numeric columns of each table, by column index.

@@ -354,7 +354,8 @@ struct DropTable {
         claimsBefore.takeNames(in: directory)
     }
 
-    /// All directories were listed: takes the records of files of earlier runs that are gone.
+    /// Removes and returns the records of files that an earlier run has read and that no longer exist. To be
+    /// called once all directories were listed: what was not found by then is gone.
     mutating func takeDoneBefore() -> [DoneRecord] {
         claimsBefore = ClaimsBefore()
         let gone = stages.compactMap { id, stage in

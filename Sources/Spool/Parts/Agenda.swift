@@ -8,9 +8,9 @@ enum Errand: Hashable {
 
     /// Reads on.
     case read(FileID)
-    /// Sees whether the file may be sealed, removed or forgotten.
+    /// Checks whether the file may be sealed, removed or forgotten.
     case check(FileID)
-    /// The same, although the file was to be checked at another time or not at all: its claim had failed.
+    /// As `check`, but also if another check was planned or none: an attempt to claim the file has failed.
     case checkAnyway(FileID)
     /// Removes a claimed file, unless a writer has come for it.
     case endGrace(FileID)

@@ -11,13 +11,13 @@ public struct ReadPlace: Sendable, Hashable {
     /// The patterns of files that are left out, of whole paths.
     private(set) var excluded: [PathPattern]
 
-    /// The places of an app's patterns, one for each directory. Patterns that meet belong to one place, so
-    /// that a file is read once; and so do a directory and one in it, because rotation moves files there
-    /// (logrotate's `olddir`).
+    /// The places of an app's patterns, one for each directory. Patterns that can match the same file share a
+    /// place, so that the file is read once. A directory and one inside it share a place too, because
+    /// rotation moves files from one to the other (logrotate's `olddir`).
     ///
-    /// - Parameter excluded: patterns of files to leave out; one without a slash is that of names in any
-    ///   directory.
-    /// - Returns: nil for a text that is no pattern (`mistake`).
+    /// - Parameter excluded: patterns of files to leave out; a pattern without a slash is compared with file
+    ///   names in any directory.
+    /// - Returns: nil if a text is not a pattern (`mistake` says why).
     public static func of(app: String, _ patterns: [String], excluding excluded: [String] = [])
         -> [ReadPlace]?
     {

@@ -272,12 +272,11 @@ extension SpoolReader {
 
     // MARK: How a file goes
 
-    /// How often a file that is about to be removed is looked at: the longest that a writer who comes then
-    /// must wait.
+    /// Interval at which a file that is about to be removed is checked for a writer: a writer that opens the
+    /// file then waits at most this long.
     private static let graceStep = Duration.milliseconds(50)
 
-    /// Has a file that has been read as far as possible looked at again when it may be sealed, removed or
-    /// forgotten.
+    /// Plans the next look at a file that was read to its end: it may be sealed, removed or forgotten later.
     func considerLater(_ file: AppendFile) {
         guard isIdle(file) else { return }
         switch FileStep.next(facts(of: file), FileWaits(options)) {

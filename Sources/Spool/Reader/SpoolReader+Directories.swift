@@ -283,7 +283,8 @@ extension SpoolReader {
 
     // MARK: Listing
 
-    /// Names that are read before other work gets its turn.
+    /// Number of directory entries that are read at a time. Other work runs in between, so that a directory
+    /// with a million files does not stop the loop.
     private static let slice = 128
     /// Most directories that are listed at a time.
     private static let mostStreams = 32

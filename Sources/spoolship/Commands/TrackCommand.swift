@@ -42,7 +42,7 @@ extension Command {
                 "the agent accepts \(state.accepting == .critical ? "critical events only" : "no events") now: \(state.reason)"
             )
         }
-        // For the name of the file, which must not be one that another process chooses.
+        // The file's name is random, so that no other process can create a file of that name first.
         var random = KernelRandom()
         let written = Array(event.utf8).withUnsafeBytes { bytes in
             Result { () throws(SpoolError) in

@@ -60,7 +60,8 @@ struct StartupCheck {
         if let mistake = sandbox?.userMistake(exists: { UInt32($0) != nil || getpwnam($0) != nil }) {
             check.problems.append(Problem(.environment, mistake))
         }
-        // If the unit takes this right away, the agent does not ask the clock either.
+        // Only if the agent may ask the kernel. With `ProtectClock=` it judges by the machine's uptime
+        // instead.
         if sandbox?.mayAskClock == true, let clock {
             check.problems.append(Problem(.environment, clock, severity: .warning))
         }

@@ -25,7 +25,7 @@ public final class RuleEngine {
         case needs([FunctionCall])
     }
 
-    /// What happened so far.
+    /// What tags and rules have done since the engine was made, for metrics and status.
     public internal(set) var counts = RuleCounts()
     /// The event's priority, after `apply`.
     public internal(set) var priority = Priority.normal
