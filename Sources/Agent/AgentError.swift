@@ -1,6 +1,6 @@
 public import EventLoops
 
-/// Why the agent cannot start or go on.
+/// Why the agent cannot start or continue.
 public typealias AgentError = CodedError<AgentErrorCode>
 
 extension AgentError {

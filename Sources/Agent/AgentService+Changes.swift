@@ -52,7 +52,7 @@ extension AgentService {
         }
     }
 
-    /// The reload itself: load, check what can fail, hold reading, apply, let reading go on.
+    /// The reload itself: load, check what can fail, hold reading, apply, continue reading.
     private func applyConfiguration() async throws(ControlRefusal) -> ReloadResult {
         await configurationTurn.takeTurn(configurationTurn.drawTicket())
         defer { configurationTurn.passTurn() }

@@ -205,7 +205,7 @@ extension AgentService {
             alarm: HangAlarm(for: loop, on: storeLoop, log: log), log: log
         ) {
             watch.requestTimeouts = self.assumeIsolated { $0.requestTimeouts }
-            // A port that does not answer is reopened here. That is no stall: the agent still ships.
+            // A port that does not answer is reopened here. That is not a stall: the agent still ships.
             Task(executorPreference: loop) { await AgentStatus(agent: self, parts: parts).notify() }
             return watch.stalls(
                 (parts.queue.snapshot, parts.driver.snapshot, parts.reader.figures), at: time.bootTime,

@@ -29,7 +29,7 @@
 // - `Parts` is made once and never changes. What a reload changes has a method in its own module.
 // - Settings are trusted; clients of the control socket are trusted as far as the socket's permissions go.
 // - An error at the start ends it with an `AgentError`, whose code becomes the exit status. After the start,
-//   errors are logged and reported; the agent goes on.
+//   errors are logged and reported; the agent continues.
 //
 // Begin with `run` below, then `start` in `AgentService+Start.swift` and `stop` at the end of this file.
 // Decisions are in DESIGN.md.

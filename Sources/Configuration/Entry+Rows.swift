@@ -76,7 +76,7 @@ extension Entry {
         }
     }
 
-    /// A row for a section that occurs any number of times: `[[name]]`, told apart by the text of the key
+    /// A row for a section that occurs any number of times: `[[name]]`, distinguished by the text of the key
     /// `key`, or by number.
     static func list<Section: SettingsSection>(
         _ name: String, _ place: @autoclosure @escaping @Sendable () -> Place<[Section]>,

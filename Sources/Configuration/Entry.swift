@@ -65,7 +65,7 @@ package struct SectionDescription: Sendable {
     package enum Kind: Sendable, Equatable {
         /// Once: `[queue]`.
         case once
-        /// Any number of times: `[[destination]]`, told apart by the value of `key`.
+        /// Any number of times: `[[destination]]`, distinguished by the value of `key`.
         case list(key: String)
         /// Once for each name: `[apps.NAME]`.
         case named

@@ -23,7 +23,7 @@
 //  - `Sections/`: a file for each section. `Sections/Destination/`: those of destinations.
 //
 //  Rules:
-//  - The default of a setting is the initial value of its property, and stands nowhere else.
+//  - The default of a setting is the initial value of its property, and is written nowhere else.
 //  - A new setting is a property with its default and a row; then run `scripts/generate`. CONTRIBUTING.md has
 //    the whole list.
 //  - A setting that is nil is not set: the general setting, or no limit, applies, as its row says.

@@ -2,7 +2,7 @@ extension Settings {
     /// The text of the shipped `etc/spoolship.toml`: what most people set, commented out. A test compares the
     /// file with it.
     ///
-    /// It is short, and people write into `conf.d`, so that an upgrade seldom has to ask about an edited
+    /// It is short, and people write into `conf.d`, so that an upgrade rarely has to ask about an edited
     /// file.
     public static var shippedFile: String {
         """

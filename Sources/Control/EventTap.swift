@@ -49,7 +49,7 @@ public final class EventTap: Sendable {
         count.subtract(1, ordering: .relaxed)
     }
 
-    /// Sends events to a client until it goes away.
+    /// Sends events to a client until it disconnects.
     ///
     /// - Parameters:
     ///   - app: only events of this app; nil for any. Likewise `priority` and `name`.

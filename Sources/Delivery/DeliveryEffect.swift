@@ -57,7 +57,7 @@ enum DeliveryNote: Sendable, Equatable {
     /// The destination or its settings are wrong; only probes are sent.
     case held(Failure, probeIn: Duration)
     case holdLifted
-    /// Retries are used up. A `probeIn` of nil: sending goes on only after a resume or a network change.
+    /// Retries are used up. A `probeIn` of nil: sending continues only after a resume or a network change.
     case breakerOpened(Failure, probeIn: Duration?)
     case breakerClosed
     /// An attempt went through after failures that did not open the breaker.

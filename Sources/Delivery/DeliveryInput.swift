@@ -13,7 +13,7 @@ enum DeliveryInput: Sendable {
     /// The queue has stored how a batch ended. The headers are those of batches that a split made; nil means
     /// that the queue failed, and the settlement is sent again later.
     case settled(AttemptID, [BatchHeader]?)
-    /// The time given by `wakeAt` has come.
+    /// The time that `wakeAt` gave is reached.
     case timer
     /// Send what waits now, to one destination or all (nil). Without an id no client waits for the result.
     case dispatch(CommandID?, DestinationName?)

@@ -4,8 +4,8 @@ internal import Model
 /// The tokens that pause sending, and when each runs out.
 ///
 /// A token counts once, however often it is taken, so that each of several parties can pause without knowing
-/// of the others; sending goes on when the last token is released. Releasing a token that is not held changes
-/// nothing.
+/// of the others; sending continues when the last token is released. Releasing a token that is not held
+/// changes nothing.
 struct PauseTokens: Sendable {
     /// Names a pause: the same token may be held for one destination and for all.
     struct Key: Sendable, Hashable {

@@ -52,7 +52,7 @@ public struct AppSettings: Sendable, Equatable {
     public var timeMembers = AppSettings.usualTimes
     /// Members that may hold the severity.
     package var levelMembers = Severity.usualMembers
-    /// Meaning of a severity that is a number; `auto` goes by the member's name.
+    /// Meaning of a severity that is a number; `auto` decides by the member's name.
     package var levelScale = SeverityScale.auto
     /// Zone of times that do not name one; nil: the zone of the options.
     public var zone: TimeZoneRules?

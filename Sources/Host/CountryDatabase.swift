@@ -4,8 +4,8 @@ public import Events
 
 /// Countries of addresses, from a MaxMind database (GeoLite2-Country and similar ones).
 ///
-/// libmaxminddb is loaded when a database is opened, so that installations without one do not need it.
-/// The file is mapped into memory: a new version must be opened anew.
+/// libmaxminddb is loaded when a database is opened, so that installations without one do not need it. The
+/// file is mapped into memory: a new version must be opened again.
 public final class CountryDatabase {
     /// The library's handle, closed with this object.
     private let database: OpaquePointer

@@ -33,7 +33,7 @@
 // - The text of lines is hostile, and so are names, ids and sets of destinations in it: whatever is
 //   remembered by them has a bound. Events never go to the log.
 // - A function or a document may be missing for an event. Then `obstacle` says what it waits for, and its
-//   file waits in `park`; other files go on.
+//   file waits in `park`; other files continue.
 //
 // Begin with `takeLines` below, then `commit` in `Intake+Commits.swift`. Decisions are in DESIGN.md.
 

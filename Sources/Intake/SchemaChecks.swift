@@ -60,7 +60,7 @@ final class SchemaChecks {
 
     init(_ rules: SchemaRules?) { configure(rules) }
 
-    /// Takes over another set; the counts of an equal set go on.
+    /// Takes over another set; the counts of an equal set continue.
     func configure(_ rules: SchemaRules?) {
         guard rules?.set != self.rules?.set else {
             self.rules = rules

@@ -49,7 +49,7 @@ struct JournalEntry: ~Copyable {
 
     /// The kept texts, one after the other, and after them the texts of this entry.
     private var bytes: [UInt8] = []
-    /// Length of the kept texts in `bytes`; what is after it goes with the next entry.
+    /// Length of the kept texts in `bytes`; what follows is dropped with the next entry.
     private var kept = 0
     /// The kept texts, each in the slot that its address in the library's memory selects. The library reads a
     /// text that is stored once always from the same mapped page. Two texts may share a slot, so the bytes

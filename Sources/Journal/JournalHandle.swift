@@ -139,7 +139,7 @@ struct JournalHandle: ~Copyable {
     /// be closed.
     func descriptor() throws(JournalError) -> Int32 { try checked(cjournal_descriptor(raw)) }
 
-    /// Reads the pending changes; returns whether files have come or gone (SD_JOURNAL_INVALIDATE).
+    /// Reads the pending changes; returns whether files were added or removed (SD_JOURNAL_INVALIDATE).
     func process() throws(JournalError) -> Bool { try checked(cjournal_process(raw)) == 2 }
 
     /// Time after which to look although the descriptor is not readable, on a file system without inotify, as

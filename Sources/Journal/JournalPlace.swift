@@ -136,6 +136,7 @@ package struct JournalGap: Sendable, Equatable {
     package let from: Timestamp
     /// The time of the oldest entry that is left.
     package let until: Timestamp
-    /// Most entries that are missing, of all units and priorities; nil if journald's numbers do not tell.
+    /// Most entries that are missing, of all units and priorities; nil if it does not follow from journald's
+    /// numbers.
     package let atMost: UInt64?
 }

@@ -25,8 +25,8 @@ extension JournalReader {
         guard let open = self.open else { return }
         loop.forget(open.descriptor)
         guard !isStopping else { return }
-        // Files have come or gone. The library searches for directories only when it opens: if the journal
-        // moves to the disk, /var/log/journal is new. So open again.
+        // Files were added or removed. The library searches for directories only when it opens: if the
+        // journal moves to the disk, /var/log/journal is new. So open again.
         if try open.handle.process() { return self.open = nil }
         // The library does not say that a file which was empty has its first entry: compare its status.
         guard !open.empty.contains(where: { FileStatus($0.path) != $0.status }) else {

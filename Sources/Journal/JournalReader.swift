@@ -85,9 +85,10 @@ package actor JournalReader: LoopActor {
         let directories: [[UInt64]?]
         /// The sequences, each read by its own handle, in the order in which they are read next.
         var sequences: [JournalSequence] = []
-        /// Files that had no entry, with their status. The library does not tell of the first entry in them.
+        /// Files that had no entry, with their status. The library does not report the first entry that is
+        /// written to them.
         var empty: [(path: String, status: FileStatus?)] = []
-        /// Whether files have come or gone since gaps were last searched for. A gap can only arise then.
+        /// Whether files were added or removed since gaps were last searched for. A gap can only arise then.
         var hasOtherFiles = true
         /// Whether the paths lead elsewhere now. The old directory is read to its end, and then left.
         var isLeft = false

@@ -5,7 +5,7 @@ internal import EventLoops
 ///
 /// Each sequence has a handle of its own. In one handle for several sequences libsystemd orders by boot and
 /// clock, and passes over entries whose time is before that of the last one: they were lost. Within a
-/// sequence it goes by number. The name is part of the identity, because since systemd 255 the files of the
+/// sequence it orders by number. The name is part of the identity, because since systemd 255 the files of the
 /// system, of users and of memory share a sequence, and what is copied from memory gets numbers that other
 /// files' entries may have had (DESIGN.md, "Numbers alone").
 final class JournalSequence {
@@ -70,7 +70,7 @@ final class JournalSequence {
         {
             // A power cut has taken the entry from the disk, and the next boot uses its number again. What is
             // left of the entry's boot was read, whatever the clock says. If nothing is left of it, only the
-            // clock can tell.
+            // clock can decide.
             try handle.match([["_BOOT_ID=\(position.boot)"]])
             try handle.seek(position.entry)
             read = try handle.previous() ? handle.position : nil
@@ -90,8 +90,8 @@ final class JournalSequence {
     /// The last entry that is not later than an entry of another sequence; nil if all are later. Moves the
     /// handle: `go` must follow.
     func last(until other: JournalPosition) throws(JournalError) -> JournalPosition? {
-        // Search by boot first. After the end of a boot the library finds nothing later in that boot, and for
-        // later boots only the clock tells.
+        // Search by boot first. After the end of a boot the library finds nothing later in that boot, and
+        // later boots can only be found by the clock.
         for cursor in [other.entry, "t=\(other.time)"] {
             try handle.seek(cursor)
             guard try handle.next() else { continue }

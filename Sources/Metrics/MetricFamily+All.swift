@@ -184,7 +184,7 @@ package struct MetricTable: Sendable {
         "queue_oldest_age_seconds", "How long the oldest queued delivery has waited; 0 if none does.",
         destination,
         priority)
-    /// While this is 1 apps go on writing to the spool, which grows.
+    /// While this is 1, apps still write to the spool, which grows.
     package let queueBackpressure = gauge(
         "queue_backpressure", "1 while reading waits for room in the queue or on its disk.")
     package let queueCommits = counter(

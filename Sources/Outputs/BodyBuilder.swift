@@ -116,8 +116,8 @@ final class BodyBuilder {
 
     /// Makes a batch of each group of events, under the id of the original batch.
     ///
-    /// The id stays because a receiver recognises a repeat by it; what tells the pieces apart is added by
-    /// the caller.
+    /// The id stays because a receiver recognises a repeat by it; the caller adds a suffix that distinguishes
+    /// the pieces.
     /// - Parameters:
     ///   - groups: positions of events in the batch, from 0; in any order, and in no group, one or several.
     ///   - lines: the lines of the batch, from `lines(of:)`.

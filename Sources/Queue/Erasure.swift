@@ -59,7 +59,7 @@ public struct ErasedRecords: Sendable, Equatable {
     /// Deliveries removed, of all destinations together.
     public var allDeliveries: Int { deliveries.values.reduce(0, +) }
 
-    /// Returns the skipped chunks and resets their counts, because the retry counts them anew.
+    /// Returns the skipped chunks and resets their counts, because the retry counts them again.
     mutating func takeInFlight() -> [Int64] {
         defer {
             chunksInFlight = []

@@ -32,7 +32,7 @@ struct HeldBatch {
 
 /// A batch with its frames, as it was read for a lease.
 struct LoadedBatch {
-    /// The frames and what delivery is told about them.
+    /// The frames, and what delivery learns about them.
     var batch: Batch
     /// The entry for `QueueState.held` that makes the lease take effect.
     let held: HeldBatch

@@ -69,7 +69,7 @@ struct HeldBatches: Sequence {
         return oldest[lane].acceptedAt
     }
 
-    /// Counts a batch that comes or goes.
+    /// Counts a batch that is added or removed.
     private mutating func tally(_ batch: HeldBatch, _ sign: Int) {
         count += sign
         if batch.lane >= oldest.count {

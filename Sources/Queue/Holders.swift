@@ -139,7 +139,7 @@ extension QueueFile {
 /// Counted when room is missing for the first time and dropped when half of the queue is free again
 /// (`reconsiderRefusal`): an agent whose queue never fills pays nothing for it.
 struct Holdings {
-    /// Number of holders that are told apart at each priority; the others share the empty name. App
+    /// Number of holders that are counted separately at each priority; the others share the empty name. App
     /// names come from users of the spool, who could otherwise fill the memory with them.
     private static let most = 10_000
 

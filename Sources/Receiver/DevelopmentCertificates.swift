@@ -13,7 +13,7 @@ package struct DevelopmentCertificates: Sendable, Equatable {
     package let keyFile: String
 
     /// The certificates of a directory, which is made with mode 0700 if it is missing. A week before they
-    /// expire, they are made anew, with a new authority that clients must trust.
+    /// expire, they are made again, with a new authority that clients must trust.
     ///
     /// - Throws: `ReceiverError` with code `file` or `certificate`.
     package init(directory: String, now: Timestamp) throws(ReceiverError) {

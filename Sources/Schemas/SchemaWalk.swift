@@ -58,7 +58,7 @@ struct SchemaWalk {
         steps -= 1
         guard steps >= 0 else { return fail(start, "takes too many comparisons ($ref beside properties)") }
         if node.isNever { return fail(start, "is not allowed") }
-        // Keywords beside `$ref` count too, so the walk goes on with this node after the other one.
+        // Keywords beside `$ref` count too, so the walk continues with this node after the other one.
         if let reference = node.reference, value(nodes[reference], at: start) == nil { return nil }
         switch base[start] {
         case UInt8(ascii: "{"):

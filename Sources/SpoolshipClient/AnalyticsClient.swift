@@ -142,7 +142,7 @@ public final class AnalyticsClient: Sendable {
     /// Writes what waits, and ends the client; later events throw `closed`.
     ///
     /// - Parameter timeout: default 5 s.
-    /// - Throws: `timedOut`, or why writing fails; the thread then goes on trying.
+    /// - Throws: `timedOut`, or why writing fails; the thread then keeps trying.
     public func close(timeout: Duration = .seconds(5)) throws(AnalyticsError) {
         try writer.close(timeout: timeout)
     }

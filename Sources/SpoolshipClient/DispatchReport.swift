@@ -1,5 +1,5 @@
 /// How a dispatch ended: the three results of Google Analytics' SDK, and how far the events are known to have
-/// come.
+/// got.
 public struct DispatchReport: Sendable, Equatable {
     /// What became of the events.
     public enum Result: String, Sendable, CaseIterable {
@@ -11,7 +11,7 @@ public struct DispatchReport: Sendable, Equatable {
         case error
     }
 
-    /// How far the events are known to have come.
+    /// How far the events are known to have got.
     public enum Stage: String, Sendable, CaseIterable {
         /// The spool's files. In a directory that this user may not list, as the drop box, no more can be
         /// known.
@@ -25,7 +25,7 @@ public struct DispatchReport: Sendable, Equatable {
 
     /// What became of the events.
     public let result: Result
-    /// How far they are known to have come.
+    /// How far they are known to have got.
     public let confirmedBy: Stage
     /// For a person: why nothing was sent, or what failed, by destination; empty if all went well.
     public let reason: String

@@ -36,7 +36,7 @@ final class Dispatcher: Sendable {
             defer { state.isRunning = true }
             return !state.isRunning
         }
-        // No thread could be started: answer all requests that came meanwhile, because nothing else will.
+        // No thread could be started: answer all requests that arrived meanwhile, because nothing else will.
         guard mustStart, !startThread({ [self] in run() }) else { return }
         let abandoned = state.withLock { state in
             defer { state = State() }

@@ -10,8 +10,8 @@
 struct SpoolFileNames: Sendable {
     /// The spool directory.
     let directory: String
-    /// Beginning of all names: NAME-PROCESS-RANDOM. The random part tells apart clients of one process, and
-    /// processes whose number was used again.
+    /// Beginning of all names: NAME-PROCESS-RANDOM. The random part distinguishes clients of one process, and
+    /// processes that got the same number.
     let stem: String
 
     /// Number of files that the agent has not removed, which it does when their events are in its queue; nil

@@ -186,7 +186,7 @@ final class SpoolWriter: @unchecked Sendable {
 
     /// Writes what waits, and ends the thread.
     ///
-    /// - Throws: `timedOut`, or why writing fails; the thread goes on trying.
+    /// - Throws: `timedOut`, or why writing fails; the thread keeps trying.
     func close(timeout: Duration) throws(AnalyticsError) {
         change { isClosing = true }
         monitor.lock()

@@ -93,8 +93,8 @@ struct Bytes {
     }
 
     /// Offset of a text, searched from the right; nil if it is not there.
-    // Search only where the whole text would fit; after a first byte that does not match, go on left of that
-    // byte.
+    // Search only where the whole text would fit; after a first byte that does not match, continue left of
+    // that byte.
     func lastIndex(of text: StaticString) -> Int? {
         let length = text.utf8CodeUnitCount
         var left = count

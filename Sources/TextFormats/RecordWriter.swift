@@ -640,7 +640,7 @@ private struct LastTime {
     /// The time that the text says.
     var time = Timestamp(nanoseconds: 0)
     /// Number of the day that was written last (days since 1970), and its text in two words. `Int64.min` is
-    /// no day.
+    /// not a day.
     var day = Int64.min
     var dayText: (UInt64, UInt16) = (0, 0)
 }

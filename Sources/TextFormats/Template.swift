@@ -143,7 +143,7 @@ struct Template: Sendable {
         return times > 1 || names.contains { $0.contains(UInt8(ascii: "\\")) } ? nil : names
     }
 
-    /// Whether the beginning of a line tells that a record begins, because it has a time there.
+    /// Whether the beginning of a line shows that a record begins, because it has a time there.
     var beginsWithTime: Bool {
         guard let first = fields.first else { return false }
         if case .time = first.kind { return true }
@@ -181,7 +181,7 @@ struct Template: Sendable {
                 case .rest, .severityAndMessage:
                     return Template.parseLast(fields[index], &reader, into: &writer)
                 case .sessionsOnly:
-                    // A process without a session: what follows `%q` is missing, so go on with the last
+                    // A process without a session: what follows `%q` is missing, so continue with the last
                     // field, the message.
                     if SeverityPrefix(reader.rest) != nil {
                         index = fields.count - 1

@@ -45,8 +45,8 @@ enum TemplateCompiler {
         }
     }
 
-    /// Joins literals and fields, and refuses a template whose fields cannot be told apart: two fields
-    /// without text between them, or a field after one that takes all that is left.
+    /// Joins literals and fields, and refuses a template whose fields cannot be separated: two fields without
+    /// text between them, or a field after one that takes all that is left.
     private static func template(_ parts: [Part], numbers: Set<String>) throws(TextFormatError) -> Template {
         var prefix: [UInt8] = []
         var fields: [Template.Field] = []

@@ -5,7 +5,8 @@ internal import Model
 /// The routes for old files, which go through the queue after everything else. The client reads a file and
 /// sends it in pieces.
 extension ControlRoutes {
-    /// `GET /v1/backfill` says where a file goes on after an interruption; `POST` takes the next piece of it.
+    /// `GET /v1/backfill` says where reading of a file continues after an interruption; `POST` takes the next
+    /// piece of it.
     mutating func addBackfill(_ backfill: Backfill) {
         add("GET", "/v1/backfill") { request in
             await .of {

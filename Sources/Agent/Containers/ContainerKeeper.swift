@@ -232,7 +232,7 @@ actor ContainerKeeper: LoopActor {
         showReader()
     }
 
-    /// Lets reading go on after a reload.
+    /// Lets reading continue after a reload.
     func resumeReading() {
         holdsReading = false
         showReader()
@@ -246,7 +246,7 @@ actor ContainerKeeper: LoopActor {
         }
     }
 
-    /// Lets the callers go on that wait until the container is open.
+    /// Resumes the callers that wait until the container is open.
     func release(_ slot: ContainerSlot) {
         let openers = slot.openers
         slot.openers = []

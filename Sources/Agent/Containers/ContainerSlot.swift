@@ -32,7 +32,7 @@ final class ContainerSlot: @unchecked Sendable {
     /// What macros and the redaction of this container know: facts about the machine, lengths of keys, the
     /// hash key.
     let facts: AgentFacts
-    /// The timer for the machine's next wake, and when it goes off.
+    /// The timer for the machine's next wake, and when it fires.
     var timer: (id: EventLoop.TimerID, at: BootInstant)?
     /// Callers that wait until the container is open.
     var openers: [CheckedContinuation<Void, Never>] = []

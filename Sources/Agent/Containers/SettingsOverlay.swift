@@ -29,7 +29,7 @@ struct SettingsOverlay {
                     refused[id, default: [:]][path] = "\(path) depends on an event, which settings cannot"
                     continue
                 }
-                // null is no value: it does not undo the value of a container before this one.
+                // null is not a value: it does not undo the value of a container before this one.
                 guard let value = container.values.last(where: { $0.key == path })?.value, value != .null
                 else {
                     continue

@@ -22,8 +22,8 @@ final class HangAlarm: Sendable {
         self.log = log
     }
 
-    /// Restarts the timer: the alarm goes off unless `expect` is called again within `limit`. With nil the
-    /// watch ends.
+    /// Restarts the timer: the alarm fires unless `expect` is called again within `limit`. With nil the watch
+    /// ends.
     func expect(within limit: Duration?) {
         other.post { [self] in
             timer.withLock { timer in

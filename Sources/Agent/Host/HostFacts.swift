@@ -51,7 +51,7 @@ struct HostFacts: Sendable {
     }
 
     /// The id of this installation. A new one is made if the file is missing or invalid, or was copied from
-    /// another machine (a cloned disk): two machines with one id could not be told apart by a receiver.
+    /// another machine (a cloned disk): a receiver could not distinguish two machines with one id.
     private static func installID(_ settings: Settings, log: Log) -> String? {
         var random = KernelRandom()
         // The first start needs an id before the queue opens and makes the directory.

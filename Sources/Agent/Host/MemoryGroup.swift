@@ -3,8 +3,8 @@ internal import EventLoops
 /// How many processes the kernel ended for lack of memory near this process, and how much memory its control
 /// group may use.
 ///
-/// The count is that of the group above this process's own: the group of a unit goes with each restart, and
-/// its count with it. The count of a group includes those of all groups below.
+/// The count is that of the group above this process's own: the group of a unit is removed at each restart,
+/// and its count with it. The count of a group includes those of all groups below.
 ///
 /// Source: https://docs.kernel.org/admin-guide/cgroup-v2.html, "memory.events", "memory.max".
 struct MemoryGroup: Sendable, Equatable {

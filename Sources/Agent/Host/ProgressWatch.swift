@@ -53,7 +53,7 @@ struct ProgressWatch {
 
     /// A stall of reading: it waits for a commit, the queue has room, and nothing is committed.
     private mutating func readingStall(_ state: State, at boot: BootInstant) -> String? {
-        // Only commits count: other transactions of the queue, such as acknowledgements, are no progress of
+        // Only commits count: other transactions of the queue, such as acknowledgements, are not progress of
         // reading.
         let now = (bytesRead: state.spool.bytesRead, commits: state.queue.commits)
         guard state.spool.isHeldBack, state.queue.isOpen, let before = reading, before.state == now else {

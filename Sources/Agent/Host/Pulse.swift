@@ -75,7 +75,7 @@ actor Pulse: LoopActor {
         judge()
     }
 
-    /// Lets all callers of `check` go on.
+    /// Resumes all callers of `check`.
     private func endWaits() {
         for waiter in waiters { waiter.resume() }
         waiters = []

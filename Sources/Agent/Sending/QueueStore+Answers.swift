@@ -12,8 +12,8 @@ extension QueueStore {
         return lanes
     }
 
-    /// Why the queue cannot store events, for `/readyz`. A queue that is full is no reason here: the
-    /// destinations that fill it are reported instead.
+    /// Why the queue cannot store events, for `/readyz`. A full queue is not named here: the destinations
+    /// that fill it are reported instead.
     nonisolated var obstacles: [String] {
         let state = snapshot
         var obstacles: [String] = []

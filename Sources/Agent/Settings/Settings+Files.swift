@@ -58,7 +58,8 @@ extension DestinationSettings {
     /// The files that it reads, and the file that it writes.
     public var files: [String] { namedFiles + [path].compactMap(\.self) }
 
-    /// The first of its files whose file system does not answer: the start goes on without this destination.
+    /// The first of its files whose file system does not answer: the start continues without this
+    /// destination.
     public var silentFile: String? {
         files.first { file in SilentFiles.answer(about: file) { _ = FileStatus(file) } == nil }
     }

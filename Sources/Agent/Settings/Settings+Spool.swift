@@ -79,7 +79,7 @@ extension Settings {
         }
     }
 
-    /// Why journals and directories cannot be read now. A start goes on without them.
+    /// Why journals and directories cannot be read now. A start continues without them.
     var readingProblems: [(setting: String, message: String)] {
         journals.compactMap { app, options in
             JournalReader.problem(options).map { ("apps.\(app).journal", "cannot be read: \($0.message)") }

@@ -15,7 +15,7 @@ public struct StartupRehearsal: Sendable {
         public let setting: String
         /// What is wrong and what to do.
         public let message: String
-        /// True if the start fails; otherwise it warns and goes on without, or with what was in force.
+        /// True if the start fails; otherwise it warns and continues without, or with what was in force.
         public var endsStart = true
     }
 

@@ -53,7 +53,7 @@ struct DestinationTroubles: Sendable {
 
 extension StatusReport.Destination {
     /// True if the destination does not accept what it gets. What a person ordered (paused, disabled, network
-    /// off) is no failure.
+    /// off) is not a failure.
     var isFailing: Bool {
         switch state {
         case .held, .breakerOpen, .offline, .waitingForRetry, .retryAfter: true

@@ -235,7 +235,7 @@ struct StatusReport: Sendable {
 
     /// The destinations that make no progress although they should, each with a reason for readiness.
     ///
-    /// What a person ordered (paused, network off, disabled) is no standstill. A destination that is held
+    /// What a person ordered (paused, network off, disabled) is not a standstill. A destination that is held
     /// stands still at once; any other if something waits and nothing was acknowledged for `patience` and an
     /// interval.
     ///
@@ -250,7 +250,7 @@ struct StatusReport: Sendable {
             case .held:
                 let message = destination.lastFailure?.failure.message
                 return (destination.name, "\(destination.name) is held: \(message ?? "see the log")")
-            // Without periodic dispatch events wait for a command, which is no fault.
+            // Without periodic dispatch events wait for a command, which is not a fault.
             case .active where interval == nil: return nil
             case .active, .retryAfter, .offline, .breakerOpen, .waitingForRetry: break
             }

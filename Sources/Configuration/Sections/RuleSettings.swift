@@ -3,7 +3,7 @@ package import Model
 /// `[[rule]]`: what happens to events for which a condition holds. Each action is a property that is nil if
 /// it is not set; the engine of `Containers` gets them by their keys (`WrittenRule`).
 public struct RuleSettings: SettingsSection {
-    /// Name; nil if the rule goes by its number.
+    /// Name; nil if the rule is identified by its number.
     package var name: String?
     /// The condition; nil if the rule always applies.
     package var when: String?
@@ -88,7 +88,7 @@ public struct RuleSettings: SettingsSection {
         // A list of texts; nil if the setting is not set.
         func texts(_ texts: [String]?) -> JSONValue? { texts.map { .array($0.map(JSONValue.string)) } }
         let all: [(String, JSONValue?)] = [
-            // `discard = false` is no action, like a setting that is not set.
+            // `discard = false` is not an action, like a setting that is not set.
             ("discard", discard == true ? .bool(true) : nil), ("sample", sample.map { .double($0) }),
             ("throttle", throttle?.json), ("hash", texts(hash)), ("redact", redact?.json),
             ("remove", texts(remove)),

@@ -124,7 +124,7 @@ final class FunctionProcess {
             let count = request.withUnsafeBytes { write(input, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
             if count < 0, errno == EAGAIN { return }
-            // A program need not read its input: EPIPE is no failure.
+            // A program need not read its input: EPIPE is not a failure.
             guard count > 0 else { break }
             request = request.dropFirst(count)
         }

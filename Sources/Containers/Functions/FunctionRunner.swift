@@ -76,8 +76,8 @@ public final class FunctionRunner: FunctionCaller {
     private var waiting: [String: [Running]] = [:]
     /// Run time for each holder since calls last waited. The holder with the least is next.
     private var spent: [String: Duration] = [:]
-    /// Run time of the holder whose call was started last. A holder that comes anew starts with it: with 0 it
-    /// would go before all others until it had caught up.
+    /// Run time of the holder whose call was started last. A new holder starts with it: with 0 it would go
+    /// before all others until it had caught up.
     private var level = Duration.zero
     /// The figures, readable from any thread.
     private let published = Mutex(FunctionFigures())

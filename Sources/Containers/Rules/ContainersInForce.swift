@@ -14,7 +14,7 @@ public final class ContainersInForce: Sendable {
         public var containers: [CompiledContainer]
         /// Containers without which events must not be read.
         public var awaited: [AwaitedContainer] = []
-        /// Number of the publication, which tells readers that there is a new one.
+        /// Number of the publication, by which readers notice a new one.
         fileprivate var publication = 1
     }
 

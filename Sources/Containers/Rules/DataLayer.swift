@@ -11,7 +11,8 @@ struct DataLayer: Sendable {
 
     /// Members, without duplicate names and sorted by their bytes; so are the members of the objects in them.
     private(set) var members: [JSONValue.Member] = []
-    /// Number of the last change, counted over all layers; tells which layer changed longest ago.
+    /// Number of the last change, counted over all layers; the least number is the layer that changed longest
+    /// ago.
     fileprivate var turn = 0
     /// Bytes as JSON text, approximately.
     private var size = 0

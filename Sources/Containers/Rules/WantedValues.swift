@@ -8,7 +8,7 @@ struct WantedValues {
     private struct Node {
         /// Name.
         let name: [UInt8]
-        /// Hash of the name and of its object; tells nearly all members apart.
+        /// Hash of the name and of its object; distinguishes nearly all members.
         let key: UInt64
         /// JSON text of the value; nil for an object of which only members get values.
         var value: [UInt8]?

@@ -52,7 +52,7 @@ public struct ContainerMachine: Sendable {
         case saved(Saved)
         /// A fetch ended.
         case fetched(Fetched)
-        /// The time of `wake` has come.
+        /// The time that `wake` named is reached.
         case timer
         /// Saving the copy succeeded or failed.
         case kept(Bool)
@@ -169,7 +169,7 @@ public struct ContainerMachine: Sendable {
     /// A container that was not started yet.
     package init(_ options: Options) { self.options = options }
 
-    /// The document in force; nil for none. A draft goes before all others.
+    /// The document in force; nil for none. A draft takes precedence over all others.
     public var inForce: HeldContainer? { draft ?? held }
 
     /// Whether there is a default file.

@@ -62,7 +62,7 @@ public final class ContainerTrials {
         options.maxAge = nil
         pass = EventPass(options: options)
         self.now = now
-        // The same random numbers each time, so that a test that passes goes on passing.
+        // The same random numbers each time, so that a test that passes does not fail later.
         var random = RepeatableRandom()
         engine = RuleEngine(random: { random.next() })
         engine.use([container])

@@ -35,7 +35,7 @@ package struct ControlResponse: Sendable {
     /// The body: all at once, or written piece by piece.
     package enum Body: Sendable {
         case bytes([UInt8])
-        /// Whatever the function writes until it returns. It is cancelled when the client goes away.
+        /// Whatever the function writes until it returns. It is cancelled when the client disconnects.
         case stream(@Sendable (ControlStream) async -> Void)
     }
 

@@ -1,6 +1,6 @@
 /// Finds the handler of a request by method and path.
 package struct ControlRoutes: Sendable {
-    /// Answers a request; cancelled when its client goes away.
+    /// Answers a request; cancelled when its client disconnects.
     package typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
 
     /// A method and a pattern of paths with their handler.

@@ -1,4 +1,4 @@
-/// Collects a request's body from the bytes that have come, never more than its bound.
+/// Collects a request's body from the bytes received, never more than its bound.
 ///
 /// Source: RFC 9112, section 7.1 (chunks). Extensions of chunks and trailers are read and dropped.
 struct HTTPBodyReader {

@@ -61,7 +61,7 @@ final class HTTPConnection {
     /// Bytes that are not sent yet.
     var waiting: Int { output.count - sent }
 
-    /// Whether no byte of a request has come.
+    /// Whether no byte of a request was received.
     var isIdle: Bool { phase == .receiving && head == nil && input.isEmpty }
 
     /// Prepares for the next request on the connection.

@@ -65,7 +65,7 @@ extension HTTPServer {
         process(id)
     }
 
-    /// Continues with the request as far as its bytes have come: head, judgement, body, answer.
+    /// Continues with the request as far as its bytes were received: head, judgement, body, answer.
     func process(_ id: UInt) {
         guard let connection = connections[id], connection.phase == .receiving else { return }
         do throws(ControlRefusal) {

@@ -82,7 +82,7 @@ struct ServerFigures: Sendable {
 /// silent or numerous clients do not delay a client that sends its request at once. Each request, answer
 /// and silence has a bound in time; one timer serves all of them, and none runs without connections.
 actor HTTPServer: LoopActor {
-    /// Answers a request on the loop; cancelled when the client goes away.
+    /// Answers a request on the loop; cancelled when the client disconnects.
     typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
 
     nonisolated let loop: EventLoop

@@ -54,7 +54,7 @@ extension DestinationMachine {
         doubt.began + Doubt.patience <= now && (options.order != .promised || !hasRoomForRejected)
     }
 
-    /// New events have come: a destination in doubt is offered them at once, or within 10 s if it counts as
+    /// New events arrived: a destination in doubt is offered them at once, or within 10 s if it counts as
     /// held.
     mutating func offerNew(at now: Moment) {
         if blame.asksMore {
@@ -292,8 +292,8 @@ extension DestinationMachine {
         batch.attemptedAt == nil && !batch.isSetAside && batch.app.map { !asked.contains($0) } ?? false
     }
 
-    /// Plans an attempt with another app after 1, 2 or 4 s, if there is one; otherwise the usual waits go on.
-    /// At most five apps are tried, so that an outage costs only a few more requests.
+    /// Plans an attempt with another app after 1, 2 or 4 s, if there is one; otherwise the usual waits
+    /// continue. At most five apps are tried, so that an outage costs only a few more requests.
     mutating func askOthers(at now: Moment) {
         guard asksApps, isFailing else { return }
         let asked = blame.asked

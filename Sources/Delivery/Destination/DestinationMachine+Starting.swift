@@ -52,7 +52,7 @@ extension DestinationMachine {
     }
 
     /// Releases all waiting events of a lane when its oldest event has waited long enough, and one batch of
-    /// events that come close to a deadline.
+    /// events whose deadline is near.
     private mutating func markWhatIsDue(_ gate: Gate, at now: Moment) {
         for priority in Priority.inOrder {
             guard let automatic = gate.automatic else {

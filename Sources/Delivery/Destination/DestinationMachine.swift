@@ -17,7 +17,7 @@ internal import Model
 /// The rules follow the upload channel of App Center's SDK (batches, retries, pauses) and the dispatch of
 /// Google Analytics' SDKs (intervals, commands).
 struct DestinationMachine: Sendable {
-    /// What stands above the destination's own state; made by `DeliveryMachine.gate` for each input.
+    /// What overrides the destination's own state; made by `DeliveryMachine.gate` for each input.
     struct Gate: Sendable, Equatable {
         /// When events are sent without a command.
         struct Automatic: Sendable, Equatable {

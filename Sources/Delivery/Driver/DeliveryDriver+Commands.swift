@@ -31,7 +31,7 @@ extension DeliveryDriver {
         return await command(report) { .drain($0, destination, timeout: timeout) }
     }
 
-    /// Stops sending while the token is held; collecting goes on.
+    /// Stops sending while the token is held; collecting continues.
     ///
     /// - Parameters:
     ///   - ttl: after which the token is released by itself; nil for never.
@@ -75,7 +75,7 @@ extension DeliveryDriver {
     /// The default route has changed, or a person says that the network has: waits after failures end.
     public func networkChanged() { handle(.networkChanged) }
 
-    /// The time of day was set: deadlines are computed anew. Other waits use the boot clock.
+    /// The time of day was set: deadlines are computed again. Other waits use the boot clock.
     public func clockStepped() { handle(.timer) }
 
     /// The network monitor's findings; destinations that are not named stay as they are.

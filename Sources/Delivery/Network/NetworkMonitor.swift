@@ -26,7 +26,7 @@ public actor NetworkMonitor: LoopActor {
     private var state: NetworkState
     /// Nil before `start` and after `stop`.
     private var sockets: Sockets?
-    /// Number of the last request; tells its answer from that to an earlier one.
+    /// Number of the last request; distinguishes its answer from those to earlier requests.
     private var sequence: UInt32 = 0
     /// The next look, and its time.
     private var timer: (id: EventLoop.TimerID, at: BootInstant)?
@@ -48,7 +48,7 @@ public actor NetworkMonitor: LoopActor {
     /// A monitor that does nothing before `start`.
     ///
     /// - Parameters:
-    ///   - loop: the delivery loop; `tell` is called on it.
+    ///   - loop: the delivery loop; `tell` is called there.
     ///   - targets: the servers of each destination, or its proxy; a route to one of them is enough.
     public init(
         on loop: EventLoop, targets: [DestinationName: [NetworkTarget]], time: any TimeSource = SystemTime(),
@@ -60,7 +60,7 @@ public actor NetworkMonitor: LoopActor {
         state = NetworkState(targets: targets)
     }
 
-    /// Begins to watch, and tells at once which destinations are reached.
+    /// Begins to watch, and reports at once which destinations are reachable.
     ///
     /// - Throws: `SystemError` if the kernel refuses netlink sockets (`RestrictAddressFamilies` of a systemd
     ///   unit must include AF_NETLINK). Delivery works without: senders find out by themselves.
@@ -107,7 +107,7 @@ public actor NetworkMonitor: LoopActor {
         timer = (id, point)
     }
 
-    /// Asks for all routes that matter, and tells what is new.
+    /// Asks for all routes that matter, and reports changes.
     private func look() {
         guard sockets != nil else { return }
         let interfaces = NetworkInterfaces()

@@ -24,31 +24,31 @@ struct NetworkFindings: Sendable, Equatable {
 /// time is over. Otherwise containers that come and go on the host would end the waits of all destinations
 /// each time. A destination without a route is reported at once.
 struct NetworkState: Sendable {
-    /// Shortest time between two told changes of the default route.
+    /// Shortest time between two reported changes of the default route.
     private static let quiet = Duration.seconds(30)
 
     /// The servers of each destination.
     var targets: [DestinationName: [NetworkTarget]]
     /// Default routes that delivery knows; nil before the first look.
     private var told: [NetworkFindings.Route?]?
-    /// When a change was last told.
+    /// When a change was last reported.
     private var toldAt: BootInstant?
     /// Whether a route led to each destination at the last look.
     private(set) var routes: [DestinationName: Bool] = [:]
 
     init(targets: [DestinationName: [NetworkTarget]]) { self.targets = targets }
 
-    /// What to tell after a look, and when to look again for a change that is held back.
+    /// What to report after a look, and when to look again for a change that is held back.
     mutating func update(_ findings: NetworkFindings, at now: BootInstant) -> (
         news: NetworkNews?, again: BootInstant?
     ) {
         var again: BootInstant?
         var hasChanged = false
-        // One that vanished is no news, nothing gets better by it; that it comes back, or becomes another
-        // one, is.
+        // A route that vanished is not reported, because nothing improves by it; its return, or another
+        // route, is.
         let current = findings.defaultRoutes
-        // A route that vanished is not told, because nothing improves by it. Forgetting it here makes its
-        // return, or another one, news.
+        // A route that vanished is not reported, because nothing improves by it. It is forgotten here, so
+        // that its return, or another route, is reported.
         told = told.map { told in zip(told, current).map { old, new in new == nil ? nil : old } }
         if told.map({ told in zip(told, current).contains { old, new in new != nil && new != old } }) ?? true
         {

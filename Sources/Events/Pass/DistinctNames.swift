@@ -89,7 +89,7 @@ struct DistinctNames: ~Copyable {
         isChanged = false
     }
 
-    /// Hash of a name, eight bytes at a time. If the length is no multiple of eight, the last eight bytes
+    /// Hash of a name, eight bytes at a time. If the length is not a multiple of eight, the last eight bytes
     /// overlap those before, so that no load goes beyond the name.
     @inline(__always)
     private func hash(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
@@ -127,7 +127,7 @@ struct DistinctNames: ~Copyable {
         return high ^ low
     }
 
-    /// Whether the name in a slot has these bytes. Equal hashes alone are no proof.
+    /// Whether the name in a slot has these bytes. Equal hashes alone prove nothing.
     @inline(__always)
     private func isEqual(_ index: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
         let length = slots[index].length

@@ -3,11 +3,11 @@ internal import Model
 /// The limits of an event: names a day, properties, lengths of names and values (App Center's limits, with a
 /// consequence that the settings choose).
 ///
-/// The scan already tells for most events that they keep all limits: it counts properties and compares
-/// lengths in bytes, which are never less than those in UTF-16 code units. Only an event that may pass a
-/// limit is walked a second time.
+/// The scan alone shows for most events that they keep all limits: it counts properties and compares lengths
+/// in bytes, which are never less than those in UTF-16 code units. Only an event that may pass a limit is
+/// walked a second time.
 extension EventPass {
-    /// Whether the event goes on; texts and properties that are too long or too many are cut by then. Returns
+    /// Whether the event passes; texts and properties that are too long or too many are cut by then. Returns
     /// false with `problem` and `failure` set.
     @inline(__always)
     mutating func keepsLimits(_ name: UnsafeBufferPointer<UInt8>, _ type: EventType) -> Bool {
@@ -35,7 +35,7 @@ extension EventPass {
         return passes(.eventNames, limit)
     }
 
-    /// Counts that an event passes a limit, and says whether it goes on. If the consequence is `cut`, nothing
+    /// Counts that an event passes a limit, and says whether it passes. If the consequence is `cut`, nothing
     /// is counted: the caller cuts, and counts each cut by `noteCut`.
     mutating func passes(_ kind: LimitKind, _ limit: Limit) -> Bool {
         if limit.consequence == .cut { return true }

@@ -155,7 +155,7 @@ extension EventPass {
     /// Keeps a usable member instead of adding it; takes out any other.
     ///
     /// - Returns: false if the member had an unusable value, so that the caller counts it. (A key path to the
-    ///   counter as a parameter would be built anew for each event.)
+    ///   counter as a parameter would be built for each event.)
     @inline(__always)
     private mutating func keepIf(_ isRight: Bool, _ name: MemberName, _ addition: Additions) -> Bool {
         if isRight {

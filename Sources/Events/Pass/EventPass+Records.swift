@@ -65,8 +65,8 @@ extension EventPass {
         return Verdict(kind: .accepted, priority: priority, eventTime: time, startsSession: false, next: next)
     }
 
-    /// Whether the message of a journal's entry is a text that must not leave. Streams are told apart by the
-    /// process: entries of all processes come from one journal.
+    /// Whether the message of a journal's entry is a text that must not leave. Streams are distinguished by
+    /// the process: entries of all processes come from one journal.
     private mutating func isWithheldEntry() -> Bool {
         let entry = scanner.open..<scanner.close + 1
         func text(_ name: StaticString) -> [UInt8] {
@@ -267,7 +267,7 @@ extension EventPass {
     ]
 
     /// The time of an object with seconds and nanoseconds; nil for another object. Seconds from 10¹¹ on (the
-    /// year 5138) are no time.
+    /// year 5138) are not a time.
     private mutating func secondsAndRest(of object: Range<Int>) -> Timestamp? {
         for (whole, rest) in EventPass.secondsAndRest {
             guard let seconds = integer(whole, of: object), seconds < 100_000_000_000 else { continue }

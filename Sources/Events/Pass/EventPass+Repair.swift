@@ -108,7 +108,7 @@ extension EventPass {
             if let stream = record.stream, !record.ahead.isEmpty, !record.isPiece {
                 let verdict = judge(record, stream)
                 // The quarantine keeps a run of neighbouring bytes of the file, which pieces with other lines
-                // between them are not. So a bad line goes piece by piece.
+                // between them are not. So a bad line is quarantined piece by piece.
                 if verdict.kind == .accepted || verdict.kind == .expired {
                     wrapping.hold(record.ahead, of: start)
                     return verdict
@@ -235,8 +235,9 @@ extension EventPass {
         return isObject ? WrappedLine(docker: block, scanner.open..<scanner.close + 1, next: next) : nil
     }
 
-    /// Judges the line with invalid UTF-8 replaced by U+FFFD; nil if it is no object then either. Records are
-    /// repaired by default, events only if the settings say so: an event's bytes must not change unasked.
+    /// Judges the line with invalid UTF-8 replaced by U+FFFD; nil if the result is not an object either.
+    /// Records are repaired by default, events only if the settings say so: an event's bytes must not change
+    /// unasked.
     private mutating func readRepaired(
         _ line: UnsafeBufferPointer<UInt8>, _ state: AppState, _ next: Int
     ) -> Verdict? {

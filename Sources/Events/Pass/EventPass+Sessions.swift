@@ -10,12 +10,12 @@ struct BlockSource {
     var timeout: Int64 = 0
     /// Whether the producer may be gone: its file was closed since the last block, or is a drop file.
     var isGone = true
-    /// Key of the source's producer in memory; the app's key if the source is no producer by itself.
+    /// Key of the source's producer in memory; the app's key if the source is not a producer by itself.
     var key = ""
     /// Key of the app.
     var appKey = ""
-    /// App and producer that the keys were made for. Consecutive blocks are mostly of the same file, so the
-    /// keys are seldom made anew.
+    /// App and producer that the keys were made for. Consecutive blocks are mostly of the same file, so new
+    /// keys are rarely needed.
     var keysOf: (app: String, producer: [UInt8]?)?
     /// Place of the producer in `Sessions`; -1 until the first event without a process looks it up.
     var place = -1
@@ -189,7 +189,7 @@ extension EventPass {
     }
 
     /// Puts a session's id into the tail; nil leaves the member out. Ids are mostly equally long, so the tail
-    /// is seldom set anew.
+    /// is rarely set again.
     private mutating func use(_ found: Sessions.Session?) {
         guard found?.serial ?? 0 != block.serial else { return }
         block.serial = found?.serial ?? 0

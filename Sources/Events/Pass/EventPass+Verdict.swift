@@ -3,7 +3,7 @@ internal import Model
 
 /// The verdict on a line that was scanned: event or record, name, priority, time.
 ///
-/// The order of the steps matters. Pushes to the data layer leave first: they are no events. Then come name,
+/// The order of the steps matters. Pushes to the data layer leave first: they are not events. Then come name,
 /// priority and time, because an expired event counts by its priority. Limits come before sessions and
 /// additions, so that a refused event starts no session.
 extension EventPass {
@@ -83,7 +83,7 @@ extension EventPass {
     }
 
     /// The verdict for a line that the scanner could not read, with its failure as the problem. A blank line
-    /// is no problem.
+    /// is not a problem.
     ///
     /// - Parameter start: where the line begins: the message counts bytes from there.
     @inline(never)
@@ -165,7 +165,7 @@ extension EventPass {
         return keptName(JSONString.decoded(text)[...])
     }
 
-    /// The name of an event without a usable one, whose type tells the name: `start_session` or `crash`. The
+    /// The name of an event without a usable one, whose type gives the name: `start_session` or `crash`. The
     /// name is added to the event.
     @inline(never)
     private mutating func missingName(_ type: EventType) -> UnsafeBufferPointer<UInt8>? {

@@ -186,7 +186,7 @@ public struct EventPass: ~Copyable {
     /// Sessions of all producers.
     var sessions = Sessions()
     /// The `process` or `pid` value of the last event that had one, with its quotes, and its producer's place
-    /// (-1 for none). Events of one process follow each other, so the look-up by key is seldom needed.
+    /// (-1 for none). Events of one process follow each other, so the look-up by key is rarely needed.
     var processText = LineBuffer(capacity: 128)
     var processPlace = -1
 
@@ -336,7 +336,7 @@ public struct EventPass: ~Copyable {
     ///
     /// - Parameters:
     ///   - producer: name of the append file that the lines come from; nil for drop files.
-    ///   - path: the file. Its name tells the pod of a container, and records may get it as a member.
+    ///   - path: the file. Its name contains the pod of a container, and records may get it as a member.
     ///   - wasClosed: whether a writer has closed the file since the lines before. Only then may its producer
     ///     be gone, and a silence may end its session.
     ///   - now: the time of day. Events read until the next `begin` were observed at this time.

@@ -26,7 +26,7 @@ struct Sessions: ~Copyable {
         /// Time of the session's first event, and of its last one, in nanoseconds since 1970.
         var start: Int64 = 0
         var last: Int64 = 0
-        /// Number that tells sessions of this process apart; 0 while the producer has no session.
+        /// Number that distinguishes sessions of this process; 0 while the producer has no session.
         var serial = 0
         /// Index of the app in `apps`.
         var app = 0
@@ -120,8 +120,8 @@ struct Sessions: ~Copyable {
     /// Place of a producer that has one.
     func known(_ key: String) -> Int? { places[key] }
 
-    /// Place of a producer. A new producer gets a free slot, or the one of another producer, which begins
-    /// anew with its next event.
+    /// Place of a producer. A new producer gets a free slot, or the one of another producer, which starts
+    /// again with its next event.
     mutating func place(of key: String, app: String) -> Int {
         if let known = places[key] { return known }
         if slots == Sessions.unused {
@@ -151,7 +151,7 @@ struct Sessions: ~Copyable {
     }
 
     /// Forgets producers whose process, or the id of one of whose sessions, is found, for the erasure of a
-    /// person's data. They begin anew.
+    /// person's data. Their next event starts a new session.
     mutating func forget(_ isFound: ([UInt8]) -> Bool) {
         for place in 0..<Sessions.maxProducers where slots[place].isUsed {
             let names = [Sessions.process(ofKey: keys[place]), ids[place]] + past[place].map(\.id)

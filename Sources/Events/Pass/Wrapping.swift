@@ -40,7 +40,7 @@ struct Wrapping {
     /// Whether the line at this offset was read before its turn.
     func holds(_ line: Int) -> Bool { starts.contains(line) }
 
-    /// Whether the line at this offset, whose turn has come, was read before. It is then forgotten.
+    /// Whether the line at this offset, which is next in order, was read before. It is then forgotten.
     mutating func passesOver(_ line: Int) -> Bool {
         guard let place = starts.firstIndex(of: line) else { return false }
         starts.remove(at: place)

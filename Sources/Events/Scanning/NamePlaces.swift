@@ -25,8 +25,8 @@ struct NamePlaces: ~Copyable {
     /// Name of a property at its place.
     struct Property {
         var name = cscan_name.nothing
-        /// First eight bytes of the name, and a bit by its hash; equal for equal names. They tell most
-        /// different names apart without a comparison.
+        /// First eight bytes of the name, and a bit by its hash; equal for equal names. They distinguish most
+        /// names without a comparison.
         var word: UInt64 = 0
         var bit: UInt64 = 0
         /// Offset in the block of a name that was read in this line but could not be kept.

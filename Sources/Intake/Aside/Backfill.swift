@@ -64,7 +64,7 @@ package actor Backfill: LoopActor {
         var encoded: [UInt8] { withUnsafeBytes(of: seconds.littleEndian) { Array($0) } + Array(text.utf8) }
     }
 
-    /// A backfill that goes on where the queue says.
+    /// A backfill that continues at the position in the queue.
     ///
     /// - Parameters:
     ///   - memory: the queue's memory; entries of other owners are ignored.

@@ -6,7 +6,7 @@ internal import Model
 /// intakes share one, because throttles and data layers belong to the agent as a whole.
 ///
 /// An event that needs an answer is not kept here. Its file stops, and offers the line again when the answer
-/// has come; the answer is then in `answers`.
+/// is there; the answer is then in `answers`.
 ///
 /// Unchecked, because it belongs to the reader's loop, like everything that uses it.
 package final class IntakeRules: @unchecked Sendable {
@@ -166,7 +166,7 @@ package final class IntakeRules: @unchecked Sendable {
     /// Wakes the files that wait for this answer, and for each free place a file that waits for one. Each
     /// offers its lines again.
     private func wake(after answered: FunctionCall) {
-        // If no question is open, no answer will wake those who are left: all of them go on.
+        // If no question is open, no answer will wake the others: all of them continue.
         let most = asked.isEmpty ? Int.max : IntakeRules.mostAsked
         var places = holdings
         var woken: [() -> Void] = []

@@ -15,7 +15,7 @@ package actor FileOutput: MeasuredOutput {
     private let path: String
     private let builder: BodyBuilder
     /// The open file; nil before the first batch and after a failed write, so that the next batch opens it
-    /// anew.
+    /// again.
     private var file: OpenFile?
     package var measures = OutputMeasures()
 

@@ -15,8 +15,8 @@ actor HTTPClient: LoopActor {
     private let time = SystemTime()
     /// Settings of transfers that are made from now on.
     private var settings: TransferSettings
-    /// Number of the present settings. A handle of an older generation is not reused, or it would go on
-    /// with old certificates.
+    /// Number of the present settings. A handle of an older generation is not reused: it would still use old
+    /// certificates.
     private var generation = 0
 
     /// libcurl's multi handle. `nonisolated(unsafe)` for `deinit`, which runs when no other reference to
@@ -265,8 +265,8 @@ actor HTTPClient: LoopActor {
     /// Ends transfers that were answered before their body was read (HTTP/2 only).
     ///
     /// An HTTP/2 server may answer and reset the stream while the body is half sent, as nginx does with
-    /// `return`. libcurl goes on waiting to send until a timeout. An answer without a length gets two
-    /// seconds to end by itself.
+    /// `return`. libcurl waits to send until a timeout. An answer without a length gets two seconds to end by
+    /// itself.
     private func endEarlyAnswers() {
         for transfer in active.values where transfer.isAnsweredEarly {
             if transfer.hasWholeAnswer {
@@ -302,7 +302,7 @@ actor HTTPClient: LoopActor {
             ?? TransferFailure.result(result, transfer, settings.options, waited: wait.sinceMark)
     }
 
-    /// The answer as far as it has come; nil without a complete head.
+    /// The answer as far as it was received; nil without a complete head.
     ///
     /// A status counts even if the body broke off. But a success that came before the request had arrived
     /// is a failure: the sender of the answer cannot have stored the events.
@@ -348,7 +348,7 @@ actor HTTPClient: LoopActor {
         call(CURL_SOCKET_TIMEOUT, 0)
     }
 
-    /// Calls libcurl if its time has come; otherwise sets the timer again.
+    /// Calls libcurl if its timer is due; otherwise sets the timer again.
     private func timerFired() {
         armed = nil
         guard let wanted else { return }

@@ -109,7 +109,7 @@ package struct HTTPAnswer: Sendable, Equatable {
 
 /// The result of a request.
 enum HTTPResult: Sendable {
-    /// At least the head of an answer has come.
+    /// At least the head of an answer was received.
     case answered(HTTPAnswer)
     /// No answer came.
     case failed(Failure)

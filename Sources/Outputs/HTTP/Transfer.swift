@@ -24,7 +24,7 @@ final class Transfer {
     /// The waiting call; resumed once, by `HTTPClient.end`.
     var continuation: CheckedContinuation<HTTPResult, Never>?
 
-    /// The connection that carries the request. Noted here because libcurl tells the socket only after the
+    /// The connection that carries the request. Noted here because libcurl reports the socket only after the
     /// request.
     private(set) var connection = TransferConnection()
 
@@ -38,7 +38,7 @@ final class Transfer {
     private var answered = 0
     /// Number of head bytes received, interim answers (1xx) included.
     private var headBytes = 0
-    /// Whether the complete head of a final answer has come.
+    /// Whether the complete head of a final answer was received.
     private var hasHead = false
     /// Bytes of the body that had not reached the other machine when the last bytes of the answer came.
     private var unreceived = 0
@@ -118,7 +118,7 @@ final class Transfer {
     /// libcurl's message about the failure; empty if it has none.
     var libraryText: String { String(cString: errorText) }
 
-    /// Whether any bytes of an answer's head have come.
+    /// Whether any bytes of an answer's head were received.
     var hasBegunAnswer: Bool { headBytes > 0 }
 
     /// Number of connections that this request has made.
@@ -302,7 +302,7 @@ final class Transfer {
     /// being sent, or all of it came while bytes were still queued.
     var isAnsweredEarly: Bool { hasHead && (unsent > 0 || unreceived > 0 && hasWholeAnswer) }
 
-    /// Whether all of the answer has come, according to its `Content-Length`.
+    /// Whether the whole answer was received, according to its `Content-Length`.
     var hasWholeAnswer: Bool {
         hasHead && shim_curl_info_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T) == answered
     }

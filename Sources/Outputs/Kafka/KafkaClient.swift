@@ -246,7 +246,7 @@ actor KafkaClient: LoopActor {
         }
         guard code == KafkaCode.allBrokersDown || isFatal else { return }
         guard !isFatal, !isHeld(producer) else { return end(producer) }
-        // A broker's name may have several addresses, and the broker may be starting: the library goes on
+        // A broker's name may have several addresses, and the broker may be starting: the library keeps
         // trying.
         guard producer.searchTimer == nil else { return }
         let id = producer.id

@@ -7,7 +7,7 @@ internal import Model
 /// not there yet) change nothing: the last good content stays in force until all files are right. Without
 /// this, a renewal in two steps would break connections between the steps.
 struct TLSMaterial {
-    /// Contents of the files in PEM. Equal contents mean that connections need not be made anew.
+    /// Contents of the files in PEM. If the contents are equal, connections need not be made again.
     struct Contents: Equatable {
         /// Authorities to trust; empty for the system's.
         var authorities: [UInt8] = []

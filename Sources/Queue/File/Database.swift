@@ -183,7 +183,7 @@ final class Database {
 
     /// The error for a SQLite result code, with the system's message if there is one.
     ///
-    /// - Parameter isReading: whether the failed statement only reads. It tells a full file from a
+    /// - Parameter isReading: whether the failed statement only reads. It distinguishes a full file from a
     ///   damaged one.
     func error(_ code: Int32, isReading: Bool = false) -> QueueError {
         // When a COMMIT or a sync fails, SQLite does not record the error number:

@@ -73,7 +73,7 @@ struct Opening {
     ) throws(QueueError) -> Opening {
         let file = opening.file
         var figures = opening.figures
-        // A cap below what is stored is no reason to delete events, nor to refuse the start: the old
+        // A cap below what is stored is neither a reason to delete events nor to refuse the start: the old
         // cap stays in force until a later start or reload finds a smaller queue.
         let stored = figures.totals.stored
         let cap = stored > options.maxSize ? max(figures.totals.maxSize, stored) : options.maxSize

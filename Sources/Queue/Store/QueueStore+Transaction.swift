@@ -88,8 +88,8 @@ extension QueueStore {
         let expiredBefore = state.figures.expired
         let completions: [() -> Void]
         do throws(QueueError) {
-            // New events must be stored where a restart finds them. Other calls go on: what is queued
-            // may still be sent.
+            // New events must be stored where a restart finds them. Other calls continue: what is queued may
+            // still be sent.
             if operations.contains(where: { $0.wait != nil }) {
                 try refuseMoved(file)
             }

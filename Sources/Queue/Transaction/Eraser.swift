@@ -204,8 +204,8 @@ struct Eraser {
         return (erased, records.last?.id)
     }
 
-    /// Removes a dead letter that the search finds. If only the destination's answer mentions what is
-    /// to be removed, the event stays and the answer goes.
+    /// Removes a dead letter that the search finds. If only the destination's answer mentions what is to be
+    /// removed, the event stays and the answer is removed.
     private func erase(
         _ letter: DeadLetter, in transaction: inout Transaction, _ erased: inout ErasedRecords
     ) throws(QueueError) {

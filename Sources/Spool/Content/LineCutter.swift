@@ -8,7 +8,7 @@ struct LineCutter {
     enum Piece: Equatable {
         /// Whole lines; the last byte is an LF.
         case lines(Int)
-        /// A line that exceeds the limit. If `isWhole`, its LF is the last byte; otherwise the line goes on
+        /// A line that exceeds the limit. If `isWhole`, its LF is the last byte; otherwise the line continues
         /// beyond the block.
         case tooLong(Int, isWhole: Bool)
         /// A line, or lines of a record, whose end has not come yet.

@@ -12,7 +12,7 @@ enum Errand: Hashable {
     case check(FileID)
     /// As `check`, but also if another check was planned or none: an attempt to claim the file has failed.
     case checkAnyway(FileID)
-    /// Removes a claimed file, unless a writer has come for it.
+    /// Removes a claimed file, unless a writer has opened it.
     case endGrace(FileID)
     /// Looks for content in place of the zeros at the file's end.
     case lookThroughZeros(FileID)
@@ -69,7 +69,7 @@ struct Agenda {
         times.add(errand, time)
     }
 
-    /// Takes out the errand whose time has come first; nil if no errand is due.
+    /// Removes and returns the errand that is due longest; nil if none is due.
     mutating func popDue(_ now: BootInstant) -> Errand? {
         while let (time, errand) = times.first, time <= now {
             _ = times.popFirst()

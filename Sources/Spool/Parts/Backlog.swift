@@ -94,7 +94,7 @@ struct Backlog {
     /// Whether a census is under way: its count is not whole yet.
     var isCounting: Bool { census != nil }
 
-    /// Begins a census of these directories, or goes on with the one that is under way.
+    /// Begins a census of these directories, or continues the one that is under way.
     mutating func beginCensus(_ directories: @autoclosure () -> [SpoolDirectory], _ now: BootInstant) {
         if census == nil {
             census = Census(directories: directories(), began: now)
@@ -129,7 +129,7 @@ struct Backlog {
         return .done(next: max(Backlog.censusInterval, (now - census.began) * Backlog.censusShare))
     }
 
-    /// Reading goes on: no census is wanted.
+    /// Reading continues: no census is wanted.
     mutating func endCensus() {
         isCensusPlanned = false
         census = nil
@@ -166,7 +166,7 @@ struct Backlog {
         return .done(next: max(interval, (now - look.began) * Backlog.sizesShare))
     }
 
-    /// Reading goes on: no look is wanted.
+    /// Reading continues: no look is wanted.
     mutating func endLook() {
         isLookPlanned = false
         look = nil

@@ -32,7 +32,7 @@ struct Handover {
         static let files = 512
         /// Most positions of files in a commit.
         static let places = 2_048
-        /// Longest time that lines wait while reading goes on and finds no more lines.
+        /// Longest time that lines wait while reading continues and finds no more lines.
         static let wait = Duration.milliseconds(100)
     }
 
@@ -126,7 +126,7 @@ struct Handover {
     func next(_ now: BootInstant, isQuiet: Bool) -> Step {
         if isDue { return .commit }
         if isQuiet { return .quiet(holdsLines: !pass.isEmpty && underWay == 0) }
-        // Reading may go on for hours without bringing any more.
+        // Reading may continue for hours without finding more lines.
         let isLate = underWay == 0 && !pass.isEmpty && now - last >= max(Limits.wait, limits.linger)
         return isLate ? .commit : .work
     }

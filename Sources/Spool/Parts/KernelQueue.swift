@@ -255,6 +255,6 @@ struct ChangeInbox {
         return bytes
     }
 
-    /// Returns changes that were taken and not handled, in front of those that have come since.
+    /// Returns changes that were taken and not handled, before those that arrived since.
     mutating func putBack(_ rest: ArraySlice<UInt8>) { bytes = Array(rest) + bytes }
 }

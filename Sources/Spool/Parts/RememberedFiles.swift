@@ -138,8 +138,8 @@ struct RememberedFiles {
         return checkpoint
     }
 
-    /// The remembered contents of some streams that a file with this head begins with. The index goes by
-    /// hashes, so the streams are compared once more.
+    /// The remembered contents of some streams that a file with this head begins with. The index uses hashes
+    /// only, so the streams are compared here.
     func contents(of streams: [Stream], _ head: Head) -> [(streams: [Stream], trace: FileTrace)] {
         var ids: Set<FileID> = []
         for stream in streams { contents.beginning(head, of: stream) { ids.insert($0) } }
@@ -261,7 +261,7 @@ struct RememberedFiles {
     mutating func endFirstListing() -> [(id: FileID, checkpoint: Checkpoint, trace: FileTrace?)] {
         inodes = []
         // The caller calls `miss` for each of them in this order, including files that were missed before, so
-        // the lists are built anew.
+        // the lists are built again.
         missing = [:]
         missingCount = 0
         let unseen = kept.filter { present?.contains($0.key) != true }.map { ($0, $1, FileTrace($1.state)) }

@@ -8,7 +8,7 @@ struct NamePattern: Sendable {
     /// The pattern as it was written.
     let text: String
     private let tokens: [Token]
-    /// The name, if the pattern stands for only one.
+    /// The name, if the pattern matches only one.
     let literal: [UInt8]?
 
     private enum Token: Sendable {
@@ -25,10 +25,10 @@ struct NamePattern: Sendable {
         literal = parser.literal
     }
 
-    /// A pattern that stands for one name only.
+    /// A pattern that matches one name only.
     init(literal name: String) { self.init(NamePattern.quoted(name)) }
 
-    /// Text that stands for itself in a pattern.
+    /// Text that matches itself in a pattern.
     static func quoted(_ text: String) -> String {
         var quoted = ""
         for character in text.unicodeScalars {
@@ -47,7 +47,7 @@ struct NamePattern: Sendable {
     /// one, too, and not with brackets around one.
     private var allowsHidden: Bool { text.hasPrefix(".") || text.hasPrefix("\\.") }
 
-    /// - Parameter hidden: whether `*`, `?` and brackets stand for the full stop of a hidden name, too.
+    /// - Parameter hidden: whether `*`, `?` and brackets match the full stop of a hidden name too.
     func fits(_ name: [UInt8], hidden: Bool = false) -> Bool {
         if let literal { return literal == name }
         if !hidden, name.first == UInt8(ascii: "."), !allowsHidden { return false }
@@ -55,7 +55,7 @@ struct NamePattern: Sendable {
         var place = 0
         var next = 0
         // The run that was passed last, and the character at which it ends: the only one that must be tried
-        // anew.
+        // again.
         var last: (next: Int, place: Int)?
         while place < characters.count {
             if next < tokens.count, case .run = tokens[next] {
@@ -89,7 +89,7 @@ struct NamePattern: Sendable {
             for (index, isReached) in fits.enumerated() where isReached {
                 switch token {
                 case .run:
-                    // A run takes what any number of the other's tokens stand for.
+                    // A run matches whatever any number of the other pattern's tokens match.
                     for later in index..<next.count { next[later] = true }
                 case .one(let set):
                     guard index < other.tokens.count else { continue }
@@ -105,7 +105,7 @@ struct NamePattern: Sendable {
         return fits[other.tokens.count]
     }
 
-    /// A run may also stand for nothing.
+    /// A run may also match nothing.
     private func passRuns(_ reached: inout [Bool]) {
         for (index, token) in tokens.enumerated() where reached[index] {
             if case .run = token {

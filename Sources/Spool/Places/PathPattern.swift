@@ -15,13 +15,13 @@ struct PathPattern: Sendable, Hashable {
             }
         }
 
-        /// The name, if the part stands for only one.
+        /// The name, if the part matches only one.
         var literal: [UInt8]? { if case .name(let pattern) = self { pattern.literal } else { nil } }
     }
 
     /// The last part is always that of a name.
     let parts: [Part]
-    /// Whether wildcards stand for hidden names, too.
+    /// Whether wildcards match hidden names too.
     let isForHidden: Bool
 
     init(_ parts: [Part], isForHidden: Bool = false) {
@@ -76,7 +76,7 @@ struct PathPattern: Sendable, Hashable {
         return start
     }
 
-    /// `**` may also stand for no directory.
+    /// `**` may also match no directory.
     private func passDirectories(_ progress: inout Progress) {
         for (index, part) in parts.enumerated() where part == .anyDirectories && progress.reached[index] {
             progress.reached[index + 1] = true

@@ -2,7 +2,7 @@ internal import Model
 
 /// A pattern as it is written in the configuration, with `{a,b}` for one text or the other.
 struct PatternText {
-    /// Why a text is no pattern.
+    /// Why a text is not a pattern.
     struct Mistake: Error, Equatable {
         let message: String
     }

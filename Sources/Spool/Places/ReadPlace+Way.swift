@@ -19,8 +19,7 @@ extension ReadPlace {
         case mounts([String])
     }
 
-    /// Why it is not read; nil where it is, where nothing is there, and where only asking a file system could
-    /// tell.
+    /// Why it is not read; nil if it is read, if nothing exists there, or if only the file system could say.
     public var problem: String? {
         guard case .failure(let refusal as Refusal) = Result(catching: { _ = try opened(.links) }) else {
             return nil
@@ -28,8 +27,8 @@ extension ReadPlace {
         return refusal.advice
     }
 
-    /// The paths of its files; nil where only asking a file system could tell. What is mounted below the root
-    /// is not looked at.
+    /// The paths of its files; nil if only the file system could say. What is mounted below the root is not
+    /// looked at.
     public var files: [String]? {
         var found: [String] = []
         func add(_ directory: borrowing Descriptor, _ path: FileName, depth: Int) {
@@ -75,7 +74,7 @@ extension ReadPlace {
         let directory = try opened(reach)
         let status = try FileSystem.status(directory)
         if let known, known.device == status.device, known.inode == status.inode { return nil }
-        // Neither what is no directory, nor one in which nothing can be opened.
+        // Neither an entry that is not a directory, nor a directory in which nothing can be opened.
         _ = try FileSystem.openDirectory(directory.raw, FileName(""))
         let real = at(directory)
         if let conflict = conflict(at: real, own: options.own, places: options.places) {

@@ -46,7 +46,7 @@ public struct ReadPlace: Sendable, Hashable {
     /// The file of a path, whatever characters are in it.
     public static func of(file path: String) -> ReadPlace? { of(app: "", [NamePattern.quoted(path)])?.first }
 
-    /// What is wrong with a text that is no pattern; nil for a pattern.
+    /// What is wrong with a text that is not a pattern; nil for a pattern.
     ///
     /// - Parameter isExclusion: whether it names files to leave out.
     public static func mistake(_ text: String, isExclusion: Bool = false) -> String? {

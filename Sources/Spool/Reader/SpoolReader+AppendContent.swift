@@ -213,12 +213,12 @@ extension SpoolReader {
     /// its end is searched. So is one that is too long already; otherwise it would be read without end.
     private var lineToSearch: Int64 { min(4096, Int64(options.maxEventSize) + 1) }
 
-    /// Looks for the end of a line in what has come since it was looked for last.
+    /// Looks for the end of a line in the bytes that arrived since the last search.
     private func searchLineEnd(of file: AppendFile, _ descriptor: Int32) throws(SystemError) -> Bool {
         let buffer = takeBuffer()
         let position = file.taken.offset + file.scanned
         let count = try FileSystem.read(descriptor, into: buffer, at: position)
-        // Zeros are no end of a line, but those at the end are not counted among its bytes.
+        // Zeros do not end a line, but those at the end are not counted among its bytes.
         let zero = LineCutter.first(0, in: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         let block = UnsafeRawBufferPointer(rebasing: buffer[..<(zero ?? count)])
         guard let feed = LineCutter.firstLineFeed(in: block) else {
@@ -309,8 +309,8 @@ extension SpoolReader {
 
     // MARK: Zeros
     //
-    // At the end of a file zeros are no content: the file was made longer than what is written to it yet,
-    // so they are waited for. Between content they are passed over where a line begins, and counted.
+    // At the end of a file zeros are not content: the file was made longer than what is written to it yet, so
+    // they are waited for. Between content they are passed over where a line begins, and counted.
 
     private static let mostPieces = 256
     private static let zeroBlock = 64 << 10

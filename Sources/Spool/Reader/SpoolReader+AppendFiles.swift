@@ -175,7 +175,7 @@ extension SpoolReader {
     }
 
     /// A file that took another one's name and begins with its lines repeats them: an editor, `sed -i` or
-    /// rsync has written the file anew.
+    /// rsync has written the file again.
     private func warnOfRepeat(of old: AppendFile, by file: AppendFile, _ looked: borrowing Descriptor) {
         let known = old.trace.fingerprint
         guard old.streams == file.streams, !file.isSuspect, known.length > 0, file.size >= old.taken.offset,

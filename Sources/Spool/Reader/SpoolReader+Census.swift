@@ -60,7 +60,7 @@ extension SpoolReader {
         }
     }
 
-    /// Does a slice of the census, or ends it once reading goes on.
+    /// Does a slice of the census, or ends it once reading continues.
     func takeCensus() {
         guard isHeldBack else {
             if handover.underWay > 0 { return schedule(after: Backlog.censusInterval, .takeCensus) }

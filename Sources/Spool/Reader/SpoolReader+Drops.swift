@@ -159,8 +159,8 @@ extension SpoolReader {
         }
     }
 
-    /// Opens and claims a file whose turn has come. The checks go from cheap to expensive, and the claim is
-    /// the last step: a file that is refused, still written to, or known keeps its name.
+    /// Opens and claims the next file. The checks go from cheap to expensive, and the claim is the last step:
+    /// a file that is refused, still written to, or known keeps its name.
     private func begin(_ drop: PendingDrop) {
         let directory = drop.directory
         let name = drop.name

@@ -65,7 +65,7 @@ extension SpoolReader {
     }
 
     /// Leases are unavailable, so the kernel cannot be asked whether a writer has a file open. From now on
-    /// only inotify events tell.
+    /// only inotify events show it.
     func relyOnReports(of file: AppendFile) {
         watching.isWithoutLeases = true
         if !file.hasName {
@@ -466,7 +466,7 @@ extension SpoolReader {
 
     // MARK: When changes are read
 
-    /// Changes have come, and are in the inbox.
+    /// Changes arrived in the inbox.
     func changesCame() {
         // The next `pump` handles the inbox, and need not ask the kernel again.
         watching.attention = .heard
@@ -492,7 +492,7 @@ extension SpoolReader {
         if case .resting(let known) = watching.attention, known == end { return }
         schedule(at: end, .wake)
         guard let member = watching.member else { return }
-        // If this fails, changes go on waking the loop, which only costs time.
+        // If this fails, changes still wake the loop, which only costs time.
         if case .resting = watching.attention {} else if (try? member.rest()) == nil { return }
         watching.attention = .resting(until: end)
     }

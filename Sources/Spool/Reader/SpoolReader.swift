@@ -296,7 +296,7 @@ public actor SpoolReader: LoopActor {
             }
         } else {
             let isDue = handover.dripDue <= now
-            // Lines that came during a rest are a drip, which probably goes on: read changes once for each
+            // Lines that came during a rest are a drip, which probably continues: read changes once for each
             // commit.
             let isDrip = !isDue || isRested
             if isDue {
@@ -381,7 +381,7 @@ public actor SpoolReader: LoopActor {
         published.withLock { $0 = figures }
     }
 
-    /// Counts and logs an error after which reading goes on.
+    /// Counts and logs an error after which reading continues.
     func note(_ error: SystemError, _ text: StaticString, _ path: FileName) {
         counters.errors += 1
         log.warning(text, ["path": path.text, "error": error.description])

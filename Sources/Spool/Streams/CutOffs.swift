@@ -136,8 +136,8 @@ struct CutOffs {
         waiting.removeAll { $0.begin >= $0.end }
     }
 
-    /// Gives up entries whose wait is over. Entries of streams with copies that were not compared yet go on
-    /// waiting, and so do all while reading is held back, because copies are not compared then.
+    /// Gives up entries whose wait is over. Entries of streams with copies that were not compared yet wait
+    /// longer, as all do while reading is held back, because copies are not compared then.
     mutating func giveUpOld(_ now: BootInstant, isHeldBack: Bool, suspected: Set<Stream>) {
         planned = nil
         guard !isHeldBack else { return }

@@ -224,8 +224,8 @@ struct Streams {
         assertWhole(file)
     }
 
-    /// Skips the content that a file had when its pattern was seen for the first time. The file is no suspect
-    /// any more: it does not matter what it is a copy of.
+    /// Skips the content that a file had when its pattern was seen for the first time. The file is no longer
+    /// a suspect: it does not matter what it is a copy of.
     mutating func passOver(
         _ file: AppendFile, upTo mark: Mark, _ fingerprint: Fingerprint, in pass: inout Pass
     ) {

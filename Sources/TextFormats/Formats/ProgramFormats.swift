@@ -106,7 +106,8 @@ enum JavaFormat {
         // Without a level the line is more likely of another program, whose lines would be cut up wrongly.
         guard hasLevel else { return reader.fail("a level") }
         let logger = reader.word()
-        // Only a mark after the word, or dots in it, tells a logger from the first word of the message.
+        // Only a mark after the word, or dots in it, distinguishes a logger from the first word of the
+        // message.
         let afterLogger = reader.p
         reader.skipBlanks()
         if reader.skip("- ") || reader.skip("-- ") || reader.skip(": ") {
@@ -214,7 +215,7 @@ enum PythonFormat {
         return colon
     }
 
-    /// Reads a record. The layouts are told apart by what follows the time.
+    /// Reads a record. The layouts differ in what follows the time.
     static func parse(_ reader: inout LineReader, into writer: inout RecordWriter) -> Bool {
         if let colon = bare(reader.rest) {
             writer.text("level", reader.rest.prefix(colon))

@@ -13,7 +13,8 @@ enum WebServerFormats {
         else {
             return false
         }
-        // Written only now: the checks before tell this format from other lines that begin with a time.
+        // Written only now: the checks before distinguish this format from other lines that begin with a
+        // time.
         writer.text("level", level)
         writer.number("pid", pid)
         writer.number("tid", tid)

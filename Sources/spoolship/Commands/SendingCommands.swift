@@ -127,7 +127,7 @@ extension Command {
         name: "network on", summary: "allows the agent to connect",
         run: asking("PUT", "/v1/network") { _ in ["on": true] })
 
-    /// For metered or forbidden networks: collection continues, and waiting is no error.
+    /// For metered or forbidden networks: collection continues, and waiting is not an error.
     static let networkOff = Command(
         name: "network off", summary: "lets the agent collect but not connect, until `network on`",
         run: asking("PUT", "/v1/network") { _ in ["on": false] })

@@ -52,7 +52,7 @@ struct TopRates {
     /// The rates, per second, and how many deliveries wait.
     private var points: [(accepted: Double, acknowledged: Double, waiting: Int)] = []
 
-    /// Adds a report. A report of another process begins anew, because its counters began with 0.
+    /// Adds a report. A report of another process starts a new series, because its counters began with 0.
     mutating func add(_ report: JSONValue) {
         defer { last = report }
         guard let last else { return }

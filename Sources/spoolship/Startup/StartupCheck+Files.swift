@@ -215,7 +215,7 @@ extension StartupCheck {
     }
 
     /// Checks where a secret comes from: an empty file would be sent as an empty token, and a file that every
-    /// user can read is no secret.
+    /// user can read is not secret.
     private mutating func checkSecret(_ source: SecretSource?, _ setting: String) {
         switch source {
         case .file(let file):

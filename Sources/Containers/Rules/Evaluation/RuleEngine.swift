@@ -14,7 +14,7 @@ public import Model
 public final class RuleEngine {
     /// What becomes of an event.
     public enum Fate: Equatable {
-        /// The event goes on, as `RuleEngine.line` has it.
+        /// The event is kept, in the form that `RuleEngine.line` has.
         case kept
         /// A tag discarded it; the reason (`GTM-1234/rule`) is in the ledger and in metrics.
         case discarded(reason: String)
@@ -68,7 +68,7 @@ public final class RuleEngine {
     let random: () -> UInt64
     /// Whether any container hides anything.
     private var hidesAnything = false
-    /// Number of changes of the containers in force; tells callers that `hiding` may give another result.
+    /// Number of changes of the containers in force; a change means that `hiding` may give another result.
     private(set) var changes = 0
     /// Whether a container after the first one needs functions.
     private var asksLater = false

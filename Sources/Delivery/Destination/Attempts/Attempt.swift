@@ -7,7 +7,7 @@ struct AttemptID: Sendable, Hashable {
     /// Number within the destination; never used twice in a run.
     let number: UInt64
 
-    /// Hashes the number only: it tells nearly all attempts apart and costs a fraction of hashing the name.
+    /// Hashes the number only: it distinguishes nearly all attempts and costs a fraction of hashing the name.
     func hash(into hasher: inout Hasher) { hasher.combine(number) }
 }
 
@@ -118,8 +118,8 @@ struct TrackedBatch: Sendable {
 
 /// One batch on its way: being requested from the queue, sent, or settled.
 ///
-/// All attempts are looked at about forty times per batch, and each look may copy them. So what tells one
-/// from another is in a few bytes, and the batch and its settlement, which are large and rarely needed, are
+/// All attempts are looked at about forty times per batch, and each look may copy them. So the fields that
+/// are compared are a few bytes, and the batch and its settlement, which are large and rarely needed, are
 /// each behind a reference (`Boxed`).
 struct Attempt: Sendable {
     /// How far the attempt is, with the data that only this phase has.

@@ -256,7 +256,7 @@ struct Blame: Sendable {
     /// doubt.
     ///
     /// So it is for 30 s after the first doubt since anything was accepted. Without that bound, doubts would
-    /// end and begin anew for ever, and the hold would never be reported.
+    /// end and begin again for ever, and the hold would never be reported.
     mutating func endsDoubt(_ doubt: Doubt?, at now: BootInstant) -> Bool {
         guard let doubt else { return true }
         let first = doubtedSince.flatMap { hasAccepted(since: $0) ? nil : $0 } ?? doubt.began

@@ -27,7 +27,7 @@ struct Doubt: Sendable, Equatable {
     private(set) var lane: Priority?
     /// Whether the last new probe was the newest event of its lane.
     private var wasNewest = true
-    /// Whether events have come since the newest one was tried.
+    /// Whether events arrived since the newest one was tried.
     private var hasNewer = true
 
     /// A doubt that begins now; it is announced from the start if the destination was held before.
@@ -36,7 +36,7 @@ struct Doubt: Sendable, Equatable {
     /// The log has said that the destination is held.
     mutating func announce() { isAnnounced = true }
 
-    /// New events have come.
+    /// New events arrived.
     mutating func noteNew() { (hasNewer, mayFindOthers) = (true, true) }
 
     /// A new event of any app is tried.
@@ -45,7 +45,7 @@ struct Doubt: Sendable, Equatable {
     /// The lane in which the next new event is to be of another app; nil if it may be of any.
     ///
     /// Every other new event is of another app, and the lanes alternate. Searching what waits costs the queue
-    /// milliseconds; so until the destination counts as held, it is done once for the events that came.
+    /// milliseconds; so until the destination counts as held, it is done once for the new events.
     ///
     /// - Parameter lanes: lanes with new events, critical before normal.
     mutating func laneOfOtherApp(_ lanes: [Priority]) -> Priority? {
@@ -72,10 +72,10 @@ struct Doubt: Sendable, Equatable {
 
     /// Whether a new probe is the newest waiting event, which is so every other time.
     ///
-    /// A destination may refuse everything older than it likes and accept what came last, however many events
-    /// precede it. Until the destination counts as held, this is done once for the events that came, because
-    /// each such event becomes a batch of its own. If the order is kept, the next event in line goes first
-    /// for 10 s; if it is promised, always.
+    /// A destination may refuse everything older than it likes and accept only the newest events. Until the
+    /// destination counts as held, this is done once for the new events, because each of them becomes a batch
+    /// of its own. If the order is kept, the next event in line goes first for 10 s; if it is promised,
+    /// always.
     mutating func looksAtNewest(_ order: DestinationOptions.Order, at now: BootInstant) -> Bool {
         switch order {
         case .promised: return false

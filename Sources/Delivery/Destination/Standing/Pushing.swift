@@ -10,8 +10,8 @@ struct Pushing: Sendable {
     private(set) var reason: DestinationStateName?
     /// Whether the agent stops. Then only acknowledgements count, and failures change nothing.
     private(set) var isStopping = false
-    /// How the attempts of pushes ended, until the commands were told: nil for a batch that was accepted,
-    /// split or given up.
+    /// How the attempts of pushes ended, until they were reported to the commands: nil for a batch that was
+    /// accepted, split or given up.
     private(set) var ends: [Failure?] = []
 
     var isActive: Bool { push != nil }

@@ -23,7 +23,7 @@ struct Turns: Sendable {
         bucket = requestsPerSecond.map { TokenBucket(perSecond: $0, at: now) }
     }
 
-    /// Forgets `rateRetryAt`; the next request sets it anew if it is still too early.
+    /// Forgets `rateRetryAt`; the next request sets it again if it is still too early.
     mutating func passTime() { rateRetryAt = nil }
 
     /// Whether the rate allows a request now. If not, `rateRetryAt` says when.

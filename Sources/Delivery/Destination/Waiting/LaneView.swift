@@ -44,8 +44,8 @@ struct LaneView: Sendable {
         emptyUntil = nil
         emptyAnswers = 0
         endLag()
-        // Without a count, or if the queue began anew (a damaged file was replaced), the queue's count is
-        // right.
+        // Without a count, or if the queue was created again (a damaged file was replaced), the queue's count
+        // is right.
         if leasedEvents == nil || new.handedOut < summary.handedOut {
             leasedEvents = new.handedOut
         }
@@ -110,7 +110,7 @@ struct LaneView: Sendable {
         }
     }
 
-    /// The queue was emptied: corrections are forgotten, and its count goes on.
+    /// The queue was emptied: corrections are forgotten, and its count continues.
     mutating func forget() {
         var view = LaneView()
         view.summary = summary

@@ -189,7 +189,7 @@ package struct GA4Encoder: PiecewiseEncoder {
         return String(hash >> 11)
     }
 
-    /// Who did what the events tell: the events of a request must have the same one.
+    /// Whose actions the events describe: all events of a request must have the same client.
     private struct Client: Hashable {
         /// Value of `client_id`.
         let id: String

@@ -31,7 +31,7 @@ package struct LokiEncoder: BatchEncoder {
     /// Whether the label `app` is the app that events belong to. It is not bounded by `template_values`,
     /// and the settings may replace it.
     private let namesApp: Bool
-    /// What goes into structured metadata.
+    /// What is sent as structured metadata.
     private let metadata: StructuredMetadata
 
     /// - Parameters:

@@ -65,8 +65,8 @@ package struct OTLPEncoder: BatchEncoder {
         return .acknowledgedWithLoss(rejected: Int(partial.rejected), failure)
     }
 
-    /// What an answer says about rejected records. The answer may be in the other encoding than the
-    /// request, so both are tried. An empty answer rejects nothing; nil if it is no answer of the protocol.
+    /// What an answer says about rejected records. The answer may be in the other encoding than the request,
+    /// so both are tried. An empty answer rejects nothing; nil if it is not an answer of the protocol.
     private func partialSuccess(_ answer: [UInt8]) -> (rejected: Int64, message: String)? {
         guard let text = JSONSlice(answer[...]) else { return (0, "") }
         let found =

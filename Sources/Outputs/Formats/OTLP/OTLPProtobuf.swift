@@ -2,7 +2,7 @@
 ///
 /// Source: opentelemetry-proto v1, `logs_service.proto`, for the field numbers.
 enum OTLPProtobuf {
-    /// What an answer says about rejected records; nil if the bytes are no answer of the protocol.
+    /// What an answer says about rejected records; nil if the bytes are not an answer of the protocol.
     static func partialSuccess(_ answer: [UInt8]) -> (rejected: Int64, message: String)? {
         guard let fields = ProtobufReader.fields(of: answer[...]) else { return nil }
         var rejected = Int64(0)
