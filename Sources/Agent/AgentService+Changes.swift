@@ -96,7 +96,6 @@ extension AgentService {
         // This size was in the configuration before, and the queue had refused it for lack of room. Now it is
         // in force, so it counts as a change.
         if before.refusedMaxSize == new.queue.maxSize {
-            // It was in the configuration already, and there was no room for it.
             others.append(
                 "queue.max_size \(SizeText.print(before.maxSize)) -> \(SizeText.print(new.queue.maxSize))")
         }

@@ -31,7 +31,7 @@ extension AgentRecords {
                     makeJudge: { condition.makeJudge() }, isMentioned: { condition.isMentioned(in: $0) }),
                 isTrial: isTrial, patience: AgentRecords.patience)
         }
-        // Not searched in any case, and what this condition cannot be compared with.
+        // What is never searched, and what this condition cannot be compared with.
         var unsearched = unsearched()
         if !condition.namesValues {
             unsearched.append(

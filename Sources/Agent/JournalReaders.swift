@@ -112,7 +112,8 @@ actor JournalReaders: LoopActor {
             taken += await intake.takeAside(piece.lines[taken...], from: origin, at: 0)
             guard !isStopping else { throw CancellationError() }
             guard taken < piece.lines.count else { return try await commit(piece.place, intake, source.app) }
-            // Only a part had room: ask the journal for the position after the entries of this part.
+            // Only a part of the lines fitted: ask the journal for the position after the entries of this
+            // part.
             let entries = piece.lines[..<taken].count { $0 == 0x0A }
             let reached = await source.reader.place(after: entries, of: piece)
             guard !isStopping else { throw CancellationError() }

@@ -154,7 +154,7 @@ struct ReadContext {
     /// not read anyway.
     static let mostListed = 100
 
-    /// For each severity, the number of problems beyond those that are listed, and the first of them.
+    /// Problems beyond those that are listed, by severity: their number, and the first one's code.
     var unlisted: [Problem.Severity: (count: Int, code: Problem.Code, position: Position?)] = [:]
     /// Number of listed problems.
     var listed: [Problem.Severity: Int] = [:]

@@ -26,8 +26,8 @@ public struct CountryCode: Sendable, Hashable, CustomStringConvertible {
     /// The two letters, in capitals.
     public var description: String { String(decoding: [first, second], as: UTF8.self) }
 
-    /// For each first letter, a bit for each second letter with which a code is assigned; bit 0 is A. A
-    /// table, because each event's own country is looked up.
+    /// Assigned codes: an entry for each first letter, with a bit for each second letter (bit 0 is A). A
+    /// table, because the country of each event is looked up.
     private static let assigned: [UInt32] = {
         let codes = """
             AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW

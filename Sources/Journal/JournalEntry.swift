@@ -34,8 +34,8 @@ struct JournalEntry: ~Copyable {
     /// Fields that become members: the message is the first, the priority the second, then the usual and the
     /// configured ones.
     private let fields: [JournalField]
-    /// For each of `fields`, the number of the last entry that had it. Equal to `number`, it is a second
-    /// value.
+    /// Number of the last entry that had each of `fields`. If it equals `number`, the field has a second
+    /// value in this entry.
     private var lastTaken: [Int]
     /// Number of the current entry, counted from the start.
     private var number = 0

@@ -17,7 +17,8 @@ public struct RecordSelection: Sendable, Equatable {
     public var app: String?
     /// Only of this kind of failure (dead letters) or for this reason (quarantine).
     public var reason: String?
-    /// Only these. Ids are numbers; in the queue `destination/chunk.first` as listed, or a batch's id.
+    /// Only records with these ids. Ids are numbers; in the queue `destination/chunk.first` as listed, or a
+    /// batch's id.
     public var ids: [String]?
     /// Selects bad lines that are still in files, because the quarantine could not hold them, rather
     /// than records (quarantine only). The queue does not handle them.

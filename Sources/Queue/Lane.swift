@@ -65,7 +65,7 @@ struct Lane {
     var oldestAcceptedAt: Timestamp?
     /// Least event time among the oldest waiting events and all that arrived since.
     var earliestEventTime: Timestamp?
-    /// The same, by the deadlines that concern events because of their app; empty if no deadline names
+    /// Least event time for each set of deadlines that apply to some apps only; empty if no deadline names
     /// apps.
     var earliestByDeadlines: [DeadlineNames: Timestamp] = [:]
     /// Whether the three times above must be read again, because the oldest waiting events have

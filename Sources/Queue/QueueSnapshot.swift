@@ -23,7 +23,7 @@ public struct QueueSnapshot: Sendable, Equatable {
 
     /// What would happen to a new event.
     public enum Accepting: Sendable, Equatable {
-        /// It would be stored.
+        /// An event of any priority would be stored.
         case all
         /// The queue is full of critical events: only critical events are stored, and evict older ones.
         case critical

@@ -2,7 +2,7 @@ internal import Events
 
 /// Finds the events in an unpacked body: a JSON object on each line, one JSON array, or one object.
 ///
-/// It does not validate JSON: a development receiver shows what came, it does not judge it.
+/// It does not validate JSON: a development receiver shows what it got and does not judge it.
 enum EventLines {
     /// The events, each on a line with a line feed, and their number; nil if the body has none of the
     /// forms. An empty body has no events.

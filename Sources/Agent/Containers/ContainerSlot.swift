@@ -4,8 +4,8 @@ internal import EventLoops
 internal import Model
 internal import Outputs
 
-/// One container: its state, its fetcher and its compiled documents. Not checked by the compiler: it is used
-/// on the keeper's loop only.
+/// One container: its state, its fetcher and its compiled documents. Not checked by the compiler: used on the
+/// keeper's loop only.
 final class ContainerSlot: @unchecked Sendable {
     /// The state, of which the keeper publishes copies.
     var state: ContainerState

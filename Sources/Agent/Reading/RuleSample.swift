@@ -28,7 +28,7 @@ public struct RuleSample: Sendable {
 
     /// The lines on which rules act, in the order of the file.
     public private(set) var lines: [Line] = []
-    /// For each rule in its order, on how many lines it acts.
+    /// Number of lines on which each rule acts, in the order of the rules.
     public private(set) var counts: [(rule: String, lines: Int)] = []
 
     /// Applies the rules to the accepted lines; nil if the configuration has no rules.

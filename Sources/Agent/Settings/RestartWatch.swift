@@ -114,7 +114,7 @@ actor RestartWatch: MetricCollector, LoopActor {
         } catch {
             return log.warning("cannot check whether a restart would succeed", ["reason": error.description])
         }
-        // No file has changed.
+        // Nil means that no file has changed.
         guard let found else { return }
         lastRead = now
         published.withLock { $0 = found }

@@ -73,7 +73,8 @@ extension Settings {
             let addresses = destination.proxy.map { [$0] } ?? destination.addresses
             guard !addresses.isEmpty else { continue }
             var servers = addresses.map { NetworkTarget(host: $0.host) }
-            // It may be connected to a server that another server named, whose address is not known here.
+            // The destination may be connected to a server that another server announced, whose address is
+            // not known here.
             if destination.learnsOfServers, !servers.contains(.local), !servers.contains(.name) {
                 servers.append(.name)
             }

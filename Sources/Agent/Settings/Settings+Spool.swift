@@ -107,7 +107,8 @@ extension Settings {
                 if section.exclude != nil { return ("apps.\(app).exclude", "has no effect without read") }
                 if section.since != nil { return ("apps.\(app).since", "has no effect without read") }
                 if section.filePath != nil { return ("apps.\(app).file_path", "has no effect without read") }
-                // In the spool the end of a block could cut a record between two of its lines.
+                // In the spool a block can end between two lines of a record, which would then be two
+                // records.
                 if section.format != nil {
                     return ("apps.\(app).format", "is for files that are read in place: set read")
                 }

@@ -276,7 +276,7 @@ struct AgentStatus: Sendable {
         var spool = StatusReport.Spool()
         // The directory of the start: a reload does not change which spool is read.
         spool.directory = agent.reloads.withLock { $0.started }.spool.directory
-        // Nothing is read, so look at the directory.
+        // No reader runs, so measure the directory itself.
         if settings.destinations.isEmpty {
             let backlog = parts.unreadSpool.look(in: settings.spool.directory)
             spool.lagBytes = Int(backlog.bytes.value)

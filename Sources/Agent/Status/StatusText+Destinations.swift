@@ -110,7 +110,7 @@ extension StatusText {
         return message.hasPrefix(answered) ? String(message.dropFirst(answered.count)) : message
     }
 
-    /// For how long the state lasts, as a part of a sentence.
+    /// How long the state has lasted, as part of a sentence.
     private func standing(_ destination: StatusReport.Destination) -> String {
         destination.since.map { " for \(since($0))" } ?? ""
     }

@@ -92,8 +92,8 @@ struct StatusText: Sendable {
         }.joined()
     }
 
-    /// For each app its name, events, records, bytes, quarantined lines and when it last wrote; the busiest
-    /// first.
+    /// A row for each app: name, events, records, bytes, quarantined lines, time of the last write. The
+    /// busiest app is first.
     var appRows: [[String]] {
         report.busiestApps.map { name, app in
             [

@@ -22,9 +22,9 @@ public struct Problem: Error, Sendable, Equatable {
 
     /// Whether the configuration can still be used.
     public enum Severity: String, Sendable {
-        /// It cannot.
+        /// The configuration cannot be used.
         case error
-        /// It can; a person should look.
+        /// The configuration can be used, but is probably not meant.
         case warning
     }
 

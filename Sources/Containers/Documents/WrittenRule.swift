@@ -115,8 +115,8 @@ private struct WrittenRuleDraft {
     private(set) var rules: [Rule] = []
     /// The tags, in the order in which they act.
     private(set) var tags: [Tag] = []
-    /// For each tag, the index of its rule and the key of its action; mistakes of the document are translated
-    /// by it.
+    /// Index of the rule and key of the action that each tag was made of. Turns a mistake in the document
+    /// into one of the configuration.
     private var origins: [(rule: Int, key: String)] = []
 
     /// Makes a container document of the rules, so that the engine treats `[[rule]]` and containers alike.

@@ -9,7 +9,7 @@ internal import Model
 public struct EventCondition: Sendable {
     /// The condition as a rule of a container.
     private let container: CompiledContainer
-    /// For each alternative, the values that it compares members with, without names of events and of apps.
+    /// Values with which each alternative compares members, other than names of events and apps.
     private let values: [[MentionedValue]]
 
     /// Compiles a condition.

@@ -100,7 +100,7 @@ struct EventEditor: ~Copyable {
 struct Edits {
     /// The ranges with their new bytes.
     private(set) var places: [(range: Range<Int>, bytes: [UInt8])] = []
-    /// By how many bytes the line grows.
+    /// Number of bytes by which the line grows.
     private(set) var growth = 0
     /// Whether the line becomes too long up to the last range, so that looking for more is useless.
     private(set) var isOver = false

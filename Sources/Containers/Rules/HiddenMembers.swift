@@ -116,8 +116,8 @@ extension CompiledContainer {
 }
 
 extension RuleEngine {
-    /// For an app: which texts must not be sent, whether patterns search texts, and from which members
-    /// nothing is copied.
+    /// What is hidden of an app: which texts must not be sent, whether patterns search texts, and from which
+    /// members nothing is copied.
     public func hiding(of app: String) -> (withheld: WithheldTexts, isSearched: Bool, paths: HiddenPaths?) {
         let hidden = hidden(of: app)
         let paths: HiddenPaths = (changes, { names in hidden.uncopied.contains { $0.covers(names) } })

@@ -85,7 +85,7 @@ enum SpelledText {
                 return number(rest.dropFirst().prefix(2), 16, digits: 2).map {
                     (.byte(UInt8(truncatingIfNeeded: $0)), 4)
                 }
-            // Of the short escapes only those of characters that are printed.
+            // Only short escapes of printable characters.
             case let byte? where "\"\\/".utf8.contains(byte): return (.byte(byte), 2)
             default: return nil
             }

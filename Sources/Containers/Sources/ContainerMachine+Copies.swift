@@ -107,8 +107,8 @@ extension ContainerMachine {
         case .refused(let refusal):
             failFetch(RefreshResult(refusal.code), refusal.message, moment, &random)
         case .failed(let reason, let message, let wait):
-            // Only a time longer than the own pause counts: a server that says "one second" is not asked each
-            // second.
+            // Only a time longer than the machine's own pause counts: a server that says "one second" is not
+            // asked each second.
             if let wait {
                 notBefore = moment.boot + wait * Double.random(in: 1...1.25, using: &random)
             }

@@ -91,7 +91,7 @@ public struct ContainerMachine: Sendable {
         case notModified
         /// A document that is not signed, not well formed or of another container.
         case refused(ContainerError)
-        /// No document came. The server may have said how long to wait (Retry-After).
+        /// No document was received. The server may have said how long to wait (Retry-After).
         case failed(RefreshResult, String, retryAfter: Duration? = nil)
     }
 

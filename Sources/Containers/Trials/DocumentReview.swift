@@ -129,7 +129,7 @@ public struct DocumentReview: Sendable {
                     var walk = RawWalk(base, from: value.lowerBound, to: value.upperBound)
                     while let member = walk.next() {
                         let name = String(decoding: RawJSON.decoded(base, member.name), as: UTF8.self)
-                        // Of names that begin alike, the longest.
+                        // The longest of the names that begin alike.
                         for form in [name, "[\(quoted(name))]"]
                         where rest.hasPrefix(form) && name.count >= next?.name.count ?? 0 {
                             let left = rest.dropFirst(form.count)

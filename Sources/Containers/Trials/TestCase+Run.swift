@@ -80,7 +80,7 @@ extension TestCase {
             failures += TestCase.differences(after, event, "")
         }
         for path in expected.absent {
-            // As a tag would remove it: the same paths are found.
+            // Removed as a tag would remove it, so that the same paths are found.
             var editor = EventEditor()
             Array(line.utf8).withUnsafeBytes { editor.begin($0, most: .max) }
             editor.change(PathSteps(path), .cut)

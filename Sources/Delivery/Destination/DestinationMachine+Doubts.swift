@@ -178,7 +178,7 @@ extension DestinationMachine {
         if !batch.isSetAside {
             noteSetAside(batch, events: events, failure)
         }
-        // One of an app's every ten seconds, each after a probe interval at the latest.
+        // Every ten seconds one batch of an app, and each batch after a probe interval at the latest.
         let app = batch.app.map { kept.number(of: $0) ?? -1 }
         let last = kept.first {
             $0.notBefore > $1.notBefore

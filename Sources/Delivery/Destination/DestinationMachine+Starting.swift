@@ -269,8 +269,8 @@ extension DestinationMachine {
         let known = left
         for priority in Priority.inOrder { left += waiting(priority) }
         guard Priority.inOrder.contains(where: { freeToTake($0) > 0 }) else { return left }
-        // For free batches only the queue's figure is known, which still counts what was acknowledged just
-        // now. At least one event is left: otherwise a drain would end too early.
+        // For free batches only the queue's figure is known, which still counts batches acknowledged a moment
+        // ago. At least one event is left: otherwise a drain would end too early.
         let batched = views.critical.summary.batchedEvents + views.normal.summary.batchedEvents
         return left + max(1, batched - known)
     }

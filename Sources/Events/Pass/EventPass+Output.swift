@@ -32,7 +32,7 @@ struct Additions: OptionSet {
         MemberName.app.bit | MemberName.country.bit | MemberName.hostName.bit | MemberName.observedAt.bit
         | MemberName.id.bit
 
-    /// The same for events.
+    /// Scanner bits of the members that an event may have itself.
     static let members =
         MemberName.app.bit | MemberName.sessionID.bit | MemberName.country.bit | MemberName.device.bit
         | MemberName.observedAt.bit | MemberName.id.bit

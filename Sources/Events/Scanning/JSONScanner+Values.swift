@@ -50,7 +50,7 @@ extension JSONScanner {
     private mutating func simple(_ p: inout Pointer, _ c: UInt8) -> Bool {
         if JSONScanner.isDigit(c) || c == UInt8(ascii: "-") { return number(&p) }
         if c == UInt8(ascii: "t") || c == UInt8(ascii: "f") {
-            // One path for both: which of the two comes is what a processor predicts badly.
+            // One path for both, because a processor predicts badly which of the two is next.
             let isFalse = c == UInt8(ascii: "f")
             return literal(&p, isFalse ? 0x65_736C_6166 : 0x6575_7274, isFalse ? 5 : 4)
         }

@@ -19,7 +19,7 @@ public struct DestinationSettings: Sendable, Equatable {
         /// Google Analytics 4, Measurement Protocol.
         case ga4
         case appCenter = "app_center"
-        /// As `[destination.body]` says.
+        /// The body that `[destination.body]` describes.
         case template
     }
 

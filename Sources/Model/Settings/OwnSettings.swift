@@ -12,7 +12,7 @@ public struct OwnSettings: Sendable, Equatable {
     /// What happens to a destination's events if they alone keep other destinations' events out of a
     /// full queue.
     public enum WhenBehind: String, Sendable, CaseIterable {
-        /// They stay, and reading waits.
+        /// Events stay in the spool and reading waits.
         case wait
         /// Its oldest events are evicted.
         case skip

@@ -22,7 +22,7 @@ public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomReflect
 /// Where a secret is kept.
 public enum SecretSource: Sendable, Hashable {
     case inline(Secret)
-    /// In a file of its own; a line feed at the end does not belong to it.
+    /// The whole content of a file; a line feed at its end is not part of the secret.
     case file(String)
     /// Under this name in the directory that systemd passes as `$CREDENTIALS_DIRECTORY`
     /// (systemd.exec(5), LoadCredential=).

@@ -195,7 +195,7 @@ extension Template.Place {
         }
     }
 
-    /// The same for the key of an object.
+    /// Why the longest result cannot be the key of an object; nil if it can.
     private func keyMistake(of template: Template, _ longest: String) -> String? {
         guard template.fields.contains(.batchID) else {
             return "lacks {batch_id}: batches would replace each other"

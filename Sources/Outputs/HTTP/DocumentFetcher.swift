@@ -12,7 +12,7 @@ package enum FetchResult: Sendable, Equatable {
     case status(Int, retryAfter: Duration?)
     /// The document is larger than the limit.
     case tooLarge
-    /// No complete document came, or the answer cannot be the document.
+    /// No complete document was received, or the answer cannot be the document.
     case failed(Failure)
 }
 

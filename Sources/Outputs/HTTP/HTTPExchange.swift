@@ -76,7 +76,7 @@ package struct HTTPAnswer: Sendable, Equatable {
     /// How much of a body was read.
     package enum Extent: Sendable {
         case whole
-        /// As much as the request's limit allows; the body was longer.
+        /// The body was longer than the request's limit, and is cut.
         case cutHere
         /// What came before the connection broke or the time was over.
         case brokenOff
@@ -111,7 +111,7 @@ package struct HTTPAnswer: Sendable, Equatable {
 enum HTTPResult: Sendable {
     /// At least the head of an answer was received.
     case answered(HTTPAnswer)
-    /// No answer came.
+    /// No answer was received.
     case failed(Failure)
     /// The kernel has no route to the address: nothing left this machine, so the attempt does not count.
     case noRoute(Failure)

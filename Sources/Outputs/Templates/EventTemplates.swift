@@ -42,7 +42,7 @@ package final class EventTemplates: Sendable {
     private let templates: [Template]
     /// The distinct placeholders of all templates that depend on an event.
     private let fields: [Template.Field]
-    /// For each template, the indices of its placeholders in `fields`.
+    /// Indices in `fields` of each template's placeholders.
     private let fieldPlaces: [[Int]]
     /// What the placeholders of the destination and the machine become, and the bound.
     private let scope: TemplateScope
@@ -200,7 +200,7 @@ package struct TemplateScope: Sendable {
 struct FilledTemplates {
     /// The distinct sets of texts, in the order of their first event; each has one text for each template.
     fileprivate(set) var texts: [[String]]
-    /// For each event the index of its set in `texts`; nil if all events have the first.
+    /// Index in `texts` for each event; nil if all events use the first.
     fileprivate(set) var which: [Int]?
 
     /// Index of an event's set of texts.

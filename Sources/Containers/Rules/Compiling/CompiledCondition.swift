@@ -12,7 +12,7 @@ struct CompiledCondition {
     let isPlainText: Bool
     /// Whether it compares numbers with `limit`.
     let isPlainOrder: Bool
-    /// For `isPlainOrder`: whether it holds below the limit, at it, and above it.
+    /// Whether the comparison holds below the limit, at it and above it; used if `isPlainOrder`.
     let order: (below: Bool, equal: Bool, above: Bool)
     /// The number to compare with.
     let limit: Double

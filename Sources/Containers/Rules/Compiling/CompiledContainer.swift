@@ -12,13 +12,13 @@ public final class CompiledContainer: Sendable {
     // because an array would count references for each condition of each event.
     nonisolated(unsafe) let conditions: UnsafeMutableBufferPointer<CompiledCondition>
     nonisolated(unsafe) let conditionTable: UnsafePointer<CompiledCondition>
-    /// For each rule the numbers of its conditions, the cheapest first.
+    /// Numbers of each rule's conditions, the cheapest first.
     nonisolated(unsafe) let rules: UnsafeMutableBufferPointer<UnsafeMutableBufferPointer<Int32>>
     /// The macros, by number.
     nonisolated(unsafe) let macros: UnsafeMutableBufferPointer<CompiledMacro>
     /// The tags, in the document's order.
     nonisolated(unsafe) let tags: UnsafeMutableBufferPointer<CompiledTag>
-    /// For each tag the numbers of its rules.
+    /// Numbers of each tag's rules.
     nonisolated(unsafe) let tagRules: UnsafeMutableBufferPointer<TagRules>
     /// The texts that conditions point to.
     private nonisolated(unsafe) let texts: UnsafeMutableBufferPointer<UInt8>
@@ -27,14 +27,14 @@ public final class CompiledContainer: Sendable {
 
     /// The members of events that macros read.
     let wanted: WantedMembers
-    /// For each macro the node of the member that it reads; negative for other macros.
+    /// Node of the member that each macro reads; negative for macros that read none.
     let nodes: [Int]
     /// The node of the event's name.
     let nameNode: Int
 
     /// The tags that may fire, by the event's name.
     let index: NameIndex
-    /// For each rule the numbers of its conditions, in the document's order.
+    /// Numbers of each rule's conditions, in the document's order.
     let writtenRules: [[Int]]
     /// The container's own values.
     let values: [(key: String, operand: CompiledOperand)]
@@ -42,18 +42,15 @@ public final class CompiledContainer: Sendable {
     let collections: [Int]
     /// Number of throttling tags.
     let throttles: Int
-    /// For each rule the reason under which a discarded event is in the ledger and in metrics:
-    /// `GTM-1234/rule`.
+    /// Reason for events that each rule discards, as the ledger and metrics name it: `GTM-1234/rule`.
     let reasons: [String]
     /// Names at the top of the data layer that tags may read.
     let layerNames: Set<[UInt8]>
     /// Whether tags may need results of functions.
     let asksFunctions: Bool
-    /// For each condition the numbers of the functions' macros that it needs, with those that may not be
-    /// called.
+    /// Numbers of the function macros that each condition needs, including those that may not be called.
     let conditionFunctions: [[Int]]
-    /// For each condition whether it reads from data layers what tags hide there, so that it cannot be
-    /// decided.
+    /// Whether each condition reads from the data layer what tags hide there, so that it cannot be decided.
     let blindConditions: [Bool]
     /// Whether there is such a condition.
     let hasBlindConditions: Bool

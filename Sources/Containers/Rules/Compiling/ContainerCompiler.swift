@@ -22,7 +22,7 @@ struct ContainerCompiler {
     private(set) var conditions: [ConditionDraft] = []
     /// Numbers of conditions.
     private var conditionNumbers: [Condition: Int] = [:]
-    /// For each rule the numbers of its conditions.
+    /// Numbers of each rule's conditions.
     private(set) var rules: [[Int]] = []
     /// Compiled tags.
     private(set) var tags: [CompiledTag] = []

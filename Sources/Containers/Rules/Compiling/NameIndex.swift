@@ -5,7 +5,7 @@
 struct NameIndex: ~Copyable, @unchecked Sendable {
     // Unchecked: nothing is written after `init`, and the storage is its own.
     private let names: WantedMembers
-    /// For each name the numbers of its tags, in order; the first entry is for names that no rule asks for.
+    /// Numbers of the tags for each name, in order; the first entry is for names that no rule compares.
     private let tags: UnsafeMutableBufferPointer<UnsafeMutableBufferPointer<Int32>>
 
     /// An index of the tags for each name that rules ask for, and of those for any other name.

@@ -48,7 +48,7 @@ struct Comparand {
 
     /// A text for comparisons that ignore case: each code point folded by itself (simple case folding).
     ///
-    /// So σ, ς and Σ are equal, and ß and ẞ, but not ß and ss.
+    /// So σ, ς and Σ are equal, as are ß and ẞ, but ß and ss are not.
     static func folded(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         if text.allSatisfy({ $0 < 0x80 }) {
             return text.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }

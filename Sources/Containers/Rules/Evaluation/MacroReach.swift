@@ -4,9 +4,9 @@ struct MacroReach {
     private let compiler: ContainerCompiler
     /// Numbers of the macros that tags may read.
     private let ofTags: Set<Int>
-    /// For each macro, the numbers of those that it needs, with itself.
+    /// Numbers of the macros that each macro needs, including itself.
     private let ofMacros: [[Int]]
-    /// For each macro, the path that it reads in data layers; nil for other macros.
+    /// Path that each macro reads in the data layer; nil for other macros.
     private let layerPaths: [[[UInt8]]?]
 
     /// The reach of a document's tags.

@@ -20,7 +20,7 @@ struct Blame: Sendable {
         case awaitProof
         /// Nothing shows whether the events or the destination are at fault: try others.
         case doubt
-        /// Nothing speaks against the batch: treat it as after any failure.
+        /// Nothing suggests that the batch is at fault: treat it as after any failure.
         case none
     }
 
@@ -255,7 +255,7 @@ struct Blame: Sendable {
     /// Whether an event that is rejected again, although others were accepted since the first time, ends a
     /// doubt.
     ///
-    /// So it is for 30 s after the first doubt since anything was accepted. Without that bound, doubts would
+    /// It does, within 30 s of the first doubt since anything was accepted. Without that bound, doubts would
     /// end and begin again for ever, and the hold would never be reported.
     mutating func endsDoubt(_ doubt: Doubt?, at now: BootInstant) -> Bool {
         guard let doubt else { return true }
