@@ -171,7 +171,7 @@ extension AgentService {
         }
     }
 
-    /// Makes the monitor of routes, which tells delivery and containers that their servers may be reachable
+    /// Makes the monitor of routes. It informs delivery and containers when their servers may be reachable
     /// again.
     private func makeNetworkMonitor(_ driver: DeliveryDriver, _ keeper: ContainerKeeper) -> NetworkMonitor {
         NetworkMonitor(on: loop, targets: settings.networkTargets) { news in

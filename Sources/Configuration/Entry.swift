@@ -47,7 +47,7 @@ package struct SettingDescription: Sendable {
     package let name: String
     /// Kind of its value: `duration`.
     package let type: String
-    /// What is allowed: `1s to 1d`; empty if the kind says it all.
+    /// The allowed values: `1s to 1d`; empty if the kind says it all.
     package let range: String
     /// The default; nil if the setting has none.
     package let defaultValue: SettingValue?
@@ -75,7 +75,7 @@ package struct SectionDescription: Sendable {
     package let name: String
     /// How often it may occur.
     package let kind: Kind
-    /// What it is for, in one line.
+    /// The purpose, in one line.
     package let why: String
     /// Its keys, in order.
     package let entries: [EntryDescription]
@@ -99,7 +99,7 @@ public struct SectionPlace: Sendable, Hashable {
 
     /// Path without the names of elements, as headings have it.
     let dotted: String
-    /// Whether it is an element of a list.
+    /// Whether the section is an element of a list.
     let isList: Bool
 
     /// The root of the configuration.

@@ -5,7 +5,7 @@ internal import Glibc
 public struct LoadedSettings: Sendable, Equatable {
     /// The settings, complete and consistent.
     public let settings: Settings
-    /// What is allowed, but probably not meant.
+    /// Warnings: settings that are allowed, but probably not meant.
     public let warnings: [Problem]
     /// Paths of the files that were read, in order: later ones override earlier ones.
     public let files: [String]

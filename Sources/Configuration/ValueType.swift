@@ -5,7 +5,7 @@
 struct ValueType<Value: Sendable & Equatable>: Sendable {
     /// Kind of value, for people: `duration`.
     let name: String
-    /// What is allowed, for people: `1s to 1d`; empty if the kind says it all.
+    /// The allowed values, for people: `1s to 1d`; empty if the kind says it all.
     let range: String
     /// Reads a node. The problem that it throws is a message that follows the setting's name, perhaps with a
     /// more exact position.

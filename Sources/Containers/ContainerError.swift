@@ -49,7 +49,7 @@ public struct ContainerError: Error, Sendable, Equatable, CustomStringConvertibl
         case version
         /// The document of another container.
         case id
-        /// The expiry date is over.
+        /// The document's expiry date has passed.
         case expired
         /// A file that cannot be read, or that untrusted users could change.
         case file

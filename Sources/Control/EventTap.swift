@@ -65,7 +65,7 @@ public final class EventTap: Sendable {
 
     /// A watcher with the events that wait for it.
     final class Watcher: Sendable {
-        /// What waits behind the lock.
+        /// The state that the lock guards.
         private struct State {
             var bytes: [UInt8] = []
             var missed = 0

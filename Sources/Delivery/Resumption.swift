@@ -4,10 +4,10 @@ package import Model
 ///
 /// Without this answer a person cannot tell whether the command addressed the cause of the wait.
 public struct Resumption: Sendable, Equatable {
-    /// What ended, for example `pause deploy of all destinations` or `hold of main`.
+    /// The obstacles that ended, for example `pause deploy of all destinations` or `hold of main`.
     public private(set) var ended: [String] = []
-    /// What another command has to end, for example `main: the network is switched off (spoolship network
-    /// on)`.
+    /// The obstacles that need another command, for example `main: the network is switched off (spoolship
+    /// network on)`.
     public private(set) var remaining: [String] = []
 
     /// Compares the command with the state before it.

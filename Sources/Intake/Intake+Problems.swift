@@ -136,8 +136,8 @@ extension Intake {
         cutsTold = (count, time.bootTime + .seconds(3_600))
     }
 
-    /// Logs, at most once an hour, lines that are not what their apps' settings say, and at which column they
-    /// differ; never content.
+    /// Logs, at most once an hour, lines that do not match their apps' settings, and the column of the first
+    /// difference; never content.
     func reportTexts() {
         guard pass.counts.texts != textsTold.counts, time.bootTime >= textsTold.next else { return }
         for (app, counts) in pass.counts.texts.sorted(by: { $0.key < $1.key }) {

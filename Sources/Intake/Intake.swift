@@ -93,7 +93,7 @@ package final class Intake: SpoolSink {
     /// Counts by app, for status and metrics.
     var apps: [String: AppCounts] = [:]
 
-    /// What the next commit will hold, except the open chunks.
+    /// Content of the next commit, except the open chunks.
     var pending = Commit()
     /// Size of the next commit in bytes: frames of closed chunks as they are stored, and quarantined lines.
     var pendingBytes = 0

@@ -16,7 +16,7 @@ package struct SchemaRules: Sendable, Equatable {
 
 /// A schema, as metrics name it.
 package struct SchemaName: Sendable, Hashable, Comparable {
-    /// The app whose events it is for; empty for all apps.
+    /// The app to whose events the schema applies; empty for all apps.
     package let app: String
     package let event: String
     package let version: String

@@ -17,7 +17,7 @@ struct JournalEntry: ~Copyable {
         /// Whether the field is `_STREAM_ID`, which names the stream of stdout or stderr that the entry is
         /// from.
         var isStream = false
-        /// Whether it becomes a member. The other fields are looked at only by the filter.
+        /// Whether the field becomes a member. Only the filter reads the other fields.
         var isTaken = false
         /// The name.
         var name = 0..<0
@@ -25,7 +25,7 @@ struct JournalEntry: ~Copyable {
         var value = 0..<0
         /// The member with a comma before it; empty while it is not made.
         var member = 0..<0
-        /// What the filter learns from it.
+        /// Findings of the filter about the field.
         var findings: JournalFilter.Findings = []
     }
 
@@ -64,7 +64,7 @@ struct JournalEntry: ~Copyable {
     /// Ids of streams whose last entry was cut by journald (`_LINE_BREAK=line-max`): the next entry continues
     /// the line. Bounded to 4096.
     private var unfinished: Set<[UInt8]> = []
-    /// What the fields of this entry said to the filter.
+    /// Findings of the filter about the fields of this entry.
     private var findings: JournalFilter.Findings = []
     /// The line of this entry.
     private var line = LineBuffer()

@@ -39,7 +39,7 @@ struct JournalHandle: ~Copyable {
 
     deinit { cjournal_close(raw) }
 
-    /// The error of an errno of opening.
+    /// The error for the errno with which opening the journal failed.
     private static func error(_ result: Int32, _ path: String?) -> JournalError {
         switch -result {
         case ENOENT: JournalError(.missing, "there is no directory \(path ?? "of a journal")")

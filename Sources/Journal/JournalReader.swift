@@ -49,7 +49,7 @@ package actor JournalReader: LoopActor {
     let look: Duration
     /// The loop of this journal alone.
     package nonisolated let loop: EventLoop
-    /// What is read.
+    /// The selection of entries to read.
     package nonisolated let options: JournalOptions
     /// Where gaps and errors are logged.
     let log: Log
@@ -60,8 +60,8 @@ package actor JournalReader: LoopActor {
     private var place: JournalPlace?
     /// The open journal; nil while it is closed or must be opened again.
     var open: Open?
-    /// What the directories' paths led to when entries were last read. Another value means that another
-    /// journal is there now.
+    /// Identities of the directories when entries were last read. Another value means that the paths lead to
+    /// another journal now.
     private var directories: [[UInt64]?]?
     /// Whether the directory that was left was read to its end. Then nothing is missing before the first
     /// entry of the new one, and no gap is to be reported.

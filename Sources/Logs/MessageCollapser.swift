@@ -7,7 +7,7 @@ internal import EventLoops
 /// levels up to info, every message beyond `burst`. When the window ends, the last message that was not
 /// written is written, with `repeated=N` if it represents several: nothing disappears without a number.
 struct MessageCollapser: Sendable {
-    /// What messages are counted together.
+    /// The key by which equal messages are counted.
     private struct Kind: Hashable {
         let level: LogLevel
         let text: String

@@ -74,7 +74,7 @@ package struct MetricTable: Sendable {
         "events_refused", "Events not accepted: a limit, or a queue full of more important ones.")
     package let eventsQuarantined = counter(
         "events_quarantined", "Lines and files that could not be read as an event.")
-    /// The same lines by reason, only since the start.
+    /// Quarantined lines by reason, since the start only.
     package let quarantined = counter(
         "quarantined", "Lines and files put into quarantine since the start, by reason.",
         .closed("reason", QuarantineRecord.Reason.allCases.map(\.rawValue)))

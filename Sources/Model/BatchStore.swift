@@ -156,7 +156,7 @@ public protocol BatchSender: Sendable {
     /// once if its task is cancelled.
     func send(_ batch: Batch) async -> Outcome
 
-    /// Whether it authenticates with files that may change while it runs: tokens, keys, certificates.
+    /// Whether the output authenticates with files that may change while it runs: tokens, keys, certificates.
     var followsFiles: Bool { get }
 
     /// Reads those files again if they have changed; returns whether the next attempt will use

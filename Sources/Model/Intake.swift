@@ -230,7 +230,7 @@ public struct Commit: Sendable {
 
 /// Events that count as accepted and, in the same transaction, as discarded or expired.
 public struct NotStored: Sendable, Equatable {
-    /// What happened to them.
+    /// Why the events were not stored.
     public enum Fate: Sendable, Equatable {
         /// They were older than `queue.max_age` when they were read.
         case expired

@@ -36,7 +36,7 @@ struct Lane {
     var leaseEvents = 0
     var leaseBytes = 0
 
-    /// What happened to all events that were accepted for the lane.
+    /// Counts of all events that were accepted for the lane, by outcome.
     var ledger = Ledger()
     /// Uncompressed bytes of the queued events.
     var queuedBytes = 0
@@ -77,7 +77,7 @@ struct Lane {
     /// Uncompressed bytes that are in no batch yet.
     var waitingBytes: Int { queuedBytes - batchedBytes }
 
-    /// What delivery needs to know about the lane.
+    /// Summary of the lane for delivery.
     var summary: LaneSummary {
         var summary = LaneSummary()
         summary.waitingEvents = waitingEvents

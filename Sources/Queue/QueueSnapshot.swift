@@ -12,7 +12,7 @@ public struct QueueSnapshot: Sendable, Equatable {
         public var isConfigured: Bool
         /// What delivery needs to decide when to lease.
         package var summary: LaneSummary
-        /// What happened to all events that were accepted.
+        /// Counts of all events that were accepted, by outcome.
         public var ledger: Ledger
         /// When the oldest queued event was accepted; nil if no event is queued, or only batches of an
         /// earlier process are left.
@@ -21,7 +21,7 @@ public struct QueueSnapshot: Sendable, Equatable {
         public var deadLetters = 0
     }
 
-    /// What would happen to a new event.
+    /// Whether the queue would store a new event.
     public enum Accepting: Sendable, Equatable {
         /// An event of any priority would be stored.
         case all
@@ -34,7 +34,7 @@ public struct QueueSnapshot: Sendable, Equatable {
     /// Lanes: configured destinations in the order of the configuration, then orphans; normal before
     /// critical.
     public var lanes: [LaneState] = []
-    /// What became of the events that were read.
+    /// Counts of the events that were read, by outcome.
     package var intake = IntakeLedger()
     /// Discarded events by destination (nil if no destination wanted them), priority and reason.
     public var discarded: [Discarded] = []
@@ -55,7 +55,7 @@ public struct QueueSnapshot: Sendable, Equatable {
     /// Files that must stay in the spool, because the quarantine could not hold all of their bad lines:
     /// path by file handle in hexadecimal.
     public var unkept: [String: String] = [:]
-    /// What would happen to a new event.
+    /// Whether the queue would store a new event.
     package var accepting = Accepting.all
     /// The process that reads the database and keeps its WAL from being written back, such as `sqlite3
     /// (pid 4711)`, while storing waits for it; nil otherwise, or if it cannot be determined.

@@ -10,7 +10,7 @@ package final class CertificateAuthority {
         package var key: String
     }
 
-    /// What a certificate is to certify.
+    /// The content of a certificate to make.
     package struct Request: Sendable, Equatable {
         /// The owner's name, for people; servers are identified by `names`.
         package var commonName: String
@@ -19,7 +19,7 @@ package final class CertificateAuthority {
         package var names: [String]
         package var notBefore: Timestamp
         package var notAfter: Timestamp
-        /// Whether it is a client's certificate; otherwise a server's.
+        /// Whether the certificate is for a client; otherwise for a server.
         package var isClient: Bool
 
         /// A request, by default for a server on this machine under the names `localhost`, 127.0.0.1 and

@@ -9,7 +9,7 @@ struct SchemaCompiler {
     /// Indexes of nodes by JSON Pointer. A schema that was met already is not compiled again, which also ends
     /// recursion through `$ref`.
     private var places: [String: Int] = [:]
-    /// What is known of each node; nil while its schema is being compiled.
+    /// The compiled content of each node; nil while its schema is being compiled.
     private var contents: [SchemaNode.Content?] = []
     private var patterns = 0
 

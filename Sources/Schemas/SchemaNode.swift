@@ -268,11 +268,11 @@ final class SchemaNode: Sendable {
     let isNever: Bool
     /// Index of the node that the value must match too.
     let reference: Int?
-    /// What it says of members; nil if it says nothing, so that objects are skipped at once.
+    /// Conditions on members; nil without any, so that objects are skipped at once.
     let object: Members?
     /// Index of the node for all items of a list.
     let items: Int?
-    /// What it says of texts, numbers and single values; nil if it says nothing.
+    /// Conditions on texts, numbers and single values; nil without any.
     let scalars: Scalars?
     /// Bounds of the number of items.
     let itemCounts: Lengths

@@ -155,7 +155,7 @@ public struct SchemaFailure: Sendable, Equatable {
     /// JSON Pointer to the value, made of names from the schema, positions in lists, and `(additional)` for a
     /// member that the schema does not name; empty for the event itself.
     package let path: String
-    /// What the schema asks for, with its keyword.
+    /// The keyword, and the condition that it sets.
     package let reason: String
     /// Beginning of the value, in bytes from the beginning of the object.
     package let offset: Int

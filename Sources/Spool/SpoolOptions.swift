@@ -6,10 +6,10 @@ public struct SpoolStart: Sendable {
     public var checkpoints: [Checkpoint]
     /// Drop files that were queued whole, and whose removal may not have been durable.
     public var done: [DoneRecord]
-    /// What else readers have remembered; entries of others are left alone.
+    /// Other memory of readers; entries of others are left alone.
     public var memory: [String: [UInt8]]
 
-    /// What was kept; nothing by default.
+    /// Makes the start of the kept checkpoints and memory; nothing by default.
     public init(checkpoints: [Checkpoint] = [], done: [DoneRecord] = [], memory: [String: [UInt8]] = [:]) {
         self.checkpoints = checkpoints
         self.done = done
@@ -36,7 +36,7 @@ public struct SpoolOptions: Sendable, Equatable {
 
     /// The spool: an absolute path.
     public var directory: String
-    /// What is read in place; nil for a spool, whose files are the reader's.
+    /// The place that is read in place; nil for a spool, whose files the reader may remove.
     public var place: ReadPlace?
     /// What is read of files of the place that are there when their pattern is seen for the first time.
     public var since = ReadStart.beginning
@@ -46,14 +46,14 @@ public struct SpoolOptions: Sendable, Equatable {
     public var places: [ReadPlace: ReadPlace] = [:]
     /// Apps whose events come from elsewhere: nobody writes as one of them through `incoming/`.
     public var appsElsewhere: Set<String> = []
-    /// What the lines of append files are wrapped in; nil, the default, where each is a record.
+    /// The format that wraps lines of append files; nil, the default, if each line is a record.
     public var format: LineFormat?
     /// Whether lines of text that follow each other are handed over together (`TextHandling.blocks`). Default
     /// false.
     public var joinsText = false
     /// How a record of several lines begins; nil, the default, where each line is a record.
     public var recordStart: RecordStart?
-    /// What happens to files that are queued whole; default `delete`.
+    /// What to do with a file once all its events are queued. Default `delete`.
     public var afterRead = AfterRead.delete
     /// The longest line in bytes, its LF not counted; longer ones are quarantined. Default 1 MB.
     public var maxEventSize = 1_000_000
@@ -97,7 +97,8 @@ public struct SpoolOptions: Sendable, Equatable {
     var lookInterval = Duration.seconds(2)
     /// Most waiting drop files of an app. Beyond it their directory is listed again once these are read.
     var mostWaitingDrops = 16_384
-    /// Most waiting drop files of all owners, approximately: beyond it each owner has room for its part.
+    /// Most waiting drop files of all owners, approximately. Beyond it each owner may have an equal part of
+    /// this number.
     var mostDropsInAll = 65_536
     /// Most drop files that stay because of their bad lines, approximately. An app or owner with its part of
     /// them waits.

@@ -121,7 +121,7 @@ public struct AgentContainer: Sendable {
         return time
     }
 
-    /// Has the agent fetch the container now, and waits for the result.
+    /// Asks the agent to fetch the container now, and waits for the result.
     ///
     /// - Throws: as `string`; `invalidSetting` for a container without a URL.
     public func refresh() throws(AnalyticsError) -> RefreshEnd {
@@ -145,8 +145,9 @@ public struct AgentContainer: Sendable {
             isRefusal ? .refused : RefreshFailure(rawValue: word) ?? .unknownError, message: message)
     }
 
-    /// Has the agent fetch the container now, and returns at once. `began` is called before the request, then
-    /// `ended` once, both on another thread. If the agent does not answer, the failure is `unknownError`.
+    /// Asks the agent to fetch the container now, and returns at once. `began` is called before the request,
+    /// then `ended` once, both on another thread. If the agent does not answer, the failure is
+    /// `unknownError`.
     public func refresh(
         began: @escaping @Sendable () -> Void = {}, ended: @escaping @Sendable (RefreshEnd) -> Void
     ) {

@@ -87,10 +87,10 @@ public enum Analytics {
     /// Pushes values into the data layer; see `AnalyticsClient.push`.
     public static func push(_ members: DataLayerValue) throws(AnalyticsError) { try client().push(members) }
 
-    /// Has the agent send what was tracked; see `AnalyticsClient.dispatch`.
+    /// Asks the agent to send all tracked events; see `AnalyticsClient.dispatch`.
     public static func dispatch() throws(AnalyticsError) { try client().dispatch() }
 
-    /// Has the agent send what was tracked; see `AnalyticsClient.dispatch(timeout:completion:)`.
+    /// Asks the agent to send all tracked events; see `AnalyticsClient.dispatch(timeout:completion:)`.
     public static func dispatch(
         timeout: Duration = .seconds(30), completion: @escaping @Sendable (DispatchReport) -> Void
     ) throws(AnalyticsError) {

@@ -26,7 +26,7 @@ internal import Synchronization
 
 /// One writer into a spool. Thread-safe. Most programs use the shared one behind `Analytics`.
 public final class AnalyticsClient: Sendable {
-    /// What events carry from now on.
+    /// The values that new events get.
     private struct State {
         /// Whether sessions begin by `startSession` only.
         var isManual = false
@@ -152,11 +152,11 @@ public final class AnalyticsClient: Sendable {
 
     // MARK: Dispatch
 
-    /// Has the agent send what was tracked before, and returns at once. If no agent runs, it is sent when one
-    /// starts.
+    /// Asks the agent to send all events tracked so far, and returns at once. If no agent runs, it is sent
+    /// when one starts.
     public func dispatch() { dispatcher.dispatch(timeout: AnalyticsClient.dispatchTimeout) { _ in } }
 
-    /// Has the agent send what was tracked before. `completion` is called once, on another thread.
+    /// Asks the agent to send all events tracked so far. `completion` is called once, on another thread.
     ///
     /// It waits until the agent has queued the events (one to two seconds for an append file, which is
     /// finished for this), then asks over the control socket for sending all that waits. An app that may not
@@ -170,7 +170,7 @@ public final class AnalyticsClient: Sendable {
         dispatcher.dispatch(timeout: timeout, completion)
     }
 
-    /// Has the agent send what was tracked before, and waits for the result; see
+    /// Asks the agent to send all events tracked so far, and waits for the result; see
     /// `dispatch(timeout:completion:)`.
     public func dispatchAndWait(timeout: Duration = .seconds(30)) async -> DispatchReport {
         await withCheckedContinuation { continuation in

@@ -5,8 +5,8 @@ public struct ClientSettings: Sendable, Equatable {
         /// Appends lines to a file of this process. This is the least work, and the agent reads the file as
         /// it grows.
         case append
-        /// Writes a file for what has gathered, complete at once: under a hidden name, then renamed. For the
-        /// drop box, and for directories that other programs watch.
+        /// Writes a drop file with all gathered events, complete at once: under a hidden name, then renamed.
+        /// For the drop box, and for directories that other programs watch.
         case dropFiles
     }
 

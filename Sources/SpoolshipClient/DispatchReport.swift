@@ -1,7 +1,7 @@
 /// How a dispatch ended: the three results of Google Analytics' SDK, and how far the events are known to have
 /// got.
 public struct DispatchReport: Sendable, Equatable {
-    /// What became of the events.
+    /// The outcome for the events.
     public enum Result: String, Sendable, CaseIterable {
         /// Nothing was there to send, or nothing may be sent now; `reason` says which.
         case noData = "no_data"
@@ -23,7 +23,7 @@ public struct DispatchReport: Sendable, Equatable {
         case destinations
     }
 
-    /// What became of the events.
+    /// The outcome for the events.
     public let result: Result
     /// How far they are known to have got.
     public let confirmedBy: Stage

@@ -206,7 +206,7 @@ func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
 
 /// The closure of a thread, kept alive until it returns.
 private final class ThreadBody {
-    /// What the thread runs.
+    /// The code that the thread runs.
     private let body: @Sendable () -> Void
 
     init(_ body: @escaping @Sendable () -> Void) { self.body = body }

@@ -3,7 +3,7 @@
 ///
 /// Without the file, or with an unknown word, everything is accepted: writing to the spool needs no agent.
 public struct SpoolState: Sendable, Equatable {
-    /// What is accepted.
+    /// The accepted priorities.
     public enum Accepting: String, Sendable {
         /// Every event.
         case all
@@ -13,7 +13,7 @@ public struct SpoolState: Sendable, Equatable {
         case none
     }
 
-    /// What is accepted.
+    /// The accepted priorities.
     public let accepting: Accepting
     /// Why not all, for a person; empty for `all`.
     public let reason: String

@@ -43,7 +43,7 @@ final class SpoolWriter: @unchecked Sendable {
     private var failure: AnalyticsError?
     /// Bytes that the thread is writing. They count against the buffer until they are in the spool.
     private var writing = 0
-    /// What the agent accepts.
+    /// The agent's state when it was last read.
     private var state: SpoolState
     /// When `state` was read.
     private var stateReadAt: Int64

@@ -170,8 +170,7 @@ struct LineReader {
     private let end: UnsafePointer<UInt8>
     /// Offset of the last failure, from the record's beginning.
     private var failedAt = 0
-    /// What was expected there. Only the last failure is kept, because trying one layout after the other
-    /// leaves earlier ones behind.
+    /// The expected text there. Only the last failure is kept: each layout that is tried leaves one.
     private var expected = ""
 
     /// A reader at the beginning of a record.
@@ -216,8 +215,8 @@ struct LineReader {
     @inline(__always)
     mutating func expect(_ text: StaticString) -> Bool { skip(text) ? true : fail("\(text)") }
 
-    /// Returns the bytes before the next such byte, and steps over both; nil, with a note, if there is no
-    /// such byte.
+    /// Returns the bytes before the next `byte`, and consumes both. Nil, with a note, if `byte` does not
+    /// occur.
     @inline(__always)
     mutating func until(_ byte: UInt8) -> Bytes? {
         guard let place = rest.firstIndex(of: byte) else {
@@ -229,7 +228,8 @@ struct LineReader {
         return found
     }
 
-    /// Returns the bytes before a text, and steps over both; nil, with a note, if the text is not there.
+    /// Returns the bytes before the next `text`, and consumes both. Nil, with a note, if `text` does not
+    /// occur.
     mutating func until(_ text: StaticString) -> Bytes? {
         guard let place = rest.firstIndex(of: text) else {
             _ = fail("\(text)")

@@ -36,7 +36,7 @@ struct Template: Sendable {
 
     /// A field as the compiler makes it.
     struct Field: Sendable {
-        /// What the field holds.
+        /// The kind of the field's value.
         var kind: Kind
         /// Name as it is written, in quotes and with a colon; empty if the kind has fixed names.
         var name: [UInt8] = []

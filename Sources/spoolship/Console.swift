@@ -24,7 +24,7 @@ struct Console: Sendable {
     let isTerminal: Bool
     /// Whether standard output gets colours: a terminal that is not `dumb`, and no `NO_COLOR` (no-color.org).
     let hasColour: Bool
-    /// The same for standard error, which can be a terminal while standard output is a pipe.
+    /// As `hasColour`, for standard error, which can be a terminal while standard output is a pipe.
     let errorHasColour: Bool
     /// Writes bytes to standard output; false if that failed.
     let writeOut: @Sendable ([UInt8]) -> Bool

@@ -34,7 +34,7 @@ extension ContainerKeeper {
         return (value ?? type.standard, value == nil)
     }
 
-    /// All that happens to the containers from now on.
+    /// Events of the containers from now on.
     nonisolated func watch() -> AsyncStream<JSONValue> { watchers.lines() }
 
     /// The published state of a container, or the refusal for an unknown id.

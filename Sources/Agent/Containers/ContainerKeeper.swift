@@ -21,10 +21,10 @@ actor ContainerKeeper: LoopActor {
     let log: Log
     /// The queue's database, which has the saved copies.
     let store: QueueStore
-    /// What is in force, for the intake.
+    /// The documents in force, for the intake.
     let inForce: ContainersInForce
     let userAgent: String
-    /// What macros know of the machine; slots add their hash key.
+    /// Facts about the machine for macros; slots add their hash key.
     private var facts: AgentFacts
     /// Calls a function of the configuration.
     let ask: @Sendable (FunctionCall, @escaping @Sendable (JSONValue) -> Void) -> Void

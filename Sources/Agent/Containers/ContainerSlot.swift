@@ -13,8 +13,8 @@ final class ContainerSlot: @unchecked Sendable {
     let fetcher: DocumentFetcher?
     /// The keys that may sign documents of this container.
     let keys: [PublicKey]
-    /// What its documents were compiled to, for each copy that a source holds; the same document may come
-    /// from several sources.
+    /// The compiled form of each document that a source holds; the same document may come from several
+    /// sources.
     private var compiled: [(copy: ContainerCopy, container: CompiledContainer)] = []
     /// The file of the last fetch, with its signatures, until the machine has judged it.
     var fetched: (copy: ContainerCopy, file: [UInt8])?

@@ -11,7 +11,7 @@ final class ContainerWatch: Sendable {
         for (_, watcher) in watchers.withLock({ $0 }) { watcher.yield(line) }
     }
 
-    /// All that happens from now on, until the task that reads the stream ends.
+    /// Lines of events from now on, until the task that reads the stream ends.
     func lines() -> AsyncStream<JSONValue> {
         let (stream, watcher) = AsyncStream.makeStream(
             of: JSONValue.self, bufferingPolicy: .bufferingNewest(1000))

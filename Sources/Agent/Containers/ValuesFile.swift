@@ -10,7 +10,7 @@ internal import Model
 /// file is not synced to disk: after a power cut the agent writes it again.
 struct ValuesFile {
     let path: String
-    /// What was last written; nil before the first write.
+    /// The bytes written last; nil before the first write.
     private(set) var written: [UInt8]?
 
     init(in directory: String) { path = "\(directory)/values.json" }

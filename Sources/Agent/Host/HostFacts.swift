@@ -20,7 +20,7 @@ struct HostFacts: Sendable {
     /// that it never changes, and so that an install id which tags redact in events does not leave the
     /// machine in a header.
     var senderID: String? { installID.map { AppCenterEncoder.uuid("spoolship sender \($0)") } }
-    /// What to say of a state directory that a reboot empties; nil for one on a disk.
+    /// The warning about a state directory that a reboot empties; nil if it is on a disk.
     let volatileState: String?
     /// Device members by name, before the settings select and override some of them.
     private let found: [String: String]

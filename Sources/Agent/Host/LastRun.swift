@@ -10,7 +10,7 @@ internal import Synchronization
 /// the end. A start that finds it follows a kill, a crash or a power cut. Without it, an agent that the
 /// kernel ends again and again for lack of memory leaves no trace but in the kernel's log.
 final class LastRun: Sendable {
-    /// What ended it.
+    /// How the run ended.
     enum End: Equatable {
         /// The machine went down with the agent running.
         case machine
@@ -20,7 +20,7 @@ final class LastRun: Sendable {
         case unknown
     }
 
-    /// What the file says: the boot that the agent ran in, and the group's count at its start.
+    /// Content of the file: the boot in which the agent ran, and the group's count at its start.
     struct Mark: Equatable {
         var boot: String
         var group: MemoryGroup?

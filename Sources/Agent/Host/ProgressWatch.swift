@@ -27,9 +27,9 @@ struct ProgressWatch {
     /// `/readyz` uses less, because a false alarm there restarts nothing.
     private let readingPatience: Duration
 
-    /// What reading had done when it last made progress, and when that was seen.
+    /// Counters of reading when they last advanced, and the time at which that was noticed.
     private var reading: (state: (bytesRead: ByteCount, commits: Int), since: BootInstant)?
-    /// What each destination was last seen doing, and since when without a change.
+    /// State of each destination at the last check, and since when it has not changed.
     private var sendings: [DestinationName: (what: Sending, since: BootInstant)] = [:]
 
     /// What a destination is doing. Two equal values in a row mean that nothing has happened in between.

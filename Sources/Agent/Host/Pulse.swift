@@ -18,7 +18,7 @@ actor Pulse: LoopActor {
     private let log: Log
     /// Reads what the modules have published, for `watch`.
     private let state: @Sendable () -> ProgressWatch.State
-    /// What was last logged: the names of the silent loops, `stall` if something else is stuck, or nothing.
+    /// The state logged last: the names of the silent loops, `stall` if something else is stuck, or nothing.
     /// Each state is logged once, not at each check.
     private var told: [String] = []
     /// Reading may wait 10 s here, 150 s for the watchdog: a warning costs less than a restart.

@@ -49,7 +49,7 @@ public struct LineSample: Sendable {
         var event: (line: [UInt8], priority: Priority, time: Timestamp)?
     }
 
-    /// What was found in lines of text.
+    /// Results for lines of text.
     public struct Texts: Sendable {
         /// Name of the app's format; nil if none is set.
         public var format: String?
@@ -74,7 +74,7 @@ public struct LineSample: Sendable {
     private let schemas: SchemaRules?
     /// The file's path as conditions of rules see it: relative for the spool, else absolute.
     let file: String
-    /// What was found in lines of text.
+    /// Results for lines of text.
     public private(set) var texts = Texts()
     /// True if the configuration reads the file: a pattern of `read` matches it, or it is in the spool.
     public let isRead: Bool

@@ -13,7 +13,7 @@ internal import Synchronization
 /// May be called from any thread. Files are written on the reader's loop, because a slow disk of the spool
 /// must not delay a commit.
 final class WritersNotice: MetricCollector, Sendable {
-    /// What is known and what was published; under the lock of `state`.
+    /// The known and the published state; under the lock of `state`.
     private struct State {
         /// What the queue accepts; nil until the queue has said so.
         var accepting: QueueSnapshot.Accepting?

@@ -25,7 +25,7 @@ extension DestinationSettings {
             return try HTTPOutput(
                 name, options, format: encoder, installID: installID, on: loop, log: log, time: time)
         case .s3:
-            // The id tells apart the objects of two machines that write to one bucket.
+            // The id distinguishes the objects of two machines that write to one bucket.
             guard let installID else {
                 throw AgentError(.configuration, "destination \(name) needs an install id")
             }

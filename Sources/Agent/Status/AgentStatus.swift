@@ -101,7 +101,7 @@ struct AgentStatus: Sendable {
         return report
     }
 
-    /// What schemas said of events since the start.
+    /// Lines about events that schemas did not allow, since the start.
     private func schemaLines(_ settings: Settings) -> [String] {
         let counts = parts.intakes.all.schemas
         guard settings.schemas.directory != nil || !counts.isEmpty else { return [] }
@@ -119,7 +119,7 @@ struct AgentStatus: Sendable {
         ]
     }
 
-    /// What the window for repeats holds.
+    /// Lines about the ids that are remembered to find repeats.
     private func repeatLines(_ state: QueueSnapshot, _ settings: Settings) -> [String] {
         let found = parts.intakes.spool.counts.repeats
         guard settings.dedup.window > .zero else { return [] }
@@ -321,7 +321,7 @@ struct AgentStatus: Sendable {
         return waits.isEmpty ? nil : waits.prefix(4).map(\.text).joined(separator: ", ")
     }
 
-    /// What else a person should fix; nil for what is in order.
+    /// Further problems that an operator should fix; nil for each part that is in order.
     private func complaints(_ figures: SpoolFigures, _ state: QueueSnapshot) -> [String?] {
         let passedOver = HumanText.plural(figures.passedOver, "file")
         let behind = parts.unread.behind.map(\.text).sorted().joined(separator: ", ")

@@ -133,7 +133,7 @@ struct StatusReport: Sendable {
     var restartEdits: [String] = []
     /// Why a restart would fail; nil if it would succeed.
     var restartProblem: String?
-    /// What each app has written since the start.
+    /// Counts of each app's events since the start.
     var apps: [String: AppCounts] = [:]
     /// The destinations, in the order of the configuration, orphans last.
     var destinations: [Destination] = []
@@ -145,7 +145,7 @@ struct StatusReport: Sendable {
     /// The rules of the configuration in their order, with the number of events that each has acted on since
     /// the start.
     var rules: [(name: String, events: Int)] = []
-    /// What was found of events by schemas and by the window for repeats, a line each.
+    /// Findings of schemas and of the search for repeats, a line each.
     var checks: [String] = []
     var containers: [Container] = []
     /// Settings that containers or commands have set; all others are as configured.
@@ -156,8 +156,8 @@ struct StatusReport: Sendable {
         queue.intake.balances && destinations.allSatisfy { $0.lanes.allSatisfy(\.ledger.balances) }
     }
 
-    /// What is accepted (`all`, `critical` or `nothing`), and why not all. While collection is disabled,
-    /// events are read and discarded.
+    /// The priorities that are accepted (`all`, `critical` or `nothing`), and why not all. While collection
+    /// is disabled, events are read and discarded.
     var accepting: (word: String, reason: String?) {
         guard isEnabled else { return ("nothing", "disabled") }
         return switch queue.accepting {

@@ -129,7 +129,7 @@ package struct RuleRedaction: Sendable, Equatable {
     package var patterns: [String]?
     /// The replacement; nil removes, or is the default of patterns.
     package var with: String?
-    /// Whether it was written as a list of paths; it is printed so again.
+    /// Whether the redaction was written as a list of paths, which is how it is printed.
     var isList = false
 
     /// As the engine reads it.

@@ -30,7 +30,7 @@ public struct Problem: Error, Sendable, Equatable {
 
     /// The kind.
     public let code: Code
-    /// Whether it stops the configuration from being used.
+    /// Whether the problem prevents the use of the configuration.
     public let severity: Severity
     /// What is wrong and what to write instead, in one line.
     public let message: String

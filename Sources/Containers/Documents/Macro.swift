@@ -5,7 +5,7 @@ package import Model
 public struct Macro: Sendable, Equatable {
     /// Name, unique in its document.
     public let name: String
-    /// What it gives.
+    /// The value that the macro gives.
     package let kind: Kind
 
     /// The kinds of macros.

@@ -2,7 +2,7 @@ public import Model
 
 /// A test case of a document: an event and the expected result. `container test` runs it.
 public struct TestCase: Sendable, Equatable {
-    /// What the case shows; unique in its document.
+    /// The behaviour that the case shows; unique in its document.
     public let name: String
     /// The app that wrote the event. Default `default`.
     public let app: String

@@ -116,7 +116,7 @@ public final class FunctionRunner: FunctionCaller {
     public func configure(_ definitions: [String: FunctionSettings]) {
         let changed = self.definitions.filter { definitions[$0.key] != $0.value }.map(\.key)
         self.definitions = definitions
-        // A reload looks again.
+        // A program that was not trusted may have been repaired since: check all again.
         trusted = []
         guard !changed.isEmpty else { return }
         cache = cache.filter { !changed.contains($0.key.function) }

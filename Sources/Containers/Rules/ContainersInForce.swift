@@ -53,7 +53,7 @@ public struct AwaitedContainer: Sendable, Equatable {
     /// The apps that it concerns; empty for all.
     public let apps: Set<String>
 
-    /// An awaited container.
+    /// A container for which reading waits.
     package init(id: String, apps: Set<String>) {
         self.id = id
         self.apps = apps

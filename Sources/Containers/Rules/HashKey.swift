@@ -59,7 +59,7 @@ public struct HashKey: Sendable, Equatable, CustomStringConvertible, CustomRefle
     /// Digest of a value's canonical JSON, in hexadecimal digits. So 5 and "5" differ, and 5 and 5.0 do not.
     func digest(_ canonical: [UInt8]) -> String { Hexadecimal.text(code.bytes(canonical)) }
 
-    /// What logs may show.
+    /// The text for logs.
     public var description: String { "(secret)" }
     /// Empty, so that `dump` does not print the key.
     public var customMirror: Mirror { Mirror(self, children: []) }

@@ -4,7 +4,7 @@ internal import Model
 /// Finds what a path leads to in one walk over a line, and collects the edits: for each of equal names, and
 /// in each element of lists.
 struct PathFinder {
-    /// What is done with what the path leads to.
+    /// The change to the values that the path leads to.
     enum Change {
         /// Removes the member with its comma.
         case cut
@@ -22,7 +22,7 @@ struct PathFinder {
     private let end: Int
     /// The path.
     private let path: PathSteps
-    /// What is done.
+    /// The change to make where the path ends.
     private let change: Change
     /// Whether the event's name may be changed or removed.
     private let takesName: Bool

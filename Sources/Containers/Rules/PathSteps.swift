@@ -112,7 +112,7 @@ struct PathSteps: Hashable {
         name.withUnsafeBufferPointer { next(states, $0) }
     }
 
-    /// What is left of the path after these names, in each way that it leads through them.
+    /// The rest of the path after these names, for each way in which the path matches them.
     func rests(after prefix: [[UInt8]]) -> [PathSteps] {
         let states = prefix.reduce(start) { next($0, $1) }
         return (0...names.count).filter { states >> UInt64($0) & 1 == 1 }.map { with(Array(names[$0...])) }

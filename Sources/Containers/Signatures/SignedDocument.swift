@@ -34,7 +34,7 @@ public struct SignedDocument: Sendable, Equatable {
         }
     }
 
-    /// What the document is signed for.
+    /// The purpose of the signature.
     package let purpose: Purpose
     /// The exact bytes of the document.
     package let document: [UInt8]

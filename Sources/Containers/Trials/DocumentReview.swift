@@ -4,7 +4,7 @@ internal import Model
 
 /// All mistakes of a document at once, with their lines, for `container test` and editors.
 public struct DocumentReview: Sendable {
-    /// What was found, each with its line and column, from 1.
+    /// The findings, each with its line and column, from 1.
     public let findings: [(line: Int, column: Int, finding: DocumentFinding)]
 
     /// Whether agents would refuse the document, or it does not do what it says.

@@ -49,7 +49,7 @@ extension TestCase {
         return failures
     }
 
-    /// What is not as expected after an event.
+    /// Differences between the result of an event and the expectation.
     private func differences(_ trial: EventTrial) -> [String] {
         var failures: [String] = []
         func list(_ names: [String]) -> String { names.isEmpty ? "none" : names.joined(separator: ", ") }
@@ -91,7 +91,7 @@ extension TestCase {
         return failures
     }
 
-    /// What an event lacks of what is expected; it may have more.
+    /// Expected parts that an event lacks; further parts are allowed.
     private static func differences(_ value: JSONValue, _ expected: JSONValue, _ path: String) -> [String] {
         guard case .object(let members) = expected, case .object = value else {
             // `1` and `1.0` are equal, as in conditions.

@@ -2,7 +2,7 @@
 ///
 /// Source: RFC 9112, section 7.1 (chunks). Extensions of chunks and trailers are read and dropped.
 struct HTTPBodyReader {
-    /// What comes next.
+    /// The part of the body that is next.
     private enum Step {
         case content(left: Int, inChunk: Bool)
         case chunkSize
@@ -18,7 +18,7 @@ struct HTTPBodyReader {
     private(set) var body: [UInt8] = []
     /// Largest body in bytes.
     private let limit: Int
-    /// What comes next.
+    /// The part of the body that is next.
     private var step: Step
 
     /// Begins a body.

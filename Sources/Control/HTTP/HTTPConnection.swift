@@ -2,7 +2,7 @@ internal import EventLoops
 
 /// One connection of an `HTTPServer`; touched on the server's loop only.
 final class HTTPConnection {
-    /// What a connection is doing.
+    /// The phases of a connection.
     enum Phase: Equatable {
         /// A request is awaited or arriving.
         case receiving
@@ -44,7 +44,7 @@ final class HTTPConnection {
     var task: Task<Void, Never>?
     /// Whether the connection closes after this answer.
     var closesAfter = false
-    /// Whether a stream is sent in chunks (HTTP/1.1), which tell the client where it ends.
+    /// Whether a stream is sent in chunks (HTTP/1.1), by which the client recognises its end.
     var isChunked = false
     /// Whether a stream's writer is still at work.
     var isStreaming = false

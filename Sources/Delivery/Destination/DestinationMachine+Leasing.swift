@@ -110,7 +110,7 @@ extension DestinationMachine {
         effects.append(.send(attemptID(number)))
     }
 
-    /// What is remembered of a leased batch; a new batch if nothing is.
+    /// The remembered state of a leased batch; otherwise a new state.
     ///
     /// A request for the next batch may cross with a batch that is being formed or given back; the queue then
     /// hands out a batch that is remembered here.

@@ -3,7 +3,7 @@ internal import Model
 
 // Starting attempts: `advance` after every change, `wakeAt` for the time of the next one.
 extension DestinationMachine {
-    /// What may be attempted next.
+    /// The kinds of attempts that may start.
     enum Start {
         /// A batch that was given back.
         case again(BatchID, isProbe: Bool)

@@ -76,7 +76,7 @@ struct DestinationMachine: Sendable {
     var blame: Blame
     /// What is next among the batches that may be sent, and how soon the rate allows a request.
     var turns: Turns
-    /// What commands and the stop still want sent.
+    /// The events that commands and the stop still have to send.
     var pushing = Pushing()
     /// Largest body that the destination accepts; nil if no limit was met.
     private(set) var ceiling: SizeCeiling?
@@ -342,7 +342,7 @@ extension DestinationMachine {
         if let obstacle = obstacle(gate), hasSomething {
             stopPush(obstacle)
         } else {
-            // What is left has failed and waits for a retry.
+            // All remaining batches have failed and wait for a retry.
             stopPush(kept.isEmpty ? nil : .waitingForRetry)
         }
     }

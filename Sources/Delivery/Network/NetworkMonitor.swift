@@ -22,7 +22,7 @@ public actor NetworkMonitor: LoopActor {
     private let time: any TimeSource
     /// Receives news; called on the loop.
     private let tell: @Sendable (NetworkNews) -> Void
-    /// What was reported to delivery, and the targets.
+    /// The state that was reported to delivery, and the targets.
     private var state: NetworkState
     /// Nil before `start` and after `stop`.
     private var sockets: Sockets?

@@ -11,7 +11,7 @@ public enum SilentFiles {
     /// Milliseconds to wait for an answer: as long as a slow disk may take.
     private static let patience: Int32 = 1000
 
-    /// What all callers share.
+    /// State that all callers share.
     private struct State {
         /// A thread that has nothing to ask at present; one is kept.
         var idle: [EventLoop] = []

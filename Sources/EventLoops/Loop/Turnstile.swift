@@ -7,7 +7,7 @@ public final class Turnstile {
     private var drawn = 0
     /// The ticket whose turn it is.
     private var serving = 0
-    /// What resumes the holder of each ticket that waits.
+    /// The continuation of each waiting ticket.
     private var waiting: [Int: () -> Void] = [:]
 
     package init() {}

@@ -192,7 +192,7 @@ extension EventPass {
             remove(timestamp)
             addTimestamp(time)
         } else if !isUsual, place.lowerBound == timestamp.value {
-            // The same instant in the form that every receiver reads.
+            // The same time in the form that every receiver reads.
             replace(place, with: [.quote] + timeWriter.text(of: time) + [.quote])
         }
         return time

@@ -109,7 +109,7 @@ public struct EventPass: ~Copyable {
     /// Events after this time are quarantined. The greatest number while the clock is not trusted.
     var newest = Timestamp(nanoseconds: .max)
 
-    /// What the app's lines are by its settings. `isRecord` says what the last line was.
+    /// The kind of the app's lines by its settings. `isRecord` has the kind of the last line.
     var kind = LineKind.event
     /// How a container's runtime has wrapped the lines.
     var wrapping = Wrapping()
@@ -173,7 +173,7 @@ public struct EventPass: ~Copyable {
     /// Writer of RFC 3339 texts; remembers the last second.
     var timeWriter = TimestampWriter()
 
-    // What is added.
+    // Added members.
     var ids = EventIDs()
     /// Additions to events, rendered once a block.
     var tail = Tail()

@@ -5,7 +5,7 @@ public import TextFormats
 /// What happened to one line. A small value, because there is one for each event: what is wrong with a line
 /// is in `EventPass.problem`.
 public struct Verdict: Sendable {
-    /// What happened to the line.
+    /// The outcome for the line.
     public enum Kind: UInt8, Sendable {
         /// An event or a record: `EventPass.write` appends it.
         case accepted

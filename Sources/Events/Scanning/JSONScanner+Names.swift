@@ -53,7 +53,7 @@ extension JSONScanner {
         return taken == 0 ? 0 : loaded & (UInt64.max &>> (64 &- 8 &* taken))
     }
 
-    /// The same within the last eight bytes of a block, byte by byte.
+    /// As above for the last eight bytes of a block, byte by byte.
     @inline(never)
     private mutating func lastWord(_ p: Pointer, _ length: Int) -> UInt64 {
         /// First eight bytes, as a little-endian number; missing bytes are zero.

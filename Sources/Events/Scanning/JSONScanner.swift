@@ -63,7 +63,7 @@ struct JSONScanner: ~Copyable {
     var hasLongText = false
     /// Whether two properties may have the same name; false is certain.
     var mayRepeat = false
-    /// What was wrong with the last text that could not be read.
+    /// The error in the last text that could not be read.
     private(set) var failureCode = ScanFailure.Code.blank
     /// Offset in the block of the byte at which it was noticed.
     private(set) var failureOffset = 0

@@ -17,8 +17,8 @@ extension Intake {
         case document
     }
 
-    /// Keeps `resume` until the lines that `take` has left can be offered again. Returns false, and forgets
-    /// `resume`, if a commit comes first.
+    /// Calls `resume` once the lines that the last `take` did not accept can be offered again. Returns false,
+    /// without keeping `resume`, if a commit must come first.
     package func park(_ resume: @escaping () -> Void) -> Bool {
         switch obstacle {
         case .question?: rules?.whenAnswered(resume)

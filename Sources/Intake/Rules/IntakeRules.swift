@@ -32,7 +32,7 @@ package final class IntakeRules: @unchecked Sendable {
     private var asked: Set<FunctionCall> = []
     /// Number of open questions by holder, which bounds each app's share.
     private var holdings = Holdings()
-    /// What the last event on `needs` waits for.
+    /// The question that the last event on `needs` waits for.
     private var needed: Need?
     /// Files that wait, in order of arrival.
     private var waiters: [(need: Need, body: () -> Void)] = []

@@ -53,7 +53,7 @@ public struct EndpointURL: Sendable, Hashable, CustomStringConvertible, CustomRe
         self.host = host.lowercased()
     }
 
-    /// Whether it leads to this machine, so that what is sent there crosses no network.
+    /// Whether the URL leads to this machine, so that requests cross no network.
     public var isLoopback: Bool { host.isLoopbackHost }
 
     /// Scheme, host and port: the part that is safe to show.

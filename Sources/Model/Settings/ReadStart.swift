@@ -1,10 +1,9 @@
 /// What is read of files that exist when the agent sees their pattern for the first time.
 public enum ReadStart: Sendable, Hashable {
-    /// All of it.
+    /// The files from their beginning.
     case beginning
-    /// Only what is written from then on.
+    /// Only lines written from then on.
     case now
-    /// All of the files that were changed within this time, and of others only what is written from
-    /// then on.
+    /// Files changed within this time from their beginning; of other files, only lines written from then on.
     case age(Duration)
 }

@@ -10,10 +10,10 @@ public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomReflect
     /// The text itself, for the code that sends it.
     public var revealed: String { text }
 
-    /// What is shown in place of a secret.
+    /// The text shown in place of a secret.
     public static let mask = "****"
 
-    /// What logs and debuggers may show.
+    /// The text for logs and debuggers.
     public var description: String { "(secret)" }
     /// Hides the text from `dump`.
     public var customMirror: Mirror { Mirror(self, children: []) }

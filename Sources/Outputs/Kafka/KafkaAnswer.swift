@@ -22,7 +22,7 @@ struct KafkaAnswer: Equatable {
     let action: Action
     /// The kind of failure, for metrics and for the decision whether the records may be stored.
     let kind: Failure.Kind
-    /// What is wrong and what to check.
+    /// The error, and what to check.
     let hint: String
     /// Whether the producer that met the error accepts no more records, so that the next attempt needs a
     /// new one.

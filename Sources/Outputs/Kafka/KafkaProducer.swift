@@ -42,7 +42,7 @@ struct KafkaToken {
 /// A producer of librdkafka with its threads and connections. Belongs to its client's loop, and decides
 /// nothing. While it exists, the library wakes the process several times a second.
 final class KafkaProducer {
-    /// What the library reports.
+    /// Reports of the library.
     enum Report {
         /// The fate of a record, by its mark; code 0 means that it is stored.
         case record(mark: UInt, code: Int32)
@@ -61,7 +61,7 @@ final class KafkaProducer {
     let token: KafkaToken?
     /// Ids of the calls whose records it has.
     var tickets: Set<UInt64> = []
-    /// Whether it gets no more records, and is closed after its last call.
+    /// Whether the producer gets no more records, and is closed after its last call.
     var isLeaving = false
     /// Its last error; the reason for calls that time out.
     var lastError: (code: Int32, words: String)?
@@ -130,8 +130,7 @@ final class KafkaProducer {
         self.handle = nil
     }
 
-    /// Has `handler` called when there are reports; returns the failure if the kernel has no memory for the
-    /// watch.
+    /// Calls `handler` when there are reports. Returns the failure if the kernel has no memory for the watch.
     func watch(_ handler: @escaping () -> Void) -> Failure? {
         guard let handle, !isWatched else { return nil }
         do throws(SystemError) {

@@ -8,7 +8,7 @@ internal import Model
 /// They are checked at most once a second, and only when the output asks. If a changed file cannot be used,
 /// the last good content stays in force, one warning is logged and `failedReloads` counts.
 struct FollowedFiles {
-    /// What has been read again.
+    /// The files that were read again.
     struct Changes {
         var hasCertificates = false
         var hasSecret = false

@@ -36,7 +36,7 @@ final class Temporary<Value: Expiring> {
         let renewal: BootInstant?
         /// When it expires; nil if it never does.
         let expires: BootInstant?
-        /// Whether it was asked for because the one before it was refused.
+        /// Whether the request was made because the previous credential was refused.
         let replacesRefused: Bool
     }
 

@@ -7,7 +7,7 @@ internal import Model
 /// It decides nothing: its client (NATS, syslog) reacts to readiness, and decides when to close. Belongs to
 /// its client's loop; not thread-safe. Owns the socket.
 final class SecureStream {
-    /// What `receive` found.
+    /// The result of `receive`.
     struct Received {
         /// Whether the other side sent any bytes, which shows that it is alive.
         var wasHeard = false

@@ -44,7 +44,7 @@ package final class EventTemplates: Sendable {
     private let fields: [Template.Field]
     /// Indices in `fields` of each template's placeholders.
     private let fieldPlaces: [[Int]]
-    /// What the placeholders of the destination and the machine become, and the bound.
+    /// Values of the placeholders for destination and machine, and the bound.
     private let scope: TemplateScope
     private let state: Mutex<State>
 

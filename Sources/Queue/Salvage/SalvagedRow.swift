@@ -62,7 +62,7 @@ struct SalvagedRow {
 
 /// A table of the present schema, with what is needed to recognise its rows.
 struct SalvagedTable {
-    /// A column of a table, as far as it helps to recognise rows.
+    /// The properties of a column by which a row of its table is recognised.
     struct Column {
         let name: String
         let type: String

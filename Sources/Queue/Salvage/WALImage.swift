@@ -71,7 +71,8 @@ struct WALImage {
     private mutating func read(_ file: borrowing Descriptor, _ size: Int, _ pageSize: Int, _ head: [UInt8]?) {
         let length = pageSize + 24
         var bytes = [UInt8](repeating: 0, count: length)
-        // Without a header the salt of the second frame counts: frames at the beginning are the newest.
+        // Without a header the salt of the second frame decides which frames are valid: the newest frames are
+        // at the beginning of the file.
         if head == nil, pread(file.raw, &bytes, length, off_t(32 + length)) != length { return }
         let salt = head.map { $0[16..<24] } ?? bytes[8..<16]
         var frames: [Frame] = []

@@ -8,7 +8,7 @@ struct Operation {
     var bytes: Int
     /// Bytes that it adds to tables without a bound of their own.
     var places = 0
-    /// Whether it brings events, for which there may be room later.
+    /// Whether the call stores events, for which there may be room later.
     var bringsEvents = false
     /// Index of the lane that it forms a batch of; nil for other calls.
     var formsIn: Int?

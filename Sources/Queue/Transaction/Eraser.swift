@@ -228,9 +228,9 @@ struct Eraser {
         }
     }
 
-    /// Whether a quarantined line is to be removed: as an event if it is a JSON object, or because its
-    /// text mentions what is to be removed. The text is searched too, because an object may contain a
-    /// member twice and a judge sees only one of the two.
+    /// Whether a quarantined line must be removed: its text mentions a value that is searched for, or it is a
+    /// JSON object that the search finds. Both are checked, because an object may contain a member twice, and
+    /// reading it shows only one of the two.
     private func isFound(_ record: QuarantineRecord) -> Bool {
         if search.isMentioned(record.content) || search.isMentioned(Array(record.detail.utf8)) { return true }
         guard case .object? = try? JSONValue(parsing: record.content) else { return false }

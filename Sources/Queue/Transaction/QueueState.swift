@@ -29,7 +29,7 @@ struct QueueState {
     var fullEpisode: FullEpisode?
     /// Destinations that must give up events because too much is unread (`spool.max_unread`).
     var givenUp: GivenUp?
-    /// What is given up while the file is full before its bounds.
+    /// The relief while the file is full although it is below its bounds.
     var relief = Relief()
     /// Text about the clock's steps that is in the database, so that a COMMIT writes it only after a
     /// change.

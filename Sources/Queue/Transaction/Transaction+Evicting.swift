@@ -33,7 +33,8 @@ extension Transaction {
         guard state.figures.holdings == nil else { return }
         let known = try file.database.integer("SELECT coalesce(sum(cost), 0) FROM holding")
         if known != state.figures.totals.stored {
-            // An older version stored these chunks, or the page of their holdings was damaged.
+            // Chunks without holdings were stored by an older version, or the page of their holdings was
+            // damaged. They count as the holding of nobody.
             try tables.execute(
                 "INSERT INTO holding SELECT id, priority, \(chunkCostColumn), '' FROM chunk "
                     + "WHERE id NOT IN (SELECT chunk FROM holding)")

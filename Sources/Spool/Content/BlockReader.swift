@@ -20,7 +20,7 @@ struct BlockReader {
         case content(Int64)
     }
 
-    /// What is known of the file's end.
+    /// Facts about the end of the file.
     struct Ending {
         /// Whether no process writes to the file any more, so that a last line without LF is whole.
         var isSealed: Bool
@@ -28,7 +28,7 @@ struct BlockReader {
         var isSilent: Bool
     }
 
-    /// What is to be done with the first bytes of a block.
+    /// The next piece of a block.
     enum Piece: Equatable {
         /// Whole lines are to be handed over.
         case lines(Int)
@@ -57,7 +57,7 @@ struct BlockReader {
 
     /// The longest line in bytes, its LF not counted.
     let longest: Int
-    /// What the lines are wrapped in; nil where each line is a record.
+    /// The format that wraps the lines; nil if each line is a record.
     var format: LineFormat?
     /// Whether lines of text that follow each other belong together.
     var joinsText = false
@@ -113,7 +113,7 @@ struct BlockReader {
         return Cut(piece: cut.piece, goesOn: cut.piece.length == lines.count, mayHaveMore: true)
     }
 
-    /// All that is left of the block.
+    /// The rest of the block.
     private func last(_ block: UnsafeRawBufferPointer, isEnd: Bool, _ ending: Ending) -> Cut {
         let cutter = cutter(for: block, isEnd: isEnd, ending)
         switch cutter.piece(of: block) {

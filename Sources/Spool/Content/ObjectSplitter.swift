@@ -7,7 +7,7 @@
 struct ObjectSplitter {
     /// The result of reading on.
     enum Find: Equatable {
-        /// All given bytes were used; more are needed.
+        /// All bytes that were given are used; more are needed.
         case more
         /// `event` holds a complete event and an LF.
         case event

@@ -7,7 +7,7 @@ internal import Model
 /// would repeat them, and a position without its lines would lose them. Between two turns no part of a block
 /// is kept, except an event that was found and not taken.
 struct DropReader {
-    /// What is to be done next.
+    /// The next step.
     enum Step: Equatable {
         /// A block is to be read from this offset of the file, and passed to `next`.
         case read(at: Int64)
@@ -23,7 +23,7 @@ struct DropReader {
         case fault(QuarantineRecord.Reason, String)
         /// The text ends too early. The writer may still be writing, so the file gets a second try.
         case endsEarly(String)
-        /// All of the file was taken.
+        /// The whole file was read.
         case end
     }
 

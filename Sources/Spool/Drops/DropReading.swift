@@ -5,7 +5,7 @@ internal import Model
 struct PendingDrop {
     var directory: SpoolDirectory
     var name: FileName
-    /// Whether it is known to be complete, because it was renamed to its name.
+    /// Whether the file is known to be complete, because it was renamed to its name.
     var isComplete: Bool
     /// The owner of a file in the drop box, who determines its app; nil elsewhere, or if not known yet.
     var owner: UInt32?

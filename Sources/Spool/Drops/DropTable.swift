@@ -33,7 +33,7 @@ struct DropTable {
         case parked(DropReading)
         /// The file ended too early, and is read once more after a pause.
         case cut(DropReading)
-        /// All of the file was taken; it is removed after the commit.
+        /// The whole file was read; it is removed after the commit.
         case committing(ClaimedFile)
         /// The file is in the queue and still exists: it stays because of its bad lines, or could not be
         /// removed.
@@ -301,7 +301,7 @@ struct DropTable {
         move(id, to: nil)
     }
 
-    /// All of the current file was taken.
+    /// Notes that the current file was read to its end.
     mutating func wasTaken(_ file: ClaimedFile) {
         assert(file.id == current, "a drop file was taken that is not read")
         current = nil

@@ -65,7 +65,7 @@ final class AppendFile {
         case reading
         /// The file is shorter than the read position, and may be restored. It is not read for a moment.
         case cut
-        /// All of the file is queued, and it is about to be removed.
+        /// The whole file is queued, and is about to be removed.
         case leaving
     }
 
@@ -237,7 +237,7 @@ extension AppendFile {
         static let none = Activity()
     }
 
-    /// A box for the fields, so that a file at rest only pays for a pointer.
+    /// A box for the fields, so that an idle file costs only a pointer.
     private final class Kept {
         var activity: Activity
         init(_ activity: Activity) { self.activity = activity }

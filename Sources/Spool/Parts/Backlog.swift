@@ -27,7 +27,7 @@ struct Backlog {
     enum Slice: Equatable {
         /// There is more to count, at once.
         case goOn
-        /// All was counted; the next one is due after this time.
+        /// The census is complete; the next one is due after this time.
         case done(next: Duration)
     }
 
@@ -45,7 +45,7 @@ struct Backlog {
     private static let releaseInterval = Duration.seconds(10)
     private static let releaseBytes: Int64 = 16 << 20
 
-    /// What the last census counted, less what was read since.
+    /// The drop files that the last census counted, less those read since.
     private(set) var drops = Drops()
     /// The census under way; nil between two.
     private var census: Census?
@@ -53,7 +53,7 @@ struct Backlog {
     private var isCensusPlanned = false
     /// The look under way; nil between two.
     private var look: Look?
-    /// The same as `isCensusPlanned`, for the look.
+    /// As `isCensusPlanned`, for the look.
     private var isLookPlanned = false
     /// Time of the last release of memory, and the bytes that were read until then.
     private var released = (time: BootInstant(nanoseconds: 0), read: ByteCount(0))

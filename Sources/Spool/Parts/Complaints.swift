@@ -106,7 +106,7 @@ struct Complaints {
         refusals.removeAll(below: path)
     }
 
-    /// Has complaints shown again, because the name of a user was found and they may show it.
+    /// Shows complaints again, because they may contain the name of the user that was found.
     mutating func ownerNamed() { unresolved.touch() }
 
     // MARK: For `status`
@@ -116,14 +116,14 @@ struct Complaints {
         unresolved.takeChanged(atMost: most).map { ($0.map(\.value), unresolved.count) }
     }
 
-    /// The same for refusals.
+    /// As above, for refusals.
     mutating func takeRefusals(atMost most: Int) -> (
         shown: [(path: FileName, reason: SpoolRefusal)], count: Int
     )? {
         refusals.takeChanged(atMost: most).map { ($0.map { ($0.path, $0.value) }, refusals.count) }
     }
 
-    /// The same for files that are not read because of their names.
+    /// As above, for files that are not read because of their names.
     mutating func takePassedOver(atMost most: Int) -> (shown: [FileName], count: Int)? {
         passedOver.takeChanged(atMost: most).map { ($0.map(\.path), passedOver.count) }
     }

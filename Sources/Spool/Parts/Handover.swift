@@ -39,7 +39,7 @@ struct Handover {
     /// Most commits under way.
     static let mostUnderWay = 2
 
-    /// What the next commit will say about files.
+    /// Changes to files that the next commit will make durable.
     var pass = Pass()
     /// Commits that have begun and not ended; at most `mostUnderWay`.
     private(set) var underWay = 0
@@ -109,7 +109,7 @@ struct Handover {
 
     // MARK: Commits
 
-    /// Has a commit begin although nothing was read.
+    /// Requests a commit although nothing was read.
     mutating func want() { isWanted = true }
 
     var isEmpty: Bool { pass.isEmpty && !isWanted }

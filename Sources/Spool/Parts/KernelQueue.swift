@@ -38,7 +38,7 @@ final class KernelQueue {
 
         func endWatch(_ watch: Int32) { queue.endWatch(watch, of: self) }
 
-        /// Has changes wake the reader.
+        /// Lets changes wake the reader.
         func listen() throws(SystemError) { try queue.listen(self) }
 
         /// Lets changes gather without waking the reader. The loop sleeps through them once all readers rest.
@@ -141,7 +141,7 @@ final class KernelQueue {
         member.isListening = false
     }
 
-    /// Has the loop wake for changes, or stops that.
+    /// Starts or stops waking the loop for changes.
     private func watchInstance(_ raw: Int32, isAwaited: Bool) throws(SystemError) {
         // The loop may outlive the queue's last reader.
         try loop.watch(raw, for: isAwaited ? .readable : []) { [weak self] _ in self?.handOut(to: nil) }

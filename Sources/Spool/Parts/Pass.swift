@@ -35,13 +35,13 @@ struct Pass {
         files.removeAll { $0 === file }
     }
 
-    /// Has a checkpoint written.
+    /// Writes a checkpoint with the commit.
     mutating func keep(_ checkpoint: Checkpoint, of id: FileID) {
         places[id] = checkpoint
         forgotten.remove(id)
     }
 
-    /// Has the checkpoint of a file deleted.
+    /// Deletes the checkpoint of a file with the commit.
     mutating func forget(_ id: FileID) {
         places[id] = nil
         forgotten.insert(id)

@@ -50,7 +50,7 @@ public enum SpoolObstacle: String, Sendable, CaseIterable {
 /// Tasks to retry after a failed system call, with growing waits. No failure is final unless its error says
 /// so; otherwise a shortage of a second could cost a file.
 struct SecondTries {
-    /// What failed; a path may have one task of each kind.
+    /// Kinds of failed tasks; a path may have one task of each kind.
     enum Kind {
         case open, watch, list, look, read, check, sync
         /// Everything is to be listed, because more tasks failed than are remembered.

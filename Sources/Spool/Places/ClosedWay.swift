@@ -5,7 +5,7 @@ internal import Glibc
 ///
 /// A sandbox gives the same error (EACCES) as permissions do, but then no change of permissions helps.
 enum ClosedWay {
-    /// What is known of the directory.
+    /// Facts about the directory.
     struct Door: Equatable {
         var path: String
         /// The user id of its owner: looking up the name may take long.

@@ -24,7 +24,7 @@ struct FirstSight {
     private var changes: [String: [UInt8]] = [:]
     /// Whether all files that were there have been looked at.
     private(set) var isOver = false
-    /// What was passed over since the last report.
+    /// Files and bytes that were passed over since the last report.
     private var passed = (files: 0, bytes: ByteCount(0))
 
     /// Tolerance for birth times: the kernel's clock for file times is coarse and may lag by a tick.

@@ -180,7 +180,7 @@ public struct ReadPlace: Sendable, Hashable {
         return patterns.contains { $0.advanced($0.start, over: names).mayGoOn }
     }
 
-    /// Whether it is a file of the place: by its name, or by the one that it had before rotation.
+    /// Whether a path is a file of the place: by its name, or by the one that it had before rotation.
     func fits(_ path: FileName, _ name: FileName) -> Bool {
         guard ReadPlace.mayBeRead(name), name.unpacked == nil else { return false }
         let directories = ReadPlace.names(in: path)
@@ -259,7 +259,7 @@ extension SpoolOptions {
         place.map { path.bytes.isEmpty ? $0.root : "\($0.root)/\(path.text)" } ?? path.text
     }
 
-    /// What the queue has kept of this reader's files, with their paths as they are used here.
+    /// Checkpoints of this reader's files among those that the queue has, with their paths as used here.
     func ownCheckpoints(among kept: [Checkpoint]) -> [Checkpoint] {
         let checkpoints = kept.map(\.restoringPath)
         guard let place else {

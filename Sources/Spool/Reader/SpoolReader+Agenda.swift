@@ -139,7 +139,7 @@ extension SpoolReader {
         wake()
     }
 
-    /// The same for a name that could not be examined, or for the whole directory if the name is empty.
+    /// Plans another look at a name that could not be examined; at the whole directory if the name is empty.
     func tryAgain(at name: FileName, in directory: SpoolDirectory, _ error: SystemError) {
         if name.bytes.isEmpty {
             tryAgain(.list, directory.path, error, .list(directory: directory.path))

@@ -3,8 +3,8 @@ internal import Glibc
 internal import Logs
 internal import Model
 
-/// What is in an append file: its lines, block by block, from the place that was reached. `BlockReader`
-/// says how a block is cut.
+/// Reads the lines of an append file, block by block, from the read position. `BlockReader` says how a block
+/// is cut.
 extension SpoolReader {
     /// Reads a block of the file that has waited longest. False: none waits.
     func readAppendFile() -> Bool {

@@ -267,7 +267,7 @@ extension SpoolReader {
         wake()
     }
 
-    /// Has a file read when it is its app's turn.
+    /// Queues a file to be read at its app's turn.
     func lineUp(_ file: AppendFile) { turns.lineUp(file, of: share(of: file)) }
 
     // MARK: How a file goes

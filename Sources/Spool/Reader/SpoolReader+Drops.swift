@@ -445,7 +445,7 @@ extension SpoolReader {
         }
     }
 
-    /// All of a file was taken: it is removed after the commit, or gets a checkpoint that says that it was
+    /// A file was read to its end: it is removed after the commit, or gets a checkpoint that says that it was
     /// read.
     private func finish(_ drop: DropReading) {
         counters.dropFilesRead += 1

@@ -198,7 +198,7 @@ extension SpoolReader {
         return try mark(at: offset, descriptor)
     }
 
-    /// The same for a descriptor.
+    /// As above, for an open file.
     func mark(at offset: Int64, _ descriptor: Int32) throws(SystemError) -> Mark {
         let covered = Mark(offset: offset, hash: 0).covered
         let bytes = try FileSystem.bytes(of: descriptor, at: offset - Int64(covered), count: covered)

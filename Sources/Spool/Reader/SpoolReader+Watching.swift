@@ -147,7 +147,7 @@ extension SpoolReader {
 
     // MARK: Polling
 
-    /// Has a directory polled; logs the first one.
+    /// Begins to poll a directory; logs the first one.
     private func beginPolling(_ directory: SpoolDirectory) {
         guard !directory.isPolled else { return }
         if watching.polled.isEmpty {

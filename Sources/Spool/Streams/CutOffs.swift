@@ -29,7 +29,7 @@ struct CutOffs {
         var streams: [Stream]
         /// Bytes that are read of it.
         var length: Int64
-        /// Whether it is read from its beginning, in contrast to a recognised copy.
+        /// Whether the file is read from its beginning, unlike a recognised copy.
         var isNew: Bool
         var at: BootInstant
 

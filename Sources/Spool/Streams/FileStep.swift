@@ -70,7 +70,7 @@ enum FileStep: Equatable, Sendable {
     case readText
     /// The last line counts as complete although it has no LF.
     case seal
-    /// The same although no writer was seen to close the file.
+    /// As `seal`, although no writer was seen to close the file.
     case sealUnclosed
     case claimAndRemove
     case forget

@@ -29,9 +29,9 @@ struct BackfillRun: Sendable {
 
     /// The state of a run over all files.
     private struct Course {
-        /// What is shown.
+        /// The progress that is shown.
         var progress: BackfillProgress
-        /// Where it is shown.
+        /// The line that shows the progress.
         var line: ProgressLine
         /// The size of the files that are done, in bytes.
         var before: ByteCount = 0

@@ -71,8 +71,8 @@ extension Invocation {
         do throws(ConfigurationError) {
             return try loadSettings().settings.spool.directory
         } catch {
-            // Only if this user must not read the default configuration. One with mistakes is an error,
-            // because the event could wait in the wrong spool for ever.
+            // Continue only if this user may not read the default configuration. A configuration with
+            // mistakes is an error: the event could wait in the wrong spool for ever.
             let isOnlyClosed = error.problems.allSatisfy { $0.code == .unreadable || $0.severity == .warning }
             guard configurationPath == Invocation.defaultConfiguration, isOnlyClosed, geteuid() != 0 else {
                 throw error

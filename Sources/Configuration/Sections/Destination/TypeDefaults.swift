@@ -14,12 +14,12 @@ struct TypeDefault: Sendable {
     /// Origin of the value: `type s3`.
     var name: String { format.map { "format \($0.rawValue)" } ?? "type \(kind.rawValue)" }
 
-    /// Whether it concerns a destination.
+    /// Whether the default applies to a destination.
     fileprivate func holds(_ destination: DestinationSettings) -> Bool {
         destination.kind == kind && (format == nil || destination.format == format)
     }
 
-    /// All such defaults.
+    /// All defaults of types and formats.
     static let all: [TypeDefault] =
         [
             // A request costs money for each object, and readers open each object: fewer, larger objects.

@@ -10,7 +10,7 @@ struct CompiledCondition {
     let macro: Int
     /// Whether the condition asks for exactly this text, as most do. It has the fastest path.
     let isPlainText: Bool
-    /// Whether it compares numbers with `limit`.
+    /// Whether the condition compares numbers with `limit`.
     let isPlainOrder: Bool
     /// Whether the comparison holds below the limit, at it and above it; used if `isPlainOrder`.
     let order: (below: Bool, equal: Bool, above: Bool)

@@ -68,7 +68,7 @@ struct CompiledTag {
     let rules: [Int]
     /// Numbers of its blocking rules.
     let blockingRules: [Int]
-    /// What it does.
+    /// The action.
     let action: Action
 
     /// The actions; see `Tag.Action`.

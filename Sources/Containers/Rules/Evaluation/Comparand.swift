@@ -14,7 +14,7 @@ struct Comparand {
     /// The types of values. A text that only spells a number is a string.
     enum Kind { case null, string, number, bool, nested }
 
-    /// Whether it is neither null nor nested.
+    /// Whether the value is neither null nor nested.
     var isScalar: Bool { kind != .null && kind != .nested }
 
     /// A comparand.

@@ -12,7 +12,7 @@ final class Evaluation {
         var base: UnsafePointer<UInt8>
         /// Length of the line.
         var count: Int
-        /// Whether it is a push, whose name is its member `event`.
+        /// Whether the line is a push, whose name is its member `event`.
         var isPush = false
     }
 

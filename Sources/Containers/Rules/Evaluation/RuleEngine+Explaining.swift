@@ -6,9 +6,9 @@ public struct TagExplanation: Sendable, Equatable {
     package struct RuleExplanation: Sendable, Equatable {
         /// Name of the rule.
         package let name: String
-        /// Whether it is a blocking rule.
+        /// Whether the rule blocks.
         package let isBlocking: Bool
-        /// Whether it holds: all of its conditions, or the expression.
+        /// Whether the rule holds: all of its conditions, or its expression.
         package let holds: Bool
         /// The expression; nil for a list of conditions.
         package let expression: String?

@@ -56,7 +56,7 @@ public final class RuleEngine {
     var layers = DataLayers()
     /// The members of events that become part of data layers.
     var pushed = PushedMembers([])
-    /// What is hidden, by the set of containers that concern an app; made when it is first needed.
+    /// Hidden members, by the set of containers that concern an app; computed when first needed.
     private var hidden: [[Bool]: HiddenMembers] = [:]
     /// Edits the present event.
     @exclusivity(unchecked) var editor = EventEditor()

@@ -352,7 +352,7 @@ final class Boxed<Value: Sendable>: Sendable {
     init(_ content: Value) { self.content = content }
 }
 
-/// What a command still wants sent.
+/// The events that a command still has to send.
 struct Push: Sendable {
     /// Whether all that waits and comes is wanted (drain), rather than what waited at the beginning
     /// (dispatch).

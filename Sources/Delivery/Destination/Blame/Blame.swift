@@ -28,7 +28,7 @@ struct Blame: Sendable {
     struct Facts {
         var isProbe = false
         var isHeld = false
-        /// Whether it is held because of rejected events.
+        /// Whether the destination is held because of rejected events.
         var isInDoubt = false
         var isBroken = false
         /// Whether other attempts are in flight.
@@ -47,7 +47,7 @@ struct Blame: Sendable {
         let inARow: Int
         /// Whether a failed request held events of this app only.
         let isAlone: Bool
-        /// What the destination answered last.
+        /// The destination's last answer.
         let failure: Failure
     }
 

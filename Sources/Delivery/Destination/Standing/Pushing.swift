@@ -4,7 +4,7 @@ internal import Model
 ///
 /// A push ends exactly once, with a reason unless everything was sent. Commands wait for that end.
 struct Pushing: Sendable {
-    /// What is still wanted; nil if no command waits for requests.
+    /// The events still to send; nil if no command waits for requests.
     private(set) var push: Push?
     /// Why the last push ended; nil if everything was sent.
     private(set) var reason: DestinationStateName?

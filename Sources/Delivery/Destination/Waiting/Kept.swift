@@ -106,7 +106,7 @@ struct Kept: Sendable {
     private(set) var eventsAside: [String: Int] = [:]
     /// Index of each batch in `cards` and `batches`.
     private var places: [BatchID: Int] = [:]
-    /// What decides, one card per batch.
+    /// One card per batch.
     private var cards: [Card] = []
     /// The batches, in the order of `cards`.
     private var batches: [TrackedBatch] = []

@@ -31,7 +31,7 @@ package struct LokiEncoder: BatchEncoder {
     /// Whether the label `app` is the app that events belong to. It is not bounded by `template_values`,
     /// and the settings may replace it.
     private let namesApp: Bool
-    /// What is sent as structured metadata.
+    /// The members sent as structured metadata.
     private let metadata: StructuredMetadata
 
     /// - Parameters:
@@ -164,7 +164,7 @@ package struct LokiEncoder: BatchEncoder {
         return text.bytes
     }
 
-    /// What distinguishes the streams of a request.
+    /// The key of a stream within a request.
     private struct Stream: Hashable {
         /// Index of the texts of the label templates.
         let values: Int

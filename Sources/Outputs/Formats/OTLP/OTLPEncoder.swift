@@ -76,7 +76,7 @@ package struct OTLPEncoder: BatchEncoder {
         return found.flatMap { $0.rejected < 0 ? nil : $0 }
     }
 
-    /// The same for JSON. Unknown members are ignored, but an error is not a response of the protocol:
+    /// As above, for JSON. Unknown members are ignored, but an error is not a response of the protocol:
     /// gRPC's `Status`, or an error of a gateway.
     private static func partialSuccess(_ answer: JSONSlice) -> (rejected: Int64, message: String)? {
         guard answer.members != nil, answer["error"].map({ $0.kind == .null }) ?? true else { return nil }
