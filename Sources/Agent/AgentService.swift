@@ -27,7 +27,7 @@
 //   database on the store's: a slow disk under one of them must not stop the others. What blocks for long,
 //   such as a destination that writes files, gets a loop of its own.
 // - `Parts` is made once and never changes. What a reload changes has a method in its own module.
-// - Settings are trusted; clients of the control socket are trusted as far as the socket's permissions go.
+// - Settings are trusted; clients of the control socket have what its permissions grant.
 // - An error at the start ends it with an `AgentError`, whose code becomes the exit status. After the start,
 //   errors are logged and reported; the agent continues.
 //
@@ -190,7 +190,7 @@ public actor AgentService: LoopActor {
     /// - Parameter task: runs on its own thread once the control socket answers. With it the spool is not
     ///   read, the stats port stays closed, the log is limited to warnings, and the agent ends when the task
     ///   returns.
-    /// - Throws: if the agent cannot start; everything is stopped by then.
+    /// - Throws: if the agent cannot start; everything is stopped then.
     public static func run(
         _ loaded: LoadedSettings, path: String, program: ProgramIdentity, task: (@Sendable () -> Void)? = nil
     ) throws(AgentError) {

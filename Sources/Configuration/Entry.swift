@@ -252,7 +252,7 @@ extension SettingsSection {
         }
     }
 
-    /// This section, but with the values of `started` where a reload cannot change them.
+    /// This section, but with the values of `started` for settings that a reload cannot change.
     func keeping(_ started: Self) -> Self {
         var kept = self
         for entry in Self.entries { entry.keep(started, &kept) }

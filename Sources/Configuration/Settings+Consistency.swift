@@ -270,7 +270,7 @@ extension ReadContext {
                     "does not end with /_bulk, where Elasticsearch and OpenSearch accept events",
                     severity: .warning)
             }
-            // The longest name that the template can become, as far as it is known.
+            // The longest name that the template can become, as far as it is fixed.
             guard let index = destination.index, let mistake = elasticsearchIndexMistake(index.longest) else {
                 break
             }

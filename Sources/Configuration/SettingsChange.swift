@@ -77,7 +77,7 @@ extension Settings {
 }
 
 extension Settings {
-    /// These settings as they are in force until a restart: with the values of `started` where a reload
-    /// cannot apply a change.
+    /// These settings as they are in force until a restart: with the values of `started` for settings that a
+    /// reload cannot apply.
     package func untilRestart(since started: Settings) -> Settings { keeping(started) }
 }

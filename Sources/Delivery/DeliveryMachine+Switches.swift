@@ -29,7 +29,7 @@ extension DeliveryMachine {
         }
     }
 
-    /// Releases one token, also one whose time is over.
+    /// Releases one token, even if it has expired.
     mutating func release(_ key: PauseTokens.Key) {
         pauses.release(key)
         effects.append(.persist(PauseTokens.switchName(key), nil))

@@ -45,7 +45,7 @@ struct PauseTokens: Sendable {
 
     mutating func release(_ key: Key) { holds.removeValue(forKey: key) }
 
-    /// Tokens whose time is over.
+    /// Expired tokens.
     func expired(at now: BootInstant) -> [Key] {
         holds.filter { $0.value.map { $0 <= now } ?? false }.map(\.key)
     }

@@ -23,7 +23,7 @@
 //  - DESIGN.md says which faults of numbers and clocks are behind each search for a position.
 //  - A piece is at most 1 MiB of lines and 8192 entries looked at, so that a filter that passes little does
 //    not keep the loop from stopping.
-//  - The journal's content is hostile where programs write it: fields may have any bytes, any length up to
+//  - The parts of the journal that programs write are hostile: fields may have any bytes, any length up to
 //    the limit, and any name of capital letters, digits and underscores. Only names that begin with `_` are
 //    journald's word.
 

@@ -40,9 +40,9 @@ public struct BackfillPiece: Sendable, Equatable {
     /// The file's path, for people.
     public var file: String
     package var app: String
-    /// Position where the piece begins, `end` of the piece before it; nil at the beginning of the file.
-    /// The agent refuses a piece that does not continue where it is: otherwise a file that is sent
-    /// twice would be stored twice.
+    /// Position where the piece begins, `end` of the piece before it; nil at the beginning of the file. The
+    /// agent refuses a piece that does not begin at its own position: otherwise a file that is sent twice
+    /// would be stored twice.
     public var from: String?
     package var content: FilePiece
 

@@ -84,7 +84,7 @@ struct SchemaWalk {
         }
     }
 
-    /// Fails with the expected types. A message names `integer` only where `number` is not allowed.
+    /// Fails with the expected types. A message names `integer` only if `number` is not allowed.
     @inline(never)
     private mutating func wrongType(_ found: String, _ node: SchemaNode, _ start: Int) -> Int? {
         let wanted = node.types.contains(.number) ? node.types.subtracting(.integer) : node.types

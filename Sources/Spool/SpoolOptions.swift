@@ -51,7 +51,7 @@ public struct SpoolOptions: Sendable, Equatable {
     /// Whether lines of text that follow each other are handed over together (`TextHandling.blocks`). Default
     /// false.
     public var joinsText = false
-    /// How a record of several lines begins; nil, the default, where each line is a record.
+    /// How a record of several lines begins; nil, the default, if each line is a record.
     public var recordStart: RecordStart?
     /// What to do with a file once all its events are queued. Default `delete`.
     public var afterRead = AfterRead.delete
@@ -85,7 +85,8 @@ public struct SpoolOptions: Sendable, Equatable {
     /// `settleTime`. Default 60 s.
     public var giveUpTime = Duration.seconds(60)
     /// How long a rotated or deleted file must be unchanged until a last line without LF is whole although no
-    /// writer was seen to close it, where nobody can be asked whether one has it open. Default 10 minutes.
+    /// writer was seen to close it, if the kernel cannot be asked whether a writer has it open. Default 10
+    /// minutes.
     public var unclosedTime = Duration.seconds(600)
     /// How long a file that is about to be removed is watched for a writer that comes at the last moment.
     /// Default 1 s.

@@ -55,7 +55,7 @@ public struct SpoolState: Sendable, Equatable {
     /// never a part.
     ///
     /// The file is not synced: after a power cut the agent publishes the state again.
-    /// - Parameter spool: the spool's directory; `.spoolship` is made in it where it is missing.
+    /// - Parameter spool: the spool's directory; `.spoolship` is made in it if it is missing.
     /// - Throws: `SpoolError` with code `cannotWrite`.
     public func publish(in spool: String) throws(SpoolError) {
         do throws(SystemError) {

@@ -441,7 +441,7 @@ public struct RecordWriter: ~Copyable {
             copy(name)
             return
         }
-        // A fixed length is two instructions, where any length is a call.
+        // A fixed length costs two instructions, a variable length a call.
         memcpy(out, name.start, RecordWriter.shortCopy)
         out += name.count
     }

@@ -12,7 +12,7 @@ struct EffectiveConfiguration {
     /// secrets.
     var toml: String {
         var text = ""
-        // The section of the last line, so that a heading is printed only where it changes.
+        // The section of the last line, so that a heading is printed only when it changes.
         var section: SectionPlace?
         for setting in settings.effective {
             guard let value = setting.value else { continue }
@@ -34,8 +34,7 @@ struct EffectiveConfiguration {
         settings.loweredBatchSize(setting.path).map(SizeText.print)
     }
 
-    /// The settings as a JSON array of objects: `setting`, `value`, `origin`, and `in_force` where it
-    /// differs.
+    /// The settings as a JSON array of objects: `setting`, `value`, `origin`, and `in_force` if it differs.
     var json: JSONValue {
         .array(
             settings.effective.map { setting in

@@ -15,7 +15,7 @@ struct ExactNumbers {
         mark = "\(UInt64.random(in: .min ... .max, using: &random)) "
     }
 
-    /// The value of a JSON text; null where the text is not JSON.
+    /// The value of a JSON text; null if the text is not JSON.
     func value(of text: String) -> JSONValue {
         let bytes = Array(text.utf8)
         var numbers: [Range<Int>] = []

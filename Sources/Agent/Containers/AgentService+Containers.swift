@@ -50,7 +50,8 @@ extension AgentService {
         publishValues(states)
     }
 
-    /// Applies wishes one by one, because together they cannot be: those that can be met are.
+    /// Applies wishes one by one, because they cannot be applied together: those that are possible take
+    /// effect.
     private func applySingly(_ overlay: inout SettingsOverlay, _ parts: Parts) async {
         var reached = configured
         for wish in overlay.wishes {
@@ -85,7 +86,7 @@ extension AgentService {
     }
 
     private func publishValues(_ states: [ContainerState]) {
-        // Without a container there are no values, and no file for them where there never was one.
+        // Without containers there are no values, and no file for them unless one was written before.
         guard !states.isEmpty || valuesFile.written != nil else { return }
         do throws(SystemError) {
             try valuesFile.write(states)
@@ -111,8 +112,8 @@ extension Settings {
         }
     }
 
-    /// The keys that tags hash with now, by container; throws where one cannot be used: nothing could be
-    /// hashed.
+    /// The keys that tags hash with now, by container; throws if a key cannot be used, because nothing could
+    /// be hashed.
     func hashKeys() throws(AgentError) -> [String: HashKey] {
         var keys: [String: HashKey] = [:]
         for container in containers {

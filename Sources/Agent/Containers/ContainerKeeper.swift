@@ -37,7 +37,7 @@ actor ContainerKeeper: LoopActor {
     private(set) var rules = ConfiguredRules()
     /// True while a reload is under way, and no line may be read.
     private(set) var holdsReading = false
-    /// Ids of the containers whose server no route leads to.
+    /// Ids of the containers whose server has no route.
     var offline: Set<String> = []
     /// False if a person has switched the network off: then nothing is fetched.
     let isNetworkOn: @Sendable () -> Bool
@@ -82,7 +82,7 @@ actor ContainerKeeper: LoopActor {
     /// The states of all containers, in the order of the configuration. From any thread.
     nonisolated var states: [ContainerState] { publishedStates.withLock { $0 } }
 
-    /// The states of the containers of other settings, as far as the containers are known already, with the
+    /// The states of the containers of other settings, for containers that are known already, with the
     /// permissions of these settings: a reload checks by them what values may set. From any thread.
     nonisolated func states(for settings: [ContainerSettings]) -> [ContainerState] {
         let states = states

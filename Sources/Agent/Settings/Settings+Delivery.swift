@@ -90,7 +90,7 @@ extension Settings {
 }
 
 extension NetworkNews {
-    /// The prefix of a container's id where it stands among the names of destinations.
+    /// The prefix of a container's id among the names of destinations.
     static let prefix = "container:"
 
     /// The news for delivery, and the news for containers, by their ids.

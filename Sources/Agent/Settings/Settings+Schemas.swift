@@ -4,8 +4,8 @@ internal import Intake
 internal import Schemas
 
 extension Settings {
-    /// The schemas of `schemas.directory`; nil where none is set. Throws for a directory or a schema that
-    /// cannot be used.
+    /// The schemas of `schemas.directory`; nil if none is set. Throws for a directory or a schema that cannot
+    /// be used.
     func schemaRules() throws(AgentError) -> SchemaRules? {
         do throws(SchemaError) {
             return try readSchemas()
@@ -26,7 +26,7 @@ extension Settings {
         }
     }
 
-    /// Why the start would refuse the schemas; nil where it does not.
+    /// Why the start would refuse the schemas; nil if it would not.
     var schemaMistake: String? {
         do throws(SchemaError) {
             _ = try readSchemas()

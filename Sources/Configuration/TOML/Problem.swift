@@ -36,7 +36,7 @@ public struct Problem: Error, Sendable, Equatable {
     public let message: String
     /// Position; nil if it concerns no line.
     public let position: Position?
-    /// The line, masked where it may hold a secret; nil if there is no position.
+    /// The line, masked if it may hold a secret; nil if there is no position.
     public let sourceLine: String?
 
     /// A problem.

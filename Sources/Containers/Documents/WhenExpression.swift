@@ -393,7 +393,7 @@ struct WhenExpression {
         return found
     }
 
-    /// An error at an offset of the expression, by default where reading is.
+    /// An error at an offset of the expression, by default at the current position.
     private func error(
         _ message: String, _ code: ContainerError.Code = .form, at offset: Int? = nil
     ) -> ContainerError {

@@ -105,7 +105,7 @@ public struct ContainerMachine: Sendable {
         case keep(ContainerCopy, etag: String?, confirmed: Timestamp)
         /// Save the time at which the saved copy was confirmed.
         case confirm(Timestamp)
-        /// Let the reader begin, as far as this container is concerned.
+        /// This container no longer prevents reading from beginning.
         case open
         /// Put a document in force; nil for no document.
         case apply(HeldContainer?)

@@ -94,7 +94,7 @@ public struct DocumentReview: Sendable {
         return way(to: path, in: bytes).last?.range.lowerBound ?? 0
     }
 
-    /// The first byte that is not UTF-8; nil where all of them are.
+    /// The first byte that is not UTF-8; nil if all bytes are.
     private static func firstInvalidByte(of bytes: [UInt8]) -> Int? {
         guard String(validating: bytes, as: UTF8.self) == nil else { return nil }
         var decoder = UTF8.ForwardParser()

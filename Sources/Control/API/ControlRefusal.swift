@@ -3,7 +3,7 @@ package import Model
 /// Why a request is not carried out, as the API answers it.
 package struct ControlRefusal: Error, Sendable, Equatable {
     /// HTTP status: 400 for a request without meaning, 404 for something that does not exist, 409 for
-    /// something impossible at present, 500 for a failure.
+    /// something that is impossible now, 500 for a failure.
     package let status: Int
     /// A word for programs.
     package let code: String

@@ -13,7 +13,7 @@ public enum SilentFiles {
 
     /// State that all callers share.
     private struct State {
-        /// A thread that has nothing to ask at present; one is kept.
+        /// An idle thread; one is kept.
         var idle: [EventLoop] = []
         /// Paths whose question was not answered in time. They are not asked again until it is, because
         /// each further question would cost another thread.

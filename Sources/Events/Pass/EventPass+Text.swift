@@ -113,8 +113,8 @@ extension EventPass {
     /// Judges the object in `textRecord`. Returns nil if it is not valid JSON, which the writer of records
     /// does not produce.
     ///
-    /// - Parameter isRead: whether members are looked for in the object. If not, it is not scanned: its time
-    ///   is where the format says, and it is correct by construction.
+    /// - Parameter isRead: whether members are looked for in the object. If not, it is not scanned: the
+    ///   position of its time is known from the format, and it is correct by construction.
     mutating func judgeTextRecord(_ next: Int, isRead: Bool) -> Verdict? {
         let bytes = textRecord.bytes
         guard let start = bytes.baseAddress else { return nil }

@@ -1,5 +1,5 @@
 /// Which lines of text go to the quarantine instead of leaving. Tags find what they hide in the members of
-/// JSON objects; a text may hold the same members where no rule looks.
+/// JSON objects; a text may contain the same members, where no rule finds them.
 ///
 /// The checks are heuristics that err on the side of withholding: a text that is withheld without need is a
 /// nuisance, a secret that was sent cannot be called back.

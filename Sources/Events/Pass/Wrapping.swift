@@ -3,8 +3,8 @@ internal import Model
 /// How a container's runtime has wrapped the lines of the file, and which lines were read before their turn.
 ///
 /// A runtime writes a long line of a program in pieces, and lines of the program's other stream may come
-/// between them. The record of such a line is made where its first piece is, and the other pieces are passed
-/// over when the reader comes to them. No commit may come between them (`holdsLines`): after a restart these
+/// between them. The record of such a line is made at its first piece, and the other pieces are passed over
+/// when the reader comes to them. No commit may come between them (`holdsLines`): after a restart these
 /// pieces would be read as lines of their own.
 struct Wrapping {
     /// The runtime's format; nil if lines are not wrapped.

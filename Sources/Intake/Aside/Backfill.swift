@@ -125,7 +125,7 @@ package actor Backfill: LoopActor {
         }
         let route = options.intake.routes[options.intake.routeIndex(of: piece.app)]
         rules?.refresh()
-        // A tag may name destinations where the configuration names none.
+        // A tag may name destinations although the configuration names none.
         guard !route.destinations.isEmpty || rules?.isIdle == false else {
             throw IntakeError(.noDestination, "no destination wants the events of \(piece.app)")
         }

@@ -181,7 +181,7 @@ package actor Rereader: LoopActor {
                 throw IntakeError(
                     .full, "events of \(record.app) wait for a document of the container \(awaited.id)")
             }
-            // A tag may name destinations where the configuration names none.
+            // A tag may name destinations although the configuration names none.
             let route = settings.routes[settings.routeIndex(of: record.app)]
             guard !route.destinations.isEmpty || rules?.isIdle == false else {
                 _ = try await store(intake, &done, mark)

@@ -71,7 +71,7 @@ extension Intake {
         return true
     }
 
-    /// Lets an event pass the containers' rules, and puts it where they say.
+    /// Applies the containers' rules to an event, and adds it to the chunks that they choose.
     ///
     /// - Parameters:
     ///   - place: index of the configured route.

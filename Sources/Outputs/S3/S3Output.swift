@@ -80,7 +80,7 @@ package actor S3Output: MeasuredOutput {
                 let outcome = await store(part.batch, as: part.text)
                 outcomes.append((part.events, outcome))
                 if case .tooLarge = outcome { continue }
-                // The other parts would be sent again with this one in any case, to where they already are.
+                // The other parts would be sent again with this one in any case, although they are stored.
                 guard outcome == .acknowledged else { break }
             }
             return Outcome(ofParts: outcomes)

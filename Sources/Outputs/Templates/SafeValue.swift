@@ -4,12 +4,12 @@ extension Template.Place {
     /// A value of an event in the form that is safe in this place: it cannot begin another part of a name,
     /// lead elsewhere or be refused.
     ///
-    /// Letters, digits, `_` and `-` stay (only ASCII ones where the place allows no others); other
-    /// characters become `_`, and the value ends after 64 bytes. An index is in lower case and does not
-    /// begin with `_` or `-`; a key may contain a dot, but not first; a label may contain every printable
-    /// character; headers and addresses get only what needs no escape in either. Source: Elasticsearch
-    /// reference, "Create index API"; Apache Kafka, `Topic.validate`; NATS documentation, "Subject-Based
-    /// Messaging"; Amazon S3 User Guide, "Naming Amazon S3 objects".
+    /// Letters, digits, `_` and `-` stay (only ASCII ones if the place allows no others); other characters
+    /// become `_`, and the value ends after 64 bytes. An index is in lower case and does not begin with `_`
+    /// or `-`; a key may contain a dot, but not first; a label may contain every printable character; headers
+    /// and addresses get only what needs no escape in either. Source: Elasticsearch reference, "Create index
+    /// API"; Apache Kafka, `Topic.validate`; NATS documentation, "Subject-Based Messaging"; Amazon S3 User
+    /// Guide, "Naming Amazon S3 objects".
     /// - Returns: nil if no character is left.
     func safe(_ value: String) -> String? {
         var text = ""

@@ -93,9 +93,9 @@ enum Schema {
     private static func configure(_ database: Database, _ options: QueueOptions) throws(QueueError) {
         try database.execute("PRAGMA journal_mode = WAL")
         try database.execute("PRAGMA synchronous = \(options.durability == .powerLoss ? "FULL" : "NORMAL")")
-        // FAST overwrites deleted content only where that causes no extra write. Overwriting everything
-        // would double the bytes written; `TableWriter.overwrites` turns it on for rows that must not
-        // stay readable.
+        // FAST overwrites deleted content only if that causes no extra write. Overwriting everything would
+        // double the bytes written; `TableWriter.overwrites` turns it on for rows that must not stay
+        // readable.
         try database.execute("PRAGMA secure_delete = FAST")
         try database.execute("PRAGMA temp_store = MEMORY")
         // 2 MiB of page cache: bounds the agent's memory, whatever default SQLite was built with.

@@ -18,7 +18,7 @@ struct Relief {
     /// Whether nothing is given up.
     var isNone: Bool { quarantine == nil && deadLetters == nil && !dropsEvents }
 
-    /// Half of a number of bytes; 0 for 64 KiB or less, where another step would gain little.
+    /// Half of a number of bytes; 0 for 64 KiB or less, because another step would gain little.
     static func half(of bytes: Int) -> Int { bytes > 64 << 10 ? bytes / 2 : 0 }
 }
 

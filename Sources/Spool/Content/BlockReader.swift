@@ -61,7 +61,7 @@ struct BlockReader {
     var format: LineFormat?
     /// Whether lines of text that follow each other belong together.
     var joinsText = false
-    /// How a record of several lines begins; nil where each line is a record.
+    /// How a record of several lines begins; nil if each line is a record.
     var recordStart: RecordStart?
 
     /// Length of the content at the beginning of a block, up to the first zero.
@@ -131,9 +131,9 @@ struct BlockReader {
         }
     }
 
-    /// Records are kept together only where more of them may come: in a block that is longer than an event
-    /// may be, or at the end of the file. Between two blocks of a file a record is never cut; at the end
-    /// silence ends it.
+    /// Records are kept together only if more of their lines may follow: in a block that is longer than an
+    /// event may be, or at the end of the file. Between two blocks of a file a record is never cut; at the
+    /// end silence ends it.
     private func cutter(for block: UnsafeRawBufferPointer, isEnd: Bool, _ ending: Ending) -> LineCutter {
         let mayGrow = block.count > longest || isEnd
         let joins = mayGrow && !ending.isSilent && !ending.isSealed

@@ -11,7 +11,7 @@ public final class SpoolLock: Sendable {
 
     /// Takes the spool for this process.
     ///
-    /// - Parameter spool: the spool's directory; `.spoolship` is made in it where it is missing.
+    /// - Parameter spool: the spool's directory; `.spoolship` is made in it if it is missing.
     /// - Returns: nil if the file cannot be created. In a spool that the agent cannot write to, it cannot
     ///   remove files either, so two agents may read it.
     /// - Throws: `SpoolError` with code `inUse` while another agent has it.

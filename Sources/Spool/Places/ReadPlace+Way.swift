@@ -68,7 +68,7 @@ extension ReadPlace {
     /// Opens its directory, and compares it with what else is read.
     ///
     /// - Parameter known: the directory that is read now.
-    /// - Returns: a descriptor that the caller closes; nil where it is the known one.
+    /// - Returns: a descriptor that the caller closes; nil if it is the known one.
     /// - Throws: `SystemError`; `Refusal`; `Mount` of one that has to be waited for.
     func open(_ reach: Reach, unless known: SpoolFigures.Root?, _ options: SpoolOptions) throws -> Int32? {
         let directory = try opened(reach)

@@ -65,7 +65,8 @@ public struct ReadPlace: Sendable, Hashable {
         }
     }
 
-    /// A pattern that names only files that are never read, packed ones; nil where each may name others.
+    /// A pattern that names only files that are never read, packed ones; nil if each pattern may match other
+    /// files too.
     public var neverRead: String? {
         patterns.first { pattern in ReadPlace.unreadable.contains { pattern.last.text.hasSuffix($0) } }.map {
             "\(root)/\($0.text)"
@@ -153,7 +154,7 @@ public struct ReadPlace: Sendable, Hashable {
         return fits(directory, last) || archive(directory, last) != nil
     }
 
-    /// What a path has below a directory; nil where it is elsewhere.
+    /// What a path has below a directory; nil if it is elsewhere.
     static func part(of path: String, below directory: String) -> String? {
         guard path.hasPrefix(directory + "/") else { return nil }
         return String(decoding: path.utf8.dropFirst(directory.utf8.count + 1), as: UTF8.self)

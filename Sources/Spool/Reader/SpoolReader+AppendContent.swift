@@ -321,7 +321,7 @@ extension SpoolReader {
     /// The next look comes after this fraction (one eighth) of the time since the last change.
     private static let lookShare = 8
 
-    /// Content was seen where there had been zeros.
+    /// Content replaced zeros.
     private func sawContent(of file: AppendFile, upTo end: Int64) {
         guard let padding = file.padding, end > file.size else { return }
         file.endContent(at: end)

@@ -202,7 +202,7 @@ extension Command {
     }
 
     /// Signs a document if agents would accept it. Agents make each of these checks too, and keep the old
-    /// document where one fails; here the author sees the mistake.
+    /// document if one fails; here the author sees the mistake.
     private static let containerSign = Command(
         name: "container sign", summary: "checks a document and signs it for publication", arguments: "FILE",
         argumentCount: 1...1,

@@ -8,8 +8,8 @@ internal import Model
 /// agent of this binary runs in a directory of its own and takes events of many shapes with a marker in place
 /// of the value. Then everything that it wrote and sent is searched for the marker.
 ///
-/// Each event also has a control, a text that no rule hides. Where the control is found, events have been;
-/// where neither is found, the absence of the marker proves nothing.
+/// Each event also has a control, a text that no rule hides. A place with the control has seen events; in a
+/// place with neither, the absence of the marker proves nothing.
 struct PrivacyProof {
     /// One place that was searched.
     struct Place {

@@ -28,7 +28,7 @@ extension OAuth2Settings: SettingsSection {
                 example: "\"https://events.example.com\""),
             .setting(
                 // Separate from the destination's `tls.ca_file`: a login server often has a public
-                // certificate where the receiver has a private one.
+                // certificate when the receiver has a private one.
                 "ca_file", \.caFile, optional: .path,
                 "The certificates that are trusted at the token endpoint; by default the system's.",
                 example: "\"/etc/spoolship/login-ca.pem\""),

@@ -40,7 +40,7 @@ final class Evaluation {
     /// Gives random numbers.
     private(set) var drawRandom: () -> UInt64 = { 0 }
 
-    /// Values of macros, valid where `states` says so.
+    /// Values of macros; `states` says which are valid.
     @exclusivity(unchecked) var known: [MacroValue]
     /// Values of macros as conditions compare them.
     let compared: UnsafeMutablePointer<ComparedValue>

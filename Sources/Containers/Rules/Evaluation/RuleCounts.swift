@@ -26,6 +26,7 @@ public enum RuleProblem: String, Sendable, CaseIterable {
     /// A push changed nothing because the data layer would have grown too large, or another app's layer was
     /// given up for it.
     case refusedPush = "data_layer_full"
-    /// A tag sent an event to destinations that are not configured; it went where the configuration says.
+    /// A tag sent an event to destinations that are not configured; it went to the destinations of the
+    /// configuration.
     case unknownDestination = "unknown_destination"
 }
