@@ -22,7 +22,7 @@ extension ControlRoutes {
                     store, try RecordSelection(query), after: try query.text("after"), limit: limit)
                 return .json(["records": .array(page.records), "next": JSONValue(page.next)])
             }
-            // Before the route of one record, which would match with "export" as the id.
+            // Registered before the route of one record, which would take "export" for an id.
             answer("GET", path + "/export", takes: store.filters) { _, query in
                 let selection = try RecordSelection(query)
                 // Read the first page before the stream begins: after that an error could no longer be a
@@ -35,7 +35,7 @@ extension ControlRoutes {
             answer("GET", path + "/{id...}") { request, _ in
                 .json(try await records.show(store, request.parameters["id"] ?? ""))
             }
-            // Queued events are tried anyway, so that store has `move` instead of `retry`.
+            // Queued events are tried without a command, so the queue has `move` instead of `retry`.
             if store != .queue {
                 answer("POST", path + "/retry", takes: store.filters + ["ids", "files"]) { _, body in
                     .json(["retried": .integer(try await records.retry(store, try RecordSelection(body)))])

@@ -23,7 +23,8 @@ extension AgentService {
         ) { call, answer in functions.ask(call, answer: answer) }
     }
 
-    /// Lets the values of the containers set settings and tells them to apps; several changes make one round.
+    /// Applies the values of the containers to the settings, and publishes them to apps. Changes that arrive
+    /// while a round waits for its turn are part of that round.
     func containersChanged() async {
         guard !isContainerRoundWanted else { return }
         isContainerRoundWanted = true
@@ -34,7 +35,8 @@ extension AgentService {
         await applyContainers(parts)
     }
 
-    /// Puts the values of the containers on top of the configured settings. In the configuration's turn.
+    /// Puts the values of the containers on top of the configured settings. Called only while the caller has
+    /// the configuration's turn: a reload at the same time would apply older values.
     func applyContainers(_ parts: Parts) async {
         let states = parts.containers.states
         var overlay = SettingsOverlay(configured, states)
@@ -73,7 +75,8 @@ extension AgentService {
         }
     }
 
-    /// Says once what was refused.
+    /// Logs each refused value once, not at each round: containers are published often, and the refusal stays
+    /// in `status`.
     private func report(_ overlay: SettingsOverlay) {
         for (container, refusals) in overlay.refused {
             for (setting, message) in refusals where toldRefusals[container]?[setting] != message {
@@ -85,6 +88,8 @@ extension AgentService {
         toldRefusals = overlay.refused
     }
 
+    /// Writes the values to the file that apps read. A failure is logged once until a write succeeds; apps
+    /// keep the last values.
     private func publishValues(_ states: [ContainerState]) {
         // Without containers there are no values, and no file for them unless one was written before.
         guard !states.isEmpty || valuesFile.written != nil else { return }
@@ -102,6 +107,7 @@ extension AgentService {
 }
 
 extension Settings {
+    /// Settings that containers have set, for `status`.
     var overrides: [StatusReport.Override] {
         // Most often there is no such setting, and listing all settings costs as much as 200 events.
         let isSetByContainer = origins.values.contains { if case .container = $0 { true } else { false } }

@@ -37,8 +37,10 @@ extension ContainerKeeper {
             case .tell(let note): tell(slot, note)
             }
         }
+        // Compiled documents that no source holds any more would only take memory.
         slot.forgetUnused()
         arm(slot)
+        // Publishing what is in force also publishes the state.
         if isChanged {
             inForceChanged()
         } else {

@@ -20,6 +20,7 @@ struct AgentCollector: MetricCollector {
     /// The running parts, for their snapshots.
     let parts: AgentService.Parts
 
+    /// The time of day of the scrape, for ages.
     private var now: Timestamp { agent.time.wallTime }
 
     /// The known series come first: a figure that is set twice keeps the later value.
@@ -52,6 +53,7 @@ struct AgentCollector: MetricCollector {
                 exposition.set(family, labels, to: lane.ledger[keyPath: figure.path])
             }
             exposition.set(\.deadLetters, labels, to: lane.deadLetters)
+            // At least 0, because the time of day may have been set back since.
             let age = lane.oldestQueuedAt.map { (now - $0) / .seconds(1) } ?? 0
             exposition.set(\.queueOldestAge, labels, to: max(0, age))
         }
@@ -129,6 +131,8 @@ struct AgentCollector: MetricCollector {
             exposition.set(
                 \.lastAcknowledged, [name],
                 to: destination.lastSuccess.map { Double($0.milliseconds) / 1000 } ?? 0)
+            // One answer has an outcome, perhaps a kind of failure and perhaps a status: each is a family of
+            // its own.
             let counters = destination.counters
             var attempts: [String: Int] = [:]
             var failures: [String: Int] = [:]
@@ -217,6 +221,8 @@ struct AgentCollector: MetricCollector {
             guard values.count == family.labels.count else { continue }
             for labels in AgentCollector.combinations(values) { exposition.set(family, labels, to: 0) }
         }
+        // Reasons that the agent itself gives. Those of rules are known only once a rule has discarded
+        // something.
         for reason in ["no_destination", "disabled", "purged", "moved", "erased", "repeat"] {
             exposition.set(\.discards, [reason], to: 0)
         }
@@ -271,7 +277,9 @@ struct AllIntakes: Sendable {
 
 /// Exports what the intakes count: events by app, sessions, limits, tags, rules.
 struct IntakeCollector: MetricCollector {
+    /// The published figures of all intakes.
     let figures: AllIntakes
+    /// The clock, to recognise yesterday's counts of names.
     let time: any TimeSource
 
     func collect(into exposition: inout Exposition) {

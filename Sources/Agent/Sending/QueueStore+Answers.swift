@@ -24,6 +24,8 @@ extension QueueStore {
             obstacles.append("events cannot be stored, and will be tried again: \(failure.message)")
         }
         switch state.accepting {
+        // A full queue is normal while a destination is down; the destinations that fill it are named by
+        // `AgentStatus`.
         case .all, .critical, .nothing(.full): break
         case .nothing(.diskFull): obstacles.append("the disk of the state directory is full")
         case .nothing(.notWritable) where state.failure == nil:

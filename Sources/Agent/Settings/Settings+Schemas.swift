@@ -14,6 +14,8 @@ extension Settings {
         }
     }
 
+    /// Reads the schemas; nil if no directory is set. A directory on a file system that hangs must not stop
+    /// the start, so it is read on another thread (`SilentFiles`).
     private func readSchemas() throws(SchemaError) -> SchemaRules? {
         guard let directory = schemas.directory else { return nil }
         let answer = SilentFiles.answer(about: directory) { () -> Result<SchemaSet, SchemaError> in

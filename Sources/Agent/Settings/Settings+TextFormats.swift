@@ -24,6 +24,8 @@ enum CompiledTextFormat {
     /// The settings are invalid; the start refuses them with this error.
     case mistake(TextFormatError)
 
+    /// Compiles the settings. A mistake is kept and not thrown, so that `check` can report the mistakes of
+    /// all apps at once.
     init(_ settings: TextFormatSettings) {
         guard !settings.isEmpty else {
             self = .none
@@ -47,6 +49,8 @@ enum CompiledTextFormat {
         switch self {
         case .mistake(let error): return (error.key, error.message)
         case .none:
+            // Without a format these settings are ignored. They are refused instead, because their author
+            // expects an effect.
             let others = [
                 ("columns", app.columns != nil), ("numbers", app.numbers != nil),
                 ("keep_line", app.keepLine != nil),
@@ -56,6 +60,7 @@ enum CompiledTextFormat {
                 return (key, "has no effect without parse or pattern")
             }
         case .format(let format):
+            // The setting that chose the format: messages name it, because the app has at most one.
             let key = app.parse != nil ? "parse" : app.pattern != nil ? "pattern" : "first_line"
             if app.journal == true { return (key, "is for files, not for the journal") }
             if app.text == .blocks {

@@ -18,9 +18,12 @@ internal import Synchronization
 /// Makes the status report from what the modules have published. Commands, the page, `/readyz` and scrapes
 /// all use it, so that they agree.
 struct AgentStatus: Sendable {
+    /// The agent, for its settings and the results of reloads.
     let agent: AgentService
+    /// The running parts, for their snapshots. Only `status` and `notify` wait for a part.
     let parts: AgentService.Parts
 
+    /// The agent's clocks.
     private var time: SystemTime { agent.time }
 
     /// The report, after the ports, the loops and the configuration files were checked: a person waits for
@@ -83,6 +86,7 @@ struct AgentStatus: Sendable {
         report.growth = parts.recorder.history.growth
         // A destination with a long interval is quiet for long without standing still.
         let standstills = report.standstills { name in
+            // The interval in force, which a command may have changed.
             let known = delivery.destinations.first { $0.name.text == name }
             return (known?.interval ?? delivery.interval).duration
         }
@@ -196,6 +200,7 @@ struct AgentStatus: Sendable {
     private func destinations(_ state: QueueSnapshot, _ delivery: DeliverySnapshot, _ settings: Settings)
         -> [StatusReport.Destination]
     {
+        // A lane that is not configured is listed only while something is left in it.
         var names: [DestinationName] = []
         for lane in state.lanes
         where !names.contains(lane.destination) && (lane.isConfigured || state.waits(lane)) {
@@ -278,6 +283,7 @@ struct AgentStatus: Sendable {
         spool.directory = agent.reloads.withLock { $0.started }.spool.directory
         // No reader runs, so measure the directory itself.
         if settings.destinations.isEmpty {
+            // Measured by walking the directory, so the figure may be some seconds old.
             let backlog = parts.unreadSpool.look(in: settings.spool.directory)
             spool.lagBytes = Int(backlog.bytes.value)
             spool.lagSeconds = backlog.oldest.map { max(0, Int((time.wallTime - $0) / .seconds(1))) } ?? 0

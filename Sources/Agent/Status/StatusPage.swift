@@ -12,7 +12,9 @@ struct StatusPage: Sendable {
     /// The page reloads itself after this time, by an HTML header because it has no script.
     private static let refreshSeconds = 15
 
+    /// The state to show.
     private let report: StatusReport
+    /// Samples of the last hour, for the plots.
     private let history: StatusHistory
     /// The sentences that the page shares with `status`.
     private let words: StatusText
@@ -117,6 +119,7 @@ struct StatusPage: Sendable {
 
     /// The plots of the last hour: deliveries, and events that wait.
     private var plots: String {
+        // Counters become rates: a plot of a counter would only ever rise.
         func rates(_ figure: (StatusHistory.Sample) -> Int) -> [(at: Timestamp, value: Double)] {
             // A rate holds for the whole time between two samples: a step, not a slope.
             zip(history.samples, history.samples.dropFirst()).flatMap { before, after in
@@ -157,7 +160,8 @@ struct StatusPage: Sendable {
                 return StatusPage.row("\(destination.name), \(priority.name)", cells)
             }
         }
-        // The check that no event was lost without being counted.
+        // The ledger's equation is the proof that no event was lost without being counted. A reader of the
+        // page should see it hold, not only see it fail.
         let check =
             report.balances
             ? "<p class=\"quiet\">The ledger balances: accepted + retried = all the others.</p>"
@@ -222,6 +226,7 @@ struct StatusPage: Sendable {
         // At most 100: a cap that was lowered may be less than what is stored.
         let share = queue.maxSize > 0 ? min(100, queue.storedBytes * 100 / queue.maxSize) : 0
         let intake = queue.intake
+        // The words of the control API, as a person says them.
         let accepting =
             switch report.accepting.word {
             case "all": "everything"

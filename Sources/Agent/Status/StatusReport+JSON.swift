@@ -61,6 +61,8 @@ extension StatusReport {
     }
 }
 
+/// The elements of `destinations`. A member that does not apply is null, so that programs need not
+/// distinguish missing from unknown.
 extension StatusReport.Destination {
     fileprivate var json: JSONValue {
         [
@@ -89,6 +91,8 @@ extension StatusReport.Destination {
     }
 }
 
+/// The elements of `lanes`: one for each priority. The figures of the ledger have the names that they have in
+/// metrics; see `Ledger.figures`.
 extension QueueSnapshot.LaneState {
     fileprivate var json: JSONValue {
         let figures = Ledger.figures.map { JSONValue.Member($0.name, .integer(ledger[keyPath: $0.path])) }
@@ -98,6 +102,7 @@ extension QueueSnapshot.LaneState {
     }
 }
 
+/// The member `spool`. Places and journals are lists, because one app may read several.
 extension StatusReport.Spool {
     fileprivate var json: JSONValue {
         [
@@ -129,6 +134,7 @@ extension StatusReport.Spool {
     }
 }
 
+/// The elements of `containers`.
 extension StatusReport.Container {
     fileprivate var json: JSONValue {
         [

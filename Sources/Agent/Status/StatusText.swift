@@ -20,6 +20,7 @@ struct StatusText: Sendable {
         case heading = "1"
     }
 
+    /// The state to show.
     let report: StatusReport
     /// How the client wants styles marked; nil for plain text.
     private let marks: StyleMarks?
